@@ -1,0 +1,223 @@
+"""Methods (floor 1): one row for each RPC that etcd serves.
+
+Knows: names, paths, message classes, and what the RPC itself says about repeating it. Never knows: connections, retries
+or what the caller wants; whether an attempt is repeated is the error handler's to decide.
+
+The column `repeatable` is the official Go client's retry table. Where that repeats a mutation, or does not repeat what
+only reads, a comment says what the API has to do about it.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final, Generic, TypeAlias, TypeVar
+
+from etcd_aio import pb
+
+Request = TypeVar("Request", bound=pb.Message)
+Reply = TypeVar("Reply", bound=pb.Message)
+
+
+class Cardinality(Enum):
+    """How many messages travel each way. etcd has no RPC that streams requests only."""
+
+    UNARY = "unary"
+    SERVER_STREAMING = "server-streaming"
+    BIDIRECTIONAL = "bidirectional"
+
+
+UNARY: Final = Cardinality.UNARY
+SERVER_STREAMING: Final = Cardinality.SERVER_STREAMING
+BIDIRECTIONAL: Final = Cardinality.BIDIRECTIONAL
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Method(Generic[Request, Reply]):
+    """One RPC.
+
+    Attributes:
+        name: service and method, such as "KV/Range": what people and statistics read.
+        path: the gRPC path, such as "/etcdserverpb.KV/Range".
+        request: class of the request message.
+        reply: class of the reply message.
+        cardinality: how many messages travel each way.
+        repeatable: whether an attempt of unknown outcome may be made again. For a stream this is about opening it,
+            until its first reply; how to go on after that is for the stream's owner to say.
+        is_mutation: whether it changes anything on the server, so that an unknown outcome matters. A mutation may be
+            repeatable, and its outcome can still be unknown after the last attempt.
+        served_by_learner: whether a learner serves it. Of `RANGE` only serializable ones: see there.
+        is_member_local: whether the answer is about the very member that gives it. Asking another member is another
+            question, so such a call names its endpoint and never fails over.
+    """
+
+    name: str
+    path: str
+    request: type[Request]
+    reply: type[Reply]
+    cardinality: Cardinality
+    repeatable: bool
+    is_mutation: bool
+    served_by_learner: bool = False
+    is_member_local: bool = False
+
+    def __repr__(self) -> str:
+        return f"<Method {self.name}>"
+
+
+# For whoever looks at rows and sends nothing. `Method` is invariant, so that a request of another RPC is a type error,
+# and only Any stands for all requests.
+AnyMethod: TypeAlias = Method[Any, Any]
+
+
+def _read(
+    name: str,
+    request: type[Request],
+    reply: type[Reply],
+    cardinality: Cardinality = UNARY,
+    *,
+    package: str = "etcdserverpb",
+    repeatable: bool = True,
+    served_by_learner: bool = False,
+    is_member_local: bool = False,
+) -> Method[Request, Reply]:
+    path = f"/{package}.{name}"
+    return Method(name, path, request, reply, cardinality, repeatable, False, served_by_learner, is_member_local)
+
+
+def _mutation(
+    name: str,
+    request: type[Request],
+    reply: type[Reply],
+    cardinality: Cardinality = UNARY,
+    *,
+    repeatable: bool = False,
+    is_member_local: bool = False,
+) -> Method[Request, Reply]:
+    path = f"/etcdserverpb.{name}"
+    return Method(name, path, request, reply, cardinality, repeatable, True, is_member_local=is_member_local)
+
+
+# --- KV ---
+
+# A learner serves serializable ranges only, and refuses the others before they run.
+RANGE: Final = _read("KV/Range", pb.RangeRequest, pb.RangeResponse, served_by_learner=True)
+# Since etcd 3.7; older servers answer UNIMPLEMENTED. The Go client does not repeat it: once replies have come, only its
+# owner knows how to go on, behind the last key and at the same revision. Before that, opening it again is safe.
+RANGE_STREAM: Final = _read(
+    "KV/RangeStream", pb.RangeRequest, pb.RangeStreamResponse, SERVER_STREAMING, repeatable=False
+)
+PUT: Final = _mutation("KV/Put", pb.PutRequest, pb.PutResponse)
+DELETE_RANGE: Final = _mutation("KV/DeleteRange", pb.DeleteRangeRequest, pb.DeleteRangeResponse)
+# A txn that only reads is repeatable too. The row cannot see that, the API can, and has to tell the error handler.
+TXN: Final = _mutation("KV/Txn", pb.TxnRequest, pb.TxnResponse)
+COMPACT: Final = _mutation("KV/Compact", pb.CompactionRequest, pb.CompactionResponse)
+
+# --- Watch ---
+
+# Its owner creates each watcher anew at its next revision, so opening the stream again is safe at any time.
+WATCH: Final = _read("Watch/Watch", pb.WatchRequest, pb.WatchResponse, BIDIRECTIONAL)
+
+# --- Lease ---
+
+# With ID 0 the server chooses, so a repetition grants a second lease and the first one lingers until its TTL ends. The
+# API has to draw the ID itself; then "lease already exists" after an unknown outcome means that it was granted. An ID
+# that the user chose may be somebody else's lease: there the error stands.
+LEASE_GRANT: Final = _mutation("Lease/LeaseGrant", pb.LeaseGrantRequest, pb.LeaseGrantResponse, repeatable=True)
+# A repetition is answered "lease not found" if the first attempt got through. After an unknown outcome that is success:
+# the lease is gone.
+LEASE_REVOKE: Final = _mutation("Lease/LeaseRevoke", pb.LeaseRevokeRequest, pb.LeaseRevokeResponse, repeatable=True)
+# To renew twice is to renew once, a little later. Its owner sends every lease's ID again on the new stream.
+LEASE_KEEP_ALIVE: Final = _mutation(
+    "Lease/LeaseKeepAlive", pb.LeaseKeepAliveRequest, pb.LeaseKeepAliveResponse, BIDIRECTIONAL, repeatable=True
+)
+LEASE_TIME_TO_LIVE: Final = _read("Lease/LeaseTimeToLive", pb.LeaseTimeToLiveRequest, pb.LeaseTimeToLiveResponse)
+LEASE_LEASES: Final = _read("Lease/LeaseLeases", pb.LeaseLeasesRequest, pb.LeaseLeasesResponse)
+
+# --- Cluster ---
+
+MEMBER_ADD: Final = _mutation("Cluster/MemberAdd", pb.MemberAddRequest, pb.MemberAddResponse)
+MEMBER_REMOVE: Final = _mutation("Cluster/MemberRemove", pb.MemberRemoveRequest, pb.MemberRemoveResponse)
+MEMBER_UPDATE: Final = _mutation("Cluster/MemberUpdate", pb.MemberUpdateRequest, pb.MemberUpdateResponse)
+MEMBER_LIST: Final = _read("Cluster/MemberList", pb.MemberListRequest, pb.MemberListResponse)
+MEMBER_PROMOTE: Final = _mutation("Cluster/MemberPromote", pb.MemberPromoteRequest, pb.MemberPromoteResponse)
+
+# --- Maintenance ---
+
+# Lists, raises or disarms. A repeated disarm changes nothing, but answers with no alarm if the first one got through:
+# the API must not read that as "there was none".
+ALARM: Final = _mutation("Maintenance/Alarm", pb.AlarmRequest, pb.AlarmResponse, repeatable=True)
+STATUS: Final = _read(
+    "Maintenance/Status", pb.StatusRequest, pb.StatusResponse, served_by_learner=True, is_member_local=True
+)
+# Its member serves nobody else meanwhile, and a repetition would start over.
+DEFRAGMENT: Final = _mutation(
+    "Maintenance/Defragment", pb.DefragmentRequest, pb.DefragmentResponse, is_member_local=True
+)
+HASH: Final = _read("Maintenance/Hash", pb.HashRequest, pb.HashResponse, is_member_local=True)
+HASH_KV: Final = _read("Maintenance/HashKV", pb.HashKvRequest, pb.HashKvResponse, is_member_local=True)
+# Only until its first reply: chunks of two members' databases do not fit together.
+SNAPSHOT: Final = _read(
+    "Maintenance/Snapshot", pb.SnapshotRequest, pb.SnapshotResponse, SERVER_STREAMING, served_by_learner=True
+)
+# Only the leader serves it, and after an attempt that got through the member that was asked leads no more: a repetition
+# is then answered "not leader". The API has to send it to the leader, and after an unknown outcome to look who leads.
+MOVE_LEADER: Final = _mutation("Maintenance/MoveLeader", pb.MoveLeaderRequest, pb.MoveLeaderResponse, repeatable=True)
+DOWNGRADE: Final = _mutation("Maintenance/Downgrade", pb.DowngradeRequest, pb.DowngradeResponse)
+
+# --- Auth ---
+
+AUTH_ENABLE: Final = _mutation("Auth/AuthEnable", pb.AuthEnableRequest, pb.AuthEnableResponse)
+AUTH_DISABLE: Final = _mutation("Auth/AuthDisable", pb.AuthDisableRequest, pb.AuthDisableResponse)
+# The Go client repeats neither of these two, though both may be: the second costs the server one more password hash and
+# one more token, no more. Whoever cannot go on without the answer says so with `retry="always"`.
+AUTH_STATUS: Final = _read("Auth/AuthStatus", pb.AuthStatusRequest, pb.AuthStatusResponse, repeatable=False)
+AUTHENTICATE: Final = _read("Auth/Authenticate", pb.AuthenticateRequest, pb.AuthenticateResponse, repeatable=False)
+USER_ADD: Final = _mutation("Auth/UserAdd", pb.AuthUserAddRequest, pb.AuthUserAddResponse)
+USER_GET: Final = _read("Auth/UserGet", pb.AuthUserGetRequest, pb.AuthUserGetResponse)
+USER_LIST: Final = _read("Auth/UserList", pb.AuthUserListRequest, pb.AuthUserListResponse)
+USER_DELETE: Final = _mutation("Auth/UserDelete", pb.AuthUserDeleteRequest, pb.AuthUserDeleteResponse)
+USER_CHANGE_PASSWORD: Final = _mutation(
+    "Auth/UserChangePassword", pb.AuthUserChangePasswordRequest, pb.AuthUserChangePasswordResponse
+)
+USER_GRANT_ROLE: Final = _mutation("Auth/UserGrantRole", pb.AuthUserGrantRoleRequest, pb.AuthUserGrantRoleResponse)
+USER_REVOKE_ROLE: Final = _mutation("Auth/UserRevokeRole", pb.AuthUserRevokeRoleRequest, pb.AuthUserRevokeRoleResponse)
+ROLE_ADD: Final = _mutation("Auth/RoleAdd", pb.AuthRoleAddRequest, pb.AuthRoleAddResponse)
+ROLE_GET: Final = _read("Auth/RoleGet", pb.AuthRoleGetRequest, pb.AuthRoleGetResponse)
+ROLE_LIST: Final = _read("Auth/RoleList", pb.AuthRoleListRequest, pb.AuthRoleListResponse)
+ROLE_DELETE: Final = _mutation("Auth/RoleDelete", pb.AuthRoleDeleteRequest, pb.AuthRoleDeleteResponse)
+ROLE_GRANT_PERMISSION: Final = _mutation(
+    "Auth/RoleGrantPermission", pb.AuthRoleGrantPermissionRequest, pb.AuthRoleGrantPermissionResponse
+)
+ROLE_REVOKE_PERMISSION: Final = _mutation(
+    "Auth/RoleRevokePermission", pb.AuthRoleRevokePermissionRequest, pb.AuthRoleRevokePermissionResponse
+)
+
+ALL: Final[tuple[AnyMethod, ...]] = (
+    *(RANGE, RANGE_STREAM, PUT, DELETE_RANGE, TXN, COMPACT),
+    WATCH,
+    *(LEASE_GRANT, LEASE_REVOKE, LEASE_KEEP_ALIVE, LEASE_TIME_TO_LIVE, LEASE_LEASES),
+    *(MEMBER_ADD, MEMBER_REMOVE, MEMBER_UPDATE, MEMBER_LIST, MEMBER_PROMOTE),
+    *(ALARM, STATUS, DEFRAGMENT, HASH, HASH_KV, SNAPSHOT, MOVE_LEADER, DOWNGRADE),
+    *(AUTH_ENABLE, AUTH_DISABLE, AUTH_STATUS, AUTHENTICATE),
+    *(USER_ADD, USER_GET, USER_LIST, USER_DELETE, USER_CHANGE_PASSWORD, USER_GRANT_ROLE, USER_REVOKE_ROLE),
+    *(ROLE_ADD, ROLE_GET, ROLE_LIST, ROLE_DELETE, ROLE_GRANT_PERMISSION, ROLE_REVOKE_PERMISSION),
+)
+"""Every RPC of etcd's six services, in the order of the .proto file."""
+
+# --- gRPC's health service, which is not etcd's own and so not in ALL ---
+
+_HEALTH: Final = "grpc.health.v1"
+HEALTH_CHECK: Final = _read(
+    "Health/Check",
+    pb.health.HealthCheckRequest,
+    pb.health.HealthCheckResponse,
+    package=_HEALTH,
+    is_member_local=True,
+)
+HEALTH_WATCH: Final = _read(
+    "Health/Watch",
+    pb.health.HealthCheckRequest,
+    pb.health.HealthCheckResponse,
+    SERVER_STREAMING,
+    package=_HEALTH,
+    is_member_local=True,
+)

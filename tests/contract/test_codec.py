@@ -1,0 +1,208 @@
+"""What every codec promises: the same bytes, the same refusals, and silence about what messages carry."""
+
+import traceback
+from types import ModuleType
+
+import pytest
+
+from etcd_aio import pb
+from etcd_aio.codec import reference
+from etcd_aio.errors import InvalidRequestError, MalformedReplyError
+
+CODECS = [reference]
+
+
+@pytest.fixture(params=CODECS, ids=lambda codec: codec.__name__.rpartition(".")[2])
+def codec(request: pytest.FixtureRequest) -> ModuleType:
+    found = request.param
+    assert isinstance(found, ModuleType)
+    return found
+
+
+def varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(0x80 | value & 0x7F)
+        value >>= 7
+    return bytes([*out, value])
+
+
+def length_field(number: int, content: bytes) -> bytes:
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+# Written down from protobuf's encoding guide, not taken from any codec.
+GOLDEN: list[tuple[pb.Message, bytes]] = [
+    (pb.MemberListRequest(), b""),
+    (pb.MemberListRequest(linearizable=True), b"\x08\x01"),
+    (pb.PutRequest(key=b"k", value=b"v", lease=-1), b"\x0a\x01k\x12\x01v\x18" + b"\xff" * 9 + b"\x01"),
+    (pb.PutRequest(key=b"k", lease=(1 << 63) - 1), b"\x0a\x01k\x18" + b"\xff" * 8 + b"\x7f"),
+    (pb.ResponseHeader(cluster_id=(1 << 64) - 1, revision=300), b"\x08" + b"\xff" * 9 + b"\x01\x18\xac\x02"),
+    (pb.RangeRequest(key=b"k", sort_order=pb.RangeRequestSortOrder.DESCEND), b"\x0a\x01k\x28\x02"),
+    (pb.AuthUserListResponse(users=["", "ü"]), b"\x12\x00\x12\x02\xc3\xbc"),
+    # Repeated numbers are packed.
+    (
+        pb.WatchCreateRequest(
+            filters=[pb.WatchCreateRequestFilterType.NODELETE, pb.WatchCreateRequestFilterType.NOPUT]
+        ),
+        b"\x2a\x02\x01\x00",
+    ),
+    # A member of a oneof is written even if it is 0, and an empty message even if nothing is in it.
+    (pb.Compare(key=b"k", version=0), b"\x1a\x01k\x20\x00"),
+    (pb.WatchRequest(progress_request=pb.WatchProgressRequest()), b"\x1a\x00"),
+    (pb.RangeResponse(kvs=[pb.KeyValue(), pb.KeyValue(key=b"k")]), b"\x12\x00\x12\x03\x0a\x01k"),
+    # Field 64 takes two bytes of key.
+    (pb.Compare(range_end=b"z"), b"\x82\x04\x01z"),
+    (
+        pb.TxnRequest(success=[pb.RequestOp(request_txn=pb.TxnRequest(compare=[pb.Compare(lease=1)]))]),
+        b"\x12\x06\x22\x04\x0a\x02\x40\x01",
+    ),
+]
+GOLDEN_IDS = [f"{number}-{type(message).__name__}" for number, (message, _) in enumerate(GOLDEN)]
+
+
+@pytest.mark.parametrize(("message", "data"), GOLDEN, ids=GOLDEN_IDS)
+def test_encodes_as_protobuf_says(codec: ModuleType, message: pb.Message, data: bytes) -> None:
+    assert codec.encode(message) == data
+
+
+@pytest.mark.parametrize(("message", "data"), GOLDEN, ids=GOLDEN_IDS)
+def test_decodes_as_protobuf_says(codec: ModuleType, message: pb.Message, data: bytes) -> None:
+    assert codec.decode(type(message), data) == message
+
+
+def test_repeated_numbers_are_read_packed_or_not(codec: ModuleType) -> None:
+    expected = pb.WatchCreateRequest(filters=[pb.WatchCreateRequestFilterType.NODELETE] * 3)
+    assert codec.decode(pb.WatchCreateRequest, b"\x28\x01\x2a\x02\x01\x01") == expected
+
+
+def test_enum_values_of_a_newer_server_survive(codec: ModuleType) -> None:
+    event = codec.decode(pb.Event, b"\x08\x07")
+    assert event.type == 7
+    assert codec.encode(event) == b"\x08\x07"
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    [b"\xf8\x07\x05", b"\xf9\x07" + b"12345678", b"\xfa\x07\x02ab", b"\xfd\x07" + b"1234"],
+    ids=["varint", "fixed64", "length", "fixed32"],
+)
+def test_unknown_fields_survive_on_every_level(codec: ModuleType, unknown: bytes) -> None:
+    data = length_field(2, b"\x0a\x01k" + unknown) + b"\x20\x01" + unknown
+    message = codec.decode(pb.RangeResponse, data)
+    assert message.kvs[0].key == b"k"
+    assert message.count == 1
+    assert codec.encode(message) == data
+
+
+MALFORMED: dict[str, tuple[type[pb.Message], bytes]] = {
+    "key cut short": (pb.PutRequest, b"\x80"),
+    "varint missing": (pb.PutRequest, b"\x18"),
+    "varint cut short": (pb.PutRequest, b"\x18\xff"),
+    "varint of eleven bytes": (pb.PutRequest, b"\x18" + b"\xff" * 10 + b"\x01"),
+    "varint of 65 bits": (pb.PutRequest, b"\x18" + b"\xff" * 9 + b"\x02"),
+    "length missing": (pb.PutRequest, b"\x0a"),
+    "content cut short": (pb.PutRequest, b"\x0a\x05abc"),
+    "length beyond memory": (pb.PutRequest, b"\x0a" + b"\xff" * 9 + b"\x01"),
+    "inner message cut short": (pb.RangeResponse, b"\x12\x03\x0a\x05k"),
+    "inner content reaches out of its message": (pb.RangeResponse, b"\x12\x02\x0a\x02kkkk"),
+    "unknown fixed64 cut short": (pb.PutRequest, b"\xf9\x07" + b"1234567"),
+    "unknown fixed32 cut short": (pb.PutRequest, b"\xfd\x07" + b"123"),
+    "unknown content cut short": (pb.PutRequest, b"\xfa\x07\x02a"),
+    "field number 0": (pb.PutRequest, b"\x00\x00"),
+    "field number too large": (pb.PutRequest, varint((1 << 29) << 3) + b"\x00"),
+    "group": (pb.PutRequest, b"\xfb\x07\xfc\x07"),
+    "end of a group": (pb.PutRequest, b"\xfc\x07"),
+    "wire type 6": (pb.PutRequest, b"\x0e"),
+    "wire type 7": (pb.PutRequest, b"\xff\x07"),
+    "number where bytes belong": (pb.PutRequest, b"\x08\x05"),
+    "bytes where a number belongs": (pb.PutRequest, b"\x1a\x01\x05"),
+    "fixed64 where a number belongs": (pb.PutRequest, b"\x19" + b"12345678"),
+    "number where a message belongs": (pb.RangeResponse, b"\x08\x05"),
+    "packed number cut short": (pb.WatchCreateRequest, b"\x2a\x01\x80"),
+    "text that is not UTF-8": (pb.AuthenticateResponse, b"\x12\x02\xc3\x28"),
+    "surrogates in text": (pb.AuthenticateResponse, b"\x12\x03\xed\xa0\x80"),
+    "two members of a oneof": (pb.ResponseOp, b"\x0a\x00\x12\x00"),
+}
+
+
+@pytest.mark.parametrize(("message_class", "data"), MALFORMED.values(), ids=MALFORMED)
+def test_malformed_bytes_are_refused(codec: ModuleType, message_class: type[pb.Message], data: bytes) -> None:
+    with pytest.raises(MalformedReplyError, match=f"^malformed {message_class.__name__}: "):
+        codec.decode(message_class, data)
+
+
+def nested_txn_bytes(depth: int) -> bytes:
+    """Messages within messages, `depth` of them."""
+    data = b""
+    for level in range(depth - 1):
+        data = length_field(3 if level % 2 else 4, data)
+    return data
+
+
+@pytest.mark.parametrize("depth", [101, 1_000, 5_000])
+def test_bytes_that_nest_too_deep_are_refused(codec: ModuleType, depth: int) -> None:
+    outermost = pb.TxnResponse if depth % 2 else pb.ResponseOp
+    with pytest.raises(MalformedReplyError, match="deep"):
+        codec.decode(outermost, nested_txn_bytes(depth))
+
+
+def test_a_hundred_messages_deep_is_fine_both_ways(codec: ModuleType) -> None:
+    data = nested_txn_bytes(100)
+    assert codec.encode(codec.decode(pb.ResponseOp, data)) == data
+
+
+def nested_txn(depth: int) -> pb.TxnRequest:
+    txn = pb.TxnRequest()
+    for _ in range(depth):
+        txn = pb.TxnRequest(success=[pb.RequestOp(request_txn=txn)])
+    return txn
+
+
+@pytest.mark.parametrize("depth", [50, 400, 5_000])
+def test_a_message_that_nests_too_deep_is_refused(codec: ModuleType, depth: int) -> None:
+    with pytest.raises(InvalidRequestError, match="deep"):
+        codec.encode(nested_txn(depth))
+
+
+UNWRITABLE: dict[str, pb.Message] = {
+    "int64 too large": pb.PutRequest(lease=1 << 63),
+    "int64 too small": pb.PutRequest(lease=-(1 << 63) - 1),
+    "beyond 64 bits": pb.PutRequest(lease=1 << 80),
+    "uint64 negative": pb.MemberRemoveRequest(id=-1),
+    "uint64 too large": pb.MemberRemoveRequest(id=1 << 64),
+    "bool too large": pb.MemberListRequest(linearizable=2),  # type: ignore[arg-type]
+    "float for a number": pb.PutRequest(lease=1.5),  # type: ignore[arg-type]
+    "None for a number": pb.PutRequest(lease=None),  # type: ignore[arg-type]
+    "text for bytes": pb.PutRequest(key="secret"),  # type: ignore[arg-type]
+    "bytes for text": pb.AuthenticateRequest(name=b"secret"),  # type: ignore[arg-type]
+    "text that no encoding has": pb.AuthenticateRequest(password="secret\ud800"),
+    "a message of another class": pb.RequestOp(request_put=pb.RangeRequest(key=b"secret")),  # type: ignore[arg-type]
+    "one for a list": pb.TxnRequest(compare=pb.Compare(key=b"secret")),  # type: ignore[arg-type]
+    "None in a list": pb.TxnRequest(compare=[None]),  # type: ignore[list-item]
+    "two members of a oneof": pb.Compare(version=1, lease=1),
+    "inside of another": pb.TxnRequest(success=[pb.RequestOp(request_put=pb.PutRequest(key=b"secret", lease=1 << 63))]),
+}
+
+
+@pytest.mark.parametrize("message", UNWRITABLE.values(), ids=UNWRITABLE)
+def test_unwritable_messages_are_refused(codec: ModuleType, message: pb.Message) -> None:
+    with pytest.raises(InvalidRequestError) as caught:
+        codec.encode(message)
+    assert "secret" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+def test_an_error_shows_nothing_of_the_bytes(codec: ModuleType) -> None:
+    data = length_field(2, b"secret\xff")
+    with pytest.raises(MalformedReplyError) as caught:
+        codec.decode(pb.AuthenticateResponse, data)
+    assert caught.value.__context__ is None
+    assert caught.value.__cause__ is None
+    assert "secret" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_encoding_does_not_change_the_message(codec: ModuleType) -> None:
+    message = pb.TxnRequest(success=[pb.RequestOp(request_put=pb.PutRequest(key=b"k"))])
+    assert codec.encode(message) == codec.encode(message)
+    assert message == pb.TxnRequest(success=[pb.RequestOp(request_put=pb.PutRequest(key=b"k"))])
