@@ -1,0 +1,68 @@
+"""One failed attempt: as the transport raises it, and as an error remembers it.
+
+Knows: status, delivery and where. Never knows: calls, retries or etcd's messages.
+"""
+
+from dataclasses import dataclass
+
+from etcd_aio.errors.delivery import Delivery
+from etcd_aio.errors.status import StatusCode
+
+
+class AttemptFailure(Exception):  # noqa: N818 - not an error of the user's: the error handler judges it first
+    """What the transport raises when one attempt ends without a reply.
+
+    It never reaches a user: the error handler retries it or translates it into an `EtcdError`.
+
+    Attributes:
+        code: gRPC status, the server's own or the one gRPC prescribes for a local failure.
+        message: the server's text, or ours for a local failure.
+        delivery: how far the attempt got.
+        pushback: seconds the server asks us to wait (`grpc-retry-pushback-ms`); negative means "do not retry".
+        is_local_deadline: the attempt's own deadline passed on this side.
+        is_final: an answer came that this side refuses to take, and another attempt would get the same.
+    """
+
+    def __init__(
+        self,
+        code: StatusCode,
+        message: str,
+        delivery: Delivery,
+        *,
+        pushback: float | None = None,
+        is_local_deadline: bool = False,
+        is_final: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.delivery = delivery
+        self.pushback = pushback
+        self.is_local_deadline = is_local_deadline
+        self.is_final = is_final
+
+    def __str__(self) -> str:
+        return f"{self.code.name} ({self.delivery.value}): {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One failed attempt of a call, kept on the error for whoever reads it.
+
+    Attributes:
+        endpoint: the endpoint it was made on; empty if no sub-connection was available.
+        code: gRPC status it ended with.
+        delivery: how far it got.
+        seconds: how long it took.
+        message: what the server or the transport said.
+    """
+
+    endpoint: str
+    code: StatusCode
+    delivery: Delivery
+    seconds: float
+    message: str
+
+    def __str__(self) -> str:
+        where = self.endpoint or "no endpoint"
+        return f"{where}: {self.code.name} ({self.delivery.value}) after {self.seconds * 1000:.0f} ms: {self.message}"

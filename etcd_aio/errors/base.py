@@ -1,0 +1,181 @@
+"""The root of the exception tree, and every error that this side raises by itself.
+
+Knows: what each error carries. Never knows: etcd's error table (`server.py`) or how a status becomes one of these
+(`translate.py`).
+
+    EtcdError
+    ├─ ConfigError(ValueError)            the client was built wrongly
+    ├─ InvalidRequestError(ValueError)    a call was refused before anything was sent
+    ├─ ClientUsageError(RuntimeError)     ClientClosedError, WrongLoopError, ForkedError
+    ├─ TransportError(ConnectionError)    ConnectError, TLSError, ConnectionLostError, NoAvailableEndpointsError,
+    │                                     ClusterChangedError, MalformedReplyError, ReplyTooLargeError
+    ├─ EtcdTimeoutError(TimeoutError)     the call's deadline passed
+    └─ ServerError                        etcd answered with an error: see server.py
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from etcd_aio.errors.attempt import Attempt
+from etcd_aio.errors.status import StatusCode
+
+_MAX_NOTED_ATTEMPTS = 10  # a traceback with more lines than this hides its own first line
+
+
+class EtcdError(Exception):
+    """The root of every error this library raises.
+
+    Attributes:
+        code: the gRPC status behind the error, or None if there was none.
+        message: what went wrong, without the notes.
+        endpoint: the endpoint that answered or failed last; empty if none was reached.
+        attempts: every failed attempt of the call, oldest first.
+        maybe_applied: True if the server may have carried out the mutation, now or later. False is a promise that it
+            has not and will not (for a mutation), or that it does not matter (for a read).
+        member_id: the member that answered, where the answer says so; 0 otherwise.
+    """
+
+    default_code: StatusCode | None = None
+    default_message: str = ""
+    retryable: bool = False
+    """Whether the same call may well succeed later without any change by the caller."""
+
+    def __init__(self, message: str = "", *, code: StatusCode | None = None) -> None:
+        self.message = message or self.default_message
+        super().__init__(self.message)
+        self.code = self.default_code if code is None else code
+        self.endpoint = ""
+        self.attempts: tuple[Attempt, ...] = ()
+        self.maybe_applied = False
+        self.member_id = 0
+
+    def with_history(self, attempts: tuple[Attempt, ...], *, maybe_applied: bool) -> "EtcdError":
+        """Fill in what the error handler knows, once, just before raising; returns this same error."""
+        self.attempts = attempts
+        self.maybe_applied = maybe_applied
+        if attempts:
+            self.endpoint = attempts[-1].endpoint
+        skipped = len(attempts) - _MAX_NOTED_ATTEMPTS
+        if skipped > 0:
+            self.add_note(f"({skipped} earlier attempts left out)")
+        for number, attempt in enumerate(attempts, start=1):
+            if number > skipped:
+                self.add_note(f"attempt {number} on {attempt}")
+        if maybe_applied:
+            self.add_note("The request may have been applied: the server got it and its answer did not arrive.")
+        return self
+
+
+class ConfigError(EtcdError, ValueError):
+    """The client was configured in a way that cannot work. Raised before anything touches the network."""
+
+
+class InvalidRequestError(EtcdError, ValueError):
+    """A call was refused before anything was sent, since its arguments cannot be right."""
+
+    default_code = StatusCode.INVALID_ARGUMENT
+
+
+class ClientUsageError(EtcdError, RuntimeError):
+    """The client was used where or when it cannot work."""
+
+
+class ClientClosedError(ClientUsageError):
+    """The client is closed, or was closed while the call was under way."""
+
+    default_message = "the client is closed"
+
+
+class WrongLoopError(ClientUsageError):
+    """The client belongs to another event loop than the one that called it."""
+
+    default_message = "the client belongs to another event loop: create one client in each loop"
+
+
+class ForkedError(ClientUsageError):
+    """The client was created before a fork and is used in the child process."""
+
+    default_message = "the client was created before os.fork(): create a new one in the child process"
+
+
+class TransportError(EtcdError, ConnectionError):
+    """No gRPC answer came back."""
+
+    default_code = StatusCode.UNAVAILABLE
+    retryable = True
+
+
+class ConnectError(TransportError):
+    """An endpoint could not be connected to. The `__cause__` is the real reason."""
+
+
+class TLSError(ConnectError):
+    """The TLS handshake failed, or did not settle on HTTP/2."""
+
+
+class ConnectionLostError(TransportError):
+    """The connection ended, or fell silent, while the call was under way."""
+
+
+class MalformedReplyError(TransportError):
+    """The peer's bytes are not what gRPC or etcd would send."""
+
+    default_code = StatusCode.INTERNAL
+    retryable = False
+
+
+class ReplyTooLargeError(TransportError):
+    """A reply is larger than the client's `max_receive_bytes`, so it was not taken."""
+
+    default_code = StatusCode.RESOURCE_EXHAUSTED
+    retryable = False
+
+
+class ClusterChangedError(TransportError):
+    """An endpoint answered for another cluster than the one this client talks to (`cluster_id` differs)."""
+
+    default_code = StatusCode.FAILED_PRECONDITION
+    retryable = False
+
+
+class NoAvailableEndpointsError(TransportError):
+    """No endpoint could be connected to before the call's deadline, so nothing was sent.
+
+    Attributes:
+        errors: for every endpoint its last real error.
+    """
+
+    default_message = "no endpoint is available"
+
+    def __init__(self, message: str = "", *, errors: Mapping[str, BaseException] | None = None) -> None:
+        self.errors: Mapping[str, BaseException] = MappingProxyType(dict(errors or {}))
+        causes = "; ".join(f"{endpoint}: {_describe(error)}" for endpoint, error in self.errors.items())
+        text = message or self.default_message
+        super().__init__(f"{text}: {causes}" if causes else text)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # MappingProxyType does not pickle, and the message already holds the causes.
+        state = {name: value for name, value in self.__dict__.items() if name != "errors"}
+        return (_rebuild_no_available_endpoints, (dict(self.errors), state))
+
+
+class EtcdTimeoutError(EtcdError, TimeoutError):
+    """The call's deadline passed. For a mutation, `maybe_applied` says whether it may have got through."""
+
+    default_code = StatusCode.DEADLINE_EXCEEDED
+    default_message = "the call's deadline passed"
+    retryable = True
+
+
+def _describe(error: BaseException) -> str:
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _rebuild_no_available_endpoints(
+    errors: dict[str, BaseException], state: dict[str, object]
+) -> NoAvailableEndpointsError:
+    error = NoAvailableEndpointsError(errors=errors)
+    error.__dict__.update(state)
+    error.args = (error.message,)
+    return error

@@ -1,0 +1,26 @@
+"""What every call takes besides its own arguments: `timeout=` and `retry=`.
+
+Knows: the words and their defaults. Never knows: what is done about them.
+"""
+
+from enum import Enum
+from typing import Final, Literal, TypeAlias
+
+
+class Unset(Enum):
+    """The type of `UNSET`: an argument that was not given, where None has a meaning of its own."""
+
+    UNSET = "unset"
+
+    def __repr__(self) -> str:
+        return "UNSET"
+
+
+UNSET: Final = Unset.UNSET
+
+Timeout: TypeAlias = float | None | Unset
+"""Seconds for the whole call with all its attempts; None waits for ever; `UNSET` takes the client's default."""
+
+RetryMode: TypeAlias = Literal["safe", "never", "always"]
+"""`"safe"` repeats what cannot be applied twice, `"never"` makes one attempt, `"always"` also repeats a mutation whose
+outcome is unknown: the caller declares it idempotent."""

@@ -1,0 +1,214 @@
+"""Results: what the key-value calls return, as frozen values.
+
+Knows: the shape of an answer. Never knows: wire messages, which are copied into these types and never kept.
+
+Values are secrets: no `repr` shows one, only its size. Keys are shown, and long ones are cut.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias, overload
+
+_MAX_SHOWN_KEY: Final = 64  # bytes; a longer key would hide the rest of its own line
+
+
+def shown_key(key: bytes) -> str:
+    """A key as a `repr` shows it: whole if it is short, else cut and with its size."""
+    if len(key) <= _MAX_SHOWN_KEY:
+        return repr(key)
+    return f"{key[:_MAX_SHOWN_KEY]!r}...<{len(key)} bytes>"
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Who answered, and how far the store was. A result inside a txn carries the revision alone, as etcd sends it.
+
+    Attributes:
+        cluster_id: the cluster that answered.
+        member_id: the member that answered.
+        revision: the store's revision when the request was carried out.
+        raft_term: the member's raft term; it grows with every leader election.
+    """
+
+    cluster_id: int = 0
+    member_id: int = 0
+    revision: int = 0
+    raft_term: int = 0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class KeyValue:
+    """One key with its value and history.
+
+    Attributes:
+        key: the key.
+        value: the value; empty if only keys were asked for.
+        create_revision: the revision that created the key, last.
+        mod_revision: the revision that changed it last.
+        version: how many times it was put since it was created; 1 is the first.
+        lease: the id of the lease it is attached to; 0 is none.
+    """
+
+    key: bytes
+    value: bytes = b""
+    create_revision: int = 0
+    mod_revision: int = 0
+    version: int = 0
+    lease: int = 0
+
+    def text(self) -> str:
+        """The value as UTF-8 text.
+
+        Raises:
+            ValueError: the value is not UTF-8.
+        """
+        try:
+            return self.value.decode()
+        except UnicodeDecodeError as error:
+            where = error.start
+        # Python's own error would carry the whole value into every log that shows its repr.
+        raise ValueError(f"the value of {shown_key(self.key)} is not UTF-8 at byte {where}: take .value instead")
+
+    def __repr__(self) -> str:
+        return (
+            f"KeyValue(key={shown_key(self.key)}, value=<{len(self.value)} bytes>, "
+            f"create_revision={self.create_revision}, mod_revision={self.mod_revision}, "
+            f"version={self.version}, lease={self.lease})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PutResult:
+    """What a put did.
+
+    Attributes:
+        header: who answered.
+        prev_kv: what the key held before, if `prev_kv=True` asked for it and it existed.
+    """
+
+    header: Header
+    prev_kv: KeyValue | None = None
+
+    @property
+    def revision(self) -> int:
+        """The revision of this put."""
+        return self.header.revision
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteResult:
+    """What a delete did.
+
+    Attributes:
+        header: who answered.
+        deleted: how many keys were deleted.
+        prev_kvs: what they held, if `prev_kv=True` asked for it.
+    """
+
+    header: Header
+    deleted: int = 0
+    prev_kvs: tuple[KeyValue, ...] = ()
+
+    @property
+    def revision(self) -> int:
+        """The store's revision after the delete."""
+        return self.header.revision
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RangeResult(Collection[KeyValue]):
+    """The keys that a range holds: a sequence of `KeyValue`.
+
+    It has length, index, slice, iteration and `in`. As every sequence it is false while empty, which it always is
+    after `count_only=True`.
+
+    Attributes:
+        header: who answered.
+        kvs: the keys found, in the order asked for.
+        more: whether the limit cut some off.
+        count: how many keys the range holds in all, whatever the limit.
+    """
+
+    header: Header
+    kvs: tuple[KeyValue, ...] = ()
+    more: bool = False
+    count: int = field(default=0)
+
+    @property
+    def revision(self) -> int:
+        """The store's revision when the range was read.
+
+        A watch from `revision + 1` continues it without a gap, if no older `revision=` was asked for.
+        """
+        return self.header.revision
+
+    def __len__(self) -> int:
+        return len(self.kvs)
+
+    def __iter__(self) -> Iterator[KeyValue]:
+        return iter(self.kvs)
+
+    def __reversed__(self) -> Iterator[KeyValue]:
+        return reversed(self.kvs)
+
+    def __contains__(self, item: object) -> bool:
+        return item in self.kvs
+
+    @overload
+    def __getitem__(self, index: int) -> KeyValue: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[KeyValue, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> KeyValue | tuple[KeyValue, ...]:
+        return self.kvs[index]
+
+    def __repr__(self) -> str:
+        return f"RangeResult(<{len(self.kvs)} of {self.count} kvs>, more={self.more}, revision={self.revision})"
+
+
+# Registered and not inherited: a Sequence owes a method `count(value)`, and here `count` is etcd's number.
+Sequence.register(RangeResult)  # pyright: ignore[reportAttributeAccessIssue] - typeshed hides that it is an ABC
+
+
+@dataclass(frozen=True, slots=True)
+class TxnResult:
+    """Which branch of a txn ran, and what its operations returned. It is true iff the comparisons held.
+
+    Attributes:
+        succeeded: True if every comparison held, so that `then` ran; False if `otherwise` ran.
+        header: who answered.
+        responses: one for each operation of the branch that ran, each what the call of the same name returns.
+    """
+
+    succeeded: bool
+    header: Header
+    responses: "tuple[OpResult, ...]" = ()
+
+    def __bool__(self) -> bool:
+        return self.succeeded
+
+    @property
+    def revision(self) -> int:
+        """The store's revision after the txn: the revision of every change it made."""
+        return self.header.revision
+
+
+OpResult: TypeAlias = PutResult | DeleteResult | RangeResult | TxnResult | KeyValue | None
+"""What one operation of a txn returns; `op.get` gives a `KeyValue`, or None if there is no such key."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompactResult:
+    """A compaction was carried out.
+
+    Attributes:
+        header: who answered.
+    """
+
+    header: Header
+
+    @property
+    def revision(self) -> int:
+        """The store's revision; a compaction does not change it."""
+        return self.header.revision

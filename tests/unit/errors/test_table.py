@@ -1,0 +1,224 @@
+"""The error table: every text of etcd's own list, what it becomes, and what that proves."""
+
+import pytest
+
+from etcd_aio import errors
+from etcd_aio.errors import Remedy, ServerError, StatusCode
+from etcd_aio.errors.table import BY_CODE, BY_MESSAGE, ROWS
+
+# What etcd 3.7 lists, in its order: our class, the status, the text behind "etcdserver: ".
+ETCD_LIST = """
+EmptyKeyError                       INVALID_ARGUMENT     key is not provided
+KeyNotFoundError                    INVALID_ARGUMENT     key not found
+ValueProvidedError                  INVALID_ARGUMENT     value is provided
+LeaseProvidedError                  INVALID_ARGUMENT     lease is provided
+TooManyOpsError                     INVALID_ARGUMENT     too many operations in txn request
+DuplicateKeyError                   INVALID_ARGUMENT     duplicate key given in txn request
+InvalidClientAPIVersionError        INVALID_ARGUMENT     invalid client api version
+InvalidSortOptionError              INVALID_ARGUMENT     invalid sort option
+CompactedError                      OUT_OF_RANGE         mvcc: required revision has been compacted
+FutureRevisionError                 OUT_OF_RANGE         mvcc: required revision is a future revision
+NoSpaceError                        RESOURCE_EXHAUSTED   mvcc: database space exceeded
+LeaseNotFoundError                  NOT_FOUND            requested lease not found
+LeaseExistsError                    FAILED_PRECONDITION  lease already exists
+LeaseTTLTooLargeError               OUT_OF_RANGE         too large lease TTL
+WatchCancelledError                 CANCELLED            watch canceled
+MemberExistsError                   FAILED_PRECONDITION  member ID already exist
+PeerURLExistsError                  FAILED_PRECONDITION  Peer URLs already exists
+MemberNotEnoughStartedError         FAILED_PRECONDITION  re-configuration failed due to not enough started members
+MemberBadURLsError                  INVALID_ARGUMENT     given member URLs are invalid
+MemberNotFoundError                 NOT_FOUND            member not found
+MemberNotLearnerError               FAILED_PRECONDITION  can only promote a learner member
+LearnerNotReadyError                FAILED_PRECONDITION  can only promote a learner member which is in sync with leader
+TooManyLearnersError                FAILED_PRECONDITION  too many learner members in cluster
+ClusterIDMismatchError              FAILED_PRECONDITION  cluster ID mismatch
+RequestTooLargeError                INVALID_ARGUMENT     request is too large
+TooManyRequestsError                RESOURCE_EXHAUSTED   too many requests
+RootUserNotExistError               FAILED_PRECONDITION  root user does not exist
+RootRoleNotExistError               FAILED_PRECONDITION  root user does not have root role
+UserAlreadyExistsError              FAILED_PRECONDITION  user name already exists
+UserEmptyError                      INVALID_ARGUMENT     user name is empty
+UserNotFoundError                   FAILED_PRECONDITION  user name not found
+RoleAlreadyExistsError              FAILED_PRECONDITION  role name already exists
+RoleNotFoundError                   FAILED_PRECONDITION  role name not found
+RoleEmptyError                      INVALID_ARGUMENT     role name is empty
+AuthenticationFailedError           INVALID_ARGUMENT     authentication failed, invalid user ID or password
+PermissionNotGivenError             INVALID_ARGUMENT     permission not given
+PermissionDeniedError               PERMISSION_DENIED    permission denied
+RoleNotGrantedError                 FAILED_PRECONDITION  role is not granted to the user
+PermissionNotGrantedError           FAILED_PRECONDITION  permission is not granted to the role
+AuthNotEnabledError                 FAILED_PRECONDITION  authentication is not enabled
+InvalidTokenError                   UNAUTHENTICATED      invalid auth token
+InvalidAuthManagementError          INVALID_ARGUMENT     invalid auth management
+AuthOldRevisionError                INVALID_ARGUMENT     revision of auth store is old
+NoLeaderError                       UNAVAILABLE          no leader
+NotRaftLeaderError                  FAILED_PRECONDITION  not leader
+LeaderChangedError                  UNAVAILABLE          leader changed
+NotCapableError                     FAILED_PRECONDITION  not capable
+ServerStoppedError                  UNAVAILABLE          server stopped
+RequestTimedOutError                UNAVAILABLE          request timed out
+TimeoutDueToLeaderFailError         UNAVAILABLE          request timed out, possibly due to previous leader failure
+TimeoutDueToConnectionLostError     UNAVAILABLE          request timed out, possibly due to connection lost
+TimeoutWaitAppliedIndexError        UNAVAILABLE          request timed out, waiting for the applied index took too long
+UnhealthyClusterError               UNAVAILABLE          unhealthy cluster
+CorruptError                        DATA_LOSS            corrupt cluster
+NotSupportedForLearnerError         FAILED_PRECONDITION  rpc not supported for learner
+BadLeaderTransfereeError            FAILED_PRECONDITION  bad leader transferee
+WrongDowngradeVersionFormatError    INVALID_ARGUMENT     wrong downgrade target version format
+InvalidDowngradeTargetVersionError  INVALID_ARGUMENT     invalid downgrade target version
+ClusterVersionUnavailableError      FAILED_PRECONDITION  cluster version not found during downgrade
+DowngradeInProcessError             FAILED_PRECONDITION  cluster has a downgrade job in progress
+NoInflightDowngradeError            FAILED_PRECONDITION  no inflight downgrade job
+RequestCancelledError               CANCELLED            request canceled
+RequestDeadlineExceededError        DEADLINE_EXCEEDED    context deadline exceeded
+"""
+
+# Texts that servers send, though the list does not have them.
+BARE = """
+ProposalDroppedError                UNKNOWN              raft proposal dropped
+NotPrimaryLessorError               UNKNOWN              not a primary lessor
+TimeoutLeaderTransferError          UNKNOWN              etcdserver: request timed out, leader transfer took too long
+EmptyWatcherRangeError              INVALID_ARGUMENT     mvcc: watcher range is empty
+DuplicateWatchIDError               INVALID_ARGUMENT     mvcc: duplicate watch ID provided on the WatchStream
+AuthOldRevisionError                UNKNOWN              auth: revision in header is old
+AuthenticationFailedError           UNKNOWN              auth: authentication failed, password was given for no password user
+ServerStoppedError                  UNKNOWN              raft: stopped
+RequestCancelledError               UNKNOWN              etcdserver: request cancelled
+RequestCancelledError               CANCELLED            context canceled
+RequestDeadlineExceededError        DEADLINE_EXCEEDED    context deadline exceeded
+"""  # noqa: E501
+
+# By what an answer allows. A class in two groups, or in none, fails below.
+REFRESH_TOKEN = {"InvalidTokenError", "AuthOldRevisionError", "UserEmptyError"}
+RETRY_ELSEWHERE = {
+    "NoLeaderError",
+    "NotSupportedForLearnerError",
+    "NotCapableError",
+    "TooManyRequestsError",
+    "ProposalDroppedError",
+}
+AMBIGUOUS_AND_REPEATABLE = {
+    "LeaderChangedError",
+    "ServerStoppedError",
+    "NotPrimaryLessorError",
+    "UnhealthyClusterError",
+    "RequestTimedOutError",
+    "TimeoutDueToLeaderFailError",
+    "TimeoutDueToConnectionLostError",
+    "TimeoutWaitAppliedIndexError",
+    "TimeoutLeaderTransferError",
+    "WatchCancelledError",
+    "RequestCancelledError",
+    "RequestDeadlineExceededError",
+}
+AMBIGUOUS_AND_FINAL = {"CorruptError"}
+DEFINITE_AND_FINAL = {
+    # the request itself
+    *("EmptyKeyError", "KeyNotFoundError", "ValueProvidedError", "LeaseProvidedError", "TooManyOpsError"),
+    *("DuplicateKeyError", "InvalidClientAPIVersionError", "InvalidSortOptionError", "RequestTooLargeError"),
+    *("EmptyWatcherRangeError", "DuplicateWatchIDError", "CompactedError", "FutureRevisionError", "NoSpaceError"),
+    *("LeaseNotFoundError", "LeaseExistsError", "LeaseTTLTooLargeError"),
+    # members, leadership, downgrade
+    *("MemberExistsError", "PeerURLExistsError", "MemberNotEnoughStartedError", "MemberBadURLsError"),
+    *("MemberNotFoundError", "MemberNotLearnerError", "LearnerNotReadyError", "TooManyLearnersError"),
+    *("ClusterIDMismatchError", "NotRaftLeaderError", "BadLeaderTransfereeError"),
+    *("WrongDowngradeVersionFormatError", "InvalidDowngradeTargetVersionError", "ClusterVersionUnavailableError"),
+    *("DowngradeInProcessError", "NoInflightDowngradeError"),
+    # users and roles
+    *("RootUserNotExistError", "RootRoleNotExistError", "UserAlreadyExistsError", "UserNotFoundError"),
+    *("RoleAlreadyExistsError", "RoleNotFoundError", "RoleEmptyError", "AuthenticationFailedError"),
+    *("PermissionNotGivenError", "PermissionDeniedError", "RoleNotGrantedError", "PermissionNotGrantedError"),
+    *("AuthNotEnabledError", "InvalidAuthManagementError"),
+}
+
+
+def parse(text: str, prefix: str) -> list[tuple[str, StatusCode, str]]:
+    rows = (line.split(maxsplit=2) for line in text.strip().splitlines())
+    return [(name, StatusCode[code], prefix + message) for name, code, message in rows]
+
+
+EXPECTED = parse(ETCD_LIST, "etcdserver: ") + parse(BARE, "")
+
+
+def every_subclass(error: type[ServerError]) -> set[type[ServerError]]:
+    return {error}.union(*map(every_subclass, error.__subclasses__()))
+
+
+def by_name(error: type[ServerError]) -> str:
+    return error.__name__
+
+
+LEAVES: list[type[ServerError]] = sorted({row.error for row in ROWS}, key=by_name)
+CLASSES: list[type[ServerError]] = sorted(every_subclass(ServerError), key=by_name)
+
+
+@pytest.mark.parametrize(("name", "code", "message"), EXPECTED, ids=lambda value: str(value))
+def test_a_row_has_its_exact_text_and_status(name: str, code: StatusCode, message: str) -> None:
+    row = BY_MESSAGE[message]
+    assert row.error is getattr(errors, name)
+    assert row.code is code
+
+
+def test_the_table_holds_nothing_else_and_each_text_once() -> None:
+    assert sorted(row.message for row in ROWS) == sorted(message for _, _, message in EXPECTED)
+    assert len(BY_MESSAGE) == len(ROWS)
+
+
+@pytest.mark.parametrize("leaf", LEAVES)
+def test_a_class_of_the_table_carries_its_own_row(leaf: type[ServerError]) -> None:
+    row = BY_MESSAGE[leaf.default_message]
+    assert row.error is leaf
+    assert row.code is leaf.default_code
+
+
+def test_every_server_error_is_a_row_a_family_or_a_topic() -> None:
+    topics = {errors.AuthError, errors.LeaseError, errors.MembershipError, errors.DowngradeError}
+    assert set(CLASSES) == {ServerError, *topics, *BY_CODE.values(), *LEAVES}
+
+
+def test_every_status_that_is_an_error_has_a_family_of_its_own() -> None:
+    assert set(BY_CODE) == set(StatusCode) - {StatusCode.OK}
+    assert {code: family.default_code for code, family in BY_CODE.items()} == {code: code for code in BY_CODE}
+
+
+@pytest.mark.parametrize("leaf", LEAVES)
+def test_a_leaf_has_the_family_of_its_status(leaf: type[ServerError]) -> None:
+    sent_as_unknown = {errors.ProposalDroppedError, errors.NotPrimaryLessorError, errors.TimeoutLeaderTransferError}
+    assert leaf.default_code is not None
+    family = errors.UnavailableError if leaf in sent_as_unknown else BY_CODE[leaf.default_code]
+    assert issubclass(leaf, family)
+    others = {other for other in BY_CODE.values() if issubclass(leaf, other)} - {family}
+    assert not others
+
+
+@pytest.mark.parametrize("leaf", LEAVES)
+def test_what_a_row_allows_and_proves(leaf: type[ServerError]) -> None:
+    groups = {
+        (Remedy.REFRESH_TOKEN, True): REFRESH_TOKEN,
+        (Remedy.RETRY_ELSEWHERE, True): RETRY_ELSEWHERE,
+        (Remedy.RETRY_IF_REPEATABLE, False): AMBIGUOUS_AND_REPEATABLE,
+        (Remedy.RAISE, False): AMBIGUOUS_AND_FINAL,
+        (Remedy.RAISE, True): DEFINITE_AND_FINAL,
+    }
+    assert [facts for facts, names in groups.items() if leaf.__name__ in names] == [(leaf.remedy, leaf.is_definite)]
+
+
+def test_the_groups_name_nothing_that_is_gone() -> None:
+    grouped = REFRESH_TOKEN | RETRY_ELSEWHERE | AMBIGUOUS_AND_REPEATABLE | AMBIGUOUS_AND_FINAL | DEFINITE_AND_FINAL
+    assert grouped == {leaf.__name__ for leaf in LEAVES}
+
+
+@pytest.mark.parametrize("error", CLASSES)
+def test_the_facts_of_a_class_fit_each_other(error: type[ServerError]) -> None:
+    # A mutation is repeated only with proof that it did not run.
+    assert error.is_definite or error.remedy not in {Remedy.REFRESH_TOKEN, Remedy.RETRY_ELSEWHERE}
+    assert not (error.is_definite and error.remedy is Remedy.RETRY_IF_REPEATABLE)
+    repeats = error.remedy in {Remedy.RETRY_ELSEWHERE, Remedy.RETRY_IF_REPEATABLE}
+    assert error.retryable == (repeats or error is errors.LearnerNotReadyError)
+
+
+@pytest.mark.parametrize("error", CLASSES)
+def test_every_class_is_documented_and_public(error: type[ServerError]) -> None:
+    assert error.__doc__ is not None
+    assert error.__doc__ != (error.__base__ or object).__doc__
+    assert error.__name__ in errors.__all__
