@@ -1,0 +1,39 @@
+"""API (floor 6): what users call.
+
+What belongs here: arguments, their checks, and results, one file for each group of calls. What never does: retries,
+endpoints, connections; every call goes through the error handler's invoker.
+"""
+
+from etcd_aio.api.arguments import HasLeaseId, LeaseLike, ValueLike
+from etcd_aio.api.compare import Compare, Key
+from etcd_aio.api.enums import SortBy, SortByLike, SortOrder, SortOrderLike
+from etcd_aio.api.keys import KeyLike, KeyRange, prefix_end
+from etcd_aio.api.kv import KV
+from etcd_aio.api.operations import DeleteOp, GetOp, Op, PutOp, RangeOp, TxnOp
+from etcd_aio.api.scan import Scan, ScanPages
+from etcd_aio.api.txn import Txn
+
+__all__ = [
+    "KV",
+    "Compare",
+    "DeleteOp",
+    "GetOp",
+    "HasLeaseId",
+    "Key",
+    "KeyLike",
+    "KeyRange",
+    "LeaseLike",
+    "Op",
+    "PutOp",
+    "RangeOp",
+    "Scan",
+    "ScanPages",
+    "SortBy",
+    "SortByLike",
+    "SortOrder",
+    "SortOrderLike",
+    "Txn",
+    "TxnOp",
+    "ValueLike",
+    "prefix_end",
+]

@@ -1,0 +1,102 @@
+"""Txn: the builder behind `client.txn()`.
+
+Knows: the order of when, then, otherwise. Never knows: how a txn is sent; it is given what commits it.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Self, TypeAlias
+
+from etcd_aio.api.compare import Compare
+from etcd_aio.api.op import comparisons, operations
+from etcd_aio.api.operations import Op, TxnOp
+from etcd_aio.errors import InvalidRequestError
+from etcd_aio.options import UNSET, RetryMode, Timeout
+from etcd_aio.results import TxnResult
+
+Commit: TypeAlias = Callable[[TxnOp, Timeout, RetryMode | None], Awaitable[TxnResult]]
+"""Sends a txn: the operation, `timeout=` and `retry=`."""
+
+
+class Txn:
+    """One atomic step: if all comparisons hold, one list of operations is carried out, else another.
+
+        won = await client.txn().when(Key("lock").missing).then(op.put("lock", "me")).otherwise(op.get("lock")).commit()
+
+    `when`, `then` and `otherwise` are each given at most once, in this order; every one may be left out. A txn without
+    comparisons carries out `then`. All changes of a txn get one revision, so a key may be put only once. Nothing is
+    sent before `commit()`, which may be called again to try the same txn once more.
+    """
+
+    __slots__ = ("_commit", "_otherwise", "_then", "_when")
+
+    def __init__(self, commit: Commit) -> None:
+        self._commit = commit
+        self._when: tuple[Compare, ...] | None = None
+        self._then: tuple[Op, ...] | None = None
+        self._otherwise: tuple[Op, ...] | None = None
+
+    def when(self, *compares: Compare) -> Self:
+        """The comparisons, of which all must hold.
+
+        Raises:
+            InvalidRequestError: it was given already, or comes after `then` or `otherwise`.
+            TypeError: something is no comparison.
+        """
+        if self._when is not None:
+            raise InvalidRequestError("when() is given twice: write all comparisons in one when(a, b, ...)")
+        if self._then is not None or self._otherwise is not None:
+            raise InvalidRequestError("when() comes before then() and otherwise()")
+        self._when = comparisons(compares, "when()")
+        return self
+
+    def then(self, *ops: Op) -> Self:
+        """What is carried out if every comparison holds.
+
+        Raises:
+            InvalidRequestError: it was given already, or comes after `otherwise`.
+            TypeError: something is no operation.
+        """
+        if self._then is not None:
+            raise InvalidRequestError("then() is given twice: write all operations in one then(a, b, ...)")
+        if self._otherwise is not None:
+            raise InvalidRequestError("then() comes before otherwise()")
+        self._then = operations(ops, "then()")
+        return self
+
+    def otherwise(self, *ops: Op) -> Self:
+        """What is carried out if a comparison does not hold.
+
+        Raises:
+            InvalidRequestError: it was given already.
+            TypeError: something is no operation.
+        """
+        if self._otherwise is not None:
+            raise InvalidRequestError("otherwise() is given twice: write all operations in one otherwise(a, b, ...)")
+        self._otherwise = operations(ops, "otherwise()")
+        return self
+
+    async def commit(self, *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> TxnResult:
+        """Carry it out.
+
+        A txn that changes nothing, in either branch, is repeated like a read. Any other is a mutation: it is carried
+        out at most once, unless `retry="always"`.
+
+        Args:
+            timeout: seconds for the whole call; None waits for ever. The client's default if left out.
+            retry: `"safe"`, `"never"` or `"always"`. The client's default if left out.
+
+        Returns:
+            TxnResult: true if the comparisons held; its `responses` are those of the branch that ran.
+
+        Raises:
+            TooManyOpsError: more operations than the server allows in one txn (128 by default).
+            DuplicateKeyError: one branch puts a key twice.
+            EtcdError: as every call; `maybe_applied` tells whether the txn may have been carried out.
+
+        Cancelling it may leave the txn carried out or not, as with every mutation.
+        """
+        return await self._commit(
+            TxnOp(self._when or (), self._then or (), self._otherwise or ()),
+            timeout,
+            retry,
+        )
