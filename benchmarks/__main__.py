@@ -1,0 +1,5 @@
+"""The door of `python -m benchmarks`."""
+
+from benchmarks.run import main
+
+raise SystemExit(main())

@@ -1,0 +1,52 @@
+"""Drives aetcd: grpcio and asyncio, one endpoint."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+# Installed in this driver's own environment only.
+from aetcd import Client  # type: ignore[import-not-found]
+
+from benchmarks.drivers.loop import Call, Settings, main
+
+
+class AetcdDriver:
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def get(self, key: str) -> Call:
+        client, raw = self._client, key.encode()
+
+        async def call() -> int:
+            found = await client.get(raw, serializable=True)
+            return 0 if found is None else len(found.value)
+
+        return call
+
+    def put(self, key: str, value: bytes) -> Call:
+        client, raw = self._client, key.encode()
+
+        async def call() -> int:
+            await client.put(raw, value)
+            return 0
+
+        return call
+
+    def range(self, prefix: str) -> Call:
+        client, raw = self._client, prefix.encode()
+
+        async def call() -> int:
+            found = await client.get_prefix(raw)
+            return sum([len(kv.value) for kv in found])
+
+        return call
+
+
+@asynccontextmanager
+async def connect(settings: Settings) -> AsyncIterator[AetcdDriver]:
+    host, port = settings.target
+    async with Client(host=host, port=port) as client:
+        yield AetcdDriver(client)
+
+
+if __name__ == "__main__":
+    main(connect, "aetcd", "grpcio", "protobuf")

@@ -1,0 +1,60 @@
+"""Drives etcd_aio, with its default engine or a named one."""
+
+import inspect
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, cast
+
+import etcd_aio
+from benchmarks.drivers.loop import Call, Settings, main
+from etcd_aio import Client
+
+if TYPE_CHECKING:
+    from etcd_aio.transport import EngineName
+
+
+class EtcdAioDriver:
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def get(self, key: str) -> Call:
+        client = self._client
+
+        async def call() -> int:
+            found = await client.get(key, serializable=True)
+            return 0 if found is None else len(found.value)
+
+        return call
+
+    def put(self, key: str, value: bytes) -> Call:
+        client = self._client
+
+        async def call() -> int:
+            await client.put(key, value)
+            return 0
+
+        return call
+
+    def range(self, prefix: str) -> Call:
+        client = self._client
+
+        async def call() -> int:
+            found = await client.range(prefix=prefix, serializable=True)
+            return sum([len(kv.value) for kv in found])
+
+        return call
+
+
+@asynccontextmanager
+async def connect(settings: Settings) -> AsyncIterator[EtcdAioDriver]:
+    engine = cast("EngineName", settings.engine or _default_engine())
+    async with Client(settings.endpoints, engine=engine) as client:
+        yield EtcdAioDriver(client)
+
+
+def _default_engine() -> str:
+    return str(inspect.signature(Client).parameters["engine"].default)
+
+
+if __name__ == "__main__":
+    main(connect, "grpclib", facts={"etcd_aio": etcd_aio.__version__, "default engine": _default_engine()})

@@ -1,0 +1,51 @@
+"""Drives etcetra: grpcio and asyncio, one endpoint, text only, always serializable reads."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+# Installed in this driver's own environment only.
+from etcetra import EtcdClient, EtcdCommunicator, HostPortPair  # type: ignore[import-not-found]
+
+from benchmarks.drivers.loop import Call, Settings, main
+
+
+class EtcetraDriver:
+    def __init__(self, communicator: EtcdCommunicator) -> None:
+        self._communicator = communicator
+
+    def get(self, key: str) -> Call:
+        communicator = self._communicator
+
+        async def call() -> int:
+            found = await communicator.get(key)
+            return 0 if found is None else len(found)
+
+        return call
+
+    def put(self, key: str, value: bytes) -> Call:
+        communicator, text = self._communicator, value.decode()
+
+        async def call() -> int:
+            await communicator.put(key, text)
+            return 0
+
+        return call
+
+    def range(self, prefix: str) -> Call:
+        communicator = self._communicator
+
+        async def call() -> int:
+            found = await communicator.get_prefix(prefix)
+            return sum([len(value) for value in found.values()])
+
+        return call
+
+
+@asynccontextmanager
+async def connect(settings: Settings) -> AsyncIterator[EtcetraDriver]:
+    async with EtcdClient(HostPortPair(*settings.target)).connect() as communicator:
+        yield EtcetraDriver(communicator)
+
+
+if __name__ == "__main__":
+    main(connect, "etcetra", "grpcio", "protobuf")

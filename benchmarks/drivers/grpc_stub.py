@@ -1,0 +1,58 @@
+"""Drives the stub that protoc writes, on grpc.aio: no client library at all, the floor under every one on grpcio."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+# Installed and generated in this driver's own environment only.
+import grpc  # type: ignore[import-not-found,import-untyped,unused-ignore]
+import rpc_pb2  # type: ignore[import-not-found]
+import rpc_pb2_grpc  # type: ignore[import-not-found]
+
+from benchmarks.drivers.loop import Call, Settings, main
+
+
+class StubDriver:
+    def __init__(self, channel: object) -> None:
+        self._kv = rpc_pb2_grpc.KVStub(channel)
+
+    def get(self, key: str) -> Call:
+        request_range = self._kv.Range
+        raw = key.encode()
+
+        async def call() -> int:
+            reply = await request_range(rpc_pb2.RangeRequest(key=raw, serializable=True))
+            return sum([len(kv.value) for kv in reply.kvs])
+
+        return call
+
+    def put(self, key: str, value: bytes) -> Call:
+        request_put = self._kv.Put
+        raw = key.encode()
+
+        async def call() -> int:
+            await request_put(rpc_pb2.PutRequest(key=raw, value=value))
+            return 0
+
+        return call
+
+    def range(self, prefix: str) -> Call:
+        request_range = self._kv.Range
+        start = prefix.encode()
+        end = start[:-1] + bytes([start[-1] + 1])
+
+        async def call() -> int:
+            reply = await request_range(rpc_pb2.RangeRequest(key=start, range_end=end, serializable=True))
+            return sum([len(kv.value) for kv in reply.kvs])
+
+        return call
+
+
+@asynccontextmanager
+async def connect(settings: Settings) -> AsyncIterator[StubDriver]:
+    host, port = settings.target
+    async with grpc.aio.insecure_channel(f"{host}:{port}") as channel:
+        yield StubDriver(channel)
+
+
+if __name__ == "__main__":
+    main(connect, "grpcio", "protobuf")

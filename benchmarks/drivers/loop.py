@@ -1,0 +1,152 @@
+"""The measured loop, and the line protocol around it.
+
+Knows: K workers that each await their call until the time is over; stdin and stdout. Never knows: which client.
+Imports nothing outside the standard library: it runs in every environment.
+
+The protocol, one line each way:
+
+    driver   {"versions": {"aetcd": "1.0.0"}}                    once, as soon as it is connected
+    program  get 64 1.0                                          operation, in flight, seconds
+    driver   {"calls": 16500, "seconds": 1.002, "cpu": 0.97}     cpu: user + system seconds of this process
+    either   {"error": "what happened"}                          instead of an answer
+    program  closes stdin                                        the driver ends
+"""
+
+import argparse
+import asyncio
+import importlib.metadata
+import json
+import platform
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from benchmarks import workload
+
+Call: TypeAlias = Callable[[], Awaitable[int]]
+"""One call, ready to be made again and again; returns how many bytes of values it has read."""
+
+
+class Driver(Protocol):
+    """A connected client, as the loop sees it. What can be prepared is prepared here, outside the measured time."""
+
+    def get(self, key: str) -> Call: ...
+
+    def put(self, key: str, value: bytes) -> Call: ...
+
+    def range(self, prefix: str) -> Call: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a driver is told on its command line."""
+
+    endpoints: Sequence[str]
+    engine: str | None
+
+    @property
+    def target(self) -> tuple[str, int]:
+        """Host and port of the first endpoint, for clients that take only one."""
+        host, _, port = self.endpoints[0].removeprefix("http://").rpartition(":")
+        return host, int(port)
+
+
+Connect: TypeAlias = Callable[[Settings], AbstractAsyncContextManager[Driver]]
+
+
+class WrongAnswerError(Exception):
+    """A call returned something else than what is stored."""
+
+
+def main(connect: Connect, *packages: str, facts: Mapping[str, str] | None = None) -> None:
+    """Run one driver until stdin ends.
+
+    Args:
+        connect: opens the client and gives its driver.
+        packages: distributions whose versions belong in the report.
+        facts: what else belongs there.
+    """
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--endpoints", required=True)
+    parser.add_argument("--prefix", required=True)
+    parser.add_argument("--engine")
+    parser.add_argument("--uvloop", action="store_true")
+    arguments = parser.parse_args()
+    settings = Settings(arguments.endpoints.split(","), arguments.engine)
+    try:
+        factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+        if arguments.uvloop:
+            import uvloop
+
+            factory = uvloop.new_event_loop
+            packages = (*packages, "uvloop")
+        versions = dict(facts or {})
+        versions.update((name, importlib.metadata.version(name)) for name in packages)
+        versions["python"] = platform.python_version()
+        with asyncio.Runner(loop_factory=factory) as runner:
+            runner.run(_serve(connect, settings, arguments.prefix, versions))
+    except Exception as error:
+        _say({"error": _told(error)})
+        raise
+
+
+async def _serve(connect: Connect, settings: Settings, prefix: str, versions: dict[str, str]) -> None:
+    async with connect(settings) as driver:
+        _say({"versions": versions})
+        # A thread waits for the next line, so that the loop stays free to answer the server's pings.
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            operation, in_flight, seconds = line.split()
+            try:
+                _say(await _measure(driver, prefix, operation, int(in_flight), float(seconds)))
+            except Exception as error:
+                _say({"error": _told(error)})
+
+
+async def _measure(driver: Driver, prefix: str, operation: str, in_flight: int, seconds: float) -> dict[str, float]:
+    calls, expected = _calls(driver, prefix, operation, in_flight)
+    cpu, start = time.process_time(), time.perf_counter()
+    async with asyncio.TaskGroup() as group:
+        workers = [group.create_task(_work(call, expected, start + seconds)) for call in calls]
+    # The last calls end a little after the time is over: they count, and so does their time.
+    elapsed, cpu = time.perf_counter() - start, time.process_time() - cpu
+    return {"calls": sum(worker.result() for worker in workers), "seconds": elapsed, "cpu": cpu}
+
+
+def _calls(driver: Driver, prefix: str, operation: str, in_flight: int) -> tuple[list[Call], int]:
+    """One call per worker, and how many bytes of values each of its answers must hold."""
+    size = len(workload.VALUE)
+    match operation:
+        case "get":
+            return [driver.get(workload.get_key(prefix)) for _ in range(in_flight)], size
+        case "put":
+            keys = (workload.put_key(prefix, worker) for worker in range(in_flight))
+            return [driver.put(key, workload.VALUE) for key in keys], 0
+        case "range":
+            calls = [driver.range(workload.range_prefix(prefix)) for _ in range(in_flight)]
+            return calls, size * workload.RANGE_KEYS
+        case _:
+            raise ValueError(f"no such operation: {operation}")
+
+
+async def _work(call: Call, expected: int, until: float) -> int:
+    done = 0
+    now = time.perf_counter
+    while now() < until:
+        read = await call()
+        if read != expected:
+            raise WrongAnswerError(f"{read} bytes of values instead of {expected}")
+        done += 1
+    return done
+
+
+def _say(words: Mapping[str, object]) -> None:
+    print(json.dumps(words), flush=True)
+
+
+def _told(error: BaseException) -> str:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -1,0 +1,187 @@
+// Drives the official Go client. Speaks the line protocol told in ../drivers/loop.py and repeats the names and sizes
+// of ../workload.py; every answer is checked against them, so a difference cannot go unseen.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+const (
+	clientModule = "go.etcd.io/etcd/client/v3"
+	rangeKeys    = 1000
+)
+
+var value = strings.Repeat("0123456789abcdef", 16)
+
+// call makes one call and returns how many bytes of values it has read.
+type call func(ctx context.Context) (int, error)
+
+func main() {
+	endpoints := flag.String("endpoints", "", "endpoints, comma-separated")
+	prefix := flag.String("prefix", "", "prefix of every key")
+	flag.Parse()
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints:   strings.Split(*endpoints, ","),
+		DialTimeout: 5 * time.Second,
+	})
+	if err != nil {
+		say(map[string]any{"error": err.Error()})
+		os.Exit(1)
+	}
+	defer client.Close()
+
+	say(map[string]any{"versions": versions()})
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		answer, err := obey(client, *prefix, lines.Text())
+		if err != nil {
+			answer = map[string]any{"error": err.Error()}
+		}
+		say(answer)
+	}
+}
+
+func obey(client *clientv3.Client, prefix, line string) (map[string]any, error) {
+	words := strings.Fields(line)
+	if len(words) != 3 {
+		return nil, fmt.Errorf("not understood: %q", line)
+	}
+	inFlight, err := strconv.Atoi(words[1])
+	if err != nil {
+		return nil, err
+	}
+	seconds, err := strconv.ParseFloat(words[2], 64)
+	if err != nil {
+		return nil, err
+	}
+	return measure(client, prefix, words[0], inFlight, time.Duration(seconds*float64(time.Second)))
+}
+
+func measure(client *clientv3.Client, prefix, operation string, inFlight int, length time.Duration) (map[string]any, error) {
+	calls := make([]call, inFlight)
+	expected := 0
+	for i := range calls {
+		switch operation {
+		case "get":
+			calls[i], expected = get(client, prefix+"get"), len(value)
+		case "put":
+			calls[i], expected = put(client, fmt.Sprintf("%sput/%03d", prefix, i)), 0
+		case "range":
+			calls[i] = get(client, prefix+"range/", clientv3.WithPrefix())
+			expected = len(value) * rangeKeys
+		default:
+			return nil, fmt.Errorf("no such operation: %s", operation)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	done := make([]int, inFlight)
+	failures := make(chan error, inFlight)
+	var workers sync.WaitGroup
+	cpu, start := cpuTime(), time.Now()
+	for i := range calls {
+		workers.Add(1)
+		go func() {
+			defer workers.Done()
+			count, err := work(ctx, calls[i], expected, start.Add(length))
+			if err != nil {
+				failures <- err
+				cancel()
+			}
+			done[i] = count
+		}()
+	}
+	workers.Wait()
+	// The last calls end a little after the time is over: they count, and so does their time.
+	elapsed, cpu := time.Since(start), cpuTime()-cpu
+	select {
+	case err := <-failures:
+		return nil, err
+	default:
+	}
+	total := 0
+	for _, count := range done {
+		total += count
+	}
+	return map[string]any{"calls": total, "seconds": elapsed.Seconds(), "cpu": cpu.Seconds()}, nil
+}
+
+func work(ctx context.Context, next call, expected int, until time.Time) (int, error) {
+	done := 0
+	for time.Now().Before(until) {
+		read, err := next(ctx)
+		if err != nil {
+			return done, err
+		}
+		if read != expected {
+			return done, fmt.Errorf("%d bytes of values instead of %d", read, expected)
+		}
+		done++
+	}
+	return done, nil
+}
+
+func get(client *clientv3.Client, key string, options ...clientv3.OpOption) call {
+	options = append(options, clientv3.WithSerializable())
+	return func(ctx context.Context) (int, error) {
+		found, err := client.Get(ctx, key, options...)
+		if err != nil {
+			return 0, err
+		}
+		read := 0
+		for _, kv := range found.Kvs {
+			read += len(kv.Value)
+		}
+		return read, nil
+	}
+}
+
+func put(client *clientv3.Client, key string) call {
+	return func(ctx context.Context) (int, error) {
+		_, err := client.Put(ctx, key, value)
+		return 0, err
+	}
+}
+
+// cpuTime is the user and system time of this process.
+func cpuTime() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		panic(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+func versions() map[string]string {
+	found := map[string]string{"go": runtime.Version(), "GOMAXPROCS": strconv.Itoa(runtime.GOMAXPROCS(0))}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, module := range info.Deps {
+			if module.Path == clientModule || module.Path == "google.golang.org/grpc" {
+				found[module.Path] = module.Version
+			}
+		}
+	}
+	return found
+}
+
+func say(words map[string]any) {
+	line, err := json.Marshal(words)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(string(line))
+}

@@ -1,0 +1,96 @@
+"""The numbers of a run: bursts in, medians and ratios out.
+
+Knows: arithmetic, and who could not take part and why. Never knows: processes, tables, clocks.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from benchmarks.process import Burst
+from benchmarks.workload import Case
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One client in one case, one burst per round."""
+
+    bursts: tuple[Burst, ...]
+
+    @property
+    def rates(self) -> list[float]:
+        """Calls per second, round by round."""
+        return [burst.calls / burst.seconds for burst in self.bursts]
+
+    @property
+    def rate(self) -> float:
+        """Calls per second: the median of the rounds."""
+        return median(self.rates)
+
+    @property
+    def spread(self) -> float:
+        """How far apart the slowest and the fastest round were, as a fraction of the median."""
+        return (max(self.rates) - min(self.rates)) / self.rate
+
+    @property
+    def cpu_us(self) -> float:
+        """Microseconds of the client's CPU for each call: the median of the rounds."""
+        return median(burst.cpu / burst.calls * 1e6 for burst in self.bursts)
+
+    def ratio_to(self, other: "Measured") -> float:
+        """Times the other's rate: the median of each round's own ratio, so that drift between rounds cancels."""
+        return median(mine / theirs for mine, theirs in zip(self.rates, other.rates, strict=True))
+
+
+@dataclass(slots=True)
+class Results:
+    """A run as it grows.
+
+    Attributes:
+        cases: what is measured, in the order of the report.
+        bursts: (client, case) to one burst per round.
+        left_out: (client, case) to the reason why it has no number.
+    """
+
+    cases: Sequence[Case]
+    bursts: dict[tuple[str, str], list[Burst]] = field(default_factory=dict)
+    left_out: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def add(self, client: str, case: Case, burst: Burst) -> None:
+        """Take one more round's burst."""
+        self.bursts.setdefault((client, case.name), []).append(burst)
+
+    def leave_out(self, client: str, cases: Sequence[Case], reason: str) -> None:
+        """A client has no number in these cases; what it had of them is dropped, since rounds would not pair."""
+        for case in cases:
+            self.left_out.setdefault((client, case.name), reason)
+            self.bursts.pop((client, case.name), None)
+
+    def is_left_out(self, client: str, case: Case) -> bool:
+        """Whether there is a reason not to try."""
+        return (client, case.name) in self.left_out
+
+    def of(self, client: str, case: Case) -> Measured | None:
+        """The client's numbers in this case, None if it has none."""
+        bursts = self.bursts.get((client, case.name))
+        return Measured(tuple(bursts)) if bursts else None
+
+    def ratio(self, client: str, case: Case, reference: str) -> float | None:
+        """The client's rate over the reference's, None if either has no number."""
+        mine, theirs = self.of(client, case), self.of(reference, case)
+        return mine.ratio_to(theirs) if mine and theirs else None
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Where and when a run took place: without it the numbers mean nothing."""
+
+    date: str
+    cpu: str
+    cores: int
+    system: str
+    server: str
+    endpoints: int
+    rounds: int
+    seconds: float
+    versions: Mapping[str, Mapping[str, str]]

@@ -1,0 +1,174 @@
+"""One run: make the environments, start every driver, let them take turns, report.
+
+Knows: the order of things, and the command line. Never knows: how a client is driven, or how numbers are shown.
+"""
+
+import argparse
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeVar
+
+from rich.console import Console
+
+from benchmarks import machine, report, store
+from benchmarks.clients import CONTESTANTS, Contestant
+from benchmarks.environments import UnavailableError, default_cache
+from benchmarks.process import DriverError, DriverProcess
+from benchmarks.results import Results, Setting
+from benchmarks.workload import CASES, Case
+from etcd_aio.testing import EtcdServer
+
+_T = TypeVar("_T")
+
+# A default run writes about half a gigabyte; etcd's default of 2 GiB would end a longer one with an alarm.
+_SERVER_FLAGS = ("--quota-backend-bytes=8589934592",)
+# Enough to dial, to fill caches, and for Python to specialise its bytecode.
+_WARM_UP = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What was asked for on the command line."""
+
+    contestants: Sequence[Contestant]
+    cases: Sequence[Case]
+    endpoints: Sequence[str]
+    rounds: int
+    seconds: float
+    json: Path | None
+    cache: Path
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The program; returns its exit status: 0 also where clients had to be left out, with their reasons."""
+    options = _parse(arguments)
+    console = Console(stderr=True, highlight=False)
+    try:
+        asyncio.run(_run(options, console))
+    except (store.StoreError, OSError) as error:
+        console.print(f"[red]cannot measure:[/red] {error}")
+        return 1
+    except KeyboardInterrupt:
+        return 130  # as a shell has it
+    return 0
+
+
+def _parse(arguments: Sequence[str] | None) -> Options:
+    contestants = {contestant.name: contestant for contestant in CONTESTANTS}
+    cases = {case.name: case for case in CASES}
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="etcd clients side by side, in one run")
+    parser.add_argument("--endpoints", help="http://host:port,... of a running cluster; without it one is started")
+    parser.add_argument("--rounds", type=int, default=5, help="interleaved rounds (default: 5)")
+    parser.add_argument("--seconds", type=float, default=1.0, help="length of one burst (default: 1)")
+    parser.add_argument("--quick", action="store_true", help="3 rounds of 0.3 s: a look, not a measurement")
+    parser.add_argument("--clients", help=f"some of: {','.join(contestants)}")
+    parser.add_argument("--cases", help=f"some of: {','.join(cases)}")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write every round to FILE")
+    parser.add_argument("--cache", type=Path, default=default_cache(), help="environments (default: %(default)s)")
+    given = parser.parse_args(arguments)
+    rounds, seconds = (3, 0.3) if given.quick else (given.rounds, given.seconds)
+    if rounds < 1 or seconds <= 0:
+        parser.error("--rounds and --seconds must be positive")
+    try:
+        return Options(
+            contestants=_chosen(contestants, given.clients),
+            cases=_chosen(cases, given.cases),
+            endpoints=given.endpoints.split(",") if given.endpoints else (),
+            rounds=rounds,
+            seconds=seconds,
+            json=given.json,
+            cache=given.cache.expanduser().resolve(),
+        )
+    except KeyError as error:
+        parser.error(f"not known: {error.args[0]}")
+
+
+def _chosen(known: dict[str, _T], names: str | None) -> Sequence[_T]:
+    return list(known.values()) if names is None else [known[name.strip()] for name in names.split(",")]
+
+
+async def _run(options: Options, console: Console) -> None:
+    results = Results(options.cases)
+    commands = _prepare(options, results, console)
+    prefix = f"etcd_aio-benchmarks/{secrets.token_hex(4)}/"
+    async with _cluster(options.endpoints) as endpoints:
+        version = await asyncio.to_thread(store.server_version, endpoints[0])
+        await asyncio.to_thread(store.fill, endpoints[0], prefix)
+        drivers: dict[str, DriverProcess] = {}
+        try:
+            for contestant in options.contestants:
+                if contestant.name in commands:
+                    told = ["--endpoints", ",".join(endpoints), "--prefix", prefix, *contestant.arguments]
+                    try:
+                        command = [*commands[contestant.name], *told]
+                        drivers[contestant.name] = await DriverProcess.start(command, contestant.environ)
+                    except UnavailableError as error:
+                        results.leave_out(contestant.name, options.cases, str(error))
+            await _take_turns(options, drivers, results, console)
+        finally:
+            for driver in drivers.values():
+                await driver.aclose()
+            await asyncio.to_thread(store.clear, endpoints[0], prefix)
+    setting = Setting(
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        cpu=machine.cpu_model(),
+        cores=machine.cores(),
+        system=machine.system(),
+        server=version,
+        endpoints=len(endpoints),
+        rounds=options.rounds,
+        seconds=options.seconds,
+        versions={name: driver.versions for name, driver in drivers.items()},
+    )
+    report.show(Console(), setting, options.contestants, results)
+    if options.json is not None:
+        report.write_json(options.json, setting, options.contestants, results)
+
+
+def _prepare(options: Options, results: Results, console: Console) -> dict[str, list[str]]:
+    """The command of each contestant that can run here; the others are left out with their reason."""
+    commands: dict[str, list[str]] = {}
+    for contestant in options.contestants:
+        with console.status(f"preparing {contestant.name}"):
+            try:
+                commands[contestant.name] = contestant.home.prepare(options.cache)
+            except UnavailableError as error:
+                results.leave_out(contestant.name, options.cases, str(error))
+    return commands
+
+
+async def _take_turns(options: Options, drivers: dict[str, DriverProcess], results: Results, console: Console) -> None:
+    """Every round visits every case, and in it every driver: whatever drifts, drifts for all."""
+    names = list(drivers)
+    for round_number in range(-1, options.rounds):
+        console.print("warming up" if round_number < 0 else f"round {round_number + 1} of {options.rounds}")
+        # Each round another driver goes first, so that none always follows the same one.
+        shift = max(round_number, 0) % max(len(names), 1)
+        for case in options.cases:
+            for name in names[shift:] + names[:shift]:
+                if results.is_left_out(name, case):
+                    continue
+                seconds = _WARM_UP if round_number < 0 else options.seconds
+                try:
+                    burst = await drivers[name].measure(case.operation, case.in_flight, seconds)
+                except DriverError as error:
+                    results.leave_out(name, [case], str(error))
+                    continue
+                if round_number >= 0:
+                    results.add(name, case, burst)
+
+
+@asynccontextmanager
+async def _cluster(endpoints: Sequence[str]) -> AsyncIterator[Sequence[str]]:
+    """The endpoints given, or those of a member started for this run."""
+    if endpoints:
+        store.check_plain(endpoints)
+        yield endpoints
+    else:
+        async with EtcdServer(flags=_SERVER_FLAGS) as server:
+            yield [server.endpoint]

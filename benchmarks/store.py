@@ -1,0 +1,77 @@
+"""What is stored before a run and removed after it, through etcd's HTTP gateway.
+
+Knows: three JSON requests. Never knows: gRPC, or any client: no contestant prepares the ground for the others.
+"""
+
+import base64
+import http.client
+import json
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from benchmarks import workload
+
+_TIMEOUT = 10.0
+
+
+class StoreError(Exception):
+    """The cluster to measure on cannot be used."""
+
+
+def server_version(endpoint: str) -> str:
+    """The etcd version of one member."""
+    return str(_ask(endpoint, "GET", "/version", None)["etcdserver"])
+
+
+def fill(endpoint: str, prefix: str) -> None:
+    """Store every key that the cases read."""
+    # One transaction holds at most 128 operations (etcd's --max-txn-ops default).
+    keys = workload.stored_keys(prefix)
+    for start in range(0, len(keys), 128):
+        puts = [{"requestPut": _pair(key)} for key in keys[start : start + 128]]
+        _ask(endpoint, "POST", "/v3/kv/txn", {"success": puts})
+
+
+def clear(endpoint: str, prefix: str) -> None:
+    """Delete every key of this run."""
+    end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
+    _ask(endpoint, "POST", "/v3/kv/deleterange", {"key": _base64(prefix.encode()), "range_end": _base64(end.encode())})
+
+
+def check_plain(endpoints: Sequence[str]) -> None:
+    """Every client here is given plain TCP endpoints with a port.
+
+    Raises:
+        StoreError: one of them is something else.
+    """
+    for endpoint in endpoints:
+        parts = urlsplit(endpoint)
+        if parts.scheme != "http" or parts.port is None:
+            raise StoreError(f"endpoints are http://host:port here, not {endpoint}")
+
+
+def _pair(key: str) -> dict[str, str]:
+    return {"key": _base64(key.encode()), "value": _base64(workload.VALUE)}
+
+
+def _base64(raw: bytes) -> str:
+    return base64.b64encode(raw).decode()
+
+
+def _ask(endpoint: str, method: str, path: str, body: object) -> dict[str, object]:
+    parts = urlsplit(endpoint)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_TIMEOUT)
+    try:
+        connection.request(method, path, None if body is None else json.dumps(body))
+        reply = connection.getresponse()
+        text = reply.read()
+    except (OSError, http.client.HTTPException) as error:
+        raise StoreError(f"{endpoint}{path}: {error}") from error
+    finally:
+        connection.close()
+    if reply.status != 200:
+        raise StoreError(f"{endpoint}{path}: status {reply.status}: {text[:200].decode(errors='replace')}")
+    answer = json.loads(text)
+    if not isinstance(answer, dict):
+        raise StoreError(f"{endpoint}{path}: not understood")
+    return answer
