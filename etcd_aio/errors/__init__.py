@@ -124,7 +124,8 @@ from etcd_aio.errors.server import (
     UnknownServerError,
 )
 from etcd_aio.errors.status import StatusCode
-from etcd_aio.errors.translate import printable, server_error
+from etcd_aio.errors.text import printable
+from etcd_aio.errors.translate import server_error
 
 __all__ = [
     "AbortedError",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from etcd_aio.errors.delivery import Delivery
 from etcd_aio.errors.status import StatusCode
+from etcd_aio.errors.text import printable
 
 
 class AttemptFailure(Exception):  # noqa: N818 - not an error of the user's: the error handler judges it first
@@ -33,9 +34,10 @@ class AttemptFailure(Exception):  # noqa: N818 - not an error of the user's: the
         is_local_deadline: bool = False,
         is_final: bool = False,
     ) -> None:
-        super().__init__(message)
+        text = printable(message)  # it goes into tracebacks and notes, and may be any peer's
+        super().__init__(text)
         self.code = code
-        self.message = message
+        self.message = text
         self.delivery = delivery
         self.pushback = pushback
         self.is_local_deadline = is_local_deadline

@@ -9,11 +9,7 @@ from typing import Final
 from etcd_aio.errors.server import ServerError
 from etcd_aio.errors.status import StatusCode
 from etcd_aio.errors.table import BY_CODE, BY_MESSAGE
-
-MAX_MESSAGE_BYTES: Final = 4096
-"""What an error keeps of a server's text, in UTF-8 bytes. gRPC sets no limit; the longest in the table has 74."""
-
-_CUT: Final = "... (cut)"
+from etcd_aio.errors.text import printable
 
 # How Go prints a status. etcd puts it whole into a watch's cancel reason; each hop in between may add one more.
 _PRINTED_STATUS: Final = re.compile(r"(?:rpc error: code = (\w+|Code\(\d+\)) desc = )+")
@@ -33,7 +29,7 @@ def server_error(code: StatusCode | None, message: str) -> ServerError:
     Args:
         code: the status that was sent; None if the text came without one, as a watch's cancel reason does.
         message: the text that was sent. It may hold anything: what the error keeps of it is printable and at most
-            `MAX_MESSAGE_BYTES` long.
+            `MAX_MESSAGE_BYTES` (`text.py`) long.
 
     Returns:
         The error, with the status that was sent, or that of the text's row if none was.
@@ -50,14 +46,3 @@ def server_error(code: StatusCode | None, message: str) -> ServerError:
     if code is None:
         code = StatusCode.UNKNOWN
     return BY_CODE[code](printable(message), code=code)
-
-
-def printable(text: str) -> str:
-    """A peer's text, fit for errors and logs: one line, nothing a terminal would obey, at most `MAX_MESSAGE_BYTES`."""
-    head = text[: MAX_MESSAGE_BYTES + 1]  # no character is shorter than a byte: what follows would be cut anyway
-    if not head.isprintable():
-        head = "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in head)
-    raw = head.encode()
-    if len(raw) <= MAX_MESSAGE_BYTES:
-        return head
-    return raw[: MAX_MESSAGE_BYTES - len(_CUT)].decode(errors="ignore") + _CUT

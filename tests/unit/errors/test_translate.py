@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from etcd_aio import errors
-from etcd_aio.errors import Remedy, ServerError, StatusCode, printable, server_error
+from etcd_aio.errors import Remedy, ServerError, StatusCode, server_error
 from etcd_aio.errors.table import BY_CODE, ROWS, Row
-from etcd_aio.errors.translate import MAX_MESSAGE_BYTES
+from etcd_aio.errors.text import MAX_MESSAGE_BYTES
 
 CODES = st.sampled_from(StatusCode)
 WATCH_REASON = "rpc error: code = PermissionDenied desc = etcdserver: permission denied"
@@ -203,23 +203,6 @@ def test_any_answer_becomes_one_printable_error(code: StatusCode, message: str) 
     assert error.code is not StatusCode.OK
     assert str(error).isprintable()
     assert len(str(error).encode()) <= MAX_MESSAGE_BYTES
-
-
-# Characters of one to four bytes, and what is escaped to more than it was.
-@pytest.mark.parametrize("char", ["a", "é", "€", "🦊", "\x00", "\x1b", "\u2028", "\U000e0001", "\ud800"])
-@pytest.mark.parametrize(
-    "length", [0, 1, 400, MAX_MESSAGE_BYTES - 1, MAX_MESSAGE_BYTES, MAX_MESSAGE_BYTES + 1, 100_000]
-)
-def test_a_text_is_cut_to_its_limit_between_characters(char: str, length: int) -> None:
-    text = printable(char * length)
-    assert len(text.encode()) <= MAX_MESSAGE_BYTES
-    whole = printable(char) * length
-    if len(whole.encode()) <= MAX_MESSAGE_BYTES:
-        assert text == whole
-    else:
-        assert text.endswith("... (cut)")
-        assert whole.startswith(text.removesuffix("... (cut)"))
-        assert len(text.encode()) > MAX_MESSAGE_BYTES - 4  # no more is lost than a part of one character
 
 
 @pytest.mark.parametrize(
