@@ -1,0 +1,50 @@
+"""The testing kit: real etcd servers and bad networks, for whoever tests a service that uses etcd.
+
+What belongs here: finding and building etcd binaries, running one server or a cluster of them, and a proxy that breaks
+connections on demand. What never does: the client. The kit imports nothing else of this library, so that it can judge
+it, and it serves the tests of any other client as well.
+
+    from etcd_aio.testing import EtcdCluster, FaultProxy
+
+    async with EtcdCluster(size=3) as cluster:
+        leader = await cluster.leader()
+        async with FaultProxy(leader.endpoint) as proxy:
+            ...                                  # a client connects to proxy.endpoint
+            proxy.cut_after(100, "to_client")    # its next connection breaks inside an answer
+        await leader.kill()
+        await cluster.leader()                   # somebody else by now
+        await leader.restart()
+
+Needs a POSIX system; what only Linux can do says so. Servers are built by a command, `python -m
+etcd_aio.testing.builds`, or from a program by `etcd_aio.testing.builds.build_servers`.
+"""
+
+from etcd_aio.testing.binaries import EtcdBinary, available_etcds, find_etcd
+from etcd_aio.testing.cluster import EtcdCluster
+from etcd_aio.testing.errors import EtcdBuildError, EtcdNotFoundError, EtcdStartError
+from etcd_aio.testing.link import CutKind, Direction
+from etcd_aio.testing.options import ServerOptions, ServerSettings, ServerTLS
+from etcd_aio.testing.probe import ProbeError, RaftStatus
+from etcd_aio.testing.proxy import Directions, FaultProxy, FaultProxyStatistics
+from etcd_aio.testing.server import EtcdServer
+
+__all__ = [
+    "CutKind",
+    "Direction",
+    "Directions",
+    "EtcdBinary",
+    "EtcdBuildError",
+    "EtcdCluster",
+    "EtcdNotFoundError",
+    "EtcdServer",
+    "EtcdStartError",
+    "FaultProxy",
+    "FaultProxyStatistics",
+    "ProbeError",
+    "RaftStatus",
+    "ServerOptions",
+    "ServerSettings",
+    "ServerTLS",
+    "available_etcds",
+    "find_etcd",
+]

@@ -1,0 +1,123 @@
+"""PeerNetwork: the proxies between the members of a cluster, so that one of them can be cut off.
+
+Knows: one proxy before each member's peer port, and whose a connection is. Never knows: raft.
+
+A member advertises one peer URL to all others, so a proxy cannot tell by its port who is calling. It asks the kernel
+instead: which process has the socket of the caller's port (`/proc`, hence Linux only). It asks only while somebody is
+cut off.
+"""
+
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import anyio.to_thread
+
+from etcd_aio.testing.proxy import FaultProxy
+
+
+class PeerNetwork:
+    """The peer links of one cluster.
+
+    Args:
+        targets: where each member listens for peers, by its name.
+        pids: tells the process id of each member that runs now.
+        host: the address the proxies listen on.
+
+    Raises:
+        RuntimeError: this is not Linux.
+    """
+
+    def __init__(self, targets: Mapping[str, str], pids: Callable[[], Mapping[str, int]], *, host: str) -> None:
+        if sys.platform != "linux":
+            raise RuntimeError("peer proxies need Linux: elsewhere it cannot be told whose connection it is")
+        self._pids = pids
+        self._isolated: set[str] = set()
+        self._proxies = {
+            name: FaultProxy(target, host=host, admit=self._admission(name)) for name, target in targets.items()
+        }
+
+    @property
+    def urls(self) -> Mapping[str, str]:
+        """What each member should advertise to its peers."""
+        return {name: proxy.endpoint for name, proxy in self._proxies.items()}
+
+    async def start(self) -> None:
+        """Listen for every member."""
+        for proxy in self._proxies.values():
+            await proxy.start()
+
+    async def aclose(self) -> None:
+        """End all connections and listen no more."""
+        for proxy in self._proxies.values():
+            await proxy.aclose()
+
+    def close_now(self) -> None:
+        """The same without an await."""
+        for proxy in self._proxies.values():
+            proxy.close_now()
+
+    def isolate(self, name: str) -> None:
+        """Let nothing through to or from this member."""
+        self._isolated.add(name)
+        self._remake_connections()
+
+    def reconnect(self, name: str) -> None:
+        """Let everything through again, except for those still cut off."""
+        self._isolated.discard(name)
+        self._remake_connections()
+
+    def _remake_connections(self) -> None:
+        # Also those between others: whose a connection is, is only asked when it is made.
+        for proxy in self._proxies.values():
+            proxy.reset()
+
+    def _admission(self, target: str) -> Callable[[int], Awaitable[bool]]:
+        async def admits(port: int) -> bool:
+            if not self._isolated:
+                return True
+            if target in self._isolated:
+                return False
+            pids = self._pids()
+            suspects = [pids[name] for name in self._isolated if name in pids]
+            own_port = urlsplit(self._proxies[target].endpoint).port or 0
+            # The kernel takes milliseconds to list its sockets, hence the thread.
+            return not await anyio.to_thread.run_sync(_is_owned_by, suspects, port, own_port)
+
+        return admits
+
+
+def _is_owned_by(pids: Sequence[int], port: int, peer_port: int) -> bool:
+    """Whether one of these processes has the connection from `port` to `peer_port`."""
+    wanted = {f"socket:[{inode}]" for inode in _socket_inodes(port, peer_port)}
+    return any(_has_file(pid, wanted) for pid in pids)
+
+
+def _socket_inodes(port: int, peer_port: int) -> set[str]:
+    found = set()
+    for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
+        with suppress(OSError):  # a kernel without IPv6
+            found |= _inodes_in(table.read_text(), port, peer_port)
+    return found
+
+
+def _inodes_in(table: str, port: int, peer_port: int) -> set[str]:
+    """The kernel's numbers of the sockets that are bound to `port` and connected to `peer_port`."""
+    rows = (line.split() for line in table.splitlines() if f":{port:04X} " in line)
+    return {row[9] for row in rows if row[1].endswith(f":{port:04X}") and row[2].endswith(f":{peer_port:04X}")}
+
+
+def _has_file(pid: int, wanted: set[str]) -> bool:
+    try:
+        files = list(Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:
+        return False
+    for file in files:
+        try:
+            if str(file.readlink()) in wanted:
+                return True
+        except OSError:
+            continue  # closed since we listed it
+    return False

@@ -1,0 +1,17 @@
+"""What a server says before it was started; the rest needs a real one."""
+
+import pytest
+
+from etcd_aio.testing import EtcdServer
+
+
+def test_before_the_start_there_is_nothing_to_tell() -> None:
+    server = EtcdServer("m7")
+    assert repr(server) == "<EtcdServer m7: not started>"
+    assert not server.is_running
+    assert not server.is_paused
+    for read in (lambda: server.endpoint, lambda: server.pid, lambda: server.version, lambda: server.data_dir):
+        with pytest.raises(RuntimeError, match="not started"):
+            read()
+    with pytest.raises(RuntimeError, match="does not run"):
+        server.pause()
