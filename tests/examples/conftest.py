@@ -1,0 +1,45 @@
+"""Running what a reader would run: scripts in a process of their own, on a real server."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from anyio.from_thread import start_blocking_portal
+
+from etcd_aio.testing import EtcdServer
+from tests.examples.paths import ROOT, Run
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[EtcdServer]:
+    """One member for all of them, in a loop and a thread of its own."""
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(EtcdServer()) as server:
+        yield server
+
+
+@pytest.fixture
+def environment() -> dict[str, str]:
+    """That of a reader who has the package, as it is in this checkout."""
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("ETCD_")}
+    return ours | {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
+
+
+@pytest.fixture
+def run(environment: dict[str, str], tmp_path: Path) -> Run:
+    """Run Python with these arguments, every warning an error; it must end well, and its output is returned."""
+
+    def run(*arguments: str, **more: str) -> str:
+        command = [sys.executable, "-X", "dev", "-W", "error", *arguments]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment | more, capture_output=True, text=True, timeout=120, check=False
+        )
+        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+        # What cannot be raised any more (an unclosed socket, a forgotten task) is only printed.
+        assert "Warning" not in done.stderr, done.stderr
+        assert "never retrieved" not in done.stderr, done.stderr
+        return done.stdout
+
+    return run

@@ -1,0 +1,65 @@
+"""The demonstration in its quick form, and what is left of it when somebody interrupts it."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.examples.paths import ROOT, Run
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+
+DEMO = str(ROOT / "examples" / "demo.py")
+
+
+def test_every_act_is_played_and_every_promise_kept(run: Run) -> None:
+    # The longest call of the leader's death takes the client's whole timeout, however short the acts are.
+    said = run(DEMO, "--seconds", "4")
+    for what in ("All three serve", "SIGKILL", "SIGTERM", "SIGSTOP", "the leader, is killed", "All three serve again"):
+        assert what in said
+    assert said.count("none failed") == 6
+    assert re.search(r"[1-9]\d* acknowledged puts: 0 missing, 0 applied twice", said)
+    answered = re.findall(r"m\d ([\d,]+)", said.splitlines()[-6])
+    assert len(answered) == 3, said
+    assert "0" not in answered
+    assert "Every promise was kept." in said
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+def test_an_interrupt_leaves_nothing_behind(environment: dict[str, str], tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-X", "dev", "-W", "error", DEMO],
+        env=environment | {"TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if "SIGKILL" in line:  # in the midst of the second act
+                break
+        assert len(_servers(tmp_path)) >= 2, "there is something to leave behind"
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130, errors
+    assert errors == "interrupted; the members are gone\n"
+    assert _servers(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def _servers(directory: Path) -> list[str]:
+    """The command lines of the processes that keep their data in `directory`."""
+    found = []
+    for process in os.scandir("/proc"):
+        try:
+            command = Path(process.path, "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:  # no process, or gone by now
+            continue
+        if f"--data-dir={directory}" in command:
+            found.append(command)
+    return found
