@@ -4,7 +4,7 @@ Knows: an instant on a monotonic clock. Never knows: which clock, or what time i
 A timeout is the relative number a user gives; it becomes a deadline once, at the door, and is only ever compared after.
 """
 
-from math import inf, isnan
+from math import inf
 from typing import Final
 
 from etcd_aio.errors import InvalidRequestError
@@ -12,15 +12,20 @@ from etcd_aio.errors import InvalidRequestError
 NEVER: Final = inf
 """The deadline of a call without a timeout."""
 
+_LONGEST: Final = 1e9  # seconds, three decades; beyond it clocks and wire formats begin to disagree
+
 
 def deadline_after(timeout: float | None, now: float) -> float:
     """The instant `timeout` seconds after `now`; None means never.
 
     Raises:
-        InvalidRequestError: `timeout` is negative or not a number.
+        InvalidRequestError: `timeout` is negative, not a number, or beyond every clock.
+        TypeError: it is neither a number nor None.
     """
     if timeout is None:
         return NEVER
-    if timeout < 0 or isnan(timeout):
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float):
+        raise TypeError(f"timeout must be a number of seconds or None, got {type(timeout).__name__}")
+    if not 0 <= timeout <= _LONGEST and timeout != inf:
         raise InvalidRequestError(f"timeout must be a number of seconds that is not negative, or None; got {timeout!r}")
     return now + timeout

@@ -18,7 +18,7 @@ class Unset(Enum):
 
 UNSET: Final = Unset.UNSET
 
-Timeout: TypeAlias = float | None | Unset
+Timeout: TypeAlias = float | Unset | None
 """Seconds for the whole call with all its attempts; None waits for ever; `UNSET` takes the client's default."""
 
 RetryMode: TypeAlias = Literal["safe", "never", "always"]

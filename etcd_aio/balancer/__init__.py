@@ -1,0 +1,30 @@
+"""Balancer (floor 4): endpoints, their sub-connections, and the pickers that spread attempts over them.
+
+What belongs here: which endpoints there are, whether they are connected, and whose turn it is. What never does: RPCs,
+their messages, and the decision to try again.
+"""
+
+from etcd_aio.balancer.balancer import Balancer
+from etcd_aio.balancer.connectivity import ConnectivityState
+from etcd_aio.balancer.endpoint import Endpoint, Security, parse_endpoint, parse_endpoints
+from etcd_aio.balancer.picker import POLICIES, Candidate, Choice, PolicyName
+from etcd_aio.balancer.sub_connection import EndpointStatistics, SubConnection
+from etcd_aio.transport import Connection, Metadata, Stream
+
+__all__ = [
+    "POLICIES",
+    "Balancer",
+    "Candidate",
+    "Choice",
+    "Connection",
+    "ConnectivityState",
+    "Endpoint",
+    "EndpointStatistics",
+    "Metadata",
+    "PolicyName",
+    "Security",
+    "Stream",
+    "SubConnection",
+    "parse_endpoint",
+    "parse_endpoints",
+]

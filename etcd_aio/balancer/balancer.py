@@ -1,0 +1,197 @@
+"""Balancer: one sub-connection per endpoint, and the picker that spreads every attempt over those that are READY.
+
+Knows: the endpoints, their sub-connections, who waits. Never knows: RPCs, retries, why a connection was lost.
+
+Theory of operation. Whenever a sub-connection changes, the balancer publishes a new generation: a picker over the READY
+ones, or none. `pick` never waits. Whoever finds no picker waits for the next generation (`wait_for_pick`) until its
+deadline, and then learns every endpoint's last real error. There is no lock: between reading and writing what is
+shared, nothing awaits.
+"""
+
+import asyncio
+import random as random_module
+import ssl
+from collections.abc import Callable, Collection, Iterable
+from typing import Final
+
+from etcd_aio.balancer.connectivity import ConnectivityState
+from etcd_aio.balancer.endpoint import Endpoint
+from etcd_aio.balancer.picker import Choice, Picker, Policy, PolicyName
+from etcd_aio.balancer.sub_connection import EndpointStatistics, SubConnection, Verify
+from etcd_aio.deadline import NEVER
+from etcd_aio.errors import ClientClosedError, ConnectError, NoAvailableEndpointsError
+from etcd_aio.transport import Engine
+
+_CLOSE_TIMEOUT: Final = 0.8  # aclose() promises a second in any state ...
+_CANCEL_TIMEOUT: Final = 0.1  # ... with this for what has to be cancelled
+
+
+class Balancer:
+    """Owner of every sub-connection.
+
+    Args:
+        endpoints: where to connect; at least one.
+        engine: opens connections.
+        verify: asks the peer of a connection that was rejected before whether it is the right one now.
+        tls_for: the TLS context of an endpoint, None for plaintext.
+        policy: how attempts are spread.
+        random: returns a number in [0, 1).
+    """
+
+    def __init__(
+        self,
+        endpoints: Iterable[Endpoint],
+        engine: Engine,
+        *,
+        verify: Verify,
+        tls_for: Callable[[Endpoint], ssl.SSLContext | None],
+        policy: PolicyName | Choice = "round_robin",
+        random: Callable[[], float] = random_module.random,
+    ) -> None:
+        self._engine = engine
+        self._verify = verify
+        self._tls_for = tls_for
+        self._random = random
+        self._policy: Policy[SubConnection] = Policy(policy, first_turn=int(random() * 1024))
+        self._picker: Picker[SubConnection] | None = None
+        self._ready: tuple[SubConnection, ...] = ()
+        self._endpoints: dict[str, Endpoint] = {endpoint.name: endpoint for endpoint in endpoints}
+        self._current: dict[str, SubConnection] = {}
+        self._draining: set[SubConnection] = set()
+        self._waiters: set[asyncio.Future[bool]] = set()
+        self._is_started = False
+        self._is_closed = False
+
+    # Who takes the next attempt.
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """The endpoints in use, in the order given."""
+        return tuple(self._endpoints.values())
+
+    @property
+    def ready_count(self) -> int:
+        """How many sub-connections are READY."""
+        return len(self._ready)
+
+    def start(self) -> None:
+        """Begin to connect to every endpoint; harmless if it has begun. Must run in the client's loop."""
+        if self._is_started or self._is_closed:
+            return
+        self._is_started = True
+        self.set_endpoints(self._endpoints.values())
+
+    def pick(self, avoid: Collection[SubConnection] = ()) -> SubConnection | None:
+        """A READY sub-connection, one that is not in `avoid` if there is any other; None if none is READY."""
+        picker = self._picker
+        return None if picker is None else picker.pick(avoid)
+
+    def has_other(self, avoid: Collection[SubConnection]) -> bool:
+        """Whether a sub-connection is READY that is not in `avoid`."""
+        return any(one not in avoid for one in self._ready)
+
+    async def wait_for_pick(self, deadline: float, avoid: Collection[SubConnection] = ()) -> SubConnection:
+        """A READY sub-connection, waiting for one until `deadline`.
+
+        Raises:
+            NoAvailableEndpointsError: none was READY by then.
+            ClientClosedError: the balancer was closed meanwhile.
+        """
+        loop = asyncio.get_running_loop()
+        while True:
+            if self._is_closed:
+                raise ClientClosedError
+            chosen = self.pick(avoid)
+            if chosen is not None:
+                return chosen
+            if loop.time() >= deadline:
+                raise self.no_available_endpoints()
+            waiter: asyncio.Future[bool] = loop.create_future()
+            self._waiters.add(waiter)
+            timer = loop.call_at(deadline, _resolve, waiter) if deadline != NEVER else None
+            try:
+                await waiter
+            finally:
+                self._waiters.discard(waiter)
+                if timer is not None:
+                    timer.cancel()
+
+    def no_available_endpoints(self) -> NoAvailableEndpointsError:
+        """The error that names every endpoint's last real error."""
+        errors: dict[str, BaseException] = {}
+        for sub_connection in self._current.values():
+            error = sub_connection.last_error
+            errors[sub_connection.endpoint_name] = error or ConnectError("connecting was not finished in time")
+        return NoAvailableEndpointsError(errors=errors)
+
+    # Which endpoints there are.
+
+    def set_endpoints(self, endpoints: Iterable[Endpoint]) -> None:
+        """Replace the endpoints: those that stay keep their connections, removed ones drain, new ones are dialled."""
+        wanted = {endpoint.name: endpoint for endpoint in endpoints}
+        if not self._is_started or self._is_closed:
+            self._endpoints = wanted
+            return
+        old = self._current
+        new = {name: old.get(name) or self._new(endpoint) for name, endpoint in wanted.items()}
+        self._endpoints, self._current = wanted, new
+        for sub_connection in new.values():
+            sub_connection.start()
+        removed = [one for name, one in old.items() if name not in new]
+        self._draining.update(removed)
+        self._publish()  # first, so that nobody picks what drains
+        for sub_connection in removed:
+            sub_connection.drain()
+
+    def statistics(self) -> tuple[EndpointStatistics, ...]:
+        """One record for each endpoint, in the order given; empty before the first use."""
+        return tuple(sub_connection.statistics() for sub_connection in self._current.values())
+
+    async def aclose(self) -> None:
+        """Close every sub-connection now; calls that wait for one fail at once. Idempotent, bounded in time."""
+        self._is_closed = True
+        self._picker = None
+        self._ready = ()
+        for waiter in tuple(self._waiters):
+            _resolve(waiter)
+        closing = [
+            asyncio.create_task(one.aclose(), name=f"etcd_aio close {one.endpoint_name}")
+            for one in (*self._current.values(), *self._draining)
+        ]
+        if closing:
+            _, late = await asyncio.wait(closing, timeout=_CLOSE_TIMEOUT)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late, timeout=_CANCEL_TIMEOUT)
+
+    # Inside.
+
+    def _new(self, endpoint: Endpoint) -> SubConnection:
+        return SubConnection(
+            endpoint,
+            endpoint.target(self._tls_for(endpoint)),
+            self._engine,
+            verify=self._verify,
+            random=self._random,
+            on_change=self._publish,
+        )
+
+    def _publish(self) -> None:
+        """Make the picker of this generation, and wake whoever waits for it."""
+        self._draining = {one for one in self._draining if not one.is_over}
+        if self._is_closed:
+            return
+        ready = tuple(one for one in self._current.values() if one.state is ConnectivityState.READY)
+        if ready == self._ready:
+            return
+        self._ready = ready
+        self._picker = self._policy.picker(ready) if ready else None
+        if ready:
+            for waiter in tuple(self._waiters):
+                _resolve(waiter)
+
+
+def _resolve(waiter: "asyncio.Future[bool]") -> None:
+    if not waiter.done():
+        waiter.set_result(True)

@@ -1,0 +1,42 @@
+"""Connectivity: the life of a sub-connection as a table.
+
+Knows: five states and what may follow what. Never knows: who dials, or why a state changed.
+Two rules: every transition stands here and nowhere else; a transition that does not stand here is a bug and raises.
+
+    IDLE ──► CONNECTING ──► READY ──► IDLE          lost or draining: dialled again, at once or after its backoff
+                 │  ▲
+                 ▼  │
+          TRANSIENT_FAILURE                          the dial failed; its backoff runs
+    any ──► SHUTDOWN                                 removed, or the client closed; final
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final
+
+
+class ConnectivityState(Enum):
+    """The state of one sub-connection, in gRPC's words."""
+
+    IDLE = "idle"
+    CONNECTING = "connecting"
+    READY = "ready"
+    TRANSIENT_FAILURE = "transient_failure"
+    SHUTDOWN = "shutdown"
+
+
+_S = ConnectivityState
+
+TRANSITIONS: Final[Mapping[ConnectivityState, frozenset[ConnectivityState]]] = {
+    _S.IDLE: frozenset({_S.CONNECTING, _S.SHUTDOWN}),
+    _S.CONNECTING: frozenset({_S.READY, _S.TRANSIENT_FAILURE, _S.SHUTDOWN}),
+    _S.READY: frozenset({_S.IDLE, _S.SHUTDOWN}),
+    _S.TRANSIENT_FAILURE: frozenset({_S.CONNECTING, _S.SHUTDOWN}),
+    _S.SHUTDOWN: frozenset(),
+}
+
+
+def check_transition(old: ConnectivityState, new: ConnectivityState) -> None:
+    """Raises RuntimeError if the table does not allow it."""
+    if new not in TRANSITIONS[old]:
+        raise RuntimeError(f"a sub-connection cannot go from {old.name} to {new.name}")

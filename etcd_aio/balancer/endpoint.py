@@ -1,0 +1,180 @@
+"""Endpoints: the pure parser of every form in which etcd writes the address of a member.
+
+Knows: the grammar, the default port, which forms ask for TLS. Never knows: sockets, certificates, DNS.
+
+    host, host:port, 1.2.3.4:2379, [v6]:2379     TLS if the client has a TLS configuration
+    http://host[:port][/path]                    plaintext, always
+    https://host[:port][/path]                   TLS, always
+    unix:path, unix:///path                      a unix socket; TLS if configured
+    unixs:path, unixs:///path                    a unix socket with TLS
+
+A missing port means 2379, etcd's registered client port. A path after host and port is dropped, as etcd's own client
+does. Each endpoint has its own `:authority` and TLS server name, so that every member is verified as itself.
+"""
+
+import re
+import ssl
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from ipaddress import AddressValueError, IPv6Address
+from typing import Final
+
+from etcd_aio.errors import ConfigError
+from etcd_aio.transport import Target
+
+DEFAULT_PORT: Final = 2379
+
+_HOST: Final = re.compile(r"[a-z0-9._-]+")  # names as DNS and container networks have them, and IPv4 addresses
+_PORT: Final = re.compile(r"[0-9]{1,5}")
+_PATH_OR_QUERY: Final = re.compile(r"[/?#]")
+_CREDENTIALS: Final = "an endpoint must not carry credentials: pass auth=(name, password) instead"
+
+
+class Security(Enum):
+    """What an endpoint's form says about TLS."""
+
+    PLAINTEXT = "plaintext"
+    OPTIONAL = "optional"
+    TLS = "tls"
+
+
+_SECURITY: Final[Mapping[str, Security]] = {
+    "": Security.OPTIONAL,
+    "http://": Security.PLAINTEXT,
+    "https://": Security.TLS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One endpoint: where a member serves its clients.
+
+    Attributes:
+        name: the endpoint in one canonical spelling, which errors and statistics use.
+        host: host name or IP literal; empty for a unix socket.
+        port: TCP port; 0 for a unix socket.
+        path: unix socket path; empty for TCP.
+        security: what the form says about TLS.
+    """
+
+    name: str
+    host: str
+    port: int
+    path: str
+    security: Security
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def authority(self) -> str:
+        """The HTTP/2 `:authority` of this endpoint."""
+        return _join(self.host, self.port) if self.host else self.server_name
+
+    @property
+    def server_name(self) -> str:
+        """The name that the member's certificate must carry."""
+        return self.host or self.path.rstrip("/").rpartition("/")[2]
+
+    def target(self, tls: ssl.SSLContext | None) -> Target:
+        """What the transport dials.
+
+        Args:
+            tls: the context to verify with, None for plaintext.
+
+        Raises:
+            ConfigError: the endpoint's form and `tls` contradict each other; nothing is ever downgraded silently.
+        """
+        if (tls is None and self.security is Security.TLS) or (tls is not None and self.security is Security.PLAINTEXT):
+            raise ConfigError(f"endpoint {self.name} cannot be dialled {'without' if tls is None else 'with'} TLS")
+        return Target(self.host, self.port, self.path, self.authority, tls, self.server_name)
+
+
+def parse_endpoint(text: str) -> Endpoint:
+    """Parse one endpoint.
+
+    Raises:
+        ConfigError: the text is not an endpoint; the message never repeats credentials.
+    """
+    stripped = text.strip()
+    if not stripped:
+        raise ConfigError("an endpoint must not be empty")
+    if not stripped.isprintable() or any(character.isspace() for character in stripped):
+        raise ConfigError("an endpoint must not contain white space or control characters")
+    scheme, _, rest = stripped.partition(":")
+    if scheme.lower() in ("unix", "unixs"):
+        return _unix(scheme.lower(), rest.removeprefix("//"))
+    # Before anything is repeated: a password may hold every other delimiter.
+    if "@" in stripped:
+        raise ConfigError(_CREDENTIALS)
+    scheme, separator, rest = stripped.partition("://")
+    if not separator:
+        scheme, rest = "", stripped
+    security = _SECURITY.get(scheme.lower() + separator)
+    if security is None:
+        raise ConfigError(f"endpoint scheme {scheme!r} is none of http, https, unix, unixs")
+    location = _PATH_OR_QUERY.split(rest, maxsplit=1)[0]
+    if not separator and location != rest:
+        raise ConfigError("an endpoint without a scheme is host or host:port, nothing more")
+    host, port = _split(location)
+    return Endpoint(f"{scheme.lower()}{separator}{_join(host, port)}", host, port, "", security)
+
+
+def parse_endpoints(endpoints: str | Iterable[str]) -> tuple[Endpoint, ...]:
+    """Parse a list of endpoints, or one comma-separated text; repeated ones count once, the order stays.
+
+    Raises:
+        ConfigError: there is no endpoint, or one of them is wrong.
+    """
+    texts = endpoints.split(",") if isinstance(endpoints, str) else list(endpoints)
+    if not texts:
+        raise ConfigError("at least one endpoint is needed")
+    for text in texts:
+        if not isinstance(text, str):
+            raise ConfigError(f"an endpoint is a str, not {type(text).__name__}")
+    try:
+        return tuple({endpoint.name: endpoint for endpoint in map(parse_endpoint, texts)}.values())
+    except ConfigError:
+        if any("@" in text for text in texts):  # what is wrong may be one half of a password with a comma in it
+            raise ConfigError(_CREDENTIALS) from None
+        raise
+
+
+def _unix(scheme: str, path: str) -> Endpoint:
+    if not path.strip("/"):
+        raise ConfigError(f"a {scheme}: endpoint needs a path")
+    security = Security.TLS if scheme == "unixs" else Security.OPTIONAL
+    name = f"{scheme}://{path}" if path.startswith("/") else f"{scheme}:{path}"
+    return Endpoint(name, "", 0, path, security)
+
+
+def _split(location: str) -> tuple[str, int]:
+    """Host and port, the host in its canonical spelling."""
+    if location.startswith("["):
+        text, bracket, tail = location[1:].partition("]")
+        if not bracket or (tail and not tail.startswith(":")):
+            raise ConfigError(f"endpoint {location!r} has an unfinished [IPv6] address")
+        try:
+            host = str(IPv6Address(text))
+        except AddressValueError:
+            raise ConfigError(f"endpoint {location!r} has a malformed [IPv6] address") from None
+        port_text = tail[1:] if tail else str(DEFAULT_PORT)
+    elif location.count(":") > 1:
+        raise ConfigError(f"endpoint {location!r}: write an IPv6 address in brackets, [::1]:2379")
+    else:
+        text, colon, port_text = location.partition(":")
+        host = text.lower()
+        if not host:
+            raise ConfigError(f"endpoint {location!r} has no host")
+        if not _HOST.fullmatch(host):
+            raise ConfigError(f"endpoint {location!r}: a host has letters, digits, '-', '_' and '.' (IDN as xn--...)")
+        if not colon:
+            port_text = str(DEFAULT_PORT)
+    if not _PORT.fullmatch(port_text) or not 0 < int(port_text) < 65536:
+        raise ConfigError(f"endpoint {location!r} has no port between 1 and 65535")
+    return host, int(port_text)
+
+
+def _join(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

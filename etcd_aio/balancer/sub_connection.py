@@ -1,0 +1,299 @@
+"""SubConnection: one endpoint, its state, and the only dialler of its connection.
+
+Knows: one endpoint, the engine, a backoff. Never knows: the other endpoints, calls, retries.
+
+Theory of operation. One task per sub-connection lives from `start()` to `aclose()`: it dials; a failed dial waits its
+backoff; a connection that is lost or draining leaves READY in the same loop turn, and is dialled again at once if it
+had lived for `STABLE_AFTER`, else after the backoff, so that an endpoint that accepts and drops is no busy loop. A
+draining connection is kept beside its successor until the calls on it have ended.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from etcd_aio.backoff import Backoff
+from etcd_aio.balancer.connectivity import ConnectivityState, check_transition
+from etcd_aio.balancer.endpoint import Endpoint
+from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, StatusCode
+from etcd_aio.transport import Connection, Engine, Metadata, Stream, Target
+
+logger = logging.getLogger("etcd_aio.balancer")
+
+DIAL_BACKOFF: Final = Backoff(initial=0.05, multiplier=1.6, maximum=1.0, jitter=0.2)
+"""Waits between dials. gRPC's cap of 120 s would leave a member unused for two minutes after its return; one dial a
+second costs a dead endpoint nothing worth saving and a returning one is found within about a second."""
+
+Verify: TypeAlias = Callable[[Connection], Awaitable[None]]
+"""Raises if the peer of this connection must not be used."""
+
+STABLE_AFTER: Final = 1.0  # seconds READY after which a lost connection is bad luck, not a broken endpoint
+_LATENCY_WEIGHT: Final = 0.1  # of the newest sample in the moving average
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointStatistics:
+    """What a sub-connection has seen.
+
+    Attributes:
+        endpoint: the endpoint's name.
+        state: its connectivity state.
+        since: seconds it has been in that state.
+        in_flight: attempts under way.
+        latency: moving average of the latency of successful attempts, in seconds.
+        attempts: attempts that have ended, of every outcome, cancelled ones too.
+        failures: those of them that ended without an answer.
+        connects: how often it became READY.
+        last_error: the last real error of a dial or a connection, None if there was none.
+    """
+
+    endpoint: str
+    state: ConnectivityState
+    since: float
+    in_flight: int
+    latency: float
+    attempts: int
+    failures: int
+    connects: int
+    last_error: BaseException | None
+
+
+class SubConnection:
+    """The balancer's unit: see the theory above.
+
+    Args:
+        endpoint: what it connects to.
+        target: what the engine dials for it.
+        engine: opens connections.
+        verify: asks a connection's peer whether it is the right one; used after a `reject`.
+        random: returns a number in [0, 1), for jitter.
+        on_change: called, without arguments, after every change of state.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        target: Target,
+        engine: Engine,
+        *,
+        verify: Verify,
+        random: Callable[[], float],
+        on_change: Callable[[], None],
+    ) -> None:
+        self.endpoint = endpoint
+        self.endpoint_name = endpoint.name
+        self.state = ConnectivityState.IDLE
+        self.in_flight = 0
+        self.latency = 0.0
+        self.last_error: BaseException | None = None
+        self._target = target
+        self._engine = engine
+        self._verify = verify
+        self._random = random
+        self._on_change = on_change
+        self._loop = asyncio.get_running_loop()
+        self._since = self._loop.time()
+        self._connection: Connection | None = None
+        self._live: set[_Owner] = set()
+        self._task: asyncio.Task[None] | None = None
+        self._is_draining = False
+        self._is_suspect = False
+        self._attempts = 0
+        self._failures = 0
+        self._connects = 0
+
+    def __repr__(self) -> str:
+        return f"<SubConnection {self.endpoint_name} {self.state.name} in_flight={self.in_flight}>"
+
+    # What the balancer and the invoker use.
+
+    def start(self) -> None:
+        """Begin to connect; harmless if it has begun."""
+        if self._task is None and self.state is not ConnectivityState.SHUTDOWN:
+            self._task = self._loop.create_task(self._keep_connected(), name=f"etcd_aio dial {self.endpoint_name}")
+
+    async def unary(self, path: str, payload: bytes, metadata: Metadata, deadline: float) -> bytes:
+        """One attempt. See `Connection.unary`."""
+        connection = self._connection
+        if connection is None:
+            raise AttemptFailure(StatusCode.UNAVAILABLE, "the sub-connection is not ready", Delivery.UNSENT)
+        self.in_flight += 1
+        started = self._loop.time()
+        try:
+            reply = await connection.unary(path, payload, metadata, deadline)
+        except AttemptFailure as failure:
+            if failure.delivery is not Delivery.ANSWERED:
+                self._failures += 1
+            raise
+        finally:
+            self.in_flight -= 1
+            self._attempts += 1
+        sample = self._loop.time() - started
+        self.latency += (sample - self.latency) * _LATENCY_WEIGHT if self.latency else sample
+        return reply
+
+    async def open_stream(self, path: str, metadata: Metadata, deadline: float) -> Stream:
+        """Open a stream. See `Connection.open_stream`."""
+        connection = self._connection
+        if connection is None:
+            raise AttemptFailure(StatusCode.UNAVAILABLE, "the sub-connection is not ready", Delivery.UNSENT)
+        return await connection.open_stream(path, metadata, deadline)
+
+    def reject(self, error: BaseException) -> None:
+        """Give up the current connection, whose peer is not the member it should be.
+
+        It is dialled again, but takes no attempt until `verify` has found the right peer there.
+        """
+        self._is_suspect = True
+        owner = next((owner for owner in self._live if owner.connection is self._connection), None)
+        if owner is not None:
+            logger.warning("endpoint %s: rejected: %s", self.endpoint_name, error)
+            owner.is_rejected = True
+            owner.on_draining("rejected")
+            self.last_error = error
+
+    def drain(self) -> None:
+        """Take nothing new, close once what is under way has ended; final."""
+        if self.state is ConnectivityState.SHUTDOWN:
+            return
+        self._is_draining = True
+        self._connection = None
+        if self._task is not None:
+            self._task.cancel()
+        for owner in tuple(self._live):  # those on which nothing runs end at once, and leave the set
+            if owner.connection is not None:
+                owner.connection.drain()
+        self._change(ConnectivityState.SHUTDOWN)
+
+    async def aclose(self) -> None:
+        """End everything now. Bounded by the engine's own close, which waits for nobody."""
+        self.drain()
+        task, self._task = self._task, None
+        if task is not None:
+            await asyncio.wait([task])
+        closing = [owner.connection.aclose() for owner in self._live if owner.connection is not None]
+        await asyncio.gather(*closing, return_exceptions=True)  # whatever happens to one, the others are closed
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is shut down and nothing is under way on it any more."""
+        return self.state is ConnectivityState.SHUTDOWN and not self._live and (self._task is None or self._task.done())
+
+    def statistics(self) -> EndpointStatistics:
+        """A snapshot of what it has seen."""
+        return EndpointStatistics(
+            endpoint=self.endpoint_name,
+            state=self.state,
+            since=self._loop.time() - self._since,
+            in_flight=self.in_flight,
+            latency=self.latency,
+            attempts=self._attempts,
+            failures=self._failures,
+            connects=self._connects,
+            last_error=self.last_error,
+        )
+
+    # The one task.
+
+    async def _keep_connected(self) -> None:
+        failures = 0  # in a row: dials that failed, connections that did not last
+        while True:
+            self._change(ConnectivityState.CONNECTING)
+            owner = _Owner(self)
+            try:
+                connection = await self._connect(owner)
+            except Exception as error:  # whatever it is, this endpoint cannot be used, and the user must see why
+                self._dial_failed(error, failures)
+            else:
+                owner.connection = self._connection = connection
+                self._live.add(owner)
+                self._connects += 1
+                ready_at = self._loop.time()
+                self._change(ConnectivityState.READY)
+                await owner.ended.wait()
+                if self._loop.time() - ready_at >= STABLE_AFTER and not owner.is_rejected:
+                    failures = 0
+                    continue
+            await asyncio.sleep(DIAL_BACKOFF.wait(failures, self._random))
+            failures += 1
+
+    async def _connect(self, owner: "_Owner") -> Connection:
+        connection = await self._engine.connect(self._target, owner)
+        try:
+            if self._is_suspect:
+                await self._verify(connection)
+            # The peer may have ended it before anybody here could use it.
+            if owner.ended.is_set():
+                raise ConnectionLostError(f"the connection ended at once: {owner.cause}") from owner.cause
+        except BaseException:
+            await connection.aclose()
+            raise
+        self._is_suspect = False
+        return connection
+
+    def _dial_failed(self, error: Exception, failures: int) -> None:
+        self.last_error = error
+        # One line when an endpoint is lost; the repetitions of an outage are noise.
+        level = logging.DEBUG if failures else logging.WARNING
+        logger.log(level, "endpoint %s: connecting failed: %s: %s", self.endpoint_name, type(error).__name__, error)
+        self._change(ConnectivityState.TRANSIENT_FAILURE)
+
+    def _change(self, state: ConnectivityState) -> None:
+        if self._is_draining and state is not ConnectivityState.SHUTDOWN:
+            return
+        check_transition(self.state, state)
+        self.state = state
+        self._since = self._loop.time()
+        logger.debug("endpoint %s: %s", self.endpoint_name, state.name)
+        self._on_change()
+
+    # Called by _Owner.
+
+    def connection_ended(self, owner: "_Owner", reason: str) -> None:
+        """A connection takes no new attempts any more."""
+        if owner.connection is not None and owner.connection is self._connection:
+            self._connection = None
+            logger.info("endpoint %s: %s", self.endpoint_name, reason)
+            self._change(ConnectivityState.IDLE)
+
+    def connection_over(self, owner: "_Owner") -> None:
+        """A connection is gone, and everything that ran on it."""
+        self._live.discard(owner)
+        self._on_change()
+
+
+class _Owner:
+    """What one connection tells its sub-connection; a new one for each dial, so that an old one cannot be mistaken.
+
+    `connection` is set once the sub-connection has taken it; it may have ended before that.
+    """
+
+    def __init__(self, sub_connection: SubConnection) -> None:
+        self._sub_connection = sub_connection
+        self.connection: Connection | None = None
+        self.ended = asyncio.Event()
+        self.cause: BaseException | None = None
+        self.is_rejected = False
+
+    def on_draining(self, reason: str) -> None:
+        """See `ConnectionOwner.on_draining`."""
+        self._end(ConnectionLostError(reason), reason)
+        if self.connection is not None:
+            self.connection.drain()
+
+    def on_lost(self, error: BaseException | None) -> None:
+        """See `ConnectionOwner.on_lost`."""
+        if error is None and not self.ended.is_set():
+            error = ConnectionLostError("the connection was closed")
+        if error is not None:
+            self._sub_connection.last_error = error
+            self._end(error, f"connection lost: {error}")
+        self._sub_connection.connection_over(self)
+
+    def _end(self, cause: BaseException, reason: str) -> None:
+        if not self.ended.is_set():
+            self.cause = cause
+            self.ended.set()
+            self._sub_connection.connection_ended(self, reason)

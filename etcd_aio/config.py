@@ -1,0 +1,105 @@
+"""Configuration: what a client was asked to be, checked before anything touches the network.
+
+Knows: every option, its default and the default's source. Never knows: how an option is carried out.
+"""
+
+import ssl
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import get_args
+
+from etcd_aio.balancer import POLICIES, Choice, Endpoint, PolicyName, Security, parse_endpoints
+from etcd_aio.error_handler import RetryPolicy
+from etcd_aio.errors import ConfigError
+from etcd_aio.options import RetryMode
+from etcd_aio.transport import ENGINES, EngineName, TransportOptions
+
+DEFAULT_ENDPOINT = "127.0.0.1:2379"  # etcd's own default client URL
+_MIN_KEEPALIVE_TIME = 5.0  # etcd answers pings that come closer with GOAWAY
+_MAX_MESSAGE = 2**31 - 1  # the largest message whose length gRPC implementations accept
+
+
+@dataclass(frozen=True, slots=True)
+class ClientConfig:
+    """A checked configuration. The options are described at `Client`."""
+
+    endpoints: tuple[Endpoint, ...]
+    tls: ssl.SSLContext | None = field(repr=False)
+    timeout: float | None
+    connect_timeout: float
+    policy: PolicyName | Choice
+    engine: EngineName
+    retry: RetryMode
+    retry_policy: RetryPolicy
+    require_leader: bool
+    keepalive_time: float
+    keepalive_timeout: float
+    max_send_bytes: int
+    max_receive_bytes: int
+    _system_tls: list[ssl.SSLContext] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.timeout is not None:
+            _positive("timeout", self.timeout)
+        _positive("connect_timeout", self.connect_timeout)
+        _positive("keepalive_timeout", self.keepalive_timeout)
+        _positive("keepalive_time", self.keepalive_time)
+        if self.keepalive_time < _MIN_KEEPALIVE_TIME:
+            raise ConfigError(f"keepalive_time must be at least {_MIN_KEEPALIVE_TIME:g} s: etcd refuses faster pings")
+        _one_of("engine", self.engine, ENGINES)
+        _one_of("retry", self.retry, get_args(RetryMode))
+        if not callable(self.policy):
+            _one_of("policy", self.policy, POLICIES)
+        if not isinstance(self.retry_policy, RetryPolicy):
+            raise ConfigError("retry_policy must be a RetryPolicy")
+        for name in ("max_send_bytes", "max_receive_bytes"):
+            size: object = getattr(self, name)
+            if isinstance(size, bool) or not isinstance(size, int) or not 0 < size <= _MAX_MESSAGE:
+                raise ConfigError(f"{name} must be a number of bytes between 1 and {_MAX_MESSAGE}")
+        if self.tls is not None:
+            if not isinstance(self.tls, ssl.SSLContext):
+                raise ConfigError("tls must be an ssl.SSLContext")
+            if self.tls.protocol is ssl.PROTOCOL_TLS_SERVER:
+                raise ConfigError("tls must be a context for clients, as ssl.create_default_context() makes")
+
+    def transport_options(self, user_agent: str) -> TransportOptions:
+        """What the engine needs of this."""
+        return TransportOptions(
+            connect_timeout=self.connect_timeout,
+            keepalive_time=self.keepalive_time,
+            keepalive_timeout=self.keepalive_timeout,
+            max_receive_bytes=self.max_receive_bytes,
+            user_agent=user_agent,
+        )
+
+    def tls_for(self, endpoint: Endpoint) -> ssl.SSLContext | None:
+        """The context to verify `endpoint` with, None for plaintext.
+
+        An endpoint that asks for TLS never gets plaintext: without a context of the user's it is verified against the
+        system's root certificates.
+        """
+        if endpoint.security is Security.PLAINTEXT or (endpoint.security is Security.OPTIONAL and self.tls is None):
+            return None
+        context = self.tls if self.tls is not None else self._system_context()
+        context.set_alpn_protocols(["h2"])  # gRPC is HTTP/2 only; without ALPN, Go's TLS servers speak HTTP/1
+        return context
+
+    def _system_context(self) -> ssl.SSLContext:
+        if not self._system_tls:  # reading every root certificate takes long enough to do it once
+            self._system_tls.append(ssl.create_default_context())
+        return self._system_tls[0]
+
+
+def endpoints_from(endpoints: str | Iterable[str] | None) -> tuple[Endpoint, ...]:
+    """The parsed endpoints; etcd's default one if there are none given."""
+    return parse_endpoints(DEFAULT_ENDPOINT if endpoints is None else endpoints)
+
+
+def _positive(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        raise ConfigError(f"{name} must be a number of seconds above 0; got {value!r}")
+
+
+def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ConfigError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}")

@@ -1,0 +1,309 @@
+"""Call: one unary call on its way through its attempts.
+
+Knows: the balancer, the verdict table, one deadline. Never knows: what the request means, or HTTP/2.
+
+The first attempt is the short path: pick, attempt, decode, check the cluster. Everything else happens only after a
+failure: judge it by the table, wait if a wait is due, pick another endpoint. An attempt of a call that may run twice
+gets half of the time left while others could take it over, so that a silent member leaves time for the next; once that
+happened, the next attempt gets all the rest, so that a slow answer is still possible.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, Generic, NoReturn
+
+from etcd_aio import codec
+from etcd_aio.balancer import Balancer, Metadata, SubConnection
+from etcd_aio.deadline import NEVER
+from etcd_aio.error_handler.identity import ClusterIdentity
+from etcd_aio.error_handler.lifetime import Lifetime
+from etcd_aio.error_handler.retry import RetryBudget, RetryPolicy, wait_before
+from etcd_aio.error_handler.verdict import Facts, Situation, Verdict, classify, judge, may_have_been_applied
+from etcd_aio.errors import (
+    Attempt,
+    AttemptFailure,
+    ClientClosedError,
+    ClusterChangedError,
+    ConnectionLostError,
+    Delivery,
+    EtcdError,
+    EtcdTimeoutError,
+    MalformedReplyError,
+    NoAvailableEndpointsError,
+    NoLeaderError,
+    NotSupportedForLearnerError,
+    Remedy,
+    ReplyTooLargeError,
+    ServerError,
+    StatusCode,
+    server_error,
+)
+from etcd_aio.methods import Method, Reply, Request
+
+_MIN_ATTEMPT_TIME: Final = 1.0  # seconds; less would cut off what is merely slow (an election, a big range)
+_CLOSED_MEANWHILE: Final = "the client was closed while the call was under way"
+_NO_CONNECTION_CODES: Final = frozenset({StatusCode.UNAVAILABLE, StatusCode.CANCELLED})
+
+
+class CallContext:
+    """What all calls of a client share."""
+
+    __slots__ = ("backoff", "balancer", "budget", "identity", "lifetime", "policy", "random")
+
+    def __init__(
+        self,
+        balancer: Balancer,
+        lifetime: Lifetime,
+        identity: ClusterIdentity,
+        policy: RetryPolicy,
+        random: Callable[[], float],
+    ) -> None:
+        self.balancer = balancer
+        self.lifetime = lifetime
+        self.identity = identity
+        self.policy = policy
+        self.backoff = policy.backoff()
+        self.budget = RetryBudget(policy.throttling) if policy.throttling is not None else None
+        self.random = random
+
+
+class Call(Generic[Request, Reply]):
+    """One call. `run` is awaited once.
+
+    Args:
+        context: what all calls share.
+        method: which RPC.
+        payload: its encoded request.
+        metadata: its metadata; whether it carries `hasleader` decides what "no leader" proves.
+        deadline: when the call is over, on the loop's clock.
+        is_mutation: it changes the store, so an unknown outcome matters.
+        may_repeat: it may run twice.
+        may_retry: the caller allows more than one attempt.
+    """
+
+    __slots__ = (
+        "_attempts",
+        "_avoid",
+        "_context",
+        "_deadline",
+        "_is_mutation",
+        "_is_uncertain",
+        "_loop",
+        "_may_repeat",
+        "_may_retry",
+        "_metadata",
+        "_method",
+        "_payload",
+        "_was_cut_short",
+        "_was_unprocessed",
+    )
+
+    def __init__(
+        self,
+        context: CallContext,
+        method: Method[Request, Reply],
+        payload: bytes,
+        metadata: Metadata,
+        deadline: float,
+        *,
+        is_mutation: bool,
+        may_repeat: bool,
+        may_retry: bool,
+    ) -> None:
+        self._context = context
+        self._method = method
+        self._payload = payload
+        self._metadata = metadata
+        self._deadline = deadline
+        self._is_mutation = is_mutation
+        self._may_repeat = may_repeat
+        self._may_retry = may_retry
+        self._loop = asyncio.get_running_loop()
+        self._attempts: tuple[Attempt, ...] = ()
+        self._avoid: tuple[SubConnection, ...] = ()
+        self._is_uncertain = False
+        self._was_cut_short = False
+        self._was_unprocessed = False
+
+    async def run(self) -> Reply:
+        """Make attempts until one succeeds or the verdict is to raise."""
+        context = self._context
+        balancer = context.balancer
+        while True:
+            sub_connection = balancer.pick(self._avoid) or await self._wait_for_pick()
+            started = self._loop.time()
+            if started >= self._deadline:
+                raise self._finish(EtcdTimeoutError())
+            try:
+                raw = await sub_connection.unary(
+                    self._method.path, self._payload, self._metadata, self._attempt_deadline(started)
+                )
+            except AttemptFailure as failure:
+                await self._after(failure, sub_connection, self._loop.time() - started)
+                continue
+            if context.budget is not None:
+                context.budget.on_success()
+            reply = self._decode(raw, sub_connection, started)
+            if reply is not None:
+                return reply
+
+    # The answer.
+
+    def _decode(self, raw: bytes, sub_connection: SubConnection, started: float) -> Reply | None:
+        """The reply; None if it came from a wrong cluster and another endpoint is to be asked."""
+        try:
+            reply = codec.decode(self._method.reply, raw)
+        except MalformedReplyError as error:
+            self._remember(sub_connection, error.message, StatusCode.INTERNAL, Delivery.UNKNOWN, started)
+            raise self._finish(error) from None
+        header = getattr(reply, "header", None)
+        if header is not None:
+            try:
+                self._context.identity.check(header.cluster_id, sub_connection.endpoint_name)
+            except ClusterChangedError as error:
+                sub_connection.reject(error)
+                self._remember(sub_connection, error.message, StatusCode.FAILED_PRECONDITION, Delivery.UNKNOWN, started)
+                if not (self._may_repeat and self._may_continue(None)):
+                    raise self._finish(error) from None
+                self._move_on(sub_connection)
+                return None
+        return reply
+
+    # The failure.
+
+    async def _after(self, failure: AttemptFailure, sub_connection: SubConnection, seconds: float) -> None:
+        """Do what a failed attempt calls for, and return when the next one is to be made."""
+        context = self._context
+        error = server_error(failure.code, failure.message) if failure.delivery is Delivery.ANSWERED else None
+        remedy, is_definite = self._meaning(error)
+        self._attempts += (
+            Attempt(sub_connection.endpoint_name, failure.code, failure.delivery, seconds, failure.message),
+        )
+        self._is_uncertain = self._is_uncertain or may_have_been_applied(failure.delivery, is_definite=is_definite)
+        facts = Facts(
+            failure.delivery,
+            remedy,
+            may_repeat=self._may_repeat,
+            may_continue=self._may_continue(failure),
+            was_unprocessed=self._was_unprocessed,
+        )
+        if judge(facts) not in (Verdict.AT_ONCE, Verdict.BACKOFF):
+            self._raise(failure, error)
+        self._was_unprocessed = self._was_unprocessed or failure.delivery is Delivery.UNPROCESSED
+        # The server may notice an attempt's deadline before this side does.
+        self._was_cut_short = self._was_cut_short or failure.code is StatusCode.DEADLINE_EXCEEDED
+        is_another_ready = self._move_on(sub_connection)
+        wait = self._due_wait(failure, facts, is_another_ready=is_another_ready)
+        if self._loop.time() + wait >= self._deadline:
+            self._raise(failure, error)  # waiting on would only make the same error later
+        if wait > 0:
+            try:
+                await context.lifetime.sleep(wait)
+            except ClientClosedError:
+                raise self._finish(ClientClosedError(_CLOSED_MEANWHILE)) from failure
+
+    def _due_wait(self, failure: AttemptFailure, facts: Facts, *, is_another_ready: bool) -> float:
+        """Seconds to wait before the next attempt."""
+        context = self._context
+        ready = context.balancer.ready_count
+        if judge(facts) is Verdict.AT_ONCE:
+            if is_another_ready or not ready:
+                return 0.0
+            # "At once" is about the next endpoint. Where only those are left that failed, all attempts would be used up
+            # in no time, perhaps before the end of a connection is noticed.
+            return context.backoff.wait(len(self._attempts) // ready - 1, context.random)
+        if context.budget is not None and classify(facts) is not Situation.UNPROCESSED_AGAIN:
+            context.budget.on_failure()
+        return wait_before(
+            len(self._attempts),
+            endpoints=len(context.balancer.endpoints),
+            backoff=context.backoff,
+            is_throttled=context.budget is not None and context.budget.is_exhausted,
+            pushback=failure.pushback,
+            random=context.random,
+        )
+
+    async def _wait_for_pick(self) -> SubConnection:
+        try:
+            return await self._context.balancer.wait_for_pick(self._deadline, self._avoid)
+        except (NoAvailableEndpointsError, ClientClosedError) as error:
+            raise self._finish(error) from None
+
+    def _meaning(self, error: ServerError | None) -> tuple[Remedy, bool]:
+        """What an answer asks for, and whether it proves that nothing was done; for this very call."""
+        if error is None:
+            return Remedy.RAISE, False
+        if isinstance(error, NoLeaderError) and not self._asks_for_leader:
+            # Without `hasleader` the member looked for a leader only after it had taken the request.
+            return Remedy.RETRY_IF_REPEATABLE, False
+        if isinstance(error, NotSupportedForLearnerError) and len(self._context.balancer.endpoints) < 2:
+            return Remedy.RAISE, True
+        return error.remedy, error.is_definite
+
+    @property
+    def _asks_for_leader(self) -> bool:
+        return any(name == "hasleader" for name, _ in self._metadata)
+
+    def _may_continue(self, failure: AttemptFailure | None) -> bool:
+        context = self._context
+        return (
+            self._may_retry
+            and len(self._attempts) < context.policy.max_attempts
+            and not context.lifetime.is_closed
+            and self._loop.time() < self._deadline
+            and not (failure is not None and (failure.is_final or (failure.pushback or 0) < 0))
+        )
+
+    def _move_on(self, sub_connection: SubConnection) -> bool:
+        """Prepare the next attempt: avoid what has failed, until all have, then only what failed last.
+
+        Returns whether one is READY that has not failed.
+        """
+        self._metadata = _with_previous_attempts(self._metadata, len(self._attempts))
+        avoid = (*self._avoid, sub_connection)
+        is_another_ready = self._context.balancer.has_other(avoid)
+        self._avoid = avoid if is_another_ready else (sub_connection,)
+        return is_another_ready
+
+    def _attempt_deadline(self, now: float) -> float:
+        deadline = self._deadline
+        if deadline == NEVER or not self._may_repeat or not self._may_retry or self._was_cut_short:
+            return deadline
+        is_last = len(self._attempts) + 1 >= self._context.policy.max_attempts
+        if is_last or self._context.balancer.ready_count < 2:
+            return deadline
+        return min(deadline, now + max((deadline - now) / 2, _MIN_ATTEMPT_TIME))
+
+    # The error.
+
+    def _raise(self, failure: AttemptFailure, error: ServerError | None) -> NoReturn:
+        raise self._finish(error if error is not None else self._local_error(failure)) from failure
+
+    def _local_error(self, failure: AttemptFailure) -> EtcdError:
+        """The error for an attempt that got no answer."""
+        if self._context.lifetime.is_closed:
+            return ClientClosedError(_CLOSED_MEANWHILE)
+        if failure.is_local_deadline or self._loop.time() >= self._deadline:
+            return EtcdTimeoutError()
+        if failure.is_final:
+            return ReplyTooLargeError(failure.message, code=failure.code)
+        if failure.code in _NO_CONNECTION_CODES:
+            return ConnectionLostError(failure.message, code=failure.code)
+        return MalformedReplyError(failure.message, code=failure.code)
+
+    def _finish(self, error: EtcdError) -> EtcdError:
+        return error.with_history(self._attempts, maybe_applied=self._is_mutation and self._is_uncertain)
+
+    def _remember(
+        self, sub_connection: SubConnection, message: str, code: StatusCode, delivery: Delivery, started: float
+    ) -> None:
+        """Note an attempt whose answer could not be used."""
+        seconds = self._loop.time() - started
+        self._attempts += (Attempt(sub_connection.endpoint_name, code, delivery, seconds, message),)
+        self._is_uncertain = True
+
+
+def _with_previous_attempts(metadata: Metadata, attempts: int) -> Metadata:
+    """The metadata of a repetition, which says how many attempts came before (gRPC A6)."""
+    kept = tuple(pair for pair in metadata if pair[0] != "grpc-previous-rpc-attempts")
+    return (*kept, ("grpc-previous-rpc-attempts", str(attempts)))

@@ -1,0 +1,126 @@
+"""Retry policy and budget: how often, how soon, and how many repetitions at once. Pure.
+
+Knows: gRPC's retry vocabulary (proposal A6). Never knows: what failed or why.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from etcd_aio.backoff import Backoff
+from etcd_aio.errors import ConfigError
+
+_MAX_TOKENS: Final = 1000.0  # gRPC A6's upper bound for maxTokens
+
+
+@dataclass(frozen=True, slots=True)
+class RetryThrottling:
+    """A budget for repetitions, as in gRPC A6: each failed attempt costs one token, each success earns a fraction.
+
+    Below half of the tokens repetitions are throttled. gRPC then fails the call; here it waits for the policy's longest
+    backoff instead, since a call that still has time left can only win by waiting, and the storm is stopped all the
+    same.
+
+    Attributes:
+        max_tokens: size of the budget. The default lets a whole connection's worth of calls fail over at once.
+        token_ratio: tokens earned by a success.
+    """
+
+    max_tokens: float = _MAX_TOKENS
+    token_ratio: float = 0.1  # A6's example: one repetition for ten successes, in the long run
+
+    def __post_init__(self) -> None:
+        if not 0 < self.max_tokens <= _MAX_TOKENS:
+            raise ConfigError(f"max_tokens must be above 0 and at most {_MAX_TOKENS:g}, as gRPC A6 says")
+        if not self.token_ratio > 0:
+            raise ConfigError("token_ratio must be above 0")
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How calls are repeated. Waits are in seconds.
+
+    A wait comes only after a quorum of the endpoints was tried: while another member may answer, waiting wins nothing.
+
+    Attributes:
+        max_attempts: attempts a call makes at most, the first included. The default is that of etcd's Go client; the
+            call's deadline ends most calls long before.
+        initial_backoff: the first wait. The default is that of etcd's Go client.
+        backoff_multiplier: growth from one wait to the next.
+        max_backoff: the longest wait. An election takes about a second; waiting longer would only miss its end.
+        jitter: fraction by which a wait is spread to both sides.
+        throttling: the budget that all calls of a client share; None for no budget.
+    """
+
+    max_attempts: int = 100
+    initial_backoff: float = 0.025
+    backoff_multiplier: float = 1.6
+    max_backoff: float = 1.0
+    jitter: float = 0.2
+    throttling: RetryThrottling | None = RetryThrottling()
+
+    def __post_init__(self) -> None:
+        if self.max_attempts < 1:
+            raise ConfigError("max_attempts must be at least 1")
+        try:
+            self.backoff()
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+
+    def backoff(self) -> Backoff:
+        """The series of waits."""
+        return Backoff(self.initial_backoff, self.backoff_multiplier, self.max_backoff, self.jitter)
+
+
+class RetryBudget:
+    """What is left of the throttling tokens of one client."""
+
+    __slots__ = ("_max_tokens", "_token_ratio", "_tokens")
+
+    def __init__(self, throttling: RetryThrottling) -> None:
+        self._max_tokens = throttling.max_tokens
+        self._token_ratio = throttling.token_ratio
+        self._tokens = throttling.max_tokens
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether repetitions are throttled now."""
+        return self._tokens <= self._max_tokens / 2
+
+    def on_success(self) -> None:
+        """An attempt succeeded."""
+        if self._tokens < self._max_tokens:
+            self._tokens = min(self._tokens + self._token_ratio, self._max_tokens)
+
+    def on_failure(self) -> None:
+        """An attempt failed in a way that may be the server's trouble."""
+        self._tokens = max(self._tokens - 1, 0.0)
+
+
+def wait_before(
+    repetition: int,
+    *,
+    endpoints: int,
+    backoff: Backoff,
+    is_throttled: bool,
+    pushback: float | None,
+    random: Callable[[], float],
+) -> float:
+    """Seconds to wait before repetition number `repetition` (1 is the second attempt).
+
+    Args:
+        repetition: attempts that were made before.
+        endpoints: how many endpoints the client has; after each quorum of them a wait is due.
+        backoff: the series of waits.
+        is_throttled: the budget is exhausted.
+        pushback: the wait that the server asked for, which goes before everything else.
+        random: returns a number in [0, 1).
+    """
+    if pushback is not None:
+        return max(pushback, 0.0)
+    if is_throttled:
+        return backoff.longest(random)
+    quorum = endpoints // 2 + 1
+    if repetition % quorum:
+        return 0.0
+    return backoff.wait(repetition // quorum - 1, random)

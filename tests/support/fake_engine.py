@@ -1,0 +1,257 @@
+"""A fake engine: endpoints that do what a test tells them, behind the transport's seam.
+
+Knows: `etcd_aio.transport.seam`, whose rules it keeps. Never knows: bytes on a wire, retries, etcd.
+
+    engine = FakeEngine()
+    member = engine["m1:2379"]        # by authority
+    member.dial = Refuse(OSError(...))  or  Hang()  or  Accept()   what dials do from now on
+    member.answers.append(...)        what becomes of attempts, in turn; then `member.otherwise`
+    member.connection.lose(error)     and .go_away(reason): what happens to its newest connection
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
+from etcd_aio.transport import Connection, ConnectionOwner, Metadata, Stream, Target
+
+
+@dataclass(frozen=True)
+class Accept:
+    """The dial succeeds.
+
+    Attributes:
+        lost_at_once: the connection is lost before the dialler hears of it.
+        draining_at_once: so is its readiness: it drains from the start.
+        seconds: how long it takes.
+    """
+
+    lost_at_once: bool = False
+    draining_at_once: bool = False
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Refuse:
+    """The dial fails."""
+
+    error: Exception = field(default_factory=lambda: ConnectionRefusedError(111, "refused"))
+
+
+@dataclass(frozen=True)
+class Hang:
+    """Nothing comes back: not from the dial, or not from the attempt before its deadline."""
+
+
+Dial: TypeAlias = Accept | Refuse | Hang
+
+
+@dataclass
+class FakeAttempt:
+    """One attempt that reached a connection."""
+
+    member: "FakeMember"
+    at: float
+    path: str
+    payload: bytes
+    metadata: Metadata
+    deadline: float
+
+
+Answer: TypeAlias = bytes | AttemptFailure | Hang | Callable[[FakeAttempt], bytes]
+"""What becomes of an attempt: a reply, a failure, silence, or what a function makes of it."""
+
+
+class FakeMember:
+    """One endpoint's other end."""
+
+    def __init__(self, authority: str) -> None:
+        self.authority = authority
+        self.dial: Dial = Accept()
+        self.answers: deque[Answer] = deque()
+        self.otherwise: Answer = b""
+        self.latency = 0.0
+        self.dials: list[float] = []
+        self.targets: list[Target] = []
+        self.connections: list[FakeConnection] = []
+        self.attempts: list[FakeAttempt] = []
+
+    @property
+    def connection(self) -> "FakeConnection":
+        """The newest connection."""
+        return self.connections[-1]
+
+    def next_answer(self) -> Answer:
+        """What becomes of the next attempt."""
+        return self.answers.popleft() if self.answers else self.otherwise
+
+
+class FakeEngine:
+    """See `seam.Engine`."""
+
+    def __init__(self) -> None:
+        self.members: dict[str, FakeMember] = {}
+        self.attempts: list[FakeAttempt] = []
+        self.order: list[str] = []
+
+    def __getitem__(self, authority: str) -> FakeMember:
+        return self.members.setdefault(authority, FakeMember(authority))
+
+    async def connect(self, target: Target, owner: ConnectionOwner) -> Connection:
+        """See `seam.Engine.connect`."""
+        member = self[target.authority]
+        member.dials.append(asyncio.get_running_loop().time())
+        member.targets.append(target)
+        dial = member.dial
+        if isinstance(dial, Refuse):
+            raise dial.error
+        if isinstance(dial, Hang):
+            await asyncio.Event().wait()
+        assert isinstance(dial, Accept)
+        await asyncio.sleep(dial.seconds)
+        connection = FakeConnection(self, member, owner)
+        member.connections.append(connection)
+        if dial.draining_at_once:
+            connection.go_away("going away")
+        if dial.lost_at_once:
+            connection.lose(ConnectionResetError(104, "reset at once"))
+        return connection
+
+
+class FakeConnection:
+    """See `seam.Connection`."""
+
+    def __init__(self, engine: FakeEngine, member: FakeMember, owner: ConnectionOwner) -> None:
+        self._engine = engine
+        self._member = member
+        self._owner = owner
+        self._loop = asyncio.get_running_loop()
+        self._running: set[asyncio.Future[bytes]] = set()
+        self._streams: set[FakeStream] = set()
+        self.is_lost = False
+        self.is_draining = False
+        self.close_takes = 0.0
+
+    # Commands.
+
+    def lose(self, error: BaseException | None = None, delivery: Delivery = Delivery.UNKNOWN) -> None:
+        """The connection is gone: running attempts fail as `delivery`, later ones as UNSENT."""
+        if self.is_lost:
+            return
+        self.is_lost = True
+        for future in tuple(self._running):
+            if not future.done():
+                text = "the connection was lost"
+                future.set_exception(AttemptFailure(StatusCode.UNAVAILABLE, text, delivery))
+        self._owner.on_lost(error)
+
+    def go_away(self, reason: str = "GOAWAY") -> None:
+        """The peer takes no new attempts; those under way may finish."""
+        self.is_draining = True
+        self._owner.on_draining(reason)
+
+    # The seam.
+
+    async def unary(self, path: str, payload: bytes, metadata: Metadata, deadline: float) -> bytes:
+        """See `seam.Connection.unary`."""
+        if self.is_lost or self.is_draining:
+            raise AttemptFailure(StatusCode.UNAVAILABLE, "the connection is closed", Delivery.UNSENT)
+        attempt = FakeAttempt(self._member, self._loop.time(), path, payload, metadata, deadline)
+        self._member.attempts.append(attempt)
+        self._engine.attempts.append(attempt)
+        answer = self._member.next_answer()
+        future: asyncio.Future[bytes] = self._loop.create_future()
+        if not isinstance(answer, Hang):
+            self._loop.call_later(self._member.latency, self._settle, future, attempt, answer)
+        timer = self._loop.call_at(deadline, self._expire, future) if deadline != float("inf") else None
+        self._running.add(future)
+        try:
+            return await future
+        finally:
+            self._running.discard(future)
+            if timer is not None:
+                timer.cancel()
+            self._close_if_drained()
+
+    async def open_stream(self, path: str, metadata: Metadata, deadline: float) -> Stream:
+        """See `seam.Connection.open_stream`; the stream only knows how to be cancelled."""
+        if self.is_lost or self.is_draining:
+            raise AttemptFailure(StatusCode.UNAVAILABLE, "the connection is closed", Delivery.UNSENT)
+        stream = FakeStream(self)
+        self._streams.add(stream)
+        return stream
+
+    async def aclose(self) -> None:
+        """See `seam.Connection.aclose`."""
+        if self.close_takes:
+            await asyncio.sleep(self.close_takes)
+        self.lose(None)
+
+    def drain(self) -> None:
+        """See `seam.Connection.drain`."""
+        self.is_draining = True
+        self._close_if_drained()
+
+    # Inside.
+
+    def stream_over(self, stream: "FakeStream") -> None:
+        """A stream ended."""
+        self._streams.discard(stream)
+        self._close_if_drained()
+
+    def _settle(self, future: "asyncio.Future[bytes]", attempt: FakeAttempt, answer: Answer) -> None:
+        if future.done():
+            return
+        try:
+            if isinstance(answer, AttemptFailure):
+                raise AttemptFailure(
+                    answer.code,
+                    answer.message,
+                    answer.delivery,
+                    pushback=answer.pushback,
+                    is_local_deadline=answer.is_local_deadline,
+                    is_final=answer.is_final,
+                )
+            assert not isinstance(answer, Hang)
+            reply = answer if isinstance(answer, bytes) else answer(attempt)
+        except AttemptFailure as failure:
+            if not future.done():  # the answer may have been to lose the connection
+                future.set_exception(failure)
+        else:
+            if not future.done():
+                future.set_result(reply)
+
+    def _expire(self, future: "asyncio.Future[bytes]") -> None:
+        if not future.done():
+            text = "the deadline passed before the server answered"
+            future.set_exception(
+                AttemptFailure(StatusCode.DEADLINE_EXCEEDED, text, Delivery.UNKNOWN, is_local_deadline=True)
+            )
+
+    def _close_if_drained(self) -> None:
+        if self.is_draining and not self._running and not self._streams:
+            self.lose(None)
+
+
+class FakeStream:
+    """See `seam.Stream`; it carries nothing."""
+
+    def __init__(self, connection: FakeConnection) -> None:
+        self._connection = connection
+
+    async def send(self, payload: bytes) -> None:
+        """See `seam.Stream.send`."""
+
+    async def receive(self) -> bytes | None:
+        """See `seam.Stream.receive`."""
+        return None
+
+    async def half_close(self) -> None:
+        """See `seam.Stream.half_close`."""
+
+    def cancel(self) -> None:
+        """See `seam.Stream.cancel`."""
+        self._connection.stream_over(self)

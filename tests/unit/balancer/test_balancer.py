@@ -1,0 +1,366 @@
+import asyncio
+import ssl
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+
+from etcd_aio.balancer import Balancer, Candidate, Choice, ConnectivityState, Endpoint, PolicyName, parse_endpoints
+from etcd_aio.errors import AttemptFailure, ClientClosedError, ConnectError, NoAvailableEndpointsError
+from etcd_aio.transport import Connection
+from tests.support.fake_engine import Accept, FakeEngine, Hang, Refuse
+from tests.support.virtual_time import tasks, timers, turns
+
+pytestmark = pytest.mark.anyio
+
+NEVER = float("inf")
+THREE = "m1,m2,m3"
+
+
+async def no_verification(connection: Connection) -> None:
+    raise AssertionError("nothing was rejected")
+
+
+class World:
+    def __init__(self, endpoints: str = THREE, policy: PolicyName | Choice = "round_robin") -> None:
+        self.engine = FakeEngine()
+        self.balancer = Balancer(
+            parse_endpoints(endpoints),
+            self.engine,
+            verify=no_verification,
+            tls_for=self.tls_for,
+            policy=policy,
+            random=lambda: 0.5,
+        )
+        self.loop = asyncio.get_running_loop()
+
+    def tls_for(self, endpoint: Endpoint) -> ssl.SSLContext | None:
+        return None
+
+    def refuse(self, *names: str) -> "World":
+        for name in names:
+            self.engine[f"{name}:2379"].dial = Refuse(ConnectionRefusedError(111, f"{name} refused"))
+        return self
+
+    async def started(self) -> "World":
+        self.balancer.start()
+        await turns()
+        return self
+
+    def picks(self, number: int) -> Counter[str]:
+        picked = (self.balancer.pick() for _ in range(number))
+        return Counter(one.endpoint_name for one in picked if one is not None)
+
+    def states(self) -> dict[str, str]:
+        return {one.endpoint: one.state.name for one in self.balancer.statistics()}
+
+
+async def closed(world: World, within: float = 1.0) -> None:
+    started = world.loop.time()
+    await world.balancer.aclose()
+    assert world.loop.time() - started <= within
+    assert not tasks()
+    assert world.balancer.pick() is None
+    assert world.balancer.ready_count == 0
+    with pytest.raises(ClientClosedError):
+        await world.balancer.wait_for_pick(NEVER)
+
+
+# Picking.
+
+
+async def test_nothing_is_dialled_before_the_start_and_every_endpoint_after_it() -> None:
+    world = World()
+    await turns()
+    assert not world.engine.members
+    assert world.balancer.statistics() == ()
+    await world.started()
+    world.balancer.start()
+    await turns()
+    assert {name: len(member.dials) for name, member in world.engine.members.items()} == {
+        "m1:2379": 1,
+        "m2:2379": 1,
+        "m3:2379": 1,
+    }
+    assert set(world.states().values()) == {"READY"}
+    await closed(world)
+
+
+async def test_picks_go_round_over_the_ready_ones() -> None:
+    world = await World().refuse("m2").started()
+    assert world.balancer.ready_count == 2
+    assert world.picks(10) == {"m1:2379": 5, "m3:2379": 5}
+    await closed(world)
+
+
+async def test_a_lost_connection_leaves_the_rotation_in_the_same_turn_and_returns() -> None:
+    world = await World().started()
+    world.engine["m1:2379"].dial = Hang()
+    world.engine["m1:2379"].connection.lose(ConnectionResetError())
+    assert world.picks(10) == {"m2:2379": 5, "m3:2379": 5}
+    await closed(world)
+
+
+async def test_a_draining_connection_leaves_the_rotation_in_the_same_turn() -> None:
+    world = await World().started()
+    world.engine["m1:2379"].connection.go_away()
+    assert world.picks(10) == {"m2:2379": 5, "m3:2379": 5}
+    await asyncio.sleep(0.06)
+    assert world.picks(9) == {"m1:2379": 3, "m2:2379": 3, "m3:2379": 3}
+    await closed(world)
+
+
+async def test_what_is_to_be_avoided_and_whether_there_is_another() -> None:
+    world = await World("m1,m2").started()
+    one, two = world.balancer.pick(), world.balancer.pick()
+    assert one is not None
+    assert two is not None
+    assert world.balancer.has_other([one])
+    assert not world.balancer.has_other([one, two])
+    assert all(world.balancer.pick([one]) is two for _ in range(5))
+    await closed(world)
+    assert not world.balancer.has_other([])
+
+
+async def test_a_users_policy_is_asked() -> None:
+    def last(offered: Sequence[Candidate]) -> Candidate:
+        return offered[-1]
+
+    world = await World(policy=last).started()
+    assert world.picks(5) == {"m3:2379": 5}
+    await closed(world)
+
+
+# Waiting.
+
+
+async def test_whoever_waits_is_woken_by_the_first_that_is_ready() -> None:
+    world = World().refuse("m1", "m3")
+    world.engine["m2:2379"].dial = Accept(seconds=0.7)
+    world.balancer.start()
+    waiting = [asyncio.ensure_future(world.balancer.wait_for_pick(NEVER)) for _ in range(3)]
+    started = world.loop.time()
+    assert {one.endpoint_name for one in await asyncio.gather(*waiting)} == {"m2:2379"}
+    assert world.loop.time() - started == pytest.approx(0.7)
+    await closed(world)
+
+
+async def test_a_wait_ends_at_its_deadline_exactly_and_names_every_endpoints_real_error() -> None:
+    world = World().refuse("m1", "m2")
+    world.engine["m3:2379"].dial = Hang()
+    world.balancer.start()
+    deadline = world.loop.time() + 3.21
+    with pytest.raises(NoAvailableEndpointsError) as caught:
+        await world.balancer.wait_for_pick(deadline)
+    assert world.loop.time() == pytest.approx(deadline, abs=1e-6)
+    assert list(caught.value.errors) == ["m1:2379", "m2:2379", "m3:2379"]
+    assert isinstance(caught.value.errors["m1:2379"], ConnectionRefusedError)
+    assert isinstance(caught.value.errors["m3:2379"], ConnectError)
+    assert "m1 refused" in str(caught.value)
+    assert "m2 refused" in str(caught.value)
+    await closed(world)
+
+
+async def test_the_last_real_error_is_the_newest() -> None:
+    world = await World("m1").refuse("m1").started()
+    await asyncio.sleep(2)
+    world.engine["m1:2379"].dial = Refuse(OSError(113, "No route to host"))
+    await asyncio.sleep(2)
+    assert "No route" in str(world.balancer.no_available_endpoints())
+    await closed(world)
+
+
+async def test_a_deadline_that_has_passed_is_not_waited_for() -> None:
+    world = World()
+    world.balancer.start()
+    started = world.loop.time()
+    with pytest.raises(NoAvailableEndpointsError):
+        await world.balancer.wait_for_pick(started)
+    assert world.loop.time() == started
+    await turns()
+    assert (
+        await world.balancer.wait_for_pick(started)
+    ).endpoint_name in world.states()  # one that is READY needs no time
+    await closed(world)
+
+
+async def test_a_cancelled_wait_leaves_nothing() -> None:
+    world = await World().refuse("m1", "m2", "m3").started()
+    waiting = asyncio.ensure_future(world.balancer.wait_for_pick(NEVER))
+    await turns()
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    assert waiting.cancelled()
+    assert not world.balancer._waiters
+    with_deadline = asyncio.ensure_future(world.balancer.wait_for_pick(world.loop.time() + 3600.0))
+    await turns()
+    before = timers()
+    with_deadline.cancel()
+    await asyncio.wait([with_deadline])
+    assert timers() == before - 1
+    await closed(world)
+
+
+# Other endpoints.
+
+
+async def test_set_endpoints_keeps_drains_and_adds() -> None:
+    world = await World("m1,m2").started()
+    m1, m2 = world.engine["m1:2379"], world.engine["m2:2379"]
+    m1.latency = 5.0
+    m1.otherwise = b"late"
+    on_m1 = next(
+        one for one in (world.balancer.pick(), world.balancer.pick()) if one and one.endpoint_name == "m1:2379"
+    )
+    running = asyncio.ensure_future(on_m1.unary("/p", b"", (), NEVER))
+    await turns()
+    world.balancer.set_endpoints(parse_endpoints("m3,m2"))
+    assert [endpoint.name for endpoint in world.balancer.endpoints] == ["m3:2379", "m2:2379"]
+    assert world.picks(4) == {"m2:2379": 4}
+    await turns()
+    assert world.picks(4) == {"m2:2379": 2, "m3:2379": 2}
+    assert len(m2.dials) == 1
+    assert not m1.connection.is_lost
+    assert await running == b"late"
+    assert m1.connection.is_lost
+    await turns()
+    assert list(world.states()) == ["m3:2379", "m2:2379"]
+    await asyncio.sleep(60)
+    assert len(m1.dials) == 1
+    await closed(world)
+
+
+async def test_an_endpoint_that_comes_back_is_dialled_anew() -> None:
+    world = await World("m1,m2").started()
+    world.balancer.set_endpoints(parse_endpoints("m2"))
+    await turns()
+    world.balancer.set_endpoints(parse_endpoints("m2,m1"))
+    await turns()
+    assert len(world.engine["m1:2379"].dials) == 2
+    assert world.picks(4) == {"m1:2379": 2, "m2:2379": 2}
+    await closed(world)
+
+
+async def test_other_endpoints_before_the_start_are_those_that_are_dialled() -> None:
+    world = World("m1")
+    world.balancer.set_endpoints(parse_endpoints("m2"))
+    await world.started()
+    assert list(world.engine.members) == ["m2:2379"]
+    await closed(world)
+
+
+async def test_a_new_endpoint_wakes_whoever_waits() -> None:
+    world = await World("m1").refuse("m1").started()
+    waiting = asyncio.ensure_future(world.balancer.wait_for_pick(NEVER))
+    await turns()
+    world.balancer.set_endpoints(parse_endpoints("m1,m2"))
+    assert (await waiting).endpoint_name == "m2:2379"
+    await closed(world)
+
+
+async def test_if_no_endpoint_can_be_made_nothing_is_changed() -> None:
+    world = await World("m1,m2").started()
+
+    def broken(endpoint: Endpoint) -> ssl.SSLContext | None:
+        raise OSError("no certificates")
+
+    world.balancer._tls_for = broken
+    with pytest.raises(OSError, match="no certificates"):
+        world.balancer.set_endpoints(parse_endpoints("m2,m3"))
+    assert [endpoint.name for endpoint in world.balancer.endpoints] == ["m1:2379", "m2:2379"]
+    assert world.picks(4) == {"m1:2379": 2, "m2:2379": 2}
+    await closed(world)
+
+
+# Closing.
+
+
+async def test_close_wakes_whoever_waits_at_once() -> None:
+    world = await World().refuse("m1", "m2", "m3").started()
+    waiting = [asyncio.ensure_future(world.balancer.wait_for_pick(deadline)) for deadline in (NEVER, 5000.0)]
+    await turns()
+    started = world.loop.time()
+    await closed(world)
+    outcomes = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [ClientClosedError, ClientClosedError]
+    assert world.loop.time() == started
+
+
+async def test_close_before_the_start_and_twice() -> None:
+    world = World()
+    await closed(world)
+    await closed(world)
+    world.balancer.start()
+    world.balancer.set_endpoints(parse_endpoints("m9"))
+    await turns()
+    assert not world.engine.members
+
+
+@pytest.mark.parametrize("dial", [Accept(), Accept(seconds=100), Hang(), Refuse(), Accept(lost_at_once=True)])
+@pytest.mark.parametrize("after", [0.0, 0.01, 30.0])
+async def test_close_in_every_state(dial: Accept | Hang | Refuse, after: float) -> None:
+    world = World()
+    for name in ("m1", "m2", "m3"):
+        world.engine[f"{name}:2379"].dial = dial
+    await world.started()
+    await asyncio.sleep(after)
+    await closed(world, within=0.01)
+
+
+async def test_close_ends_what_drains_too() -> None:
+    world = await World("m1,m2").started()
+    for name in ("m1", "m2"):
+        world.engine[f"{name}:2379"].otherwise = Hang()
+    picked = [one for one in (world.balancer.pick(), world.balancer.pick()) if one is not None]
+    running = [asyncio.ensure_future(one.unary("/p", b"", (), NEVER)) for one in picked]
+    await turns()
+    world.balancer.set_endpoints(parse_endpoints("m2"))
+    await world.balancer.aclose()
+    assert all(isinstance(outcome, Exception) for outcome in await asyncio.gather(*running, return_exceptions=True))
+    await closed(world)
+
+
+async def test_a_connection_that_does_not_close_holds_nobody_for_longer_than_a_second() -> None:
+    world = await World("m1").started()
+    member = world.engine["m1:2379"]
+    member.otherwise = Hang()
+    member.connection.close_takes = 3600.0
+    picked = world.balancer.pick()
+    assert picked is not None
+    running = asyncio.ensure_future(picked.unary("/p", b"", (), NEVER))
+    await turns()
+    started = world.loop.time()
+    await world.balancer.aclose()
+    assert 0.5 < world.loop.time() - started <= 1.0
+    running.cancel()
+    await asyncio.wait([running])
+    assert not tasks()
+
+
+async def test_a_cancelled_close_has_closed_all_the_same() -> None:
+    world = await World("m1").started()
+    member = world.engine["m1:2379"]
+    member.otherwise = Hang()
+    member.connection.close_takes = 0.5
+    picked = world.balancer.pick()
+    assert picked is not None
+    running = asyncio.ensure_future(picked.unary("/p", b"", (), NEVER))
+    await turns()
+    closing = asyncio.ensure_future(world.balancer.aclose())
+    await turns()
+    closing.cancel()
+    await asyncio.wait([closing])
+    assert closing.cancelled()
+    assert not member.connection.is_lost
+    assert isinstance((await asyncio.gather(running, return_exceptions=True))[0], AttemptFailure)
+    assert member.connection.is_lost
+    await turns()
+    assert not tasks()
+    await closed(world)
+
+
+async def test_statistics_stand_in_the_order_given() -> None:
+    world = await World("m3,m1,m2").refuse("m1").started()
+    assert world.states() == {"m3:2379": "READY", "m1:2379": "TRANSIENT_FAILURE", "m2:2379": "READY"}
+    assert world.balancer.statistics()[0].state is ConnectivityState.READY
+    await closed(world)

@@ -1,0 +1,462 @@
+import asyncio
+import itertools
+import logging
+
+import pytest
+
+from etcd_aio.balancer.connectivity import ConnectivityState
+from etcd_aio.balancer.endpoint import parse_endpoint
+from etcd_aio.balancer.sub_connection import DIAL_BACKOFF, STABLE_AFTER, SubConnection
+from etcd_aio.errors import AttemptFailure, ClusterChangedError, ConnectError, ConnectionLostError, Delivery, StatusCode
+from etcd_aio.transport import Connection
+from tests.support.fake_engine import Accept, FakeEngine, FakeMember, Hang, Refuse
+from tests.support.virtual_time import tasks, turns
+
+pytestmark = pytest.mark.anyio
+
+READY, IDLE, CONNECTING = ConnectivityState.READY, ConnectivityState.IDLE, ConnectivityState.CONNECTING
+TRANSIENT_FAILURE, SHUTDOWN = ConnectivityState.TRANSIENT_FAILURE, ConnectivityState.SHUTDOWN
+NEVER = float("inf")
+
+
+class World:
+    """One sub-connection, its fake endpoint, and what was seen of it."""
+
+    def __init__(self, chance: float = 0.5) -> None:
+        self.engine = FakeEngine()
+        self.member: FakeMember = self.engine["m1:2379"]
+        self.states: list[ConnectivityState] = []
+        self.verified: list[Connection] = []
+        self.verdict: Exception | None = None
+        self.verifying: list[str] = []
+        endpoint = parse_endpoint("m1:2379")
+        self.sub = SubConnection(
+            endpoint,
+            endpoint.target(None),
+            self.engine,
+            verify=self.verify,
+            random=lambda: chance,
+            on_change=lambda: self.states.append(self.sub.state),
+        )
+
+    async def verify(self, connection: Connection) -> None:
+        self.verified.append(connection)
+        await asyncio.sleep(0)
+        for command in self.verifying:
+            getattr(self.member.connection, command)()
+        if self.verdict is not None:
+            raise self.verdict
+
+    async def ready(self) -> "World":
+        self.sub.start()
+        await turns()
+        assert self.sub.state is READY
+        return self
+
+    async def attempt(self, deadline: float = NEVER) -> bytes:
+        return await self.sub.unary("/p", b"request", (("a", "b"),), deadline)
+
+    def gaps(self) -> list[float]:
+        return [later - earlier for earlier, later in itertools.pairwise(self.member.dials)]
+
+
+async def closed(world: World) -> None:
+    await world.sub.aclose()
+    assert world.sub.state is SHUTDOWN
+    assert world.sub.is_over
+    assert world.sub.in_flight == 0
+    assert not tasks()
+    dials = len(world.member.dials)
+    await asyncio.sleep(60)
+    assert len(world.member.dials) == dials
+
+
+# Connecting.
+
+
+async def test_it_dials_once_and_is_ready() -> None:
+    world = World()
+    assert world.sub.state is IDLE
+    world.sub.start()
+    world.sub.start()
+    await turns()
+    assert world.states == [CONNECTING, READY]
+    assert len(world.member.dials) == 1
+    assert world.member.targets[0].authority == "m1:2379"
+    await closed(world)
+
+
+async def test_dials_back_off_to_about_one_a_second_and_never_end() -> None:
+    world = World()
+    world.member.dial = Refuse()
+    world.sub.start()
+    await asyncio.sleep(600)
+    gaps = world.gaps()
+    assert gaps[:3] == pytest.approx([0.05, 0.08, 0.128])
+    assert gaps == sorted(gaps)
+    assert gaps[-1] == pytest.approx(1.0)
+    assert 590 < len(gaps) < 610
+    assert world.sub.state is TRANSIENT_FAILURE
+    assert isinstance(world.sub.last_error, ConnectionRefusedError)
+    await closed(world)
+
+
+@pytest.mark.parametrize("chance", [0.0, 0.999])
+async def test_dial_backoff_is_jittered(chance: float) -> None:
+    world = World(chance)
+    world.member.dial = Refuse()
+    world.sub.start()
+    await asyncio.sleep(60)
+    assert world.gaps()[0] == pytest.approx(DIAL_BACKOFF.wait(0, lambda: chance))
+    assert world.gaps()[0] != pytest.approx(0.05)
+    await closed(world)
+
+
+async def test_a_returning_endpoint_is_found_within_about_a_second() -> None:
+    world = World()
+    world.member.dial = Refuse()
+    world.sub.start()
+    await asyncio.sleep(100)
+    world.member.dial = Accept()
+    await asyncio.sleep(1.2)
+    assert world.sub.state is READY
+    await closed(world)
+
+
+async def test_the_first_failure_of_an_outage_is_a_warning_and_the_rest_is_noise(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG, "etcd_aio.balancer")
+    world = World()
+    world.member.dial = Refuse()
+    world.sub.start()
+    await asyncio.sleep(60)
+    assert [record.levelname for record in caplog.records if "connecting failed" in record.message][:3] == [
+        "WARNING",
+        "DEBUG",
+        "DEBUG",
+    ]
+    await closed(world)
+
+
+# Losing.
+
+
+async def test_a_stable_connection_that_is_lost_is_redialled_at_once() -> None:
+    world = await World().ready()
+    await asyncio.sleep(STABLE_AFTER)
+    lost_at = asyncio.get_running_loop().time()
+    error = ConnectionResetError(104, "reset")
+    world.member.connection.lose(error)
+    assert world.sub.state is IDLE
+    assert world.sub.last_error is error
+    await turns()
+    assert world.member.dials[1:] == [lost_at]
+    assert world.sub.state is READY
+    assert world.states == [CONNECTING, READY, IDLE, IDLE, CONNECTING, READY]
+    await closed(world)
+
+
+async def test_a_connection_closed_by_the_peer_has_a_reason_too() -> None:
+    world = await World().ready()
+    world.member.connection.lose(None)
+    assert isinstance(world.sub.last_error, ConnectionLostError)
+    await closed(world)
+
+
+@pytest.mark.parametrize("dial", [Accept(lost_at_once=True), Accept(draining_at_once=True)])
+async def test_an_endpoint_that_accepts_and_drops_is_no_busy_loop(dial: Accept) -> None:
+    world = World()
+    world.member.dial = dial
+    world.sub.start()
+    await asyncio.sleep(600)
+    gaps = world.gaps()
+    assert gaps[0] == pytest.approx(0.05)
+    assert gaps[-1] == pytest.approx(1.0)
+    assert len(gaps) < 610
+    world.member.dial = Accept()
+    await asyncio.sleep(2)
+    assert world.sub.state is READY
+    await closed(world)
+
+
+async def test_a_connection_lost_soon_after_it_was_ready_waits_its_backoff() -> None:
+    world = await World().ready()
+    for _ in range(30):
+        world.member.connection.lose(ConnectionResetError())
+        dials = len(world.member.dials)
+        while len(world.member.dials) == dials:  # noqa: ASYNC110 - nothing tells of a dial, and the time is virtual
+            await asyncio.sleep(0.001)
+    assert world.gaps()[0] == pytest.approx(0.05, abs=0.002)
+    assert world.gaps()[-1] == pytest.approx(1.0, abs=0.002)
+    await closed(world)
+
+
+# Draining.
+
+
+async def test_a_draining_connection_is_kept_beside_its_successor() -> None:
+    world = await World().ready()
+    world.member.answers.extend([Hang(), b"second"])
+    old = world.member.connection
+    running = asyncio.ensure_future(world.attempt(deadline=2000.0))
+    await asyncio.sleep(STABLE_AFTER)
+    old.go_away()
+    assert world.sub.state is IDLE
+    await turns()
+    assert world.sub.state is READY
+    assert world.member.connection is not old
+    assert await world.attempt() == b"second"
+    assert not old.is_lost
+    assert world.sub.in_flight == 1
+    with pytest.raises(AttemptFailure):
+        await running
+    assert old.is_lost
+    assert world.sub.last_error is None  # an orderly end is no error
+    await closed(world)
+
+
+async def test_a_stream_keeps_a_draining_connection_open() -> None:
+    world = await World().ready()
+    stream = await world.sub.open_stream("/p", (), NEVER)
+    old = world.member.connection
+    old.go_away()
+    await turns()
+    assert not old.is_lost
+    stream.cancel()
+    assert old.is_lost
+    await closed(world)
+
+
+async def test_a_removed_sub_connection_finishes_what_runs_and_takes_nothing_new() -> None:
+    world = await World().ready()
+    world.member.answers.append(b"late")
+    world.member.latency = 5.0
+    running = asyncio.ensure_future(world.attempt())
+    await turns()
+    world.sub.drain()
+    world.sub.drain()
+    assert world.sub.state is SHUTDOWN
+    with pytest.raises(AttemptFailure) as caught:
+        await world.attempt()
+    assert caught.value.delivery is Delivery.UNSENT
+    assert not world.sub.is_over
+    assert await running == b"late"
+    await turns()
+    assert world.sub.is_over
+    await closed(world)
+
+
+async def test_draining_with_several_connections_open_ends_each_of_them() -> None:
+    world = await World().ready()
+    world.member.otherwise = Hang()
+    streams = [await world.sub.open_stream("/p", (), NEVER)]
+    for _ in range(2):
+        world.member.connection.go_away()
+        await asyncio.sleep(2)
+        streams.append(await world.sub.open_stream("/p", (), NEVER))
+    streams[2].cancel()
+    world.sub.drain()
+    streams[1].cancel()
+    streams[0].cancel()
+    await turns()
+    assert all(connection.is_lost for connection in world.member.connections)
+    await closed(world)
+
+
+# Attempts.
+
+
+async def test_an_attempt_is_counted_while_it_runs_and_afterwards() -> None:
+    world = await World().ready()
+    world.member.latency = 0.25
+    world.member.answers.append(b"reply")
+    running = asyncio.ensure_future(world.attempt())
+    await turns()
+    assert world.sub.in_flight == 1
+    assert await running == b"reply"
+    statistics = world.sub.statistics()
+    assert (statistics.in_flight, statistics.attempts, statistics.failures) == (0, 1, 0)
+    assert statistics.latency == pytest.approx(0.25)
+    assert (statistics.endpoint, statistics.state, statistics.connects) == ("m1:2379", READY, 1)
+    assert statistics.since == pytest.approx(0.25)
+    (attempt,) = world.member.attempts
+    assert (attempt.path, attempt.payload, attempt.metadata) == ("/p", b"request", (("a", "b"),))
+    await closed(world)
+
+
+async def test_latency_is_a_moving_average() -> None:
+    world = await World().ready()
+    for latency in (1.0, 2.0):
+        world.member.latency = latency
+        await world.attempt()
+    assert world.sub.latency == pytest.approx(1.1)
+    await closed(world)
+
+
+async def test_failures_are_attempts_without_an_answer() -> None:
+    world = await World().ready()
+    world.member.answers.extend(
+        [
+            AttemptFailure(StatusCode.UNAVAILABLE, "lost", Delivery.UNKNOWN),
+            AttemptFailure(StatusCode.UNAVAILABLE, "etcdserver: no leader", Delivery.ANSWERED),
+        ]
+    )
+    for _ in range(2):
+        with pytest.raises(AttemptFailure):
+            await world.attempt()
+    statistics = world.sub.statistics()
+    assert (statistics.in_flight, statistics.attempts, statistics.failures) == (0, 2, 1)
+    await closed(world)
+
+
+async def test_a_cancelled_attempt_leaves_nothing_in_flight() -> None:
+    world = await World().ready()
+    world.member.otherwise = Hang()
+    running = asyncio.ensure_future(world.attempt())
+    await turns()
+    running.cancel()
+    await asyncio.wait([running])
+    assert world.sub.in_flight == 0
+    assert world.sub.state is READY
+    assert world.sub.statistics().attempts == 1
+    await closed(world)
+
+
+async def test_without_a_connection_nothing_is_sent() -> None:
+    world = World()
+    for attempt in (world.attempt(), world.sub.open_stream("/p", (), NEVER)):
+        with pytest.raises(AttemptFailure) as caught:
+            await attempt
+        assert (caught.value.delivery, caught.value.code) == (Delivery.UNSENT, StatusCode.UNAVAILABLE)
+    assert world.sub.in_flight == 0
+    await closed(world)
+
+
+# Rejection.
+
+
+async def test_a_rejected_peer_is_verified_before_it_is_used_again(caplog: pytest.LogCaptureFixture) -> None:
+    world = await World().ready()
+    await asyncio.sleep(10)
+    first = world.member.connection
+    world.verdict = ClusterChangedError("endpoint m1:2379 belongs to cluster b")
+    world.sub.reject(world.verdict)
+    assert world.sub.state is IDLE
+    assert first.is_lost
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    await asyncio.sleep(100)
+    assert READY not in world.states[2:]
+    assert world.verified
+    assert all(connection.is_lost for connection in world.member.connections)
+    assert world.sub.last_error is world.verdict
+    assert world.gaps()[:2] == pytest.approx([10.05, 0.08])
+    assert world.gaps()[-1] == pytest.approx(1.0)
+    world.verdict = None
+    await asyncio.sleep(1.2)
+    assert world.sub.state is READY
+    assert world.verified[-1] is world.member.connection
+    verified = len(world.verified)
+    world.member.connection.lose(ConnectionResetError())
+    await asyncio.sleep(1.2)
+    assert world.sub.state is READY
+    assert len(world.verified) == verified
+    await closed(world)
+
+
+@pytest.mark.parametrize("command", ["lose", "go_away"])
+async def test_a_peer_that_ends_the_connection_while_it_is_verified_is_not_used(command: str) -> None:
+    world = await World().ready()
+    world.verifying = [command]
+    world.sub.reject(ClusterChangedError("m1"))
+    await asyncio.sleep(60)
+    assert READY not in world.states[2:]
+    assert len(world.member.dials) < 70
+    world.verifying = []
+    await asyncio.sleep(2)
+    assert world.sub.state is READY
+    await closed(world)
+
+
+async def test_rejecting_without_a_connection_has_the_next_one_verified() -> None:
+    world = World()
+    world.sub.reject(ClusterChangedError("m1"))
+    await world.ready()
+    assert len(world.verified) == 1
+    await closed(world)
+
+
+# Closing, in every state.
+
+
+async def test_close_before_the_start() -> None:
+    world = World()
+    await closed(world)
+    world.sub.start()
+    await turns()
+    assert not world.member.dials
+
+
+async def test_close_while_the_dial_hangs() -> None:
+    world = World()
+    world.member.dial = Hang()
+    world.sub.start()
+    await turns()
+    assert world.sub.state is CONNECTING
+    await closed(world)
+
+
+async def test_close_while_the_backoff_runs() -> None:
+    world = World()
+    world.member.dial = Refuse()
+    world.sub.start()
+    await turns()
+    assert world.sub.state is TRANSIENT_FAILURE
+    await closed(world)
+
+
+async def test_close_while_the_peer_is_verified() -> None:
+    world = await World().ready()
+    world.sub.reject(ClusterChangedError("m1"))
+    world.verifying = []
+    await asyncio.sleep(0.05)
+    await turns(1)
+    await closed(world)
+    assert all(connection.is_lost for connection in world.member.connections)
+
+
+async def test_close_with_attempts_under_way_fails_them() -> None:
+    world = await World().ready()
+    world.member.otherwise = Hang()
+    running = asyncio.ensure_future(world.attempt())
+    await turns()
+    await world.sub.aclose()
+    with pytest.raises(AttemptFailure) as caught:
+        await running
+    assert caught.value.delivery is Delivery.UNKNOWN
+    await closed(world)
+
+
+async def test_close_after_a_loss_and_twice() -> None:
+    world = await World().ready()
+    world.member.connection.lose(ConnectionResetError())
+    await closed(world)
+    await closed(world)
+
+
+async def test_an_error_of_the_engine_that_nobody_foresaw_is_one_more_reason() -> None:
+    world = World()
+    world.member.dial = Refuse(ZeroDivisionError("a bug"))
+    world.sub.start()
+    await asyncio.sleep(10)
+    assert isinstance(world.sub.last_error, ZeroDivisionError)
+    world.member.dial = Refuse(ConnectError("no answer within 2 s of dialling"))
+    await asyncio.sleep(2)
+    assert isinstance(world.sub.last_error, ConnectError)
+    await closed(world)
+
+
+async def test_a_repr_names_the_endpoint_and_its_state() -> None:
+    world = await World().ready()
+    assert repr(world.sub) == "<SubConnection m1:2379 READY in_flight=0>"
+    await closed(world)

@@ -1,0 +1,762 @@
+import asyncio
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from etcd_aio.error_handler import RetryPolicy, RetryThrottling
+from etcd_aio.errors import (
+    AttemptFailure,
+    ClientClosedError,
+    ClusterChangedError,
+    ConnectionLostError,
+    Delivery,
+    EtcdError,
+    EtcdTimeoutError,
+    InvalidTokenError,
+    LeaderChangedError,
+    MalformedReplyError,
+    NoAvailableEndpointsError,
+    NoLeaderError,
+    NoSpaceError,
+    NotSupportedForLearnerError,
+    ReplyTooLargeError,
+    StatusCode,
+    UnknownServerError,
+)
+from etcd_aio.methods import STATUS
+from tests.support.calls import (
+    Calls,
+    answered,
+    leader_changed,
+    learner,
+    no_leader,
+    reply,
+    unknown,
+    unprocessed,
+    unsent,
+)
+from tests.support.fake_engine import Accept, FakeAttempt, Hang, Refuse
+from tests.support.virtual_time import tasks, turns
+
+pytestmark = pytest.mark.anyio
+
+Make = Callable[[Calls], Awaitable[object]]
+
+
+async def read(calls: Calls) -> object:
+    return await calls.read()
+
+
+async def put(calls: Calls) -> object:
+    return await calls.put()
+
+
+EITHER = pytest.mark.parametrize("make", [read, put])
+
+
+@asynccontextmanager
+async def world(members: int = 3, **options: Any) -> AsyncIterator[Calls]:
+    """Ready members; afterwards nothing may be left of anything."""
+    calls = await Calls(members, **options).ready()
+    yield calls
+    await turns()
+    assert calls.in_flight() == 0
+    await calls.aclose()
+    assert not tasks()
+
+
+def answers(calls: Calls, *failures: AttemptFailure | Hang) -> None:
+    """What becomes of the first attempts, whoever gets them: m1 is asked first, then m2, m3, m1 ..."""
+    for number, failure in enumerate(failures):
+        calls[f"m{number % len(calls.names) + 1}"].answers.append(failure)
+
+
+# The short path.
+
+
+async def test_a_call_that_succeeds_is_one_attempt() -> None:
+    async with world() as calls:
+        started = calls.loop.time()
+        assert (await calls.read()).header is not None
+        (attempt,) = calls.engine.attempts
+        assert attempt.metadata == (("client-api-version", "3.7"), ("hasleader", "true"))
+        assert attempt.path == "/etcdserverpb.KV/Range"
+        assert calls.loop.time() == started
+
+
+async def test_calls_go_round() -> None:
+    async with world() as calls:
+        for _ in range(6):
+            await calls.put()
+        assert calls.asked() == ["m1", "m2", "m3"] * 2
+
+
+# UNSENT and UNPROCESSED.
+
+
+@EITHER
+async def test_what_was_not_sent_goes_to_the_next_endpoint_at_once(make: Make) -> None:
+    async with world() as calls:
+        answers(calls, unsent(), unsent())
+        await make(calls)
+        assert calls.asked() == ["m1", "m2", "m3"]
+        assert calls.times() == [0.0, 0.0]
+
+
+@EITHER
+async def test_what_was_not_processed_goes_on_at_once_but_only_once(make: Make) -> None:
+    async with world(2) as calls:
+        answers(calls, unprocessed(), unprocessed(), unprocessed())
+        await make(calls)
+        assert calls.asked() == ["m1", "m2", "m1", "m2"]
+        assert calls.times() == pytest.approx([0.0, 0.025, 0.025])
+
+
+@pytest.mark.parametrize("members", [1, 3])
+@EITHER
+async def test_a_connection_that_sends_nothing_for_a_while_uses_no_call_up(make: Make, members: int) -> None:
+    # It is READY still, since its end was not noticed yet: every attempt fails without any time passing.
+    async with world(members) as calls:
+        for name in calls.names:
+            calls.engine[name].connection.is_draining = True
+
+        def recover() -> None:
+            for name in calls.names:
+                calls.engine[name].connection.is_draining = False
+
+        calls.loop.call_later(0.5, recover)
+        await make(calls)
+        assert 0.4 < calls.loop.time() - 1000.0 < 1.5
+
+
+async def test_an_unsent_attempt_on_the_last_connection_waits_for_its_successor_and_no_longer() -> None:
+    async with world(1) as calls:
+        await asyncio.sleep(10)
+        member = calls["m1"]
+        member.dial = Accept(seconds=0.001)
+
+        def lost(attempt: FakeAttempt) -> bytes:
+            member.connection.lose(ConnectionResetError(), Delivery.UNSENT)
+            return b""
+
+        member.answers.append(lost)
+        await calls.put()
+        assert calls.times() == pytest.approx([0.001])
+
+
+# UNKNOWN.
+
+
+async def test_a_mutation_that_was_sent_is_raised_and_never_sent_again() -> None:
+    async with world() as calls:
+        answers(calls, unknown())
+        with pytest.raises(ConnectionLostError) as caught:
+            await calls.put()
+        error = caught.value
+        assert calls.asked() == ["m1"]
+        assert error.maybe_applied
+        assert error.endpoint == "m1:2379"
+        (attempt,) = error.attempts
+        assert (attempt.endpoint, attempt.code, attempt.delivery) == (
+            "m1:2379",
+            StatusCode.UNAVAILABLE,
+            Delivery.UNKNOWN,
+        )
+        assert any("attempt 1 on m1:2379" in note for note in error.__notes__)
+        assert any("may have been applied" in note for note in error.__notes__)
+        assert isinstance(error.__cause__, AttemptFailure)
+        assert "secret" not in "".join(traceback.format_exception(error))
+
+
+async def test_a_read_that_was_sent_goes_to_the_next_endpoint() -> None:
+    async with world() as calls:
+        answers(calls, unknown(), unknown(), unknown())
+        await calls.read()
+        assert calls.asked() == ["m1", "m2", "m3", "m1"]
+        assert calls.times() == pytest.approx([0.0, 0.025, 0.025])  # a quorum was tried
+
+
+async def test_a_lost_connection_ends_its_calls_and_the_others_go_on() -> None:
+    async with world() as calls:
+        calls["m1"].otherwise = Hang()
+        reading = asyncio.ensure_future(calls.read())
+        await turns()
+        calls["m1"].connection.lose(ConnectionResetError(104, "reset"))
+        await reading
+        assert calls.asked() in (["m1", "m2"], ["m1", "m3"])
+
+
+async def test_each_endpoint_is_tried_before_any_is_tried_again() -> None:
+    async with world(4) as calls:
+        calls["m1"].dial = Hang()
+
+        def lost(attempt: FakeAttempt) -> bytes:
+            attempt.member.connection.lose(ConnectionResetError())
+            raise unknown()
+
+        calls["m1"].answers.append(lost)  # m1 leaves the rotation, and counts for nothing from here on
+        for name in ("m2", "m3", "m4"):
+            calls[name].answers.append(unknown())
+        await calls.read()
+        asked = calls.asked()
+        assert asked[0] == "m1"
+        assert set(asked[1:4]) == {"m2", "m3", "m4"}
+        assert len(asked) == 5
+
+
+# ANSWERED.
+
+
+async def test_no_leader_to_a_call_that_asks_for_one_moves_a_mutation_on() -> None:
+    async with world() as calls:
+        answers(calls, no_leader())
+        await calls.put()
+        assert calls.asked() == ["m1", "m2"]
+
+
+@pytest.mark.parametrize("options", [{"require_leader": False}, {}])
+async def test_no_leader_to_a_call_that_does_not_proves_nothing(options: dict[str, Any]) -> None:
+    async with world(**options) as calls:
+        answers(calls, no_leader())
+        with pytest.raises(NoLeaderError) as caught:
+            await calls.put(needs_leader=bool(options))
+        assert caught.value.maybe_applied
+        assert calls.asked() == ["m1"]
+        assert ("hasleader", "true") not in calls.engine.attempts[0].metadata
+        calls["m2"].answers.append(no_leader())
+        await calls.read(needs_leader=False)
+        assert calls.asked() == ["m1", "m2", "m3"]
+
+
+async def test_leader_changed_moves_a_read_on_and_ends_a_mutation() -> None:
+    async with world() as calls:
+        answers(calls, leader_changed(), leader_changed())
+        await calls.read()
+        assert calls.asked() == ["m1", "m2", "m3"]
+        calls["m1"].answers.append(leader_changed())
+        with pytest.raises(LeaderChangedError) as caught:
+            await calls.put()
+        assert caught.value.maybe_applied
+        assert len(calls.engine.attempts) == 4
+
+
+@EITHER
+async def test_a_learner_refuses_and_another_member_takes_it(make: Make) -> None:
+    async with world(2) as calls:
+        answers(calls, learner())
+        await make(calls)
+        assert calls.asked() == ["m1", "m2"]
+
+
+@EITHER
+async def test_a_learner_alone_refuses_for_good(make: Make) -> None:
+    async with world(1) as calls:
+        answers(calls, learner())
+        with pytest.raises(NotSupportedForLearnerError) as caught:
+            await make(calls)
+        assert not caught.value.maybe_applied
+        assert calls.asked() == ["m1"]
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        (StatusCode.RESOURCE_EXHAUSTED, "etcdserver: too many requests"),
+        (StatusCode.UNKNOWN, "raft proposal dropped"),
+        (StatusCode.FAILED_PRECONDITION, "etcdserver: not capable"),
+    ],
+)
+async def test_what_was_refused_before_it_could_run_moves_on(code: StatusCode, text: str) -> None:
+    async with world() as calls:
+        answers(calls, answered(code, text))
+        await calls.put()
+        assert calls.asked() == ["m1", "m2"]
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "error", "maybe_applied"),
+    [
+        (StatusCode.RESOURCE_EXHAUSTED, "etcdserver: mvcc: database space exceeded", NoSpaceError, False),
+        (StatusCode.UNAUTHENTICATED, "etcdserver: invalid auth token", InvalidTokenError, False),
+        (StatusCode.UNKNOWN, "what is this", UnknownServerError, True),
+    ],
+)
+async def test_what_was_answered_for_good_is_raised(
+    code: StatusCode, text: str, error: type[EtcdError], maybe_applied: bool
+) -> None:
+    async with world() as calls:
+        answers(calls, answered(code, text), answered(code, text))
+        with pytest.raises(error) as caught:
+            await calls.put()
+        assert caught.value.maybe_applied is maybe_applied
+        with pytest.raises(error) as caught:
+            await calls.read()
+        assert not caught.value.maybe_applied
+        assert calls.asked() == ["m1", "m2"]
+
+
+async def test_an_early_doubt_stays() -> None:
+    async with world(retry="always") as calls:
+        answers(calls, unknown(), answered(StatusCode.RESOURCE_EXHAUSTED, "etcdserver: mvcc: database space exceeded"))
+        with pytest.raises(NoSpaceError) as caught:
+            await calls.put()
+        assert caught.value.maybe_applied
+        assert [attempt.endpoint for attempt in caught.value.attempts] == ["m1:2379", "m2:2379"]
+
+
+# Retry modes.
+
+
+@pytest.mark.parametrize("failure", [unsent(), unprocessed(), unknown(), no_leader(), leader_changed()])
+@EITHER
+async def test_never_is_one_attempt(make: Make, failure: AttemptFailure) -> None:
+    async with world(retry="never") as calls:
+        answers(calls, failure)
+        with pytest.raises(EtcdError):
+            await make(calls)
+        assert calls.asked() == ["m1"]
+
+
+async def test_always_repeats_a_mutation_too() -> None:
+    async with world() as calls:
+        answers(calls, unknown(), leader_changed())
+        await calls.put(retry="always")
+        assert calls.asked() == ["m1", "m2", "m3"]
+
+
+async def test_a_call_goes_before_the_client() -> None:
+    async with world(retry="never") as calls:
+        answers(calls, unknown())
+        await calls.read(retry="safe")
+        assert calls.asked() == ["m1", "m2"]
+
+
+async def test_attempts_end_at_the_policys_limit() -> None:
+    async with world(policy=RetryPolicy(max_attempts=4, jitter=0.0)) as calls:
+        for name in ("m1", "m2", "m3"):
+            calls[name].otherwise = unknown()
+        with pytest.raises(ConnectionLostError) as caught:
+            await calls.read()
+        assert len(caught.value.attempts) == len(calls.asked()) == 4
+        assert not caught.value.maybe_applied
+
+
+# Waits.
+
+
+@pytest.mark.parametrize(
+    ("members", "times"),
+    [
+        (1, [0.025, 0.065, 0.129]),
+        (3, [0.0, 0.025, 0.025, 0.065]),
+        (5, [0.0, 0.0, 0.025, 0.025, 0.025, 0.065]),
+    ],
+)
+async def test_backoff_comes_after_each_quorum_and_grows(members: int, times: list[float]) -> None:
+    async with world(members) as calls:
+        answers(calls, *(leader_changed() for _ in times))
+        await calls.read()
+        assert calls.times() == pytest.approx(times)
+
+
+async def test_what_the_server_asks_for_is_obeyed() -> None:
+    async with world() as calls:
+        answers(calls, leader_changed(pushback=1.5), no_leader())
+        await calls.read()
+        assert calls.times()[0] == pytest.approx(1.5)
+
+
+@EITHER
+async def test_a_server_may_forbid_another_attempt(make: Make) -> None:
+    async with world() as calls:
+        answers(calls, answered(StatusCode.UNAVAILABLE, "etcdserver: no leader", pushback=-1.0))
+        with pytest.raises(NoLeaderError):
+            await make(calls)
+        assert calls.asked() == ["m1"]
+
+
+async def test_a_wait_beyond_the_deadline_is_not_begun() -> None:
+    async with world() as calls:
+        answers(calls, leader_changed(pushback=3600.0))
+        started = calls.loop.time()
+        with pytest.raises(LeaderChangedError):
+            await calls.read()
+        assert calls.loop.time() == started
+
+
+async def test_an_exhausted_budget_slows_every_repetition_down() -> None:
+    throttling = RetryThrottling(max_tokens=4, token_ratio=0.5)
+    policy = RetryPolicy(jitter=0.0, max_backoff=0.5, throttling=throttling)
+    async with world(policy=policy) as calls:
+        answers(calls, leader_changed(), leader_changed(), leader_changed())
+        await calls.read()
+        assert calls.times() == pytest.approx([0.0, 0.5, 1.0])
+        for _ in range(5):
+            await calls.read()
+        before = len(calls.engine.attempts)
+        for name in ("m1", "m2", "m3"):
+            calls[name].answers.append(leader_changed())
+            await calls.read()
+            await calls.read()
+        at = [attempt.at for attempt in calls.engine.attempts[before:]]
+        assert at[-1] - at[0] == 0.0  # enough was earned again
+
+
+async def test_without_a_budget_nothing_is_throttled() -> None:
+    async with world(policy=RetryPolicy(jitter=0.0, throttling=None)) as calls:
+        answers(calls, *[leader_changed()] * 5)
+        await calls.read()
+        assert calls.times() == pytest.approx([0.0, 0.025, 0.025, 0.065, 0.065])
+
+
+# Deadlines.
+
+
+@EITHER
+@pytest.mark.parametrize("members", [1, 2, 3])
+async def test_a_call_ends_by_its_deadline_whoever_hangs(make: Make, members: int) -> None:
+    async with world(members) as calls:
+        for name in calls.names:
+            calls.engine[name].otherwise = Hang()
+        started = calls.loop.time()
+        with pytest.raises(EtcdTimeoutError) as caught:
+            await make(calls)
+        assert calls.loop.time() - started == pytest.approx(5.0, abs=1e-6)
+        assert caught.value.maybe_applied is (make is put)
+        assert caught.value.code is StatusCode.DEADLINE_EXCEEDED
+
+
+@pytest.mark.parametrize("failure", [unknown(), leader_changed(), unsent(), unprocessed(), no_leader()])
+@pytest.mark.parametrize("timeout", [0.01, 0.3, 2.0, 7.0])
+async def test_a_call_ends_by_its_deadline_whatever_fails(failure: AttemptFailure, timeout: float) -> None:
+    async with world() as calls:
+        for name in calls.names:
+            calls.engine[name].otherwise = failure
+            calls.engine[name].latency = 0.007
+        started = calls.loop.time()
+        with pytest.raises(EtcdError) as caught:
+            await calls.read(timeout=timeout)
+        assert calls.loop.time() - started <= timeout + 1e-6
+        assert not caught.value.maybe_applied
+
+
+async def test_a_read_leaves_a_silent_member_at_half_of_its_time_and_then_waits_for_the_rest() -> None:
+    async with world() as calls:
+        answers(calls, Hang(), Hang())
+        started = calls.loop.time()
+        with pytest.raises(EtcdTimeoutError):
+            await calls.read()
+        assert calls.asked() == ["m1", "m2"]
+        assert calls.times() == pytest.approx([2.5])
+        assert [attempt.deadline - started for attempt in calls.engine.attempts] == pytest.approx([2.5, 5.0])
+
+
+async def test_a_server_that_notices_the_half_first_is_the_same() -> None:
+    async with world() as calls:
+        calls["m1"].latency = 2.4999
+        answers(calls, answered(StatusCode.DEADLINE_EXCEEDED, "context deadline exceeded"), Hang())
+        started = calls.loop.time()
+        with pytest.raises(EtcdTimeoutError):
+            await calls.read()
+        assert [attempt.deadline - started for attempt in calls.engine.attempts] == pytest.approx([2.5, 5.0])
+
+
+@pytest.mark.parametrize(
+    ("members", "options"),
+    [
+        (1, {}),
+        (3, {"retry": "never"}),
+        (3, {"policy": RetryPolicy(max_attempts=1)}),
+    ],
+)
+async def test_a_read_that_nobody_can_take_over_has_all_the_time(members: int, options: dict[str, Any]) -> None:
+    async with world(members, **options) as calls:
+        answers(calls, Hang())
+        started = calls.loop.time()
+        with pytest.raises(EtcdTimeoutError):
+            await calls.read()
+        assert calls.engine.attempts[0].deadline - started == pytest.approx(5.0)
+
+
+async def test_the_last_attempt_of_the_policy_has_all_the_time() -> None:
+    async with world(policy=RetryPolicy(max_attempts=2)) as calls:
+        answers(calls, unknown(), Hang())
+        with pytest.raises(EtcdTimeoutError):
+            await calls.read()
+        assert calls.loop.time() - calls.engine.attempts[0].at == pytest.approx(5.0)
+
+
+async def test_a_mutation_has_all_the_time_and_one_that_may_run_twice_half() -> None:
+    async with world() as calls:
+        started = calls.loop.time()
+        await calls.put()
+        await calls.put(retry="always")
+        assert [attempt.deadline - started for attempt in calls.engine.attempts] == pytest.approx([5.0, 2.5])
+
+
+async def test_a_short_call_is_not_cut_below_a_second() -> None:
+    async with world() as calls:
+        started = calls.loop.time()
+        await calls.read(timeout=1.5)
+        await calls.read(timeout=0.4)
+        assert [attempt.deadline - started for attempt in calls.engine.attempts] == pytest.approx([1.0, 0.4])
+
+
+async def test_a_call_without_a_timeout_waits_until_it_is_served() -> None:
+    async with world() as calls:
+        for name in calls.names:
+            calls.engine[name].latency = 86400.0
+        await calls.read(timeout=None)
+        assert calls.engine.attempts[0].deadline == float("inf")
+
+
+# No connection.
+
+
+@EITHER
+async def test_without_any_connection_the_error_names_every_reason(make: Make) -> None:
+    calls = Calls()
+    for name in calls.names:
+        calls.engine[name].dial = Refuse(ConnectionRefusedError(111, f"{name} refused"))
+    with pytest.raises(NoAvailableEndpointsError) as caught:
+        await make(calls)
+    assert calls.loop.time() - 1000.0 == pytest.approx(5.0, abs=1e-6)
+    assert set(caught.value.errors) == set(calls.names)
+    assert all(name in str(caught.value) for name in calls.names)
+    assert not caught.value.maybe_applied
+    await calls.aclose()
+    assert not tasks()
+
+
+async def test_a_call_waits_for_the_first_connection() -> None:
+    calls = Calls()
+    for name in calls.names:
+        calls.engine[name].dial = Accept(seconds=1.0)
+    await calls.put()
+    assert calls.loop.time() - 1000.0 == pytest.approx(1.0)
+    await calls.aclose()
+
+
+async def test_what_was_tried_before_all_connections_went_is_told() -> None:
+    async with world(1, retry="always") as calls:
+        member = calls["m1"]
+        member.dial = Refuse()
+
+        def lost(attempt: FakeAttempt) -> bytes:
+            member.connection.lose(ConnectionResetError())
+            raise unknown()
+
+        member.answers.append(lost)
+        with pytest.raises(NoAvailableEndpointsError) as caught:
+            await calls.put()
+        assert caught.value.maybe_applied
+        assert len(caught.value.attempts) == 1
+
+
+# Answers that are none.
+
+
+async def test_a_malformed_reply_ends_the_call() -> None:
+    async with world() as calls:
+        for name in calls.names:
+            calls.engine[name].otherwise = b"\xff\xff"
+        with pytest.raises(MalformedReplyError) as caught:
+            await calls.put()
+        assert caught.value.maybe_applied
+        assert caught.value.attempts[0].endpoint == "m1:2379"
+        with pytest.raises(MalformedReplyError) as caught:
+            await calls.read()
+        assert not caught.value.maybe_applied
+        assert calls.asked() == ["m1", "m2"]
+
+
+@pytest.mark.parametrize(
+    ("failure", "error"),
+    [
+        (unknown(StatusCode.RESOURCE_EXHAUSTED, is_final=True), ReplyTooLargeError),
+        (unknown(StatusCode.INTERNAL), MalformedReplyError),
+        (unknown(StatusCode.UNAVAILABLE), ConnectionLostError),
+        (unknown(StatusCode.CANCELLED), ConnectionLostError),
+    ],
+)
+async def test_a_failure_on_this_side_has_its_class(failure: AttemptFailure, error: type[EtcdError]) -> None:
+    async with world() as calls:
+        answers(calls, failure)
+        with pytest.raises(error) as caught:
+            await calls.put()
+        assert type(caught.value) is error
+        assert caught.value.code is failure.code
+        assert caught.value.maybe_applied
+
+
+async def test_a_reply_that_is_too_large_is_not_asked_for_again() -> None:
+    async with world() as calls:
+        answers(calls, unknown(StatusCode.RESOURCE_EXHAUSTED, is_final=True))
+        with pytest.raises(ReplyTooLargeError):
+            await calls.read()
+        assert calls.asked() == ["m1"]
+
+
+# Repetitions say so.
+
+
+async def test_repetitions_carry_the_number_of_attempts_before() -> None:
+    async with world() as calls:
+        answers(calls, unknown(), no_leader(), unsent())
+        await calls.read()
+        counts = [dict(attempt.metadata).get("grpc-previous-rpc-attempts") for attempt in calls.engine.attempts]
+        assert counts == [None, "1", "2", "3"]
+        assert all(("hasleader", "true") in attempt.metadata for attempt in calls.engine.attempts)
+        assert all(len(attempt.metadata) == len(dict(attempt.metadata)) for attempt in calls.engine.attempts)
+        await calls.read()
+        assert "grpc-previous-rpc-attempts" not in dict(calls.engine.attempts[-1].metadata)
+
+
+# Another cluster.
+
+
+async def test_a_read_that_another_cluster_answered_moves_on() -> None:
+    async with world() as calls:
+        await calls.read()
+        calls["m2"].otherwise = reply(0xBAD)
+        await calls.read()
+        assert calls.asked() in (["m1", "m2", "m1"], ["m1", "m2", "m3"])
+        assert dict(calls.engine.attempts[-1].metadata)["grpc-previous-rpc-attempts"] == "1"
+        await asyncio.sleep(30)
+        for _ in range(4):
+            await calls.read()
+        assert "m2" not in calls.asked()[3:]
+        assert any(attempt.path == STATUS.path for attempt in calls["m2"].attempts)
+        error = {one.endpoint: one.last_error for one in calls.balancer.statistics()}["m2:2379"]
+        assert isinstance(error, ClusterChangedError)
+        calls["m2"].otherwise = reply()
+        await asyncio.sleep(2)
+        for _ in range(3):
+            await calls.read()
+        assert "m2" in calls.asked()[-3:]
+
+
+async def test_a_mutation_that_another_cluster_answered_is_raised() -> None:
+    async with world() as calls:
+        await calls.read()
+        calls["m2"].otherwise = reply(0xBAD)
+        with pytest.raises(ClusterChangedError, match="bad") as caught:
+            await calls.put()
+        assert caught.value.maybe_applied
+        assert caught.value.endpoint == "m2:2379"
+        assert calls.asked() == ["m1", "m2"]
+        await calls.put()
+        await calls.put()
+        assert set(calls.asked()[2:]) == {"m1", "m3"}
+
+
+async def test_if_every_endpoint_is_of_another_cluster_the_error_says_so() -> None:
+    async with world(2) as calls:
+        await calls.read()
+        for name in calls.names:
+            calls.engine[name].otherwise = reply(0xBAD)
+        started = calls.loop.time()
+        with pytest.raises(NoAvailableEndpointsError, match="ClusterChangedError") as caught:
+            await calls.read()
+        assert calls.loop.time() - started == pytest.approx(5.0, abs=1e-6)
+        assert len(caught.value.attempts) == 2
+
+
+# Cancellation and close.
+
+
+STAGES: list[tuple[str, float]] = [
+    ("attempt", 0.5),
+    ("backoff", 0.5),
+    ("waiting", 0.5),
+    ("attempt", 0.0),
+    ("backoff", 0.0),
+]
+
+
+async def staged(calls: Calls, stage: str) -> None:
+    """Arrange that a read is, for some seconds, where `stage` says."""
+    for name in calls.names:
+        member = calls.engine[name]
+        if stage == "attempt":
+            member.otherwise = Hang()
+        elif stage == "backoff":
+            member.otherwise = leader_changed(pushback=4.0)
+        else:
+            member.dial = Refuse()
+            member.connection.lose(ConnectionResetError())
+
+
+@pytest.mark.parametrize(("stage", "after"), STAGES)
+async def test_a_cancelled_call_ends_at_once_and_leaves_nothing(stage: str, after: float) -> None:
+    async with world() as calls:
+        await staged(calls, stage)
+        call = asyncio.ensure_future(calls.read())
+        await turns()
+        await asyncio.sleep(after)
+        cancelled_at = calls.loop.time()
+        call.cancel()
+        await asyncio.wait([call])
+        assert call.cancelled()
+        assert calls.loop.time() == cancelled_at
+        assert calls.in_flight() == 0
+
+
+@pytest.mark.parametrize("turn", range(12))
+async def test_a_call_can_be_cancelled_at_any_turn(turn: int) -> None:
+    async with world() as calls:
+        answers(calls, unknown(), leader_changed(), no_leader())
+        call = asyncio.ensure_future(calls.read())
+        await turns(turn)
+        call.cancel()
+        await asyncio.wait([call])
+        assert call.cancelled() or call.result() is not None
+        assert calls.in_flight() == 0
+        for name in calls.names:
+            calls.engine[name].answers.clear()
+        for _ in calls.names:
+            await calls.put()  # every connection is still good
+
+
+@pytest.mark.parametrize(("stage", "after"), [("attempt", 0.5), ("backoff", 0.5), ("waiting", 0.5)])
+async def test_close_ends_every_call_at_once(stage: str, after: float) -> None:
+    async with world() as calls:
+        await staged(calls, stage)
+        call = asyncio.ensure_future(calls.read())
+        await asyncio.sleep(after)
+        closed_at = calls.loop.time()
+        await calls.aclose()
+        with pytest.raises(ClientClosedError) as caught:
+            await call
+        assert calls.loop.time() == closed_at
+        assert len(caught.value.attempts) == (0 if stage == "waiting" else 1)
+
+
+@EITHER
+async def test_no_attempt_follows_the_close(make: Make) -> None:
+    async with world() as calls:
+
+        def lost(attempt: FakeAttempt) -> bytes:
+            calls.lifetime.close()  # and the connections a moment later
+            raise unsent()
+
+        calls["m1"].answers.append(lost)
+        with pytest.raises(ClientClosedError):
+            await make(calls)
+        assert calls.asked() == ["m1"]
+        await calls.balancer.aclose()
+
+
+async def test_close_tells_of_a_mutation_that_it_may_have_been_applied() -> None:
+    async with world() as calls:
+        await staged(calls, "attempt")
+        call = asyncio.ensure_future(calls.put())
+        await turns()
+        await calls.aclose()
+        with pytest.raises(ClientClosedError) as caught:
+            await call
+        assert caught.value.maybe_applied
+        assert calls.asked() == ["m1"]

@@ -1,0 +1,170 @@
+import asyncio
+
+import pytest
+
+from etcd_aio import pb
+from etcd_aio.error_handler.invoker import API_VERSION
+from etcd_aio.errors import (
+    ClientClosedError,
+    ConnectionLostError,
+    EtcdTimeoutError,
+    InvalidRequestError,
+    NoAvailableEndpointsError,
+    RequestTooLargeError,
+    WrongLoopError,
+)
+from etcd_aio.methods import LEASE_GRANT, PUT, TXN
+from tests.support.calls import Calls, leader_changed, unknown
+from tests.support.fake_engine import Hang
+from tests.support.virtual_time import tasks, turns
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_the_first_call_begins_to_connect() -> None:
+    calls = Calls()
+    await turns()
+    assert all(not member.dials for member in calls.engine.members.values())
+    await calls.read()
+    await turns()
+    assert [len(member.dials) for member in calls.engine.members.values()] == [1, 1, 1]
+    await calls.aclose()
+    assert not tasks()
+
+
+async def test_a_closed_client_refuses() -> None:
+    calls = Calls()
+    await calls.aclose()
+    with pytest.raises(ClientClosedError):
+        await calls.read()
+    assert all(not member.dials for member in calls.engine.members.values())
+
+
+def test_another_loop_is_refused() -> None:
+    async def make() -> Calls:
+        calls = Calls()
+        calls.lifetime.enter()
+        return calls
+
+    async def use(calls: Calls) -> None:
+        with pytest.raises(WrongLoopError):
+            await calls.read()
+
+    asyncio.run(use(asyncio.run(make())))
+
+
+# Timeouts.
+
+
+@pytest.mark.parametrize("timeout", [-1.0, float("nan")])
+async def test_what_is_no_timeout_is_refused_before_anything_is_sent(timeout: float) -> None:
+    calls = await Calls().ready()
+    with pytest.raises(InvalidRequestError):
+        await calls.put(timeout=timeout)
+    assert calls.asked() == []
+    await calls.aclose()
+
+
+async def test_a_timeout_of_zero_is_over_before_anything_is_sent() -> None:
+    calls = Calls()
+    with pytest.raises(NoAvailableEndpointsError):
+        await calls.put(timeout=0)
+    await calls.ready()
+    with pytest.raises(EtcdTimeoutError) as caught:
+        await calls.put(timeout=0)
+    assert not caught.value.maybe_applied
+    assert calls.asked() == []
+    await calls.aclose()
+
+
+async def test_the_timeout_is_the_clients_unless_the_call_says_otherwise() -> None:
+    calls = await Calls(timeout=7.0).ready()
+    started = calls.loop.time()
+    await calls.put()
+    await calls.put(timeout=2.0)
+    await calls.put(timeout=None)
+    assert [attempt.deadline - started for attempt in calls.engine.attempts] == [
+        pytest.approx(7.0),
+        pytest.approx(2.0),
+        float("inf"),
+    ]
+    await calls.aclose()
+
+
+# Requests.
+
+
+async def test_a_request_that_is_too_large_is_refused_before_anything_is_sent() -> None:
+    calls = await Calls(max_send_bytes=100).ready()
+    await calls.invoker.unary(PUT, pb.PutRequest(key=b"k", value=b"v" * 90))
+    with pytest.raises(RequestTooLargeError, match="max_send_bytes") as caught:
+        await calls.invoker.unary(PUT, pb.PutRequest(key=b"k", value=b"v" * 200))
+    assert not caught.value.maybe_applied
+    assert calls.asked() == ["m1"]
+    await calls.aclose()
+
+
+@pytest.mark.parametrize("retry", ["", "nver", "ALWAYS"])
+async def test_a_retry_mode_that_is_none_is_refused(retry: str) -> None:
+    calls = await Calls().ready()
+    with pytest.raises(InvalidRequestError, match="retry"):
+        await calls.put(retry=retry)  # type: ignore[arg-type]
+    assert calls.asked() == []
+    await calls.aclose()
+
+
+async def test_metadata_says_which_api_and_whether_a_leader_is_needed() -> None:
+    calls = await Calls().ready()
+    await calls.read(needs_leader=False)
+    await calls.read()
+    plain = ("client-api-version", API_VERSION)
+    assert [attempt.metadata for attempt in calls.engine.attempts] == [(plain,), (plain, ("hasleader", "true"))]
+    await calls.aclose()
+
+
+# What may be repeated.
+
+
+async def test_a_request_that_only_reads_is_repeated_and_leaves_no_doubt() -> None:
+    calls = await Calls(max_send_bytes=1000).ready()
+    for name in ("m1", "m2"):
+        calls[name].answers.append(unknown())
+    calls["m3"].answers.append(b"")
+    await calls.invoker.unary(TXN, pb.TxnRequest(), repeatable=True)
+    assert calls.asked() == ["m1", "m2", "m3"]
+    for name in calls.names:
+        calls.engine[name].otherwise = Hang()
+    with pytest.raises(EtcdTimeoutError) as caught:
+        await calls.invoker.unary(TXN, pb.TxnRequest(), repeatable=True)
+    assert not caught.value.maybe_applied
+    await calls.aclose()
+
+
+async def test_a_request_that_must_not_be_repeated_is_not_whatever_its_method_says() -> None:
+    calls = await Calls().ready()
+    calls["m1"].answers.append(unknown())
+    with pytest.raises(ConnectionLostError) as caught:
+        await calls.invoker.unary(LEASE_GRANT, pb.LeaseGrantRequest(ttl=5), repeatable=False)
+    assert caught.value.maybe_applied
+    assert calls.asked() == ["m1"]
+    await calls.aclose()
+
+
+async def test_a_read_that_must_not_be_repeated_is_still_no_mutation() -> None:
+    calls = await Calls().ready()
+    calls["m1"].answers.append(unknown())
+    with pytest.raises(ConnectionLostError) as caught:
+        await calls.read(repeatable=False)
+    assert not caught.value.maybe_applied
+    await calls.aclose()
+
+
+async def test_a_mutation_that_may_be_repeated_is_still_a_mutation() -> None:
+    calls = await Calls(timeout=1.0).ready()
+    for name in calls.names:
+        calls.engine[name].otherwise = leader_changed()
+    with pytest.raises(Exception, match="leader changed") as caught:
+        await calls.invoker.unary(LEASE_GRANT, pb.LeaseGrantRequest(ttl=5, id=7))
+    assert caught.value.maybe_applied  # type: ignore[attr-defined]
+    assert len(calls.asked()) > 3
+    await calls.aclose()

@@ -1,0 +1,36 @@
+import math
+
+import pytest
+
+from etcd_aio.deadline import NEVER, deadline_after
+from etcd_aio.errors import InvalidRequestError
+
+
+def test_a_timeout_becomes_the_instant_that_many_seconds_later() -> None:
+    assert deadline_after(2.5, 1000.0) == 1002.5
+    assert deadline_after(2, 1000.0) == 1002.0
+
+
+def test_no_timeout_means_never() -> None:
+    assert deadline_after(None, 1000.0) == NEVER
+    assert deadline_after(math.inf, 1000.0) == NEVER
+
+
+def test_a_timeout_of_zero_is_over_at_once() -> None:
+    assert deadline_after(0, 1000.0) == 1000.0
+
+
+@pytest.mark.parametrize("timeout", [-1, -0.001, -math.inf, math.nan, 1e10, 10**400])
+def test_what_is_no_timeout_is_refused(timeout: float) -> None:
+    with pytest.raises(InvalidRequestError, match="timeout"):
+        deadline_after(timeout, 1000.0)
+
+
+@pytest.mark.parametrize("timeout", ["1", True, b"1", [1]])
+def test_what_is_no_number_is_a_type_error(timeout: float) -> None:
+    with pytest.raises(TypeError, match="timeout must be a number of seconds or None"):
+        deadline_after(timeout, 1000.0)
+
+
+def test_infinity_means_never_too() -> None:
+    assert deadline_after(math.inf, 1000.0) == NEVER
