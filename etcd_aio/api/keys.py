@@ -40,6 +40,17 @@ def encode(text: str | bytes | bytearray | memoryview, what: str) -> bytes:
     raise InvalidRequestError(f"{what} has a lone surrogate at position {position}, which is not text: pass bytes")
 
 
+def flag(value: bool, what: str) -> bool:
+    """`value` itself, checked: "no" is true to Python, and what it would switch on may delete every key.
+
+    Raises:
+        TypeError: it is neither True nor False.
+    """
+    if value is not True and value is not False:
+        raise TypeError(f"{what} must be True or False, got {type(value).__name__}")
+    return value
+
+
 def encode_key(key: KeyLike, what: str = "key") -> bytes:
     """The bytes of a key.
 
@@ -100,8 +111,9 @@ class KeyRange:
         Raises:
             InvalidRequestError: not exactly one form is given, or its text cannot be encoded.
             EmptyKeyError: `key` is empty.
-            TypeError: something is neither str nor bytes-like.
+            TypeError: something is neither str nor bytes-like, or `all_keys` is no bool.
         """
+        flag(all_keys, "all_keys")
         if key is not None and prefix is None and from_key is None and not all_keys:
             return cls(encode_key(key)) if range_end is None else cls(encode_key(key), _encode_range_end(range_end))
         given = [

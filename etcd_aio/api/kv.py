@@ -12,7 +12,7 @@ from etcd_aio import methods
 from etcd_aio.api import op, replies, requests
 from etcd_aio.api.arguments import LeaseLike, ValueLike, whole_number
 from etcd_aio.api.enums import SortBy, SortByLike, SortOrder, SortOrderLike
-from etcd_aio.api.keys import KeyLike
+from etcd_aio.api.keys import KeyLike, flag
 from etcd_aio.api.operations import RangeOp, TxnOp, is_read_only, is_serializable
 from etcd_aio.api.scan import DEFAULT_PAGE_SIZE, Scan
 from etcd_aio.api.txn import Txn
@@ -351,7 +351,7 @@ class KV:
             FutureRevisionError: the store has not reached the revision.
             EtcdError: as every call; `maybe_applied` tells whether the compaction may have been carried out.
         """
-        request = CompactionRequest(revision=whole_number(revision, "revision", minimum=1), physical=physical)
+        request = CompactionRequest(revision=whole_number(revision, "revision", minimum=1), physical=flag(physical, "physical"))
         reply = await self._invoker.unary(methods.COMPACT, request, timeout=timeout, retry=retry)
         return replies.compact_result(reply)
 

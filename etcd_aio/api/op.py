@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeVar, overload
 from etcd_aio.api.arguments import LeaseLike, ValueLike, encode_value, lease_id, whole_number
 from etcd_aio.api.compare import Compare
 from etcd_aio.api.enums import SortBy, SortByLike, SortOrder, SortOrderLike, parse_word
-from etcd_aio.api.keys import KeyLike, KeyRange, encode_key
+from etcd_aio.api.keys import KeyLike, KeyRange, encode_key, flag
 from etcd_aio.api.operations import DeleteOp, GetOp, Op, PutOp, RangeOp, TxnOp
 from etcd_aio.errors import InvalidRequestError, LeaseProvidedError, ValueProvidedError
 
@@ -69,18 +69,18 @@ def checked_put(
 ) -> PutOp:
     """What `put` and `KV.put` share behind their overloads."""
     encoded_key = encode_key(key)
-    if ignore_value:
+    if flag(ignore_value, "ignore_value"):
         if value is not None:
             raise ValueProvidedError("ignore_value=True keeps the key's value: leave value out")
     elif value is None:
         raise InvalidRequestError("value is missing: give one, or ignore_value=True to keep the key's value")
-    if ignore_lease and lease is not None:
+    if flag(ignore_lease, "ignore_lease") and lease is not None:
         raise LeaseProvidedError("ignore_lease=True keeps the key's lease: leave lease= out")
     return PutOp(
         encoded_key,
         b"" if value is None else encode_value(value),
         0 if lease is None else lease_id(lease),
-        prev_kv,
+        flag(prev_kv, "prev_kv"),
         ignore_value,
         ignore_lease,
     )
@@ -88,7 +88,7 @@ def checked_put(
 
 def get(key: KeyLike, *, revision: int = 0, serializable: bool = False, keys_only: bool = False) -> GetOp:
     """Get one key. See `KV.get` for the arguments and errors."""
-    return GetOp(encode_key(key), whole_number(revision, "revision"), serializable, keys_only)
+    return GetOp(encode_key(key), whole_number(revision, "revision"), *_flags(serializable, keys_only))
 
 
 def range(  # noqa: A001 - etcd's own word
@@ -117,9 +117,8 @@ def range(  # noqa: A001 - etcd's own word
         whole_number(revision, "revision"),
         parse_word(SortBy, sort_by, "sort_by"),
         parse_word(SortOrder, sort_order, "sort_order"),
-        serializable,
-        keys_only,
-        count_only,
+        *_flags(serializable, keys_only),
+        flag(count_only, "count_only"),
         *_bounds("mod_revision", min_mod_revision, max_mod_revision),
         *_bounds("create_revision", min_create_revision, max_create_revision),
     )
@@ -139,7 +138,7 @@ def delete(
     if keys.is_all_keys and not all_keys:
         # A prefix computed by mistake as empty must not empty the store.
         raise InvalidRequestError("this deletes every key there is: if that is meant, write all_keys=True")
-    return DeleteOp(keys, prev_kv)
+    return DeleteOp(keys, flag(prev_kv, "prev_kv"))
 
 
 def txn(*, when: Iterable[Compare] = (), then: Iterable[Op] = (), otherwise: Iterable[Op] = ()) -> TxnOp:
@@ -173,6 +172,10 @@ def _captured(given: Iterable[_T], where: str) -> tuple[_T, ...]:
     if isinstance(given, (Compare, *_OP_TYPES)):
         raise TypeError(f"{where} takes several: write {where}=[...]")
     return tuple(given)
+
+
+def _flags(serializable: bool, keys_only: bool) -> tuple[bool, bool]:
+    return flag(serializable, "serializable"), flag(keys_only, "keys_only")
 
 
 def _bounds(what: str, least: int, greatest: int) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from etcd_aio.api.keys import KeyLike, KeyRange, encode, encode_key, prefix_end
+from etcd_aio.api.keys import KeyLike, KeyRange, encode, encode_key, flag, prefix_end
 from etcd_aio.errors import EmptyKeyError, InvalidRequestError
 
 
@@ -135,3 +135,16 @@ def test_membership() -> None:
     assert b"b" not in KeyRange.of("a", range_end="b")
     assert b"\xff\xff" in KeyRange.of(from_key="a")
     assert b"Z" not in KeyRange.of(from_key="a")
+
+
+@pytest.mark.parametrize("value", ["no", 0, 1, None, ""])
+def test_a_flag_is_true_or_false_and_nothing_like_it(value: bool) -> None:
+    with pytest.raises(TypeError, match="physical must be True or False"):
+        flag(value, "physical")
+    with pytest.raises(TypeError, match="all_keys must be True or False"):
+        KeyRange.of(all_keys=value)
+
+
+@pytest.mark.parametrize("value", [True, False])
+def test_a_flag_passes_through(value: bool) -> None:
+    assert flag(value, "physical") is value

@@ -1,0 +1,190 @@
+"""Client: the composition root. Builds the floors, wires them, closes them.
+
+Knows: every floor beneath. Never knows: how any of them works.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Self
+
+from etcd_aio.api import KV
+from etcd_aio.balancer import Balancer, Choice, EndpointStatistics, PolicyName
+from etcd_aio.config import ClientConfig, endpoints_from
+from etcd_aio.deadline import deadline_after
+from etcd_aio.error_handler import ClusterIdentity, Invoker, Lifetime, RetryPolicy
+from etcd_aio.options import UNSET, RetryMode, Timeout
+from etcd_aio.transport import EngineName, create_engine
+from etcd_aio.version import __version__
+
+
+class Client(KV):
+    """An etcd client: one for each event loop of an application, meant to live as long as it does.
+
+    Making a client touches nothing; entering it, `connect()` and the first call begin to dial. Every call is spread over the members, and moves to the next one
+    when its member fails. Use it as `async with Client(...) as client:`, or `await client.aclose()` at the end;
+    entering and leaving may happen in different tasks.
+
+    Args:
+        endpoints: where members serve clients: a list, or one comma-separated text. `host`, `host:port`, `http://`,
+            `https://`, `unix:` and `unixs:` are understood; a missing port is 2379. Default: `127.0.0.1:2379`, etcd's
+            own.
+        tls: how to verify `https://` endpoints and, if given, those without a scheme. The context is told to offer
+            HTTP/2. Default: the system's root certificates, for `https://` endpoints only.
+        timeout: seconds a call may take with all its attempts, unless it says otherwise; None for no limit.
+            Default: 5, as etcdctl's `--command-timeout`.
+        connect_timeout: seconds for dialling one endpoint, its TLS handshake and its first HTTP/2 frame. Default: 2, as
+            etcdctl's `--dial-timeout`.
+        policy: how calls are spread: `"round_robin"`, or a function that gets the READY candidates and returns one.
+        engine: what carries HTTP/2: `"grpclib"`.
+        retry: what is repeated after a failure, unless a call says otherwise: `"safe"` (only what cannot be applied
+            twice), `"never"`, or `"always"` (also mutations: you declare them idempotent).
+        retry_policy: how often and how soon.
+        require_leader: have a member that has lost its leader refuse at once, so that the call moves on. Default: True,
+            since such a member cannot answer anyway.
+        keepalive_time: seconds of silence on an open stream before the member is pinged. Default: 10, the least that
+            etcd's Go client accepts; etcd itself refuses less than 5.
+        keepalive_timeout: seconds of silence after that ping before the connection is given up. Default: 3.
+        max_send_bytes: largest request. Default: 2 MiB, as etcd's Go client; etcd itself refuses more than 1.5 MiB
+            unless told otherwise.
+        max_receive_bytes: largest reply. Default: 64 MiB; `scan` reads any amount in smaller pages.
+
+    Raises:
+        ConfigError: an option cannot work.
+    """
+
+    def __init__(
+        self,
+        endpoints: str | Iterable[str] | None = None,
+        *,
+        tls: ssl.SSLContext | None = None,
+        timeout: float | None = 5.0,
+        connect_timeout: float = 2.0,
+        policy: PolicyName | Choice = "round_robin",
+        engine: EngineName = "grpclib",
+        retry: RetryMode = "safe",
+        retry_policy: RetryPolicy | None = None,
+        require_leader: bool = True,
+        keepalive_time: float = 10.0,
+        keepalive_timeout: float = 3.0,
+        max_send_bytes: int = 2 * 2**20,
+        max_receive_bytes: int = 64 * 2**20,
+    ) -> None:
+        config = ClientConfig(
+            endpoints=endpoints_from(endpoints),
+            tls=tls,
+            timeout=timeout,
+            connect_timeout=connect_timeout,
+            policy=policy,
+            engine=engine,
+            retry=retry,
+            retry_policy=RetryPolicy() if retry_policy is None else retry_policy,
+            require_leader=require_leader,
+            keepalive_time=keepalive_time,
+            keepalive_timeout=keepalive_timeout,
+            max_send_bytes=max_send_bytes,
+            max_receive_bytes=max_receive_bytes,
+        )
+        self._config = config
+        self._lifetime = Lifetime()
+        identity = ClusterIdentity()
+        self._balancer = Balancer(
+            config.endpoints,
+            create_engine(config.engine, config.transport_options(f"etcd_aio/{__version__}")),
+            verify=identity.verify,
+            tls_for=config.tls_for,
+            policy=config.policy,
+        )
+        invoker = Invoker(
+            self._balancer,
+            self._lifetime,
+            identity,
+            policy=config.retry_policy,
+            timeout=config.timeout,
+            retry=config.retry,
+            require_leader=config.require_leader,
+            max_send_bytes=config.max_send_bytes,
+        )
+        super().__init__(invoker)
+
+    def __repr__(self) -> str:
+        if self._lifetime.is_closed:
+            return "<Client closed>"
+        states = {one.endpoint: one.state.name for one in self._balancer.statistics()}
+        shown = ", ".join(f"{name} {states.get(name, 'IDLE')}" for name in self.endpoints)
+        return f"<Client {shown}>"
+
+    # Lifetime.
+
+    async def __aenter__(self) -> Self:
+        await self.connect()
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def connect(self) -> Self:
+        """Bind the client to the running loop and begin to connect, without waiting; returns the client.
+
+        Raises:
+            ClientUsageError: the client is closed, or belongs to another loop or process.
+        """
+        self._enter()
+        return self
+
+    async def wait_ready(self, timeout: Timeout = UNSET) -> None:
+        """Wait until at least one endpoint is connected.
+
+        Args:
+            timeout: seconds; None for no limit; the client's default if it is not given.
+
+        Raises:
+            NoAvailableEndpointsError: none was connected in time; `errors` has every endpoint's real reason.
+            ClientUsageError: the client is closed, or belongs to another loop or process.
+        """
+        loop = self._enter()
+        await self._balancer.wait_for_pick(
+            deadline_after(self._config.timeout if timeout is UNSET else timeout, loop.time())
+        )
+
+    async def aclose(self) -> None:
+        """Close every connection, in any state within a second; calls under way end with `ClientClosedError`.
+
+        Closing twice does nothing. A cancelled close has closed the client all the same.
+
+        Raises:
+            ClientUsageError: the client belongs to another loop or process.
+        """
+        if self._lifetime.close():
+            await self._balancer.aclose()
+
+    def _enter(self) -> asyncio.AbstractEventLoop:
+        if self._lifetime.enter():
+            self._balancer.start()
+        return asyncio.get_running_loop()
+
+    # Endpoints.
+
+    @property
+    def endpoints(self) -> tuple[str, ...]:
+        """The endpoints in use, in one canonical spelling, in the order given."""
+        return tuple(endpoint.name for endpoint in self._balancer.endpoints)
+
+    def set_endpoints(self, endpoints: str | Iterable[str]) -> None:
+        """Replace the endpoints. Those that stay keep their connections; calls on removed ones may finish.
+
+        Raises:
+            ConfigError: there is no endpoint, or one of them is wrong; nothing is changed then.
+            ClientUsageError: the client is closed, or belongs to another loop or process.
+        """
+        parsed = endpoints_from(endpoints)
+        if self._lifetime.is_used or self._lifetime.is_closed:
+            self._enter()
+        self._balancer.set_endpoints(parsed)
+
+    def statistics(self) -> tuple[EndpointStatistics, ...]:
+        """What each endpoint has seen so far, in the order given; empty before the first use."""
+        return self._balancer.statistics()

@@ -1,0 +1,34 @@
+"""Transport (floor 3): connections, attempts and streams, behind one seam with two engines.
+
+What belongs here: dialling, bytes, deadlines of single attempts, liveness of connections, and the one truth about what
+became of a failed attempt (`Delivery`). What never does: which endpoint to use, whether to try again, what the bytes
+mean.
+"""
+
+from typing import Final, Literal, TypeAlias
+
+from etcd_aio.transport.seam import Connection, ConnectionOwner, Engine, Metadata, Stream, Target, TransportOptions
+
+EngineName: TypeAlias = Literal["grpclib"]
+ENGINES: Final[tuple[EngineName, ...]] = ("grpclib",)
+
+
+def create_engine(name: EngineName, options: TransportOptions) -> Engine:
+    """The engine called `name`; each is imported only when it is asked for."""
+    from etcd_aio.transport.stock import StockEngine
+
+    return StockEngine(options)
+
+
+__all__ = [
+    "ENGINES",
+    "Connection",
+    "ConnectionOwner",
+    "Engine",
+    "EngineName",
+    "Metadata",
+    "Stream",
+    "Target",
+    "TransportOptions",
+    "create_engine",
+]

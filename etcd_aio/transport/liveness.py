@@ -1,0 +1,125 @@
+"""Liveness: when to ping a quiet peer, and when to call it dead. A pure machine.
+
+Knows: instants and two counters. Never knows: sockets, frames, clocks; `now` is an argument.
+
+Theory. Any byte from the peer proves it alive. A peer may be quiet for two reasons:
+  - calls wait for their answers: after `silence_time` it is pinged, `silence_timeout` later it is dead;
+  - only streams are open (an idle watch): after `keepalive_time` it is pinged, `keepalive_timeout` later it is dead.
+With nothing open it is neither pinged nor judged: etcd counts pings without streams as abuse.
+Pings are never closer than `MIN_PING_INTERVAL`. A judgement that comes late (the loop stalled, the machine slept) is
+put off once by `STALL_GRACE`, so that bytes which already arrived are read before the peer is judged by their absence.
+"""
+
+from enum import Enum
+from typing import Final
+
+MIN_PING_INTERVAL: Final = 5.0  # etcd's keepalive enforcement (embed: GRPCKeepAliveMinTime)
+STALL_GRACE: Final = 0.1  # a timer this late says more about our loop than about the peer
+
+
+class Action(Enum):
+    """What the connection must do now."""
+
+    NONE = "none"
+    PING = "ping"
+    DEAD = "dead"
+
+
+class Liveness:
+    """The state of one connection's liveness."""
+
+    __slots__ = (
+        "_keepalive_time",
+        "_keepalive_timeout",
+        "_last_ping",
+        "_last_received",
+        "_open_streams",
+        "_ping_pending",
+        "_put_off_until",
+        "_silence_time",
+        "_silence_timeout",
+        "_waiting",
+        "_waiting_since",
+    )
+
+    def __init__(
+        self,
+        now: float,
+        *,
+        keepalive_time: float,
+        keepalive_timeout: float,
+        silence_time: float,
+        silence_timeout: float,
+    ) -> None:
+        self._keepalive_time = keepalive_time
+        self._keepalive_timeout = keepalive_timeout
+        self._silence_time = silence_time
+        self._silence_timeout = silence_timeout
+        self._last_received = now
+        self._last_ping = now - MIN_PING_INTERVAL
+        self._ping_pending = False
+        self._put_off_until: float | None = None
+        self._waiting = 0
+        self._waiting_since = now
+        self._open_streams = 0
+
+    def on_received(self, now: float) -> None:
+        """Bytes came from the peer."""
+        self._last_received = now
+        self._ping_pending = False
+        self._put_off_until = None
+
+    def call_started(self, now: float) -> None:
+        """A unary call begins to wait."""
+        if not self._waiting:
+            self._begin_waiting(now)
+        self._waiting += 1
+
+    def call_ended(self) -> None:
+        """A unary call no longer waits."""
+        self._waiting -= 1
+
+    def stream_opened(self, now: float) -> None:
+        """A stream was opened."""
+        if not self.is_needed:
+            self._begin_waiting(now)
+        self._open_streams += 1
+
+    def stream_closed(self) -> None:
+        """A stream was closed."""
+        self._open_streams -= 1
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether anything is open, so that silence means something."""
+        return self._waiting > 0 or self._open_streams > 0
+
+    def next_check(self) -> float:
+        """The instant of the next `check`; only meaningful while `is_needed`."""
+        if self._ping_pending:
+            timeout = self._silence_timeout if self._waiting else self._keepalive_timeout
+            return max(self._last_ping + timeout, self._put_off_until or 0.0)
+        time = self._silence_time if self._waiting else self._keepalive_time
+        quiet_since = max(self._last_received, self._waiting_since)
+        return max(quiet_since + time, self._last_ping + MIN_PING_INTERVAL)
+
+    def check(self, now: float) -> Action:
+        """Judge the silence. To be called at `next_check()`; early or late calls are harmless."""
+        if not self.is_needed:
+            return Action.NONE
+        due = self.next_check()
+        if now < due:
+            return Action.NONE
+        if not self._ping_pending:
+            self._ping_pending = True
+            self._put_off_until = None
+            self._last_ping = now
+            return Action.PING
+        if self._put_off_until is None and now - due > STALL_GRACE:
+            self._put_off_until = now + STALL_GRACE
+            return Action.NONE
+        return Action.DEAD
+
+    def _begin_waiting(self, now: float) -> None:
+        if self._last_received >= self._waiting_since:
+            self._waiting_since = now

@@ -1,0 +1,121 @@
+"""Response headers and trailers: what they say about an attempt. Pure, and the same for every engine.
+
+Knows: gRPC over HTTP/2 (PROTOCOL-HTTP2, http-grpc-status-mapping, A6 pushback). Never knows: frames or engines.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+from urllib.parse import unquote_to_bytes
+
+from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
+
+_HTTP_TO_STATUS: Final[Mapping[str, StatusCode]] = {
+    "400": StatusCode.INTERNAL,
+    "401": StatusCode.UNAUTHENTICATED,
+    "403": StatusCode.PERMISSION_DENIED,
+    "404": StatusCode.UNIMPLEMENTED,
+    "429": StatusCode.UNAVAILABLE,
+    "502": StatusCode.UNAVAILABLE,
+    "503": StatusCode.UNAVAILABLE,
+    "504": StatusCode.UNAVAILABLE,
+}
+_RESETS: Final = (  # RFC 9113, section 7, in the order of their numbers
+    "NO_ERROR",
+    "PROTOCOL_ERROR",
+    "INTERNAL_ERROR",
+    "FLOW_CONTROL_ERROR",
+    "SETTINGS_TIMEOUT",
+    "STREAM_CLOSED",
+    "FRAME_SIZE_ERROR",
+    "REFUSED_STREAM",
+    "CANCEL",
+    "COMPRESSION_ERROR",
+    "CONNECT_ERROR",
+    "ENHANCE_YOUR_CALM",
+    "INADEQUATE_SECURITY",
+    "HTTP_1_1_REQUIRED",
+)
+_MAX_QUOTED: Final = 3 * 4096 + 3  # AttemptFailure keeps 4096 bytes of a text; percent-encoding triples each
+
+
+def fields(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The headers as a mapping; of repeated names the last one counts."""
+    return dict(headers)
+
+
+def judge_headers(headers: Mapping[str, str]) -> AttemptFailure | None:
+    """The failure that response headers alone prove: an HTTP error, or a body that is not gRPC.
+
+    No gRPC status came back, so whether the server acted is unknown: a proxy between may have answered for it.
+    """
+    content_type = headers.get("content-type", "")
+    is_grpc = _is_grpc(content_type)
+    if "grpc-status" in headers and (is_grpc or not content_type):
+        return None  # a gRPC status counts and no HTTP status beside it (http-grpc-status-mapping)
+    status = headers.get(":status", "")
+    if status != "200":
+        code = _HTTP_TO_STATUS.get(status, StatusCode.UNKNOWN)
+        return AttemptFailure(code, f"HTTP status {status[:16] or 'missing'} instead of gRPC", Delivery.UNKNOWN)
+    if not is_grpc:
+        shown = content_type[:64] or "missing"
+        return AttemptFailure(StatusCode.UNKNOWN, f"content-type {shown!r} is not gRPC", Delivery.UNKNOWN)
+    return None
+
+
+def is_trailers_only(headers: Mapping[str, str]) -> bool:
+    """Whether these headers are the whole response."""
+    return "grpc-status" in headers
+
+
+def judge_trailers(trailers: Mapping[str, str]) -> AttemptFailure | None:
+    """The failure that trailers (or a trailers-only response) carry; None for OK."""
+    text = trailers.get("grpc-status")
+    if text == "0":
+        return None
+    if text is None:
+        return AttemptFailure(StatusCode.UNKNOWN, "the response ended without a gRPC status", Delivery.UNKNOWN)
+    if not (text.isascii() and text.isdigit() and len(text) <= 4):
+        return AttemptFailure(StatusCode.UNKNOWN, f"grpc-status {text[:16]!r} is not a number", Delivery.UNKNOWN)
+    message = _text(trailers.get("grpc-message", ""))
+    code = StatusCode.from_number(int(text))
+    if code is StatusCode.OK:  # "00": a number, but not one that gRPC writes
+        return None
+    return AttemptFailure(code, message, Delivery.ANSWERED, pushback=_pushback(trailers))
+
+
+def judge_reset(code: int) -> AttemptFailure:
+    """The failure of a stream that the server reset with this HTTP/2 error code."""
+    name = _RESETS[code] if 0 <= code < len(_RESETS) else f"code {code}"
+    # RFC 9113, 8.7: a refused stream was not processed at all.
+    delivery = Delivery.UNPROCESSED if name == "REFUSED_STREAM" else Delivery.UNKNOWN
+    return AttemptFailure(StatusCode.UNAVAILABLE, f"the server reset the stream: {name}", delivery)
+
+
+def explain_first_bytes(data: bytes) -> str:
+    """What a peer seems to speak, from its first bytes; empty if that is HTTP/2, or nothing."""
+    if not data or data[3:5] == b"\x04\x00":  # an HTTP/2 server begins with SETTINGS (RFC 9113, 3.4)
+        return ""
+    if data.startswith(b"HTTP/1"):
+        return "the peer answered in HTTP/1, not HTTP/2: is it a gRPC port?"
+    if data[:2] in (b"\x15\x03", b"\x16\x03"):
+        return "the peer answered in TLS: is the endpoint https:// ?"
+    return "the peer does not speak HTTP/2"
+
+
+def _is_grpc(content_type: str) -> bool:
+    """`application/grpc`, alone or with a message format or parameters; but not `application/grpc-web`."""
+    head, rest = content_type[:16].lower(), content_type[16:17]
+    return head == "application/grpc" and rest in ("", "+", ";")
+
+
+def _text(quoted: str) -> str:
+    """A percent-encoded text. Bytes that should have been encoded and are not were decoded as Latin-1."""
+    return unquote_to_bytes(quoted[:_MAX_QUOTED].encode("latin-1", "replace")).decode("utf-8", "replace")
+
+
+def _pushback(trailers: Mapping[str, str]) -> float | None:
+    """Seconds of `grpc-retry-pushback-ms`; unparsable or negative means "do not retry" (gRPC A6)."""
+    text = trailers.get("grpc-retry-pushback-ms")
+    if text is None:
+        return None
+    return int(text) / 1000 if text.isascii() and text.isdigit() and len(text) <= 9 else -1.0

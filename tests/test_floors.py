@@ -1,0 +1,148 @@
+"""The floor plan, checked on the syntax tree: who may import whom, and what pure rooms must not touch."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "etcd_aio"
+
+# room: the rooms whose doors it may use, besides floors 0 and 1. Top to bottom, as the README draws it.
+MAY_USE: dict[str, frozenset[str]] = {
+    "__init__": frozenset({"api", "balancer", "client", "error_handler", "results", "version"}),
+    "client": frozenset({"api", "balancer", "config", "error_handler", "transport"}),  # the composition root
+    "config": frozenset({"balancer", "error_handler", "transport"}),
+    "api": frozenset({"error_handler"}),
+    "error_handler": frozenset({"balancer"}),
+    "balancer": frozenset({"transport"}),
+    "transport": frozenset(),
+    "codec": frozenset(),
+    "methods": frozenset(),
+    "pb": frozenset(),
+    "testing": frozenset(),
+}
+GROUND = frozenset({"backoff", "deadline", "errors", "options", "results", "version"})
+FLOOR_ONE = frozenset({"codec", "methods", "pb"})
+FLOOR_ONE_ORDER: dict[str, frozenset[str]] = {
+    "pb": frozenset(),
+    "codec": frozenset({"pb"}),
+    "methods": frozenset({"pb"}),
+}
+FOREIGN: dict[str, frozenset[str]] = {
+    "grpclib": frozenset({"transport"}),
+    "h2": frozenset({"transport"}),
+    "hpack": frozenset({"transport"}),
+    "betterproto2": frozenset({"pb", "codec"}),
+}
+IMPURE = frozenset({"asyncio", "logging", "os", "random", "select", "socket", "ssl", "subprocess", "threading", "time"})
+PURE = (
+    "backoff",
+    "deadline",
+    "options",
+    "results",
+    "methods",
+    "codec",
+    "errors",
+    "balancer/connectivity",
+    "balancer/picker",
+    "error_handler/retry",
+    "error_handler/verdict",
+    "transport/liveness",
+    "transport/response",
+    "api/keys",
+    "api/compare",
+    "api/enums",
+    "api/op",
+    "api/replies",
+    "api/requests",
+)
+LONGEST_FILE = 600
+PUBLIC_MODULES = frozenset({"etcd_aio.api.op"})  # users write `from etcd_aio import op`: the module is the name
+
+
+def sources() -> list[Path]:
+    return sorted(path for path in PACKAGE.rglob("*.py") if "pb" not in path.relative_to(PACKAGE).parts[:-1])
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).with_suffix("").as_posix()
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Every imported module, with the names of a from-import as if they were submodules where they are."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            module = node.module or ""
+            if module == "etcd_aio":
+                yield from (f"etcd_aio.{alias.name}" for alias in node.names)
+            elif module.count(".") == 1 and (PACKAGE / module.split(".")[1]).is_dir():
+                for alias in node.names:
+                    is_submodule = (PACKAGE / module.split(".")[1] / f"{alias.name}.py").exists()
+                    yield f"{module}.{alias.name}" if is_submodule else module
+            else:
+                yield module
+
+
+@pytest.mark.parametrize("path", sources(), ids=name_of)
+def test_a_room_imports_only_what_is_beneath_it_and_by_the_door(path: Path) -> None:
+    room = room_of(path)
+    for module in imports(path):
+        if not module.startswith("etcd_aio"):
+            continue
+        parts = module.split(".")
+        other = parts[1] if len(parts) > 1 else "__init__"
+        if other == room:
+            continue
+        if room in GROUND:
+            assert other in GROUND, f"the ground floor does not stand on {other}"
+        elif room in FLOOR_ONE:
+            assert other in GROUND | FLOOR_ONE_ORDER[room], f"{room} must not import {other}"
+        else:
+            assert other in GROUND | FLOOR_ONE | MAY_USE[room], f"{room} must not import {other}"
+        if module in PUBLIC_MODULES:
+            continue
+        enters_by_the_door = len(parts) == 2 or not (PACKAGE / other).is_dir()
+        assert enters_by_the_door, f"{module}: a room is entered by its door, etcd_aio.{other}"
+
+
+@pytest.mark.parametrize("path", sources(), ids=name_of)
+def test_foreign_packages_stay_in_their_rooms(path: Path) -> None:
+    for module in imports(path):
+        foreign = module.split(".")[0]
+        if foreign in FOREIGN:
+            assert room_of(path) in FOREIGN[foreign], f"{foreign} must not be imported here"
+
+
+@pytest.mark.parametrize("path", sources(), ids=name_of)
+def test_pure_rooms_touch_neither_clock_nor_chance_nor_io(path: Path) -> None:
+    name = name_of(path)
+    if any(name == pure or name.startswith(f"{pure}/") for pure in PURE):
+        touched = {module.split(".")[0] for module in imports(path)} & IMPURE
+        assert not touched, f"pure, but imports {touched}"
+
+
+def test_every_pure_room_exists() -> None:
+    names = {name_of(path) for path in sources()}
+    for pure in PURE:
+        assert any(name == pure or name.startswith(f"{pure}/") for name in names), pure
+
+
+@pytest.mark.parametrize("path", sources(), ids=name_of)
+def test_files_stay_small_and_say_what_they_are(path: Path) -> None:
+    text = path.read_text()
+    assert text.count("\n") <= LONGEST_FILE
+    docstring = ast.get_docstring(ast.parse(text))
+    assert docstring, "the first line of a file names its one idea"
+
+
+def test_folders_are_two_levels_deep_at_most() -> None:
+    for path in sources():
+        assert len(path.relative_to(PACKAGE).parts) <= 2, path

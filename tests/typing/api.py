@@ -1,0 +1,221 @@
+"""The public API as type checkers see it. Never executed: mypy --strict and pyright check it with the rest of tests/.
+
+`assert_type` says what an expression is. A line with an ignore must be refused: both checkers report an ignore that
+nothing needs, and mypy also one that names another error.
+"""
+
+# pyright: reportUnnecessaryTypeIgnoreComment=true
+
+from collections.abc import Mapping
+from typing import Literal, assert_type
+
+from etcd_aio import (
+    Client,
+    CompactResult,
+    Compare,
+    ConnectivityState,
+    DeleteResult,
+    EndpointStatistics,
+    EtcdError,
+    EtcdTimeoutError,
+    Header,
+    InvalidRequestError,
+    Key,
+    KeyRange,
+    KeyValue,
+    NoAvailableEndpointsError,
+    Op,
+    PutResult,
+    RangeResult,
+    RetryPolicy,
+    Scan,
+    SortBy,
+    SortOrder,
+    Txn,
+    TxnResult,
+    op,
+)
+from etcd_aio.api import DeleteOp, GetOp, PutOp, RangeOp, ScanPages, TxnOp
+from etcd_aio.errors import Attempt, CompactedError, Delivery, KeyNotFoundError, ServerError, StatusCode
+
+
+class Lease:
+    """Whatever has an id may stand where a lease is wanted."""
+
+    id: int = 1
+
+
+async def calls(client: Client, lease: Lease) -> None:
+    kv = await client.get("k", revision=1, serializable=True, keys_only=True, timeout=None, retry="never")
+    assert_type(kv, KeyValue | None)
+    kv.value  # type: ignore[union-attr] # noqa: B018
+    if kv is not None:
+        assert_type(kv.key, bytes)
+        assert_type(kv.value, bytes)
+        assert_type(kv.text(), str)
+        assert_type((kv.create_revision, kv.mod_revision, kv.version, kv.lease), tuple[int, int, int, int])
+        kv.value = b""  # type: ignore[misc]
+
+    found = await client.range(prefix=b"p", limit=1, sort_by="mod_revision", sort_order=SortOrder.DESCEND, timeout=0.5)
+    assert_type(found, RangeResult)
+    assert_type(found[0], KeyValue)
+    assert_type(found[1:], tuple[KeyValue, ...])
+    assert_type([one for one in found], list[KeyValue])  # noqa: C416
+    assert_type((len(found), found.more, found.count, found.revision), tuple[int, bool, int, int])
+    assert_type(found.header, Header)
+    await client.range("a", range_end=bytearray(b"b"), sort_by=SortBy.KEY)
+    await client.range(from_key=memoryview(b"a"))
+    await client.range(all_keys=True, count_only=True, min_mod_revision=1, max_create_revision=2)
+
+    put = await client.put("k", b"v", lease=lease, prev_kv=True)
+    assert_type(put, PutResult)
+    assert_type(put.prev_kv, KeyValue | None)
+    assert_type(put.revision, int)
+    assert_type(await client.put("k", "v", lease=7, retry="always"), PutResult)
+    assert_type(await client.put("k", ignore_value=True, ignore_lease=True), PutResult)
+
+    gone = await client.delete(prefix="p", prev_kv=True)
+    assert_type(gone, DeleteResult)
+    assert_type((gone.deleted, gone.revision), tuple[int, int])
+    assert_type(gone.prev_kvs, tuple[KeyValue, ...])
+    assert_type(await client.compact(5, physical=True), CompactResult)
+
+
+async def refused_calls(client: Client) -> None:
+    await client.get(7)  # type: ignore[arg-type]
+    await client.get("k", limit=1)  # type: ignore[call-arg]
+    await client.get("k", retry="sometimes")  # type: ignore[arg-type]
+    await client.get("k", timeout="1")  # type: ignore[arg-type]
+    await client.range("a", "b")  # type: ignore[call-arg]
+    await client.range("a", sort_by="size")  # type: ignore[arg-type]
+    await client.put("k")  # type: ignore[call-overload]
+    await client.put("k", 7)  # type: ignore[call-overload]
+    await client.put("k", "v", ignore_value=True)  # type: ignore[call-overload]
+    await client.put("k", "v", lease="1")  # type: ignore[call-overload]
+
+
+async def scans(client: Client) -> None:
+    scan = client.scan(prefix="p", page_size=10, revision=1, keys_only=True, serializable=True, timeout=1, retry="safe")
+    assert_type(scan, Scan)
+    assert_type(scan.revision, int)
+    async for kv in scan:
+        assert_type(kv, KeyValue)
+    assert_type(await anext(scan), KeyValue)
+    assert_type([kv.key async for kv in client.scan(all_keys=True)], list[bytes])
+    pages = client.scan("a", range_end="b").pages()
+    assert_type(pages, ScanPages)
+    async for page in pages:
+        assert_type(page, RangeResult)
+    await scan.aclose()
+    await scan  # type: ignore[misc]
+    for _ in scan:  # type: ignore[attr-defined]
+        pass
+
+
+def compares(lease: Lease) -> None:
+    key = Key("k")
+    assert_type(key.version == 1, Compare)
+    assert_type(key.version != 1, Compare)
+    assert_type(key.create_revision < 1, Compare)
+    assert_type(key.mod_revision > 1, Compare)
+    assert_type(key.value == "text", Compare)
+    assert_type(key.value != b"bytes", Compare)
+    assert_type(key.lease == 1, Compare)
+    assert_type(key.lease == lease, Compare)
+    assert_type(key.exists, Compare)
+    assert_type(key.missing, Compare)
+    assert_type((key.version == 1).keys, KeyRange)
+    for several in (Key("a", range_end=b"b"), Key(prefix="p/"), Key(from_key="a"), Key(all_keys=True)):
+        assert_type(several, Key)
+    key.version <= 1  # type: ignore[operator] # noqa: B015
+    key.version >= 1  # type: ignore[operator] # noqa: B015
+    key.version > "1"  # type: ignore[operator] # noqa: B015
+    key.value < 1  # type: ignore[operator] # noqa: B015
+
+
+def operations(lease: Lease) -> list[Op]:
+    assert_type(op.put("k", "v", lease=lease, prev_kv=True), PutOp)
+    assert_type(op.put("k", ignore_value=True), PutOp)
+    assert_type(op.get("k", revision=1), GetOp)
+    assert_type(op.range(prefix="p", limit=1, sort_by="value"), RangeOp)
+    assert_type(op.delete("a", range_end="b"), DeleteOp)
+    assert_type(op.txn(when=[Key("k").missing], then=[op.put("k", "v")], otherwise=(op.get("k"), op.txn())), TxnOp)
+    op.put("k")  # type: ignore[call-overload]
+    op.get("k", timeout=1)  # type: ignore[call-arg]
+    op.txn(then=op.get("k"))  # type: ignore[arg-type]
+    return [op.put("k", "v"), op.get("k"), op.range(all_keys=True), op.delete("k"), op.txn()]
+
+
+async def txns(client: Client) -> None:
+    txn = client.txn().when(Key("k").exists, Key("k").version < 3).then(op.get("k"), op.txn()).otherwise()
+    assert_type(txn, Txn)
+    result = await txn.commit(timeout=1.0, retry="always")
+    assert_type(result, TxnResult)
+    assert_type((result.succeeded, bool(result), result.revision), tuple[bool, bool, int])
+    for response in result.responses:
+        assert_type(response, PutResult | DeleteResult | RangeResult | TxnResult | KeyValue | None)
+        match response:
+            case PutResult():
+                assert_type(response.prev_kv, KeyValue | None)
+            case DeleteResult():
+                assert_type(response.deleted, int)
+            case RangeResult():
+                assert_type(response.kvs, tuple[KeyValue, ...])
+            case TxnResult():
+                assert_type(response.succeeded, bool)
+            case KeyValue():
+                assert_type(response.value, bytes)
+            case None:
+                pass
+    client.txn().when(True)  # type: ignore[arg-type]
+    client.txn().then(Key("k").exists)  # type: ignore[arg-type]
+    client.txn().then([op.get("k")])  # type: ignore[arg-type]
+
+
+async def clients() -> None:
+    async with Client("a,b", timeout=None, policy="round_robin", retry="never", retry_policy=RetryPolicy()) as client:
+        assert_type(client, Client)
+        assert_type(client.endpoints, tuple[str, ...])
+        assert_type(client.statistics(), tuple[EndpointStatistics, ...])
+        assert_type(client.statistics()[0].state, ConnectivityState)
+        assert_type(client.statistics()[0].last_error, BaseException | None)
+        client.set_endpoints(["a", "b"])
+        await client.wait_ready(timeout=1)
+    Client(["a"], policy=lambda candidates: candidates[0])
+    assert_type(await Client().connect(), Client)
+    Client(retry="sometimes")  # type: ignore[arg-type]
+    Client(policy="random")  # type: ignore[arg-type]
+    Client(engine="grpcio")  # type: ignore[arg-type]
+    Client(None, None)  # type: ignore[call-arg]
+    with client:  # type: ignore[attr-defined]
+        pass
+
+
+def errors(error: EtcdError) -> None:
+    assert_type(error.code, StatusCode | None)
+    assert_type((error.message, error.endpoint), tuple[str, str])
+    assert_type((error.maybe_applied, error.retryable), tuple[bool, bool])
+    assert_type(error.member_id, int)
+    assert_type(error.attempts, tuple[Attempt, ...])
+    assert_type(error.attempts[0].delivery, Delivery)
+    assert_type(error.attempts[0].seconds, float)
+    if isinstance(error, NoAvailableEndpointsError):
+        assert_type(error.errors, Mapping[str, BaseException])
+    elif isinstance(error, CompactedError):
+        assert_type(error.compact_revision, int)
+    elif isinstance(error, ServerError):
+        assert_type(error.is_definite, bool)
+
+
+def builtins_that_fit() -> None:
+    """Each is also the builtin error that callers may know."""
+    timeout: TimeoutError = EtcdTimeoutError()
+    value: ValueError = InvalidRequestError()
+    key: KeyError = KeyNotFoundError()
+    connection: ConnectionError = NoAvailableEndpointsError()
+    wrong: OSError = InvalidRequestError()  # type: ignore[assignment]
+    del timeout, value, key, connection, wrong
+
+
+def words(by: Literal["key", "value"], order: Literal["ascend"]) -> RangeOp:
+    return op.range(prefix="p", sort_by=by, sort_order=order)
