@@ -1,5 +1,3 @@
-"""The version of this library; the one place where it stands."""
+"""The version of this library; the one place where it stands. The build reads it from here."""
 
-from typing import Final
-
-__version__: Final = "0.1.0"
+__version__ = "0.1.0"

@@ -4,17 +4,21 @@ Knows: asyncio's connection makers, ALPN. Never knows: HTTP/2 frames, retries, o
 """
 
 import asyncio
+import socket
 import ssl
-from collections.abc import Callable
-from typing import TypeVar
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias, TypeVar
 
 from etcd_aio.errors import ConnectError, TLSError
 from etcd_aio.transport.seam import Target
 
 P = TypeVar("P", bound=asyncio.Protocol)
 
-_HAPPY_EYEBALLS_DELAY = 0.25  # RFC 8305, section 5: "Connection Attempt Delay" default
-_TLS_SHUTDOWN_TIMEOUT = 1.0  # asyncio's 30 s would hold a closing client; we abort what is dead anyway
+_Address: TypeAlias = tuple[int, int, int, str, Any]  # what getaddrinfo says
+
+_HAPPY_EYEBALLS_DELAY: Final = 0.25  # RFC 8305, section 5: "Connection Attempt Delay" default
+_TLS_SHUTDOWN_TIMEOUT: Final = 1.0  # asyncio's 30 s would hold a closing client; we abort what is dead anyway
 
 
 async def dial(target: Target, factory: Callable[[], P]) -> tuple[asyncio.Transport, P]:
@@ -46,7 +50,7 @@ async def _connect(target: Target, factory: Callable[[], P]) -> tuple[asyncio.Tr
         return await loop.create_unix_connection(
             factory, target.path, ssl=tls, server_hostname=server_name, ssl_shutdown_timeout=shutdown_timeout
         )
-    if isinstance(loop, asyncio.BaseEventLoop):
+    if not isinstance(loop, asyncio.BaseEventLoop):  # uvloop has its own order of addresses
         return await loop.create_connection(
             factory,
             target.host,
@@ -54,17 +58,75 @@ async def _connect(target: Target, factory: Callable[[], P]) -> tuple[asyncio.Tr
             ssl=tls,
             server_hostname=server_name,
             ssl_shutdown_timeout=shutdown_timeout,
-            happy_eyeballs_delay=_HAPPY_EYEBALLS_DELAY,
         )
-    # uvloop has its own order of addresses and no happy eyeballs.
-    return await loop.create_connection(
-        factory,
-        target.host,
-        target.port,
-        ssl=tls,
-        server_hostname=server_name,
-        ssl_shutdown_timeout=shutdown_timeout,
-    )
+    sock = await _race(await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM))
+    try:
+        return await loop.create_connection(
+            factory, sock=sock, ssl=tls, server_hostname=server_name, ssl_shutdown_timeout=shutdown_timeout
+        )
+    except BaseException:
+        sock.close()
+        raise
+
+
+async def _race(addresses: Sequence[_Address]) -> socket.socket:
+    """Happy eyeballs: a socket connected to the first address that answers (RFC 8305).
+
+    asyncio has its own, but cancelled at the wrong moment that leaves a connected socket behind.
+    """
+    waiting = _alternating(addresses)
+    running: set[asyncio.Task[socket.socket]] = set()
+    errors: list[BaseException] = []
+    try:
+        while waiting or running:
+            if waiting:
+                running.add(asyncio.create_task(_connect_socket(waiting.popleft()), name="etcd_aio dial"))
+            delay = _HAPPY_EYEBALLS_DELAY if waiting else None
+            done, _ = await asyncio.wait(running, timeout=delay, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                running.discard(task)
+                error = task.exception()
+                if error is None:
+                    return task.result()
+                errors.append(error)
+    finally:
+        for task in running:
+            task.cancel()
+            task.add_done_callback(_close_socket)
+    if not errors:
+        raise OSError("the host name has no address")
+    for error in errors[1:]:
+        errors[0].add_note(f"and {error}")
+    raise errors[0]
+
+
+async def _connect_socket(address: _Address) -> socket.socket:
+    family, kind, protocol, _, where = address
+    sock = socket.socket(family, kind, protocol)
+    try:
+        sock.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(sock, where)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def _close_socket(task: asyncio.Task[socket.socket]) -> None:
+    """Whoever comes second, or after the end, is not needed."""
+    if not task.cancelled() and task.exception() is None:
+        task.result().close()
+
+
+def _alternating(addresses: Sequence[_Address]) -> deque[_Address]:
+    """The addresses with their families by turns, so that one broken family costs one delay (RFC 8305, section 4)."""
+    families = list(dict.fromkeys(address[0] for address in addresses))
+    ranks: Counter[int] = Counter()
+    keyed: list[tuple[int, int, _Address]] = []
+    for address in addresses:
+        keyed.append((ranks[address[0]], families.index(address[0]), address))
+        ranks[address[0]] += 1
+    return deque(address for _, _, address in sorted(keyed, key=lambda entry: entry[:2]))
 
 
 def _agreed_protocol(transport: asyncio.Transport) -> str | None:
