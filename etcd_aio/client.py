@@ -22,9 +22,9 @@ from etcd_aio.version import __version__
 class Client(KV):
     """An etcd client: one for each event loop of an application, meant to live as long as it does.
 
-    Making a client touches nothing; entering it, `connect()` and the first call begin to dial. Every call is spread over the members, and moves to the next one
-    when its member fails. Use it as `async with Client(...) as client:`, or `await client.aclose()` at the end;
-    entering and leaving may happen in different tasks.
+    Making a client touches nothing; entering it, `connect()` and the first call begin to dial. Every call is spread
+    over the members, and moves to the next one when its member fails. Use it as `async with Client(...) as client:`,
+    or `await client.aclose()` at the end; entering and leaving may happen in different tasks.
 
     Args:
         endpoints: where members serve clients: a list, or one comma-separated text. `host`, `host:port`, `http://`,

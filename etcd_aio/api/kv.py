@@ -351,7 +351,9 @@ class KV:
             FutureRevisionError: the store has not reached the revision.
             EtcdError: as every call; `maybe_applied` tells whether the compaction may have been carried out.
         """
-        request = CompactionRequest(revision=whole_number(revision, "revision", minimum=1), physical=flag(physical, "physical"))
+        request = CompactionRequest(
+            revision=whole_number(revision, "revision", minimum=1), physical=flag(physical, "physical")
+        )
         reply = await self._invoker.unary(methods.COMPACT, request, timeout=timeout, retry=retry)
         return replies.compact_result(reply)
 

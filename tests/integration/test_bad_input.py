@@ -169,7 +169,9 @@ LIMITS: dict[str, Row] = {
     "a bad retry word of a scan": Row(
         lambda c: anext(c.scan("a", retry="no")), InvalidRequestError, "retry must be one of"
     ),
-    "a text as serializable": Row(lambda c: c.get("a", serializable="no"), TypeError, "serializable must be True or False"),
+    "a text as serializable": Row(
+        lambda c: c.get("a", serializable="no"), TypeError, "serializable must be True or False"
+    ),
     "None as keys_only": Row(lambda c: c.get("a", keys_only=None), TypeError, "keys_only must be True or False"),
     "a text as prev_kv": Row(lambda c: c.put("a", SECRET, prev_kv="yes"), TypeError, "prev_kv must be True or False"),
     "a text as physical": Row(lambda c: c.compact(1, physical="no"), TypeError, "physical must be True or False"),
