@@ -27,12 +27,16 @@ async def dial(target: Target, factory: Callable[[], P]) -> tuple[asyncio.Transp
     Raises:
         OSError: the operating system's or TLS's reason.
         ConnectError: the host cannot be the name of one.
-        TLSError: TLS is up, but the peer did not agree on HTTP/2.
+        TLSError: the peer hung up during the handshake, or did not agree on HTTP/2.
     """
     try:
         transport, protocol = await _connect(target, factory)
     except UnicodeError as error:  # what IDNA refuses, and no OSError
         raise ConnectError(f"{target.host!r} cannot be a host name") from error
+    except (ConnectionResetError, ConnectionAbortedError, BrokenPipeError) as error:
+        if target.tls is None:
+            raise
+        raise TLSError("the peer hung up during the TLS handshake: does the endpoint serve TLS?") from error
     if target.tls is not None:
         agreed = _agreed_protocol(transport)
         if agreed != "h2":
@@ -60,13 +64,10 @@ async def _connect(target: Target, factory: Callable[[], P]) -> tuple[asyncio.Tr
             ssl_shutdown_timeout=shutdown_timeout,
         )
     sock = await _race(await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM))
-    try:
-        return await loop.create_connection(
-            factory, sock=sock, ssl=tls, server_hostname=server_name, ssl_shutdown_timeout=shutdown_timeout
-        )
-    except BaseException:
-        sock.close()
-        raise
+    # The transport owns the socket before this first waits.
+    return await loop.create_connection(
+        factory, sock=sock, ssl=tls, server_hostname=server_name, ssl_shutdown_timeout=shutdown_timeout
+    )
 
 
 async def _race(addresses: Sequence[_Address]) -> socket.socket:

@@ -11,6 +11,7 @@ put off once by `STALL_GRACE`, so that bytes which already arrived are read befo
 """
 
 from enum import Enum
+from math import inf
 from typing import Final
 
 MIN_PING_INTERVAL: Final = 5.0  # etcd's keepalive enforcement (embed: GRPCKeepAliveMinTime)
@@ -60,7 +61,7 @@ class Liveness:
         self._ping_pending = False
         self._put_off_until: float | None = None
         self._waiting = 0
-        self._waiting_since = now
+        self._waiting_since = -inf
         self._open_streams = 0
 
     def on_received(self, now: float) -> None:
@@ -121,5 +122,5 @@ class Liveness:
         return Action.DEAD
 
     def _begin_waiting(self, now: float) -> None:
-        if self._last_received >= self._waiting_since:
+        if self._last_received > self._waiting_since:
             self._waiting_since = now

@@ -78,7 +78,11 @@ class Stream(Protocol):
     """One open stream of messages. Owned by one task, which closes it."""
 
     async def send(self, payload: bytes) -> None:
-        """Send one message, waiting for flow control. Raises AttemptFailure if the stream is over."""
+        """Send one message, waiting for flow control. Raises AttemptFailure if the stream is over.
+
+        If the server has ended it, what it sent before can still be received. Cancellation ends the stream: a message
+        sent by half cannot be taken back.
+        """
 
     async def receive(self) -> bytes | None:
         """The next message, or None once the server ended the stream with OK. Raises AttemptFailure otherwise.

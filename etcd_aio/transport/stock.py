@@ -55,7 +55,7 @@ class StockEngine:
             if isinstance(error, TimeoutError) and error.errno is None:
                 if protocol is not None:
                     raise protocol.explain_silence(seconds) from None
-                raise ConnectError(f"not connected within {seconds:g} s of dialling") from None
+                raise ConnectError(f"no answer within {seconds:g} s of dialling") from None
             raise
         return StockConnection(protocol, target, self._options, owner)
 
@@ -125,7 +125,7 @@ class StockConnection:
 
     def check_usable(self) -> None:
         """Raises AttemptFailure if the connection takes nothing more."""
-        if self.protocol.is_lost or self._is_draining:
+        if self._is_draining or not self.protocol.is_usable:
             raise AttemptFailure(StatusCode.UNAVAILABLE, "the connection is closed", Delivery.UNSENT)
 
     def close_if_drained(self) -> None:
@@ -216,9 +216,8 @@ class _Call:
     async def send(self, payload: bytes) -> None:
         """Send one message of a stream."""
         if not await self._stream.send_message(_framed(payload), end_stream=False):
-            raise self._ending() or AttemptFailure(
-                StatusCode.UNAVAILABLE, "the server has ended the stream", Delivery.UNKNOWN
-            )
+            ending = self._ending() if self._stream.is_answered else None
+            raise ending or AttemptFailure(StatusCode.UNAVAILABLE, "the stream has ended", Delivery.UNKNOWN)
 
     async def half_close(self) -> None:
         """End the request; nothing to say to a server that has ended the stream already."""

@@ -73,9 +73,9 @@ class StockStream(GrpclibStream):
         return self.trailers is not None
 
     async def send_message(self, data: bytes, *, end_stream: bool) -> bool:
-        """Send `data` as far as the peer takes it; False if it ended the stream before that."""
+        """Send `data` as far as the peer takes it; False if the stream or the connection ended before that."""
         http2, stream_id, rest = self._h2_connection, cast("int", self.id), memoryview(data)
-        while not self.is_answered:
+        while not (self.is_answered or self.connection.is_closing()):
             if not self.connection.write_ready.is_set():
                 await self.connection.write_ready.wait()
                 continue
@@ -176,6 +176,10 @@ class StockProtocol(H2Protocol):
             self.processor.process(event)
         self.connection.flush()
 
+    def eof_received(self) -> None:
+        """See `asyncio.Protocol`."""
+        self.abort(ConnectionLostError("the peer closed the connection"))
+
     def resume_writing(self) -> None:
         """See `asyncio.Protocol`."""
         super().resume_writing()
@@ -189,6 +193,11 @@ class StockProtocol(H2Protocol):
             self.closed.set_result(None)
 
     # Called by the connection.
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether anything can still be sent. The transport knows of an end one turn of the loop before we are told."""
+        return not self.is_lost and not self.connection.is_closing()
 
     def new_stream(self) -> StockStream:
         """A stream that is not open yet."""
@@ -216,7 +225,7 @@ class StockProtocol(H2Protocol):
         """Why there was no handshake in time."""
         if self._first_bytes and (text := explain_first_bytes(self._first_bytes)):
             return ConnectError(text)
-        return ConnectError(f"connected, but the peer did not begin HTTP/2 within {seconds:g} s of dialling")
+        return ConnectError(f"connected, but no answer within {seconds:g} s of dialling")
 
     # Inside.
 
