@@ -125,7 +125,7 @@ class StockConnection:
 
     def check_usable(self) -> None:
         """Raises AttemptFailure if the connection takes nothing more."""
-        if self._is_draining or not self.protocol.is_usable:
+        if self._is_draining or self.protocol.is_lost:
             raise AttemptFailure(StatusCode.UNAVAILABLE, "the connection is closed", Delivery.UNSENT)
 
     def close_if_drained(self) -> None:

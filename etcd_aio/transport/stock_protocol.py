@@ -75,6 +75,7 @@ class StockStream(GrpclibStream):
     async def send_message(self, data: bytes, *, end_stream: bool) -> bool:
         """Send `data` as far as the peer takes it; False if the stream or the connection ended before that."""
         http2, stream_id, rest = self._h2_connection, cast("int", self.id), memoryview(data)
+        # The transport knows of the connection's end a turn of the loop before we are told.
         while not (self.is_answered or self.connection.is_closing()):
             if not self.connection.write_ready.is_set():
                 await self.connection.write_ready.wait()
@@ -176,10 +177,6 @@ class StockProtocol(H2Protocol):
             self.processor.process(event)
         self.connection.flush()
 
-    def eof_received(self) -> None:
-        """See `asyncio.Protocol`."""
-        self.abort(ConnectionLostError("the peer closed the connection"))
-
     def resume_writing(self) -> None:
         """See `asyncio.Protocol`."""
         super().resume_writing()
@@ -193,11 +190,6 @@ class StockProtocol(H2Protocol):
             self.closed.set_result(None)
 
     # Called by the connection.
-
-    @property
-    def is_usable(self) -> bool:
-        """Whether anything can still be sent. The transport knows of an end one turn of the loop before we are told."""
-        return not self.is_lost and not self.connection.is_closing()
 
     def new_stream(self) -> StockStream:
         """A stream that is not open yet."""

@@ -1,0 +1,407 @@
+"""What an engine leaves behind when its caller goes away: nothing; and in the caller's own task: nothing either."""
+
+import asyncio
+import gc
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+import pytest
+from h2.settings import SettingCodes
+
+from etcd_aio.errors import AttemptFailure, Delivery
+from etcd_aio.transport import Connection, EngineName
+from tests.support.scripted import GRPC, Wire, scripted
+from tests.support.transport import (
+    Owner,
+    connected,
+    engine,
+    example_server,
+    failure_of,
+    leftovers,
+    settle,
+    soon,
+    target,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+async def sleeping() -> bytes:
+    await asyncio.sleep(60)
+    return b""
+
+
+async def trace_of(way: Callable[..., Awaitable[None]], call: Callable[[], Awaitable[bytes]]) -> int:
+    """What ending `call` in this way leaves in the task that did it; before 3.13 a TaskGroup alone leaves some."""
+
+    async def run() -> int:
+        await way(call)
+        task = asyncio.current_task()
+        assert task is not None
+        return task.cancelling()
+
+    return await asyncio.create_task(run())
+
+
+def is_untouched() -> bool:
+    """Whether the current task has no cancellation left over."""
+    task = asyncio.current_task()
+    assert task is not None
+    return task.cancelling() == 0
+
+
+async def hanging(connection: Connection) -> bytes:
+    return await connection.unary("/x/Slow", b"60", (), soon(60))
+
+
+async def check_usable(connection: Connection) -> None:
+    await settle()
+    assert leftovers() == [], "no task is left"
+    assert await connection.unary("/x/Echo", b"next", (), soon()) == b"next"
+
+
+# --- the ways to end a call from outside ---
+
+
+async def by_task_cancel(call: Callable[[], Awaitable[bytes]]) -> None:
+    async def run() -> bytes:
+        return await call()
+
+    task = asyncio.create_task(run())
+    await asyncio.sleep(0.02)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert task.cancelled()
+
+
+async def by_timeout(call: Callable[[], Awaitable[bytes]]) -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.02):
+            await call()
+
+
+async def by_wait_for(call: Callable[[], Awaitable[bytes]]) -> None:
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(call(), 0.02)
+
+
+async def by_fail_after(call: Callable[[], Awaitable[bytes]]) -> None:
+    with pytest.raises(TimeoutError):
+        with anyio.fail_after(0.02):
+            await call()
+
+
+async def by_move_on_after(call: Callable[[], Awaitable[bytes]]) -> None:
+    with anyio.move_on_after(0.02) as scope:
+        await call()
+    assert scope.cancelled_caught
+
+
+async def by_sibling_failure(call: Callable[[], Awaitable[bytes]]) -> None:
+    async def run() -> bytes:
+        return await call()
+
+    async def fail() -> None:
+        await asyncio.sleep(0.02)
+        raise LookupError("sibling")
+
+    async def together() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(run())
+            group.create_task(fail())
+
+    with pytest.raises(ExceptionGroup) as caught:
+        await together()
+    assert [type(one) for one in caught.value.exceptions] == [LookupError]
+
+
+async def by_anyio_sibling_failure(call: Callable[[], Awaitable[bytes]]) -> None:
+    async def fail() -> None:
+        await anyio.sleep(0.02)
+        raise LookupError("sibling")
+
+    async def run() -> None:
+        await call()
+
+    async def together() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(run)
+            group.start_soon(fail)
+
+    with pytest.raises(ExceptionGroup) as caught:
+        await together()
+    assert [type(one) for one in caught.value.exceptions] == [LookupError]
+
+
+WAYS = [
+    by_task_cancel,
+    by_timeout,
+    by_wait_for,
+    by_fail_after,
+    by_move_on_after,
+    by_sibling_failure,
+    by_anyio_sibling_failure,
+]
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_call_ends_as_a_sleep_would(name: EngineName, way: Callable[..., Awaitable[None]]) -> None:
+    async with example_server() as (port, examples), connected(name, port) as (connection, _):
+        assert await trace_of(way, lambda: hanging(connection)) == await trace_of(way, sleeping)
+        await check_usable(connection)
+        await examples.until_running(0)  # the server was told
+        assert examples.cancelled == 1
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_failed_call_leaves_no_trace_in_the_callers_task(
+    name: EngineName, way: Callable[..., Awaitable[None]]
+) -> None:
+    """The RPC dies, is repeated, and hangs, all in one task: whoever bounds that must see its own exception."""
+
+    async def script(wire: Wire) -> None:
+        wire.reset(await wire.request(), 8)
+        await wire.request()
+        wire.cut()
+
+    async with (
+        scripted(script) as dying,
+        example_server() as (port, _),
+        connected(name, dying) as (first, owner),
+        connected(name, port) as (second, _),
+    ):
+
+        async def die_then_hang() -> bytes:
+            for _ in range(2):
+                assert isinstance(await failure_of(first.unary("/x/Echo", b"", (), soon())), AttemptFailure)
+                assert is_untouched()
+            assert (await failure_of(first.unary("/x/Echo", b"", (), soon(0.0)))).delivery is Delivery.UNSENT
+            assert is_untouched()
+            return await hanging(second)
+
+        assert await trace_of(way, die_then_hang) == await trace_of(way, sleeping)
+        assert owner.is_lost.is_set(), "it came to the hanging call"
+        await asyncio.sleep(0)
+        await check_usable(second)
+
+
+async def test_an_expired_call_leaves_no_trace_in_the_callers_task(name: EngineName) -> None:
+    async with example_server() as (port, _), connected(name, port) as (connection, _):
+        assert (await failure_of(connection.unary("/x/Slow", b"60", (), soon(0.01)))).is_local_deadline
+        assert is_untouched()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await asyncio.sleep(60)
+        await check_usable(connection)
+
+
+# --- at every turn of the loop ---
+
+
+async def cancelled_after(turns: int, call: Callable[[], Awaitable[Any]]) -> bool:
+    """Cancel `call` after so many turns of the loop; whether it was still running."""
+
+    async def run() -> None:
+        await call()
+
+    task = asyncio.create_task(run())
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    was_running = task.cancel()
+    try:
+        await task
+    except asyncio.CancelledError:
+        assert was_running
+        return True
+    return False
+
+
+@pytest.mark.parametrize("size", [0, 400_000])
+async def test_a_unary_call_may_be_cancelled_at_any_turn(name: EngineName, size: int) -> None:
+    async with example_server() as (port, examples), connected(name, port) as (connection, owner):
+        payload = b"x" * size
+        cancelled = 0
+        for turns in [*range(60), *range(60, 400, 17)]:
+            cancelled += await cancelled_after(turns, lambda: connection.unary("/x/Echo", payload, (), soon()))
+            await check_usable(connection)
+        assert cancelled > 5, "it was cancelled at several stages"
+        assert owner.lost == []
+        assert examples.running == 0
+
+
+async def test_a_stream_may_be_cancelled_at_any_turn(name: EngineName) -> None:
+    async with example_server() as (port, _), connected(name, port) as (connection, owner):
+
+        async def talk() -> None:
+            stream = await connection.open_stream("/x/Chat", (), soon())
+            try:
+                await stream.send(b"x" * 100_000)
+                await stream.receive()
+                await stream.half_close()
+                await stream.receive()
+            finally:
+                stream.cancel()
+
+        cancelled = 0
+        for turns in range(80):
+            cancelled += await cancelled_after(turns, talk)
+            await check_usable(connection)
+        assert cancelled > 5
+        assert owner.lost == []
+
+
+async def test_every_cancelled_call_is_reset_on_the_wire(name: EngineName) -> None:
+    seen: dict[int, int | None] = {}
+
+    async def script(wire: Wire) -> None:
+        try:
+            await wire.forever()
+        finally:
+            seen.update({number: request.reset for number, request in wire.requests.items()})
+
+    async with scripted(script) as port:
+        async with connected(name, port) as (connection, _):
+            for turns in range(40):
+                await cancelled_after(turns, lambda: connection.unary("/x/Echo", b"x" * 1000, (), soon()))
+            await asyncio.sleep(0.02)
+        await asyncio.sleep(0.02)
+    assert len(seen) > 20
+    assert set(seen.values()) == {8}, "CANCEL, and none forgotten"
+
+
+async def test_a_dial_may_be_cancelled_at_any_turn(name: EngineName) -> None:
+    async with example_server() as (port, _):
+        for turns in range(25):
+            owner = Owner()
+            connections: list[Connection] = []
+
+            async def dial(owner: Owner = owner, connections: list[Connection] = connections) -> None:
+                connections.append(await engine(name).connect(target(port), owner))
+
+            was_cancelled = await cancelled_after(turns, dial)
+            assert was_cancelled != bool(connections)
+            for connection in connections:
+                await connection.aclose()
+            await settle()
+            assert leftovers() == []
+            assert len(owner.lost) == len(connections)
+        gc.collect()  # a forgotten socket would warn here, and warnings are errors
+
+
+# --- streams ---
+
+
+async def test_a_cancelled_receive_loses_no_message(name: EngineName) -> None:
+    async with example_server() as (port, _), connected(name, port) as (connection, _):
+        stream = await connection.open_stream("/x/Chat", (), soon())
+        got: list[bytes | None] = []
+
+        async def receive() -> None:
+            got.append(await stream.receive())
+
+        for number in range(100):
+            await stream.send(str(number).encode())
+            await cancelled_after(number % 12, receive)
+            assert is_untouched()
+        while len(got) < 100:
+            await asyncio.wait_for(receive(), 2)
+        assert got == [str(number).encode() for number in range(100)]
+        await stream.half_close()
+        assert await stream.receive() is None
+
+
+async def test_a_stream_whose_receive_was_cancelled_can_be_left_alone_when_the_connection_ends(
+    name: EngineName,
+) -> None:
+    async def script(wire: Wire) -> None:
+        wire.headers(await wire.opened(), GRPC)
+
+    async with scripted(script) as port, connected(name, port) as (connection, owner):
+        stream = await connection.open_stream("/x/Watch", (), soon())
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(stream.receive(), 0.01)
+        began = asyncio.get_running_loop().time()
+        await connection.aclose()
+        assert asyncio.get_running_loop().time() - began < 0.3
+        assert leftovers() == []
+        assert owner.lost == [None]
+        del stream
+        gc.collect()  # an exception that nobody took would be logged here
+
+
+# --- many calls, and the end ---
+
+
+@pytest.mark.slow
+async def test_ten_thousand_calls_leave_nothing_behind(name: EngineName) -> None:
+    async with example_server() as (port, examples), connected(name, port) as (connection, owner):
+        for _ in range(300):
+            await connection.unary("/x/Echo", b"", (), soon())
+        gc.collect()
+        before = len(gc.get_objects())
+        for number in range(9700):
+            if number % 10 == 0:
+                stream = await connection.open_stream("/x/Chat", (), soon())
+                stream.cancel()
+            await connection.unary("/x/Echo", b"", (), soon())
+        await settle()
+        gc.collect()
+        assert leftovers() == []
+        assert examples.running == 0
+        assert len(gc.get_objects()) - before < 2_000
+        assert owner.lost == []
+
+
+@pytest.mark.parametrize(
+    "stage", ["idle", "call", "big call", "stream", "waiting", "draining", "lost", "frozen", "stuffed"]
+)
+async def test_closing_is_quick_in_any_state(name: EngineName, stage: str) -> None:
+    async def script(wire: Wire) -> None:
+        if stage == "lost":
+            await wire.opened()
+            wire.cut()
+        if stage == "stuffed":  # all that the sockets hold is full, and more waits to be written
+            wire.http2.increment_flow_control_window(2**30)
+            wire.flush()
+        if stage in {"frozen", "stuffed"}:
+            await wire.opened()
+            await asyncio.sleep(3600)
+
+    settings = {
+        "waiting": {SettingCodes.MAX_CONCURRENT_STREAMS: 1},
+        "stuffed": {SettingCodes.INITIAL_WINDOW_SIZE: 2**30},
+    }.get(stage)
+    async with (
+        scripted(script, settings=settings, acknowledges=False) as port,
+        connected(name, port) as (connection, _),
+    ):
+        calls = []
+        if stage in {"call", "waiting", "draining", "lost", "frozen"}:
+            calls += [asyncio.create_task(failure_of(hanging(connection))) for _ in range(3)]
+        if stage in {"big call", "frozen", "stuffed"}:
+            big = connection.unary("/x/Echo", b"x" * 30_000_000, (), soon(60))
+            calls.append(asyncio.create_task(failure_of(big)))
+        if stage in {"stream", "draining"}:
+            stream = await connection.open_stream("/x/Chat", (), soon())
+            calls.append(asyncio.create_task(failure_of(stream.receive())))
+        await asyncio.sleep(0.4 if stage == "stuffed" else 0.02)
+        if stage == "draining":
+            connection.drain()
+        began = asyncio.get_running_loop().time()
+        await connection.aclose()
+        assert asyncio.get_running_loop().time() - began < 0.2
+        assert leftovers() == []
+        for call in calls:
+            assert (await call).delivery in {Delivery.UNSENT, Delivery.UNKNOWN}
+
+
+async def test_stream_numbers_run_out_only_once_in_a_lifetime(name: EngineName) -> None:
+    if name != "grpclib":
+        pytest.skip("looks inside the grpclib engine")
+    async with example_server() as (port, _), connected(name, port) as (connection, owner):
+        connection.protocol.connection._connection.highest_outbound_stream_id = 2**31 - 1  # type: ignore[attr-defined]
+        assert (await failure_of(connection.unary("/x/Echo", b"", (), soon()))).delivery is Delivery.UNSENT
+        assert len(owner.draining) == 1
+        assert owner.is_lost.is_set()
