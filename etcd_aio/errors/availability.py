@@ -114,6 +114,6 @@ class TimeoutLeaderTransferError(RequestTimedOutError):
 
 
 class CorruptError(DataLossError):
-    """The members' data differ, and the alarm CORRUPT is raised: no key is served until it is disarmed."""
+    """The members' data differ, and the alarm CORRUPT is raised: writes are refused until it is disarmed."""
 
     default_message = "etcdserver: corrupt cluster"
