@@ -15,6 +15,7 @@ DOORS = [
     "etcd_aio.codec",
     "etcd_aio.error_handler",
     "etcd_aio.errors",
+    "etcd_aio.http2",
     "etcd_aio.testing",
     "etcd_aio.transport",
 ]

@@ -12,6 +12,7 @@ UNIT = ROOT / "tests" / "unit"
 WITHOUT_UNIT_TEST = {
     "version": "one constant",
     "transport/seam": "typing Protocols; tests/contract/test_transport.py examines them",
+    "transport/native": "tests/contract/test_transport.py examines it with every other engine",
     "transport/stock": "tests/contract/test_transport.py examines it with every other engine",
     "transport/stock_protocol": "tests/contract/test_transport.py examines it with every other engine",
 }

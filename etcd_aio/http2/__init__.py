@@ -1,0 +1,23 @@
+"""HTTP/2 (floor 2): a sans-IO, client-only machine for gRPC. It imports nothing of ours, and neither clock nor socket.
+
+What belongs here: frames, header blocks, windows, streams, limits. What never does: gRPC's meaning of a header,
+deadlines, endpoints.
+"""
+
+from etcd_aio.http2.connection import STREAM_WINDOW, Connection
+from etcd_aio.http2.errors import LocalProtocolError, RemoteProtocolError
+from etcd_aio.http2.frames import ErrorCode, error_name
+from etcd_aio.http2.headers import Fields, HeaderBlock
+from etcd_aio.http2.stream import Stream
+
+__all__ = [
+    "STREAM_WINDOW",
+    "Connection",
+    "ErrorCode",
+    "Fields",
+    "HeaderBlock",
+    "LocalProtocolError",
+    "RemoteProtocolError",
+    "Stream",
+    "error_name",
+]

@@ -1,0 +1,69 @@
+"""Stream: one HTTP/2 stream, and the sink that the parser calls directly.
+
+Knows: its own windows, what it still has to send, how far it got. Never knows: other streams, gRPC.
+
+The transport derives its calls from this class, so that a call is one object from the user's await to the wire: the
+parser calls `on_headers`, `on_data` and `on_ended` of the call itself, and no event object is ever made.
+"""
+
+from typing import ClassVar
+
+from etcd_aio.http2.headers import HeaderBlock
+
+
+class Stream:
+    """One stream of ours.
+
+    Attributes:
+        stream_id: 0 until its headers were written.
+        is_sent_whole: END_STREAM was written, so a server has all it needs to act.
+        is_open: it is in the connection's table or waits to be.
+        has_begun: the response's first header block came, so that the next one is its trailers.
+        unsent: what is given and not written; it is empty exactly if nothing waits for a window or for a turn.
+    """
+
+    __slots__ = (
+        "block",
+        "end_after",
+        "has_begun",
+        "is_open",
+        "is_sent_whole",
+        "receive_window",
+        "send_window",
+        "stream_id",
+        "to_return",
+        "unsent",
+    )
+
+    auto_return: ClassVar[bool] = True
+    """Whether received bytes are returned to the peer's window at once; else when `consumed` is called."""
+
+    def __init__(self, block: bytes) -> None:
+        self.block = block
+        self.stream_id = 0
+        self.unsent: bytearray | bytes = b""
+        self.end_after = False
+        self.has_begun = False
+        self.send_window = 0
+        self.receive_window = 0
+        self.to_return = 0
+        self.is_sent_whole = False
+        self.is_open = True
+
+    def on_headers(self, headers: HeaderBlock, *, ended: bool) -> None:
+        """Response headers, or trailers, which are always the last."""
+
+    def on_data(self, data: bytes) -> None:
+        """A piece of the body."""
+
+    def on_ended(self) -> None:
+        """The body ended without trailers."""
+
+    def on_sent(self) -> None:
+        """Everything given to the stream so far was written; also told of what goes out as the stream opens."""
+
+    def on_reset(self, code: int, *, by_peer: bool) -> None:
+        """The stream was reset, by the peer or for what the peer did; it is over."""
+
+    def on_unprocessed(self, reason: str) -> None:
+        """The peer promises that it did nothing about this stream; it is over."""

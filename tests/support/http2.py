@@ -1,0 +1,157 @@
+"""What examinations of the HTTP/2 machine share: a stream that remembers, a machine with its callbacks, frames by hand.
+
+Knows: frames as bytes. Never knows: asyncio, gRPC.
+"""
+
+from collections.abc import Iterator
+from typing import ClassVar, NamedTuple
+
+from etcd_aio.http2 import STREAM_WINDOW, Connection, HeaderBlock, RemoteProtocolError, Stream, frames
+
+PREFACE_SIZE = len(frames.PREFACE)
+
+
+class Frame(NamedTuple):
+    kind: int
+    flags: int
+    stream_id: int
+    payload: bytes
+
+
+class Sink(Stream):
+    """Remembers what it was told; neighbouring pieces of a body become one, so that cuts do not show."""
+
+    ENDS: ClassVar = {"ended", "reset", "unprocessed"}
+
+    def __init__(self, block: bytes = b"\x83") -> None:
+        super().__init__(block)
+        self.events: list[tuple[object, ...]] = []
+        self.received = 0
+        self.sent = 0
+
+    def on_headers(self, headers: HeaderBlock, *, ended: bool) -> None:
+        self.events.append(("headers", headers.fields))
+        if ended:
+            self.events.append(("ended",))
+
+    def on_data(self, data: bytes) -> None:
+        self.received += len(data)
+        if self.events and self.events[-1][0] == "data":
+            data = self.events.pop()[1] + data  # type: ignore[operator]
+        self.events.append(("data", data))
+
+    def on_ended(self) -> None:
+        self.events.append(("ended",))
+
+    def on_sent(self) -> None:
+        self.sent += 1
+
+    def on_reset(self, code: int, *, by_peer: bool) -> None:
+        self.events.append(("reset", code, by_peer))
+
+    def on_unprocessed(self, reason: str) -> None:
+        self.events.append(("unprocessed", reason))
+
+    @property
+    def endings(self) -> int:
+        return sum(event[0] in self.ENDS for event in self.events)
+
+
+class SlowSink(Sink):
+    """Returns nothing to the window until its reader says so."""
+
+    auto_return: ClassVar[bool] = False
+
+
+class Machine:
+    """A connection whose callbacks are remembered."""
+
+    def __init__(self, settings: bytes | None = b"") -> None:
+        self.settings = 0
+        self.goaways: list[str] = []
+        self.errors: list[RemoteProtocolError] = []
+        self.http2 = Connection(0.0, on_settings=self._settled, on_goaway=self.goaways.append, on_over=self._over)
+        self.sinks: list[Sink] = []
+        self.greeting = self.http2.data_to_send()
+        if settings is not None:
+            self.receive(frame(frames.SETTINGS, settings))
+            self.take()
+
+    def _settled(self) -> None:
+        self.settings += 1
+
+    def _over(self, error: RemoteProtocolError) -> None:
+        self.errors.append(error)
+
+    def open(self, payload: bytes = b"12345", *, end: bool = True, slow: bool = False, block: bytes = b"\x83") -> Sink:
+        sink = SlowSink(block) if slow else Sink(block)
+        self.sinks.append(sink)
+        self.http2.open(sink, payload, end=end)
+        return sink
+
+    def receive(self, data: bytes, now: float = 0.0) -> None:
+        self.http2.receive_data(data, now)
+
+    def take(self) -> list[Frame]:
+        """What is due, as frames."""
+        return list(parse(self.http2.data_to_send()))
+
+    @property
+    def error(self) -> RemoteProtocolError:
+        """The one error that ended it."""
+        (error,) = self.errors
+        return error
+
+    def check(self) -> None:
+        """What holds at any time: no credit is lost, and nobody is left without an end, or told of two."""
+        http2 = self.http2
+        assert http2.is_over == bool(self.errors)
+        assert len(self.errors) <= 1
+        for sink in self.sinks:
+            assert sink.endings <= 1
+            is_known = sink in http2.all_streams()
+            assert sink.is_open == is_known
+            assert sink.endings == (not is_known)
+            if sink.stream_id and is_known and not http2.is_over:
+                unread = 0 if sink.auto_return else sink.received
+                assert sink.receive_window + sink.to_return + unread == STREAM_WINDOW
+                assert sink.receive_window >= 0
+        if not http2.is_over:
+            assert http2._receive_window + http2._to_return == frames.MAX_WINDOW
+            assert len(http2._tail) < frames.HEADER_SIZE + frames.DEFAULT_MAX_FRAME_SIZE
+            assert http2._blocked.keys() <= http2.streams.keys()
+
+
+def frame(kind: int, payload: bytes = b"", *, flags: int = 0, stream_id: int = 0) -> bytes:
+    """A frame of any kind, allowed or not."""
+    return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream_id.to_bytes(4, "big") + payload
+
+
+def parse(data: bytes) -> Iterator[Frame]:
+    """Frames of what a machine sent."""
+    while data:
+        end = 9 + int.from_bytes(data[:3], "big")
+        assert len(data) >= end, "a machine sends whole frames"
+        yield Frame(data[3], data[4], int.from_bytes(data[5:9], "big"), data[9:end])
+        data = data[end:]
+
+
+def headers(stream_id: int, block: bytes = b"\x88", *, end: bool = False) -> bytes:
+    """A block in one HEADERS; `88` is ":status: 200"."""
+    return frame(frames.HEADERS, block, flags=frames.END_HEADERS | end, stream_id=stream_id)
+
+
+def data(stream_id: int, payload: bytes, *, end: bool = False) -> bytes:
+    return frame(frames.DATA, payload, flags=int(end), stream_id=stream_id)
+
+
+def setting(name: int, value: int) -> bytes:
+    """One pair of a SETTINGS payload."""
+    return name.to_bytes(2, "big") + value.to_bytes(4, "big")
+
+
+def u32(value: int) -> bytes:
+    return value.to_bytes(4, "big")
+
+
+TRAILERS = b"\x00\x0bgrpc-status\x010"

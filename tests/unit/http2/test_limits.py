@@ -1,0 +1,50 @@
+"""Limits: the budget of frames that bring nothing."""
+
+from etcd_aio.http2.limits import BURST, MOST, PER_SECOND, PER_STREAM_GIVEN_UP, PER_USEFUL_FRAME, FloodBudget
+
+
+def spendable(budget: FloodBudget, now: float) -> int:
+    count = 0
+    while budget.spend(now):
+        count += 1
+    return count
+
+
+def test_a_burst_is_free_and_one_more_is_too_many() -> None:
+    assert spendable(FloodBudget(5.0), 5.0) == BURST
+
+
+def test_time_gives_back_up_to_the_burst() -> None:
+    budget = FloodBudget(0.0)
+    spendable(budget, 0.0)
+    assert spendable(budget, 1.0) == PER_SECOND - 1  # the one that was too many is paid first
+    assert spendable(budget, 1000.0) == BURST
+
+
+def test_a_useful_frame_gives_back_but_cannot_be_saved_up() -> None:
+    budget = FloodBudget(0.0)
+    for _ in range(1000):
+        budget.useful()
+    assert spendable(budget, 0.0) == BURST
+    budget.useful()
+    assert spendable(budget, 0.0) == PER_USEFUL_FRAME - 1
+
+
+def test_a_stream_given_up_is_worth_what_may_be_on_its_way() -> None:
+    budget = FloodBudget(0.0)
+    budget.gave_up()
+    assert spendable(budget, 0.0) == BURST + PER_STREAM_GIVEN_UP
+
+
+def test_streams_given_up_are_worth_so_much_and_no_more() -> None:
+    budget = FloodBudget(0.0)
+    for _ in range(1_000):
+        budget.gave_up()
+    assert spendable(budget, 0.0) == MOST
+
+
+def test_time_takes_nothing_of_it_away() -> None:
+    budget = FloodBudget(0.0)
+    budget.gave_up()
+    assert budget.spend(100.0)
+    assert spendable(budget, 200.0) == BURST + PER_STREAM_GIVEN_UP - 1
