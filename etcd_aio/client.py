@@ -37,7 +37,7 @@ class Client(KV):
         connect_timeout: seconds for dialling one endpoint, its TLS handshake and its first HTTP/2 frame. Default: 2, as
             etcdctl's `--dial-timeout`.
         policy: how calls are spread: `"round_robin"`, or a function that gets the READY candidates and returns one.
-        engine: what carries HTTP/2: `"grpclib"`.
+        engine: what carries HTTP/2: `"native"`, our own, or `"grpclib"`, the stock one.
         retry: what is repeated after a failure, unless a call says otherwise: `"safe"` (only what cannot be applied
             twice), `"never"`, or `"always"` (also mutations: you declare them idempotent).
         retry_policy: how often and how soon.
@@ -62,7 +62,7 @@ class Client(KV):
         timeout: float | None = 5.0,
         connect_timeout: float = 2.0,
         policy: PolicyName | Choice = "round_robin",
-        engine: EngineName = "grpclib",
+        engine: EngineName = "native",
         retry: RetryMode = "safe",
         retry_policy: RetryPolicy | None = None,
         require_leader: bool = True,

@@ -125,13 +125,16 @@ class Call(Generic[Request, Reply]):
         self._was_cut_short = False
         self._was_unprocessed = False
 
-    async def run(self) -> Reply:
-        """Make attempts until one succeeds or the verdict is to raise."""
+    async def run(self, now: float) -> Reply:
+        """Make attempts until one succeeds or the verdict is to raise; `now` is the instant of the call."""
         context = self._context
         balancer = context.balancer
+        started = now
         while True:
-            sub_connection = balancer.pick(self._avoid) or await self._wait_for_pick()
-            started = self._loop.time()
+            sub_connection = balancer.pick(self._avoid)
+            if sub_connection is None:
+                sub_connection = await self._wait_for_pick()
+                started = self._loop.time()
             if started >= self._deadline:
                 raise self._finish(EtcdTimeoutError())
             try:
@@ -140,12 +143,14 @@ class Call(Generic[Request, Reply]):
                 )
             except AttemptFailure as failure:
                 await self._after(failure, sub_connection, self._loop.time() - started)
+                started = self._loop.time()
                 continue
             if context.budget is not None:
                 context.budget.on_success()
             reply = self._decode(raw, sub_connection, started)
             if reply is not None:
                 return reply
+            started = self._loop.time()
 
     # The answer.
 
@@ -157,7 +162,7 @@ class Call(Generic[Request, Reply]):
             self._remember(sub_connection, error.message, StatusCode.INTERNAL, Delivery.UNKNOWN, started)
             raise self._finish(error) from None
         header = getattr(reply, "header", None)
-        if header is not None:
+        if header is not None and header.cluster_id != self._context.identity.cluster_id:
             try:
                 self._context.identity.check(header.cluster_id, sub_connection.endpoint_name)
             except ClusterChangedError as error:

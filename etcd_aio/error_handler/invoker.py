@@ -56,8 +56,8 @@ class Invoker:
         self._balancer = balancer
         self._lifetime = lifetime
         self._context = CallContext(balancer, lifetime, identity, policy, random)
-        self._timeout = timeout
-        self._retry: RetryMode = retry
+        self._seconds = deadline_after(timeout, 0.0)
+        self._retry: RetryMode = _checked(retry)
         self._max_send_bytes = max_send_bytes
         plain: Metadata = (("client-api-version", API_VERSION),)
         self._metadata: Metadata = plain
@@ -99,10 +99,8 @@ class Invoker:
             text = f"the request has {len(payload)} bytes, more than max_send_bytes ({self._max_send_bytes})"
             raise RequestTooLargeError(text)
         now = asyncio.get_running_loop().time()
-        deadline = deadline_after(self._timeout if timeout is UNSET else timeout, now)
-        mode = self._retry if retry is None else retry
-        if mode not in _RETRY_MODES:
-            raise InvalidRequestError(f"retry must be one of {', '.join(map(repr, _RETRY_MODES))}; got {mode!r}")
+        deadline = now + self._seconds if timeout is UNSET else deadline_after(timeout, now)
+        mode = self._retry if retry is None else _checked(retry)
         is_repeatable = method.repeatable if repeatable is None else repeatable
         call = Call(
             self._context,
@@ -114,4 +112,10 @@ class Invoker:
             may_repeat=is_repeatable or mode == "always",
             may_retry=mode != "never",
         )
-        return await call.run()
+        return await call.run(now)
+
+
+def _checked(mode: RetryMode) -> RetryMode:
+    if mode not in _RETRY_MODES:
+        raise InvalidRequestError(f"retry must be one of {', '.join(map(repr, _RETRY_MODES))}; got {mode!r}")
+    return mode

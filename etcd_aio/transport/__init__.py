@@ -9,12 +9,16 @@ from typing import Final, Literal, TypeAlias
 
 from etcd_aio.transport.seam import Connection, ConnectionOwner, Engine, Metadata, Stream, Target, TransportOptions
 
-EngineName: TypeAlias = Literal["grpclib"]
-ENGINES: Final[tuple[EngineName, ...]] = ("grpclib",)
+EngineName: TypeAlias = Literal["native", "grpclib"]
+ENGINES: Final[tuple[EngineName, ...]] = ("native", "grpclib")
 
 
 def create_engine(name: EngineName, options: TransportOptions) -> Engine:
     """The engine called `name`; each is imported only when it is asked for."""
+    if name == "native":
+        from etcd_aio.transport.native import NativeEngine
+
+        return NativeEngine(options)
     from etcd_aio.transport.stock import StockEngine
 
     return StockEngine(options)

@@ -30,6 +30,7 @@ class Liveness:
     """The state of one connection's liveness."""
 
     __slots__ = (
+        "_heard",
         "_keepalive_time",
         "_keepalive_timeout",
         "_last_ping",
@@ -62,11 +63,13 @@ class Liveness:
         self._put_off_until: float | None = None
         self._waiting = 0
         self._waiting_since = -inf
+        self._heard = True  # something, since the waiting began
         self._open_streams = 0
 
     def on_received(self, now: float) -> None:
         """Bytes came from the peer."""
         self._last_received = now
+        self._heard = True
         self._ping_pending = False
         self._put_off_until = None
 
@@ -122,5 +125,7 @@ class Liveness:
         return Action.DEAD
 
     def _begin_waiting(self, now: float) -> None:
-        if self._last_received > self._waiting_since:
+        # A flag, since instants cannot tell: in one millisecond, which is all that some clocks see, much may happen.
+        if self._heard:
+            self._heard = False
             self._waiting_since = now

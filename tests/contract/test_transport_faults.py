@@ -562,10 +562,11 @@ async def test_an_idle_connection_is_neither_pinged_nor_judged(name: EngineName)
         pings.append(wire.pings)
         wire.answer(stream_id)
 
-    times = {"silence_time": 0.02, "silence_timeout": 0.02, "keepalive_time": 0.02, "keepalive_timeout": 0.02}
+    # Long enough for a slow machine's answer, short enough to be reached twice while the connection idles.
+    times = {"silence_time": 0.2, "silence_timeout": 0.2, "keepalive_time": 0.2, "keepalive_timeout": 0.2}
     async with scripted(script) as port, connected(name, port, **times) as (connection, owner):
         assert await echo(connection) == b"ok"
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(0.6)
         assert owner.lost == []
         assert await echo(connection) == b"ok"
         assert pings == [0]

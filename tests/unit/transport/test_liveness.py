@@ -31,6 +31,15 @@ def test_idle_again_after_a_call_is_not_pinged_either(liveness: Liveness) -> Non
     assert liveness.check(START + 60.0) is Action.NONE
 
 
+def test_an_answer_in_the_instant_of_its_call_ends_the_waiting(liveness: Liveness) -> None:
+    """Some clocks see milliseconds only."""
+    liveness.call_started(START)
+    liveness.on_received(START)
+    liveness.call_ended()
+    liveness.call_started(START + 60)
+    assert liveness.next_check() == START + 60.5
+
+
 def test_silence_with_a_call_waiting_is_pinged_and_then_dead(liveness: Liveness) -> None:
     liveness.call_started(START + 1)
     assert liveness.next_check() == START + 1.5

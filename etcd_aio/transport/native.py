@@ -1,0 +1,484 @@
+"""The native engine: the asyncio shell around `http2/`.
+
+Knows: asyncio's transports and timers. Never knows: endpoints, retries, etcd.
+
+What makes it fast. A unary call is one stream object and one future: no task, no scope, no queue. All calls of a loop
+turn leave in one write. The parser calls the call itself. One timer watches all deadlines of a connection: it is set
+for the earliest one, and looks at the calls under way when it fires, which are few, instead of keeping every call in a
+heap.
+
+There is one teardown path, `_over`: whatever ends the connection ends there, once.
+"""
+
+import asyncio
+from typing import Final, cast
+
+from etcd_aio.errors import AttemptFailure, ConnectError, ConnectionLostError, Delivery, StatusCode
+from etcd_aio.http2 import Connection, RemoteProtocolError
+from etcd_aio.transport.dial import dial
+from etcd_aio.transport.liveness import Action, Liveness
+from etcd_aio.transport.native_calls import PREFIX, StreamCall, UnaryCall
+from etcd_aio.transport.response import explain_first_bytes
+from etcd_aio.transport.seam import ConnectionOwner, Metadata, Target, TransportOptions
+
+_NEVER: Final = float("inf")
+_MAX_BLOCKS: Final = 256
+_MAX_TAKEN_AT_ONCE: Final = 100  # a backlog must not keep the loop from everybody else
+_MAX_TIMEOUTS: Final = 16_384
+_TIMEOUT_NAME: Final = b"\x00\x0cgrpc-timeout"  # HPACK: a literal that enters no table, with its name in full
+
+
+class NativeEngine:
+    """Opens connections that run on our own HTTP/2."""
+
+    def __init__(self, options: TransportOptions) -> None:
+        self._options = options
+
+    async def connect(self, target: Target, owner: ConnectionOwner) -> "NativeConnection":
+        """See `seam.Engine.connect`."""
+        seconds = self._options.connect_timeout
+        connection: NativeConnection | None = None
+        try:
+            async with asyncio.timeout(seconds):
+                _, connection = await dial(target, lambda: NativeConnection(target, self._options, owner))
+                await connection.handshake
+            # Either may have come right behind the SETTINGS.
+            if not connection.takes_calls:
+                raise ConnectError("the peer ended the connection as soon as it was open")
+        except BaseException as error:
+            if connection is not None:
+                connection.abort(None)
+            # The kernel's own ETIMEDOUT is a TimeoutError too, and then says more than ours.
+            if isinstance(error, TimeoutError) and error.errno is None:
+                if connection is not None:
+                    raise connection.explain_silence(seconds) from None
+                raise ConnectError(f"no answer within {seconds:g} s of dialling") from None
+            raise
+        connection.is_owned = True
+        return connection
+
+
+class NativeConnection(asyncio.Protocol):
+    """One connection. See `seam.Connection`.
+
+    Attributes:
+        handshake: resolves when the peer's SETTINGS arrived; fails with the reason if the connection ends before.
+        is_owned: its owner is told of its end.
+    """
+
+    def __init__(self, target: Target, options: TransportOptions, owner: ConnectionOwner) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.handshake: asyncio.Future[None] = self._loop.create_future()
+        self.is_owned = False
+        self._owner = owner
+        self._silence_time = options.silence_time
+        self._limit = options.max_receive_bytes
+        now = self._loop.time()
+        self._http2 = Connection(
+            now, on_settings=self._on_settings, on_goaway=self._on_goaway, on_over=self._on_protocol_error
+        )
+        self._liveness = Liveness(
+            now,
+            keepalive_time=options.keepalive_time,
+            keepalive_timeout=options.keepalive_timeout,
+            silence_time=options.silence_time,
+            silence_timeout=options.silence_timeout,
+        )
+        self._fields = (
+            (":method", "POST"),
+            (":scheme", "https" if target.tls is not None else "http"),
+            (":authority", target.authority),
+        )
+        self._tail_fields = (
+            ("te", "trailers"),
+            ("content-type", "application/grpc"),
+            ("user-agent", options.user_agent),
+        )
+        self._blocks: dict[tuple[str, Metadata], bytes] = {}
+        self._last_blocks: dict[str, tuple[Metadata, bytes]] = {}
+        self._timeouts: dict[int, bytes] = {}
+        self._transport: asyncio.Transport | None = None
+        self._is_paused = False
+        self._is_flush_due = False
+        self._flushed_id = 0  # streams up to this one were handed to the socket
+        self._calls = 0  # unary calls and streams that are not over
+        self._is_draining = False
+        self._is_lost = False
+        self._end: ConnectionLostError | None = None  # what the peer's GOAWAY said
+        self._first_bytes = b""
+        self._liveness_timer: asyncio.TimerHandle | None = None
+        self._liveness_due = 0.0
+        self._deadline_timer: asyncio.TimerHandle | None = None
+        self._deadline_due = _NEVER
+
+    # Called by asyncio.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The socket is connected, and TLS is up."""
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's do not inherit from it
+        if self._is_lost:
+            self._transport.abort()
+            return
+        self._flush()
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes came; all calls that they complete are resolved before this returns."""
+        if self._is_lost:
+            return  # it was on its way when we gave up
+        now = self._loop.time()
+        self._liveness.on_received(now)
+        if len(self._first_bytes) < 16:
+            self._first_bytes += data[:16]
+        self._http2.receive_data(data, now)
+        if self._http2.has_data_to_send:
+            self._flush()
+
+    def eof_received(self) -> None:
+        """The peer sends no more: no call can be answered, and what is unwritten is not worth waiting for."""
+        self.abort(ConnectionLostError("the peer closed the connection"))
+
+    def pause_writing(self) -> None:
+        """The socket takes no more for now: what is due waits in the machine."""
+        self._is_paused = True
+
+    def resume_writing(self) -> None:
+        """The socket takes bytes again."""
+        self._is_paused = False
+        self._flush()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The socket is gone."""
+        self._over(exc or ConnectionLostError("the peer closed the connection"))
+
+    # The seam.
+
+    @property
+    def takes_calls(self) -> bool:
+        """Whether a new call can be made."""
+        if self._is_lost or self._is_draining or self._transport is None:
+            return False
+        # A socket that failed is closing for a turn of the loop before the protocol is told.
+        return self._http2.takes_streams and not self._transport.is_closing()
+
+    async def unary(self, path: str, payload: bytes, metadata: Metadata, deadline: float) -> bytes:
+        """See `seam.Connection.unary`."""
+        loop = self._loop
+        now = loop.time()
+        if deadline <= now:
+            raise _too_late()
+        block = self._block(path, metadata) if deadline == _NEVER else self._block_until(path, metadata, deadline - now)
+        call = UnaryCall(block, loop.create_future(), deadline, self._limit)
+        self._open(call, PREFIX.pack(0, len(payload)) + payload, end=True)
+        liveness = self._liveness
+        liveness.call_started(now)
+        if self._liveness_timer is None or self._liveness_due > now + self._silence_time:
+            self._watch_liveness()
+        if deadline < self._deadline_due:
+            self._watch_deadline(deadline)
+        try:
+            return await call.future
+        except BaseException:
+            self._close(call)
+            raise
+        finally:
+            del call  # its failure knows this frame, and must not be known by it
+            liveness.call_ended()
+            self._calls -= 1
+            if self._is_draining:
+                self._close_if_drained()
+
+    async def open_stream(self, path: str, metadata: Metadata, deadline: float) -> "NativeStream":
+        """See `seam.Connection.open_stream`."""
+        now = self._loop.time()
+        if deadline <= now:
+            raise _too_late()
+        call = StreamCall(self._block(path, metadata), self._limit, self._took)
+        call.deadline = deadline
+        self._open(call, b"", end=False)
+        self._liveness.stream_opened(now)
+        self._watch_liveness()
+        stream = NativeStream(self, call)
+        if not call.stream_id:
+            if deadline < self._deadline_due:
+                self._watch_deadline(deadline)
+            try:
+                await call.wait_until_opened()
+                call.check()
+            except BaseException:
+                stream.cancel()
+                raise
+        call.deadline = _NEVER
+        return stream
+
+    def drain(self) -> None:
+        """See `seam.Connection.drain`."""
+        self._is_draining = True
+        self._close_if_drained()
+
+    async def aclose(self) -> None:
+        """See `seam.Connection.aclose`."""
+        self.abort(None)
+
+    def abort(self, error: BaseException | None) -> None:
+        """End the connection now; `error` is what its owner is told."""
+        transport = self._transport
+        self._over(error)
+        if transport is not None:
+            transport.abort()  # never close(): a dead peer would be waited for
+
+    def explain_silence(self, seconds: float) -> ConnectError:
+        """Why there was no handshake in time."""
+        text = explain_first_bytes(self._first_bytes)
+        return ConnectError(text or f"connected, but no answer within {seconds:g} s of dialling")
+
+    # For NativeStream.
+
+    def send(self, call: StreamCall, payload: bytes, *, end: bool) -> None:
+        """Give a stream more bytes."""
+        self._http2.send(call, payload, end=end)
+        self._schedule_flush()
+
+    def end_stream(self, call: StreamCall) -> None:
+        """A stream is over for its owner."""
+        self._close(call)
+        self._liveness.stream_closed()
+        self._calls -= 1
+        if self._is_draining:
+            self._close_if_drained()
+
+    # Inside: opening and closing.
+
+    def _took(self, call: StreamCall, size: int) -> None:
+        self._http2.consumed(call, size)
+        if self._http2.has_data_to_send:
+            self._schedule_flush()
+
+    def _open(self, call: UnaryCall | StreamCall, payload: bytes, *, end: bool) -> None:
+        if not self.takes_calls:
+            raise AttemptFailure(StatusCode.UNAVAILABLE, "the connection is closed", Delivery.UNSENT)
+        self._calls += 1
+        self._http2.open(call, payload, end=end)
+        self._schedule_flush()
+
+    def _close(self, call: UnaryCall | StreamCall) -> None:
+        """Reset a call that is still open; one that is over is left alone."""
+        if call.is_open and not self._is_lost:
+            self._http2.reset(call)
+            self._schedule_flush()
+
+    def _close_if_drained(self) -> None:
+        if not self._calls:
+            self.abort(self._end)
+
+    def _delivery(self, call: UnaryCall | StreamCall) -> Delivery:
+        """Where a request is now. A unary handler runs only once it has the whole message."""
+        is_out = 0 < call.stream_id <= self._flushed_id
+        is_whole = call.is_sent_whole or isinstance(call, StreamCall)
+        return Delivery.UNKNOWN if is_out and is_whole else Delivery.UNSENT
+
+    def _block(self, path: str, metadata: Metadata) -> bytes:
+        """The request headers of a call without a deadline."""
+        last = self._last_blocks.get(path)
+        if last is not None and last[0] is metadata:  # as almost always, and cheaper than to compare
+            return last[1]
+        block = self._blocks.get((path, metadata))
+        if block is None:
+            if len(self._blocks) >= _MAX_BLOCKS:
+                self._blocks.clear()
+                self._last_blocks.clear()
+            fields = (*self._fields, (":path", path), *self._tail_fields, *metadata)
+            block = self._blocks[path, metadata] = self._http2.encode_headers(fields)
+        self._last_blocks[path] = metadata, block
+        return block
+
+    def _block_until(self, path: str, metadata: Metadata, seconds: float) -> bytes:
+        """The request headers of a call that has so many seconds."""
+        milliseconds = int(seconds * 1000) + 1
+        timeout = self._timeouts.get(milliseconds)
+        if timeout is None:
+            if len(self._timeouts) >= _MAX_TIMEOUTS:
+                self._timeouts.clear()
+            text = f"{milliseconds}m" if milliseconds < 10**8 else f"{min(milliseconds // 1000, 99_999_999)}S"
+            timeout = self._timeouts[milliseconds] = _TIMEOUT_NAME + bytes([len(text)]) + text.encode()
+        return self._block(path, metadata) + timeout
+
+    # Inside: writing.
+
+    def _schedule_flush(self) -> None:
+        if not self._is_flush_due:
+            self._is_flush_due = True
+            self._loop.call_soon(self._flush_due)
+
+    def _flush_due(self) -> None:
+        self._is_flush_due = False
+        self._flush()
+
+    def _flush(self) -> None:
+        transport = self._transport
+        if self._is_paused or self._is_lost or transport is None or transport.is_closing():
+            return
+        data = self._http2.data_to_send()
+        if data:
+            self._flushed_id = self._http2.last_stream_id
+            transport.write(data)
+
+    # Inside: the machine's word.
+
+    def _on_settings(self) -> None:
+        if not self.handshake.done():
+            self.handshake.set_result(None)
+
+    def _on_goaway(self, reason: str) -> None:
+        if self._end is None:
+            self._end = ConnectionLostError(reason)
+            self._is_draining = True
+            if self.is_owned:
+                self._owner.on_draining(reason)
+        # Calls that were told that they are unprocessed still unwind; the last of them closes.
+        self._close_if_drained()
+
+    def _on_protocol_error(self, error: RemoteProtocolError) -> None:
+        self._flush()  # the GOAWAY that tells the peer what it did
+        self._over(ConnectionLostError(f"the peer broke HTTP/2: {error}"))
+        if self._transport is not None:
+            self._loop.call_soon(self._transport.abort)  # uvloop writes at the end of a turn
+
+    # Inside: time.
+
+    def _watch_liveness(self) -> None:
+        due = self._liveness.next_check()
+        if self._liveness_timer is not None:
+            if self._liveness_due <= due:
+                return
+            self._liveness_timer.cancel()
+        self._liveness_due = due
+        self._liveness_timer = self._loop.call_at(due, self._check_liveness)
+
+    def _check_liveness(self) -> None:
+        self._liveness_timer = None
+        if self._is_lost:
+            return
+        action = self._liveness.check(self._loop.time())
+        if action is Action.DEAD:
+            self.abort(ConnectionLostError("the peer is silent: it answered neither calls nor a ping"))
+            return
+        if action is Action.PING:
+            self._http2.ping(b"liveness")
+            self._flush()
+        if self._liveness.is_needed:
+            self._watch_liveness()
+
+    def _watch_deadline(self, deadline: float) -> None:
+        if self._deadline_timer is not None:
+            self._deadline_timer.cancel()
+        self._deadline_due = deadline
+        self._deadline_timer = self._loop.call_at(deadline, self._check_deadlines)
+
+    def _check_deadlines(self) -> None:
+        now = self._loop.time()
+        earliest = _NEVER
+        for stream in self._http2.all_streams():
+            call = cast("UnaryCall | StreamCall", stream)
+            if call.deadline <= now:
+                text = "the deadline passed before the server answered"
+                delivery = self._delivery(call)
+                call.fail(AttemptFailure(StatusCode.DEADLINE_EXCEEDED, text, delivery, is_local_deadline=True))
+            elif call.deadline < earliest:
+                earliest = call.deadline
+        self._deadline_timer = None
+        self._deadline_due = _NEVER
+        if earliest != _NEVER and not self._is_lost:
+            self._watch_deadline(earliest)
+
+    # The end.
+
+    def _over(self, error: BaseException | None) -> None:
+        if self._is_lost:
+            return
+        self._is_lost = True
+        for timer in (self._liveness_timer, self._deadline_timer):
+            if timer is not None:
+                timer.cancel()
+        if not self.handshake.done():
+            text = explain_first_bytes(self._first_bytes)
+            if error is None or text or isinstance(error, ConnectionLostError):
+                error = ConnectError(text or f"connected, but the peer did not begin HTTP/2: {error or 'closed'}")
+            self.handshake.set_exception(error)
+            self.handshake.exception()  # whoever gave up waiting need not retrieve it
+            return
+        text = "the connection was closed"
+        if error is not None:
+            text = f"the connection was lost: {str(error) or type(error).__name__}"
+        for stream in self._http2.all_streams():
+            call = cast("UnaryCall | StreamCall", stream)
+            call.fail(AttemptFailure(StatusCode.UNAVAILABLE, text, self._delivery(call)))
+        if self.is_owned:
+            self._owner.on_lost(error)
+
+
+class NativeStream:
+    """A stream of messages. See `seam.Stream`."""
+
+    def __init__(self, connection: NativeConnection, call: StreamCall) -> None:
+        self._connection = connection
+        self._call = call
+        self._is_closed = False
+        self._taken_at_once = 0  # messages, without a turn for anybody else
+
+    async def send(self, payload: bytes) -> None:
+        """See `seam.Stream.send`."""
+        await self._send(PREFIX.pack(0, len(payload)) + payload, end=False)
+
+    async def half_close(self) -> None:
+        """See `seam.Stream.half_close`."""
+        await self._send(b"", end=True)
+
+    async def receive(self) -> bytes | None:
+        """See `seam.Stream.receive`."""
+        call = self._call
+        self._taken_at_once += 1
+        if self._taken_at_once >= _MAX_TAKEN_AT_ONCE:
+            self._taken_at_once = 0
+            await asyncio.sleep(0)
+        while True:
+            message = call.take()
+            if message is not None:
+                return message
+            try:
+                if call.check():
+                    self._close()
+                    return None
+            except AttemptFailure:
+                self._close()
+                raise
+            self._taken_at_once = 0
+            await call.wait_for_more()
+
+    def cancel(self) -> None:
+        """See `seam.Stream.cancel`."""
+        self._call.fail(AttemptFailure(StatusCode.CANCELLED, "the stream was cancelled", Delivery.UNKNOWN))
+        self._close()
+
+    async def _send(self, data: bytes, *, end: bool) -> None:
+        call = self._call
+        if call.check() or call.end_after:
+            raise AttemptFailure(StatusCode.CANCELLED, "the stream takes no more", Delivery.UNKNOWN)
+        self._connection.send(call, data, end=end)
+        if call.unsent:
+            try:
+                await call.wait_until_sent()
+            except BaseException:
+                self.cancel()  # a message sent by half cannot be taken back
+                raise
+        call.check()
+
+    def _close(self) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            self._connection.end_stream(self._call)
+
+
+def _too_late() -> AttemptFailure:
+    return AttemptFailure(
+        StatusCode.DEADLINE_EXCEEDED, "the deadline has passed", Delivery.UNSENT, is_local_deadline=True
+    )

@@ -1,0 +1,275 @@
+"""The native engine's calls, fed as the parser would feed them: every cut of a body, every end of a response."""
+
+import asyncio
+import tracemalloc
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
+from etcd_aio.http2 import HeaderBlock
+from etcd_aio.transport.native_calls import PREFIX, Deframer, StreamCall, UnaryCall, failure_in
+
+LIMIT = 2**26
+
+HEAD = ((":status", "200"), ("content-type", "application/grpc"))
+TAIL = (("grpc-status", "0"),)
+
+
+def framed(payload: bytes, compressed: int = 0) -> bytes:
+    return PREFIX.pack(compressed, len(payload)) + payload
+
+
+class Given:
+    """What a stream gave back to its peer."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    def __call__(self, call: StreamCall, size: int) -> None:
+        self.sizes.append(size)
+
+
+def unary(limit: int = LIMIT, *, head: bool = True) -> UnaryCall:
+    call = UnaryCall(b"", asyncio.get_running_loop().create_future(), 1.0, limit)
+    if head:
+        call.on_headers(HeaderBlock(HEAD), ended=False)
+    return call
+
+
+def stream(limit: int = LIMIT) -> tuple[StreamCall, Given]:
+    given_back = Given()
+    call = StreamCall(b"", limit, given_back)
+    call.on_headers(HeaderBlock(HEAD), ended=False)
+    return call, given_back
+
+
+def failure_of(call: UnaryCall) -> AttemptFailure:
+    failure = call.future.exception()
+    assert isinstance(failure, AttemptFailure)
+    return failure
+
+
+def drain(call: StreamCall) -> list[bytes]:
+    taken: list[bytes] = []
+    while (message := call.take()) is not None:
+        taken.append(message)
+    return taken
+
+
+# Deframer.
+
+
+@given(st.lists(st.binary(max_size=40), max_size=8), st.lists(st.integers(1, 50), max_size=40))
+def test_messages_come_out_whole_however_the_body_is_cut(payloads: list[bytes], cuts: list[int]) -> None:
+    body = b"".join(map(framed, payloads))
+    deframer = Deframer(LIMIT)
+    messages: list[bytes] = []
+    fed = 0
+    for cut in [*cuts, len(body) + 1]:
+        piece = body[:cut]
+        body = body[cut:]
+        fed += len(piece)
+        if piece:
+            assert deframer.feed(piece, messages) is None
+        assert deframer.partial_size == fed - sum(len(message) + 5 for message in messages)
+    assert messages == payloads
+    assert deframer.partial_size == 0
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (framed(b"x", compressed=1), StatusCode.INTERNAL),
+        (PREFIX.pack(0, 101), StatusCode.RESOURCE_EXHAUSTED),
+        (framed(b"fine") + PREFIX.pack(0, 2**32 - 1), StatusCode.RESOURCE_EXHAUSTED),
+    ],
+)
+def test_what_is_not_taken_is_refused_by_its_prefix(data: bytes, code: StatusCode) -> None:
+    messages: list[bytes] = []
+    failure = Deframer(100).feed(data, messages)
+    assert failure is not None
+    assert failure.code is code
+    assert messages == ([b"fine"] if data.startswith(framed(b"fine")) else [])
+
+
+def test_a_message_of_many_pieces_is_never_held_twice() -> None:
+    size = 32 * 2**20
+    piece = b"x" * 16_384
+    deframer = Deframer(LIMIT)
+    messages: list[bytes] = []
+    deframer.feed(PREFIX.pack(0, size), messages)
+    tracemalloc.start()
+    try:
+        for _ in range(size // len(piece)):
+            deframer.feed(piece, messages)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert [len(message) for message in messages] == [size]
+    assert peak < 1.5 * size
+
+
+# Header blocks.
+
+
+def test_what_was_concluded_from_a_block_counts_for_its_own_role_only() -> None:
+    head = HeaderBlock(HEAD)
+    assert failure_in(head, is_first=True, ended=False) is None
+    assert head.note is not None
+    assert failure_in(head, is_first=True, ended=False) is None
+    assert failure_in(head, is_first=False, ended=True) is not None, "good headers are no good trailers"
+    assert failure_in(head, is_first=True, ended=True) is not None, "nor a good response"
+    bare = HeaderBlock((*TAIL, ("content-type", "text/html")))
+    assert failure_in(bare, is_first=False, ended=True) is None
+    assert failure_in(bare, is_first=True, ended=True) is not None, "good trailers are no good response"
+
+
+# UnaryCall.
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("step", [1, 2, 4, 5, 6, 7, 100])
+async def test_a_reply_in_any_pieces(step: int) -> None:
+    call = unary()
+    body = framed(b"reply")
+    for start in range(0, len(body), step):
+        call.on_data(body[start : start + step])
+    call.on_headers(HeaderBlock(TAIL), ended=True)
+    assert call.future.result() == b"reply"
+
+
+@pytest.mark.anyio
+async def test_the_empty_reply() -> None:
+    call = unary()
+    call.on_data(framed(b""))
+    call.on_headers(HeaderBlock(TAIL), ended=True)
+    assert call.future.result() == b""
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("pieces", [[framed(b"a"), framed(b"b")], [framed(b"a") + framed(b"b")], [framed(b"a"), b"\0"]])
+async def test_a_second_reply_fails_the_call(pieces: list[bytes]) -> None:
+    call = unary()
+    for piece in pieces:
+        call.on_data(piece)
+    assert "twice" in failure_of(call).message
+    call.on_headers(HeaderBlock(TAIL), ended=True)  # too late to make it good
+
+
+@pytest.mark.anyio
+async def test_a_reply_without_headers_fails() -> None:
+    call = unary(head=False)
+    call.on_data(framed(b"reply"))
+    assert "before response headers" in failure_of(call).message
+
+
+@pytest.mark.anyio
+async def test_success_without_a_message_is_none() -> None:
+    call = unary(head=False)
+    call.on_headers(HeaderBlock(TAIL), ended=True)
+    assert "without a message" in failure_of(call).message
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("body", [framed(b"reply")[:-1], b"\0\0", b""])
+async def test_a_reply_cut_short_fails_however_it_ends(body: bytes) -> None:
+    for ends_with_trailers in (True, False):
+        call = unary()
+        if body:
+            call.on_data(body)
+        if ends_with_trailers:
+            call.on_headers(HeaderBlock(TAIL), ended=True)
+        else:
+            call.on_ended()
+        assert failure_of(call).delivery is Delivery.UNKNOWN
+
+
+@pytest.mark.anyio
+async def test_a_body_without_an_end_is_not_kept() -> None:
+    call = unary()
+    call.on_data(framed(b"x" * 10)[:8])
+    tracemalloc.start()
+    try:
+        for _ in range(1000):
+            call.on_data(b"\0" * 16_384)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert failure_of(call).code is StatusCode.INTERNAL
+    assert held < 200_000
+
+
+@pytest.mark.anyio
+async def test_the_first_end_counts() -> None:
+    call = unary()
+    call.on_reset(7, by_peer=True)
+    call.on_unprocessed("too late")
+    assert failure_of(call).delivery is Delivery.UNPROCESSED
+    assert "REFUSED" in failure_of(call).message
+
+
+# StreamCall.
+
+
+def test_a_message_returns_its_bytes_when_it_is_taken() -> None:
+    call, given_back = stream()
+    call.on_data(framed(b"one") + framed(b"three") + b"\0")
+    assert given_back.sizes == [], "unread, so the peer must wait"
+    assert drain(call) == [b"one", b"three"]
+    assert given_back.sizes == [8, 10]
+
+
+def test_a_message_larger_than_any_window_returns_its_bytes_while_it_comes() -> None:
+    call, given_back = stream()
+    size = 20 * 2**20
+    call.on_data(PREFIX.pack(0, size))
+    outstanding = highest = PREFIX.size
+    for _ in range(size // 2**14):
+        call.on_data(b"x" * 2**14)
+        outstanding += 2**14
+        highest = max(highest, outstanding - sum(given_back.sizes))
+    assert highest < 2 * 2**20, "else a peer with a window of 4 MiB would wait for ever"
+    (message,) = drain(call)
+    assert len(message) == size
+    assert sum(given_back.sizes) == size + PREFIX.size, "all of it, and none of it twice"
+
+
+def test_a_large_message_behind_unread_ones_waits() -> None:
+    call, given_back = stream()
+    call.on_data(framed(b"unread") + PREFIX.pack(0, 2**23))
+    for _ in range(200):
+        call.on_data(b"x" * 2**14)
+    assert given_back.sizes == [], "a reader that is away must not make this side buffer without a bound"
+    assert call.take() == b"unread"
+    assert sum(given_back.sizes) == 11 + 5 + 200 * 2**14
+
+
+def test_what_came_before_the_end_can_be_taken_after_it() -> None:
+    call, _ = stream()
+    call.on_data(framed(b"last"))
+    call.on_reset(8, by_peer=True)
+    assert call.take() == b"last"
+    with pytest.raises(AttemptFailure, match="CANCEL"):
+        call.check()
+
+
+@pytest.mark.parametrize("body", [b"\0", framed(b"xx")[:-1]])
+def test_a_stream_that_ends_inside_a_message_did_not_end_well(body: bytes) -> None:
+    call, _ = stream()
+    call.on_data(body)
+    call.on_headers(HeaderBlock(TAIL), ended=True)
+    with pytest.raises(AttemptFailure, match="cut"):
+        call.check()
+
+
+@pytest.mark.anyio
+async def test_a_failure_wakes_both_who_read_and_who_write() -> None:
+    call, _ = stream()
+    call.unsent = b"blocked"
+    waiting = [asyncio.ensure_future(call.wait_for_more()), asyncio.ensure_future(call.wait_until_sent())]
+    await asyncio.sleep(0)
+    call.on_reset(8, by_peer=True)
+    async with asyncio.timeout(1):
+        await asyncio.gather(*waiting)
