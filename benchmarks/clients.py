@@ -9,9 +9,8 @@ from typing import Final
 
 from benchmarks.environments import GoProgram, Here, Home, Virtualenv
 
-REFERENCE: Final = "etcd_aio"
-GO_REFERENCE: Final = "go"
-"""The two rows that the ratios are taken to."""
+REFERENCES: Final = ("go", "grpc.aio-stub")
+"""The rows that the ratios are taken to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +39,8 @@ _GO: Final = GoProgram("go")
 _NO_SERIALIZABLE: Final = "linearizable: it cannot ask for a serializable read"
 
 CONTESTANTS: Final = (
-    Contestant(REFERENCE, _ETCD_AIO),
-    Contestant("etcd_aio-uvloop", _ETCD_AIO, ("--uvloop",)),
-    # One of these two is the default engine once more: how far it is from the first row shows the noise of the run.
-    Contestant("etcd_aio-native", _ETCD_AIO, ("--engine", "native")),
+    Contestant("etcd_aio", _ETCD_AIO, ("--engine", "native")),
+    Contestant("etcd_aio-uvloop", _ETCD_AIO, ("--engine", "native", "--uvloop")),
     Contestant("etcd_aio-grpclib", _ETCD_AIO, ("--engine", "grpclib")),
     Contestant(
         "grpc.aio-stub",
@@ -67,7 +64,7 @@ CONTESTANTS: Final = (
         Virtualenv("etcd_client_py", ("etcd-client-py==0.5.1",), "benchmarks.drivers.etcd_client_py"),
         notes={"get": _NO_SERIALIZABLE, "range": _NO_SERIALIZABLE},
     ),
-    Contestant(GO_REFERENCE, _GO),
+    Contestant("go", _GO),
     # On few cores that the server shares, Go's default of one thread per core is not its best.
     Contestant("go-1-thread", _GO, environ={"GOMAXPROCS": "1"}),
 )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import IO, Self
 
 from benchmarks.environments import ROOT, UnavailableError
+from benchmarks.workload import Case
 
 # Importing and connecting takes a second or two; ten times that is a driver that hangs.
 _START_TIMEOUT = 30.0
@@ -75,7 +76,7 @@ class DriverProcess:
             raise
         return driver
 
-    async def measure(self, operation: str, in_flight: int, seconds: float) -> Burst:
+    async def measure(self, case: Case, seconds: float) -> Burst:
         """One burst.
 
         Raises:
@@ -84,7 +85,7 @@ class DriverProcess:
         stdin = self._process.stdin
         assert stdin is not None
         try:
-            stdin.write(f"{operation} {in_flight} {seconds}\n".encode())
+            stdin.write(f"{case.operation} {case.keys} {case.in_flight} {seconds}\n".encode())
             await stdin.drain()
         except ConnectionError as error:
             raise DriverError(await self._last_words()) from error

@@ -7,14 +7,35 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
+from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from benchmarks.clients import GO_REFERENCE, REFERENCE, Contestant
+from benchmarks.clients import REFERENCES, Contestant
 from benchmarks.results import Measured, Results, Setting
 from benchmarks.workload import Case
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+FORMAT: Final = 2
+"""Rises whenever a reader of the result file has to know."""
+
+_WIDTH: Final = 110
+
+
+def console() -> Console:
+    """Where tables go: as wide as the terminal, and wide enough for them where the output goes to a file."""
+    found = Console()
+    return found if found.is_terminal else Console(width=_WIDTH)
+
+
+def where(is_own_server: bool, endpoints: int) -> str:
+    """Where the server runs, in words."""
+    return "on this machine, fsync off" if is_own_server else f"{endpoints} endpoint(s)"
 
 
 def show(console: Console, setting: Setting, contestants: Sequence[Contestant], results: Results) -> None:
@@ -23,8 +44,8 @@ def show(console: Console, setting: Setting, contestants: Sequence[Contestant], 
         f"\n{setting.date}, {setting.cpu}, {setting.cores} cores, {setting.system}", highlight=False, soft_wrap=True
     )
     console.print(
-        f"etcd {setting.server}, {setting.endpoints} endpoint(s); medians of {setting.rounds} interleaved rounds, "
-        f"{setting.seconds:g} s each",
+        f"etcd {setting.server}, {where(setting.is_own_server, setting.endpoints)}; "
+        f"medians of {setting.rounds} interleaved rounds, {setting.seconds:g} s each",
         highlight=False,
         soft_wrap=True,
     )
@@ -35,30 +56,29 @@ def show(console: Console, setting: Setting, contestants: Sequence[Contestant], 
 
 
 def _table(case: Case, contestants: Sequence[Contestant], results: Results) -> Table:
-    table = Table(title=case.title, title_justify="left", title_style="bold")
+    table = Table(title=case.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
     table.add_column("client")
-    for column in ("calls/s", "spread", "client CPU, µs/call", f"to {REFERENCE}", f"to {GO_REFERENCE}"):
-        table.add_column(column, justify="right")
+    for quantity in ("calls/s", "CPU, µs"):
+        for column in (quantity, *(f"÷ {reference}" for reference in REFERENCES)):
+            table.add_column(column, justify="right")
+    table.add_column("spread", justify="right")
     for contestant in contestants:
         name = contestant.name
         measured = results.of(name, case)
         mark = " *" if case.operation in contestant.notes else ""
         if measured is None:
-            table.add_row(name, "left out", *[""] * 4, style="dim")
+            table.add_row(name, "left out", style="dim")
             continue
+        ratios = [results.ratio(name, case, reference) for reference in REFERENCES]
         table.add_row(
             name + mark,
             f"{measured.rate:,.0f}".replace(",", " "),
-            f"{measured.spread:.0%}",
+            *("" if ratio is None else f"{ratio.rate:.2f}" for ratio in ratios),
             f"{measured.cpu_us:.1f}",
-            _times(results.ratio(name, case, REFERENCE)),
-            _times(results.ratio(name, case, GO_REFERENCE)),
+            *("" if ratio is None else f"{ratio.cpu:.2f}" for ratio in ratios),
+            f"{measured.spread:.0%}",
         )
     return table
-
-
-def _times(ratio: float | None) -> str:
-    return "" if ratio is None else f"{ratio:.2f}"
 
 
 def _remarks(setting: Setting, contestants: Sequence[Contestant], results: Results) -> list[str]:
@@ -92,18 +112,39 @@ def write_json(path: Path, setting: Setting, contestants: Sequence[Contestant], 
                 row["left_out"] = results.left_out.get((contestant.name, case.name), "not measured")
             else:
                 row.update(_numbers(measured))
-                row["ratio_to_etcd_aio"] = results.ratio(contestant.name, case, REFERENCE)
-                row["ratio_to_go"] = results.ratio(contestant.name, case, GO_REFERENCE)
+                row["ratios"] = _ratios(contestant.name, case, results)
             if note := contestant.notes.get(case.operation):
                 row["note"] = note
             rows.append(row)
     content = {
-        "format": 1,
+        "format": FORMAT,
         "setting": asdict(setting),
         "cases": {case.name: case.title for case in results.cases},
         "results": rows,
     }
+    _write(path, content)
+
+
+def put(path: Path, name: str, part: "DataclassInstance") -> None:
+    """Put one more part into the file of a run, which is made if there is none.
+
+    Raises:
+        ValueError: the file holds something else.
+    """
+    content = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"format": FORMAT}
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise ValueError(f"{path} is no result of this program")
+    _write(path, {**content, name: asdict(part)})
+
+
+def _write(path: Path, content: dict[str, object]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _ratios(client: str, case: Case, results: Results) -> dict[str, object]:
+    ratios = {reference: results.ratio(client, case, reference) for reference in REFERENCES}
+    return {reference: asdict(ratio) for reference, ratio in ratios.items() if ratio is not None}
 
 
 def _numbers(measured: Measured) -> dict[str, object]:

@@ -35,11 +35,28 @@ class Measured:
     @property
     def cpu_us(self) -> float:
         """Microseconds of the client's CPU for each call: the median of the rounds."""
-        return median(burst.cpu / burst.calls * 1e6 for burst in self.bursts)
+        return median(self.cpus_us)
 
-    def ratio_to(self, other: "Measured") -> float:
-        """Times the other's rate: the median of each round's own ratio, so that drift between rounds cancels."""
-        return median(mine / theirs for mine, theirs in zip(self.rates, other.rates, strict=True))
+    @property
+    def cpus_us(self) -> list[float]:
+        """Microseconds of the client's CPU for each call, round by round."""
+        return [burst.cpu / burst.calls * 1e6 for burst in self.bursts]
+
+    def to(self, other: "Measured") -> "Ratio":
+        """This client's numbers over the other's: the median of each round's own ratio, so that drift cancels."""
+        return Ratio(_median_ratio(self.rates, other.rates), _median_ratio(self.cpus_us, other.cpus_us))
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """One client over another, in one case: `rate` above 1 is faster, `cpu` below 1 is cheaper."""
+
+    rate: float
+    cpu: float
+
+
+def _median_ratio(mine: Sequence[float], theirs: Sequence[float]) -> float:
+    return median(one / other for one, other in zip(mine, theirs, strict=True))
 
 
 @dataclass(slots=True)
@@ -75,21 +92,27 @@ class Results:
         bursts = self.bursts.get((client, case.name))
         return Measured(tuple(bursts)) if bursts else None
 
-    def ratio(self, client: str, case: Case, reference: str) -> float | None:
-        """The client's rate over the reference's, None if either has no number."""
+    def ratio(self, client: str, case: Case, reference: str) -> Ratio | None:
+        """The client's numbers over the reference's, None if either has none."""
         mine, theirs = self.of(client, case), self.of(reference, case)
-        return mine.ratio_to(theirs) if mine and theirs else None
+        return mine.to(theirs) if mine and theirs else None
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Where and when a run took place: without it the numbers mean nothing."""
+    """Where and when a run took place: without it the numbers mean nothing.
+
+    Attributes:
+        server: etcd's version.
+        is_own_server: it was started for the run, on this machine and with fsync off.
+    """
 
     date: str
     cpu: str
     cores: int
     system: str
     server: str
+    is_own_server: bool
     endpoints: int
     rounds: int
     seconds: float

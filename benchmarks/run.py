@@ -120,12 +120,13 @@ async def _run(options: Options, console: Console) -> None:
         cores=machine.cores(),
         system=machine.system(),
         server=version,
+        is_own_server=not options.endpoints,
         endpoints=len(endpoints),
         rounds=options.rounds,
         seconds=options.seconds,
         versions={name: driver.versions for name, driver in drivers.items()},
     )
-    report.show(Console(), setting, options.contestants, results)
+    report.show(report.console(), setting, options.contestants, results)
     if options.json is not None:
         report.write_json(options.json, setting, options.contestants, results)
 
@@ -155,7 +156,7 @@ async def _take_turns(options: Options, drivers: dict[str, DriverProcess], resul
                     continue
                 seconds = _WARM_UP if round_number < 0 else options.seconds
                 try:
-                    burst = await drivers[name].measure(case.operation, case.in_flight, seconds)
+                    burst = await drivers[name].measure(case, seconds)
                 except DriverError as error:
                     results.leave_out(name, [case], str(error))
                     continue

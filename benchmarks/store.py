@@ -25,10 +25,14 @@ def server_version(endpoint: str) -> str:
 
 def fill(endpoint: str, prefix: str) -> None:
     """Store every key that the cases read."""
+    put_all(endpoint, workload.stored_keys(prefix), workload.VALUE)
+
+
+def put_all(endpoint: str, keys: Sequence[str], value: bytes) -> None:
+    """Store one value under many keys."""
     # One transaction holds at most 128 operations (etcd's --max-txn-ops default).
-    keys = workload.stored_keys(prefix)
     for start in range(0, len(keys), 128):
-        puts = [{"requestPut": _pair(key)} for key in keys[start : start + 128]]
+        puts = [{"requestPut": _pair(key, value)} for key in keys[start : start + 128]]
         _ask(endpoint, "POST", "/v3/kv/txn", {"success": puts})
 
 
@@ -50,8 +54,8 @@ def check_plain(endpoints: Sequence[str]) -> None:
             raise StoreError(f"endpoints are http://host:port here, not {endpoint}")
 
 
-def _pair(key: str) -> dict[str, str]:
-    return {"key": _base64(key.encode()), "value": _base64(workload.VALUE)}
+def _pair(key: str, value: bytes) -> dict[str, str]:
+    return {"key": _base64(key.encode()), "value": _base64(value)}
 
 
 def _base64(raw: bytes) -> str:

@@ -10,25 +10,30 @@ from typing import Final
 VALUE: Final = b"0123456789abcdef" * 16
 """256 bytes. ASCII, because one client knows only text."""
 
-RANGE_KEYS: Final = 1000
+RANGE_SIZES: Final = (1000, 10_000)
+"""How many keys the ranges read. The larger is still below grpcio's default limit of 4 MiB for one reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One column of the comparison: an operation in a closed loop of so many workers."""
+    """What is compared: an operation on so many keys, in a closed loop of so many workers."""
 
     name: str
     operation: str
     in_flight: int
     title: str
+    keys: int = 1
 
+
+_IN_FLIGHT: Final = (1, 16, 64, 256)
 
 CASES: Final = (
-    Case("get-1", "get", 1, "get, serializable, 256 B value, 1 in flight"),
-    Case("get-64", "get", 64, "get, serializable, 256 B value, 64 in flight"),
-    Case("put-1", "put", 1, "put, 256 B value, 1 in flight"),
-    Case("put-64", "put", 64, "put, 256 B value, 64 in flight"),
-    Case("range-1", "range", 1, "range of 1 000 keys, serializable, 256 B values, 1 in flight"),
+    *(Case(f"get-{k}", "get", k, f"get, serializable, 256 B value, {k} in flight") for k in _IN_FLIGHT),
+    *(Case(f"put-{k}", "put", k, f"put, 256 B value, {k} in flight") for k in _IN_FLIGHT),
+    *(
+        Case(f"range-{keys}", "range", 1, f"range of {keys} keys, serializable, 256 B values, 1 in flight", keys)
+        for keys in RANGE_SIZES
+    ),
 )
 
 
@@ -42,11 +47,12 @@ def put_key(prefix: str, worker: int) -> str:
     return f"{prefix}put/{worker:03}"
 
 
-def range_prefix(prefix: str) -> str:
-    """The prefix of the keys that ranges read."""
-    return f"{prefix}range/"
+def range_prefix(prefix: str, keys: int) -> str:
+    """The prefix of the keys that ranges of this size read. None begins another: one client drops the last slash."""
+    return f"{prefix}range-{keys:05}/"
 
 
 def stored_keys(prefix: str) -> list[str]:
     """Every key that must exist before the first call."""
-    return [get_key(prefix), *(f"{range_prefix(prefix)}{number:04}" for number in range(RANGE_KEYS))]
+    ranges = (f"{range_prefix(prefix, keys)}{number:05}" for keys in RANGE_SIZES for number in range(keys))
+    return [get_key(prefix), *ranges]

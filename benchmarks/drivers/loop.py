@@ -6,7 +6,7 @@ Imports nothing outside the standard library: it runs in every environment.
 The protocol, one line each way:
 
     driver   {"versions": {"aetcd": "1.0.0"}}                    once, as soon as it is connected
-    program  get 64 1.0                                          operation, in flight, seconds
+    program  get 1 64 1.0                                        operation, keys, in flight, seconds
     driver   {"calls": 16500, "seconds": 1.002, "cpu": 0.97}     cpu: user + system seconds of this process
     either   {"error": "what happened"}                          instead of an answer
     program  closes stdin                                        the driver ends
@@ -98,15 +98,15 @@ async def _serve(connect: Connect, settings: Settings, prefix: str, versions: di
         _say({"versions": versions})
         # A thread waits for the next line, so that the loop stays free to answer the server's pings.
         while line := await asyncio.to_thread(sys.stdin.readline):
-            operation, in_flight, seconds = line.split()
+            operation, keys, in_flight, seconds = line.split()
             try:
-                _say(await _measure(driver, prefix, operation, int(in_flight), float(seconds)))
+                calls, expected = _calls(driver, prefix, operation, int(keys), int(in_flight))
+                _say(await _measure(calls, expected, float(seconds)))
             except Exception as error:
                 _say({"error": _told(error)})
 
 
-async def _measure(driver: Driver, prefix: str, operation: str, in_flight: int, seconds: float) -> dict[str, float]:
-    calls, expected = _calls(driver, prefix, operation, in_flight)
+async def _measure(calls: Sequence[Call], expected: int, seconds: float) -> dict[str, float]:
     cpu, start = time.process_time(), time.perf_counter()
     async with asyncio.TaskGroup() as group:
         workers = [group.create_task(_work(call, expected, start + seconds)) for call in calls]
@@ -115,18 +115,17 @@ async def _measure(driver: Driver, prefix: str, operation: str, in_flight: int, 
     return {"calls": sum(worker.result() for worker in workers), "seconds": elapsed, "cpu": cpu}
 
 
-def _calls(driver: Driver, prefix: str, operation: str, in_flight: int) -> tuple[list[Call], int]:
+def _calls(driver: Driver, prefix: str, operation: str, keys: int, in_flight: int) -> tuple[list[Call], int]:
     """One call per worker, and how many bytes of values each of its answers must hold."""
     size = len(workload.VALUE)
     match operation:
         case "get":
             return [driver.get(workload.get_key(prefix)) for _ in range(in_flight)], size
         case "put":
-            keys = (workload.put_key(prefix, worker) for worker in range(in_flight))
-            return [driver.put(key, workload.VALUE) for key in keys], 0
+            names = (workload.put_key(prefix, worker) for worker in range(in_flight))
+            return [driver.put(name, workload.VALUE) for name in names], 0
         case "range":
-            calls = [driver.range(workload.range_prefix(prefix)) for _ in range(in_flight)]
-            return calls, size * workload.RANGE_KEYS
+            return [driver.range(workload.range_prefix(prefix, keys)) for _ in range(in_flight)], size * keys
         case _:
             raise ValueError(f"no such operation: {operation}")
 

@@ -20,10 +20,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-const (
-	clientModule = "go.etcd.io/etcd/client/v3"
-	rangeKeys    = 1000
-)
+const clientModule = "go.etcd.io/etcd/client/v3"
 
 var value = strings.Repeat("0123456789abcdef", 16)
 
@@ -57,40 +54,44 @@ func main() {
 
 func obey(client *clientv3.Client, prefix, line string) (map[string]any, error) {
 	words := strings.Fields(line)
-	if len(words) != 3 {
+	if len(words) != 4 {
 		return nil, fmt.Errorf("not understood: %q", line)
 	}
-	inFlight, err := strconv.Atoi(words[1])
+	keys, err := strconv.Atoi(words[1])
 	if err != nil {
 		return nil, err
 	}
-	seconds, err := strconv.ParseFloat(words[2], 64)
+	inFlight, err := strconv.Atoi(words[2])
 	if err != nil {
 		return nil, err
 	}
-	return measure(client, prefix, words[0], inFlight, time.Duration(seconds*float64(time.Second)))
-}
-
-func measure(client *clientv3.Client, prefix, operation string, inFlight int, length time.Duration) (map[string]any, error) {
+	seconds, err := strconv.ParseFloat(words[3], 64)
+	if err != nil {
+		return nil, err
+	}
 	calls := make([]call, inFlight)
 	expected := 0
 	for i := range calls {
-		switch operation {
+		switch words[0] {
 		case "get":
 			calls[i], expected = get(client, prefix+"get"), len(value)
 		case "put":
 			calls[i], expected = put(client, fmt.Sprintf("%sput/%03d", prefix, i)), 0
 		case "range":
-			calls[i] = get(client, prefix+"range/", clientv3.WithPrefix())
-			expected = len(value) * rangeKeys
+			calls[i] = get(client, fmt.Sprintf("%srange-%05d/", prefix, keys), clientv3.WithPrefix())
+			expected = len(value) * keys
 		default:
-			return nil, fmt.Errorf("no such operation: %s", operation)
+			return nil, fmt.Errorf("no such operation: %s", words[0])
 		}
 	}
+	return measure(calls, expected, time.Duration(seconds*float64(time.Second)))
+}
+
+func measure(calls []call, expected int, length time.Duration) (map[string]any, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	done := make([]int, inFlight)
-	failures := make(chan error, inFlight)
+	done := make([]int, len(calls))
+	failures := make(chan error, len(calls))
 	var workers sync.WaitGroup
 	cpu, start := cpuTime(), time.Now()
 	for i := range calls {
