@@ -1,13 +1,17 @@
 """Real servers for the integration tests."""
 
+import ssl
 from collections.abc import AsyncIterator, Iterator
 from itertools import count
+from pathlib import Path
 
 import pytest
+import trustme
 from anyio.from_thread import start_blocking_portal
 
 from etcd_aio import Client
-from etcd_aio.testing import EtcdCluster, EtcdServer
+from etcd_aio.testing import EtcdCluster, EtcdServer, ServerTLS
+from etcd_aio.transport import ENGINES
 
 _prefixes = count()
 
@@ -40,3 +44,25 @@ async def cluster() -> AsyncIterator[EtcdCluster]:
     async with EtcdCluster(size=3) as cluster:
         await cluster.wait_healthy()
         yield cluster
+
+
+@pytest.fixture(params=ENGINES)
+def each_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the test once for every engine: each client that it makes has that one, unless the test says another."""
+    defaults = Client.__init__.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "engine", request.param)
+
+
+@pytest.fixture(params=["plaintext", "tls"])
+def each_tls(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[ServerTLS | None, ssl.SSLContext | None]:
+    """Run the test without and with TLS: what the server and what the client is told."""
+    if request.param == "plaintext":
+        return None, None
+    authority = trustme.CA()
+    own = authority.issue_cert("127.0.0.1", "localhost")
+    files = [tmp_path / name for name in ("server.pem", "server.key", "ca.pem")]
+    own.cert_chain_pems[0].write_to_path(files[0])
+    own.private_key_pem.write_to_path(files[1])
+    authority.cert_pem.write_to_path(files[2])
+    return ServerTLS(files[0], files[1]), ssl.create_default_context(cafile=files[2])

@@ -14,7 +14,7 @@ import pytest
 from etcd_aio import Client, EtcdError
 from etcd_aio.testing import EtcdServer, FaultProxy
 
-pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
+pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine")]
 
 Hang = Callable[[], Awaitable[object]]
 

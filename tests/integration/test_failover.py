@@ -1,16 +1,17 @@
 """What a user sees while members die: the promises of the whole house on a real three-member cluster."""
 
 import asyncio
+import ssl
 import time
 
 import pytest
 
 from etcd_aio import Client, ConnectionLostError, EtcdError, NoAvailableEndpointsError
 from etcd_aio.errors import LeaderChangedError, NoLeaderError, ServerError
-from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy
+from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy, ServerTLS
 from tests.support.load import load
 
-pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
+pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine")]
 
 
 async def all_ready(client: Client, count: int) -> None:
@@ -76,6 +77,42 @@ async def test_a_killed_follower_costs_no_read_and_only_writes_in_flight(cluster
         assert not reads.errors, reads.errors[0][2]
         assert reads.calls > 100
         assert len(reads.answers) == 3, "the member that came back serves again"
+
+
+EachTLS = tuple[ServerTLS | None, ssl.SSLContext | None]
+
+
+@pytest.mark.parametrize("size", [1, 3])
+async def test_a_member_that_ends_gracefully_costs_no_call(each_tls: EachTLS, size: int) -> None:
+    """Neither reads nor writes: what a member will not do it says by GOAWAY, and what it began it finishes.
+
+    Followers only: writes that raft drops when the leadership moves fail with etcd's own answer, on any client.
+    """
+    server_tls, client_tls = each_tls
+    async with (
+        EtcdCluster(size=size, tls=server_tls) as cluster,
+        Client(cluster.endpoints, tls=client_tls, timeout=15) as client,
+    ):
+        await cluster.wait_healthy()
+        await client.put("k", "v")
+
+        async def read(worker: int) -> int:
+            return (await client.range("k")).header.member_id
+
+        async def write(worker: int) -> int:
+            return (await client.put(f"k{worker}", "v")).header.member_id
+
+        async with load(read, workers=8) as reads, load(write, workers=4) as writes:
+            for _ in range(3):
+                await asyncio.sleep(0.2)
+                member = (await cluster.followers())[0] if size > 1 else cluster.members[0]
+                await member.terminate()
+                await member.restart()
+                await cluster.wait_healthy()
+        assert not reads.errors, reads.errors[0][2]
+        assert not writes.errors, writes.errors[0][2]
+        assert min(reads.calls, writes.calls) > 50
+        await all_ready(client, size)
 
 
 async def test_a_killed_leader_costs_no_read(cluster: EtcdCluster) -> None:

@@ -16,7 +16,7 @@ from etcd_aio.errors import CompactedError, FutureRevisionError
 from etcd_aio.testing import EtcdServer
 from etcd_aio.testing.probe import ask
 
-pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
+pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine")]
 
 
 @pytest.fixture

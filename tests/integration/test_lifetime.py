@@ -12,7 +12,7 @@ from etcd_aio import Client, ClientClosedError
 from etcd_aio.errors import WrongLoopError
 from etcd_aio.testing import EtcdServer, FaultProxy
 
-pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
+pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine")]
 
 
 def run_program(body: str, endpoint: str) -> "subprocess.CompletedProcess[str]":

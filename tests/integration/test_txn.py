@@ -8,7 +8,7 @@ from etcd_aio import Client, Compare, DeleteResult, Key, KeyValue, PutResult, Ra
 from etcd_aio.testing import EtcdServer
 from etcd_aio.testing.probe import ask
 
-pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
+pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine")]
 
 
 async def holds(client: Client, *compares: Compare) -> bool:
