@@ -1,7 +1,8 @@
 """Methods (floor 1): one row for each RPC that etcd serves.
 
-Knows: names, paths, message classes, and what the RPC itself says about repeating it. Never knows: connections, retries
-or what the caller wants; whether an attempt is repeated is the error handler's to decide.
+Knows: names, paths, message classes and the results that stand for them, and what the RPC itself says about repeating
+it. Never knows: connections, retries or what the caller wants; whether an attempt is repeated is the error handler's to
+decide.
 
 The column `repeatable` is the official Go client's retry table. Where that repeats a mutation, or does not repeat what
 only reads, a comment says what the API has to do about it.
@@ -12,9 +13,10 @@ from enum import Enum
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from etcd_aio import pb
+from etcd_aio.results import CompactResult, DeleteResult, PutResult, RangeResult, Result, TxnResult
 
 Request = TypeVar("Request", bound=pb.Message)
-Reply = TypeVar("Reply", bound=pb.Message)
+Reply = TypeVar("Reply", bound=pb.Message | Result)
 
 
 class Cardinality(Enum):
@@ -38,7 +40,7 @@ class Method(Generic[Request, Reply]):
         name: service and method, such as "KV/Range": what people and statistics read.
         path: the gRPC path, such as "/etcdserverpb.KV/Range".
         request: class of the request message.
-        reply: class of the reply message.
+        reply: class that a reply is decoded into: its message's, or the result that stands for it.
         cardinality: how many messages travel each way.
         repeatable: whether an attempt of unknown outcome may be made again. For a stream this is about opening it,
             until its first reply; how to go on after that is for the stream's owner to say.
@@ -99,17 +101,17 @@ def _mutation(
 # --- KV ---
 
 # A learner serves serializable ranges only, and refuses the others before they run.
-RANGE: Final = _read("KV/Range", pb.RangeRequest, pb.RangeResponse, served_by_learner=True)
+RANGE: Final = _read("KV/Range", pb.RangeRequest, RangeResult, served_by_learner=True)
 # Since etcd 3.7; older servers answer UNIMPLEMENTED. The Go client does not repeat it: once replies have come, only its
 # owner knows how to go on, behind the last key and at the same revision. Before that, opening it again is safe.
 RANGE_STREAM: Final = _read(
     "KV/RangeStream", pb.RangeRequest, pb.RangeStreamResponse, SERVER_STREAMING, repeatable=False
 )
-PUT: Final = _mutation("KV/Put", pb.PutRequest, pb.PutResponse)
-DELETE_RANGE: Final = _mutation("KV/DeleteRange", pb.DeleteRangeRequest, pb.DeleteRangeResponse)
+PUT: Final = _mutation("KV/Put", pb.PutRequest, PutResult)
+DELETE_RANGE: Final = _mutation("KV/DeleteRange", pb.DeleteRangeRequest, DeleteResult)
 # A txn that only reads is repeatable too. The row cannot see that, the API can, and has to tell the error handler.
-TXN: Final = _mutation("KV/Txn", pb.TxnRequest, pb.TxnResponse)
-COMPACT: Final = _mutation("KV/Compact", pb.CompactionRequest, pb.CompactionResponse)
+TXN: Final = _mutation("KV/Txn", pb.TxnRequest, TxnResult)
+COMPACT: Final = _mutation("KV/Compact", pb.CompactionRequest, CompactResult)
 
 # --- Watch ---
 

@@ -212,3 +212,7 @@ class CompactResult:
     def revision(self) -> int:
         """The store's revision; a compaction does not change it."""
         return self.header.revision
+
+
+Result: TypeAlias = Header | KeyValue | PutResult | DeleteResult | RangeResult | TxnResult | CompactResult
+"""What a reply, or a part of one, is decoded into."""

@@ -23,7 +23,7 @@ MAY_USE: dict[str, frozenset[str]] = {
     "pb": frozenset(),
     "testing": frozenset(),
 }
-GROUND = frozenset({"backoff", "deadline", "errors", "options", "results", "version"})
+GROUND = frozenset({"backoff", "deadline", "errors", "frozen", "options", "results", "version"})
 FLOOR_ONE = frozenset({"codec", "methods", "pb"})
 FLOOR_ONE_ORDER: dict[str, frozenset[str]] = {
     "pb": frozenset(),
@@ -41,6 +41,7 @@ IMPURE = frozenset({"asyncio", "logging", "os", "random", "select", "socket", "s
 PURE = (
     "backoff",
     "deadline",
+    "frozen",
     "options",
     "results",
     "methods",

@@ -275,8 +275,7 @@ class KV:
             EtcdError: as every call; `maybe_applied` tells whether the put may have been carried out.
         """
         operation = op.checked_put(key, value, lease, prev_kv, ignore_value, ignore_lease)
-        reply = await self._invoker.unary(methods.PUT, requests.put_request(operation), timeout=timeout, retry=retry)
-        return replies.put_result(reply)
+        return await self._invoker.unary(methods.PUT, requests.put_request(operation), timeout=timeout, retry=retry)
 
     async def delete(
         self,
@@ -313,10 +312,9 @@ class KV:
         operation = op.delete(
             key, range_end=range_end, prefix=prefix, from_key=from_key, all_keys=all_keys, prev_kv=prev_kv
         )
-        reply = await self._invoker.unary(
+        return await self._invoker.unary(
             methods.DELETE_RANGE, requests.delete_request(operation), timeout=timeout, retry=retry
         )
-        return replies.delete_result(reply)
 
     def txn(self) -> Txn:
         """Begin a txn: `await client.txn().when(...).then(...).otherwise(...).commit()`.
@@ -354,18 +352,16 @@ class KV:
         request = CompactionRequest(
             revision=whole_number(revision, "revision", minimum=1), physical=flag(physical, "physical")
         )
-        reply = await self._invoker.unary(methods.COMPACT, request, timeout=timeout, retry=retry)
-        return replies.compact_result(reply)
+        return await self._invoker.unary(methods.COMPACT, request, timeout=timeout, retry=retry)
 
     async def _range(self, operation: RangeOp, timeout: Timeout, retry: RetryMode | None) -> RangeResult:
-        reply = await self._invoker.unary(
+        return await self._invoker.unary(
             methods.RANGE,
             requests.range_request(operation),
             timeout=timeout,
             retry=retry,
             needs_leader=not operation.serializable,
         )
-        return replies.range_result(reply)
 
     async def _commit(self, operation: TxnOp, timeout: Timeout, retry: RetryMode | None) -> TxnResult:
         reply = await self._invoker.unary(

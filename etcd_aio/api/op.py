@@ -13,7 +13,18 @@ from etcd_aio.api.arguments import LeaseLike, ValueLike, encode_value, lease_id,
 from etcd_aio.api.compare import Compare
 from etcd_aio.api.enums import SortBy, SortByLike, SortOrder, SortOrderLike, parse_word
 from etcd_aio.api.keys import KeyLike, KeyRange, encode_key, flag
-from etcd_aio.api.operations import DeleteOp, GetOp, Op, PutOp, RangeOp, TxnOp
+from etcd_aio.api.operations import (
+    DeleteOp,
+    GetOp,
+    Op,
+    PutOp,
+    RangeOp,
+    TxnOp,
+    new_delete,
+    new_get,
+    new_put,
+    new_range,
+)
 from etcd_aio.errors import InvalidRequestError, LeaseProvidedError, ValueProvidedError
 
 __all__ = ["Op", "delete", "get", "put", "range", "txn"]
@@ -76,7 +87,7 @@ def checked_put(
         raise InvalidRequestError("value is missing: give one, or ignore_value=True to keep the key's value")
     if flag(ignore_lease, "ignore_lease") and lease is not None:
         raise LeaseProvidedError("ignore_lease=True keeps the key's lease: leave lease= out")
-    return PutOp(
+    return new_put(
         encoded_key,
         b"" if value is None else encode_value(value),
         0 if lease is None else lease_id(lease),
@@ -88,7 +99,12 @@ def checked_put(
 
 def get(key: KeyLike, *, revision: int = 0, serializable: bool = False, keys_only: bool = False) -> GetOp:
     """Get one key. See `KV.get` for the arguments and errors."""
-    return GetOp(encode_key(key), whole_number(revision, "revision"), *_flags(serializable, keys_only))
+    return new_get(
+        encode_key(key),
+        whole_number(revision, "revision"),
+        flag(serializable, "serializable"),
+        flag(keys_only, "keys_only"),
+    )
 
 
 def range(  # noqa: A001 - etcd's own word
@@ -111,16 +127,22 @@ def range(  # noqa: A001 - etcd's own word
     max_create_revision: int = 0,
 ) -> RangeOp:
     """Get the keys of a range. See `KV.range` for the arguments and errors."""
-    return RangeOp(
-        KeyRange.of(key, range_end=range_end, prefix=prefix, from_key=from_key, all_keys=all_keys),
+    keys = KeyRange.of(key, range_end=range_end, prefix=prefix, from_key=from_key, all_keys=all_keys)
+    _check_bounds("mod_revision", min_mod_revision, max_mod_revision)
+    _check_bounds("create_revision", min_create_revision, max_create_revision)
+    return new_range(
+        keys,
         whole_number(limit, "limit"),
         whole_number(revision, "revision"),
         parse_word(SortBy, sort_by, "sort_by"),
         parse_word(SortOrder, sort_order, "sort_order"),
-        *_flags(serializable, keys_only),
+        flag(serializable, "serializable"),
+        flag(keys_only, "keys_only"),
         flag(count_only, "count_only"),
-        *_bounds("mod_revision", min_mod_revision, max_mod_revision),
-        *_bounds("create_revision", min_create_revision, max_create_revision),
+        min_mod_revision,
+        max_mod_revision,
+        min_create_revision,
+        max_create_revision,
     )
 
 
@@ -138,7 +160,7 @@ def delete(
     if keys.is_all_keys and not all_keys:
         # A prefix computed by mistake as empty must not empty the store.
         raise InvalidRequestError("this deletes every key there is: if that is meant, write all_keys=True")
-    return DeleteOp(keys, flag(prev_kv, "prev_kv"))
+    return new_delete(keys, flag(prev_kv, "prev_kv"))
 
 
 def txn(*, when: Iterable[Compare] = (), then: Iterable[Op] = (), otherwise: Iterable[Op] = ()) -> TxnOp:
@@ -174,13 +196,8 @@ def _captured(given: Iterable[_T], where: str) -> tuple[_T, ...]:
     return tuple(given)
 
 
-def _flags(serializable: bool, keys_only: bool) -> tuple[bool, bool]:
-    return flag(serializable, "serializable"), flag(keys_only, "keys_only")
-
-
-def _bounds(what: str, least: int, greatest: int) -> tuple[int, int]:
+def _check_bounds(what: str, least: int, greatest: int) -> None:
     whole_number(least, f"min_{what}")
     whole_number(greatest, f"max_{what}")
     if greatest and least > greatest:
         raise InvalidRequestError(f"min_{what} must not exceed max_{what}, got {least} and {greatest}")
-    return least, greatest

@@ -5,11 +5,12 @@ Knows: what a put, get, range, delete or txn consists of. Never knows: how users
 """
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from etcd_aio.api.compare import Compare
 from etcd_aio.api.enums import SortBy, SortOrder
 from etcd_aio.api.keys import KeyRange
+from etcd_aio.frozen import constructor
 from etcd_aio.results import shown_key
 
 
@@ -73,6 +74,11 @@ class TxnOp:
     then: "tuple[Op, ...]" = ()
     otherwise: "tuple[Op, ...]" = ()
 
+
+new_put: Final = constructor(PutOp)
+new_get: Final = constructor(GetOp)
+new_range: Final = constructor(RangeOp)
+new_delete: Final = constructor(DeleteOp)
 
 Op: TypeAlias = PutOp | GetOp | RangeOp | DeleteOp | TxnOp
 """One operation of a txn."""

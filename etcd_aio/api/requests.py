@@ -1,6 +1,8 @@
-"""Requests: the message of each operation.
+"""Requests: the message of each operation, as bytes.
 
 Knows: etcd's request messages and their numbers. Never knows: how users spell an operation, or what comes back.
+
+Operations were checked when they were made, so their fields are written as they stand.
 """
 
 from collections.abc import Mapping
@@ -11,6 +13,8 @@ from etcd_aio.api.compare import Compare, CompareOperator, CompareTarget
 from etcd_aio.api.enums import SortBy, SortOrder
 from etcd_aio.api.keys import KeyRange
 from etcd_aio.api.operations import DeleteOp, GetOp, Op, PutOp, RangeOp, TxnOp
+from etcd_aio.codec import MAX_DEPTH, writers
+from etcd_aio.errors import InvalidRequestError
 
 _SORT_TARGETS: Final[Mapping[SortBy, pb.RangeRequestSortTarget]] = {
     SortBy.KEY: pb.RangeRequestSortTarget.KEY,
@@ -38,9 +42,9 @@ _COMPARE_OPERATORS: Final[Mapping[CompareOperator, pb.CompareCompareResult]] = {
 }
 
 
-def put_request(put: PutOp) -> pb.PutRequest:
+def put_request(put: PutOp) -> bytes:
     """The message of a put."""
-    return pb.PutRequest(
+    return writers[pb.PutRequest](
         key=put.key,
         value=put.value,
         lease=put.lease,
@@ -50,18 +54,25 @@ def put_request(put: PutOp) -> pb.PutRequest:
     )
 
 
-def get_request(get: GetOp) -> pb.RangeRequest:
+def get_request(get: GetOp) -> bytes:
     """The message of a get: a range of one key."""
-    return pb.RangeRequest(key=get.key, revision=get.revision, serializable=get.serializable, keys_only=get.keys_only)
+    return writers[pb.RangeRequest](
+        key=get.key, revision=get.revision, serializable=get.serializable, keys_only=get.keys_only
+    )
 
 
-def range_request(range_: RangeOp) -> pb.RangeRequest:
+def range_request(range_: RangeOp) -> bytes:
     """The message of a range."""
-    request = pb.RangeRequest(
+    # Ascending by key is how etcd stores them: sent as NONE, a limit stops the read there. Sent as ASCEND, etcd would
+    # read the whole range, sort it and cut it after that.
+    is_stored_so = range_.sort_by is SortBy.KEY and range_.sort_order is SortOrder.ASCEND
+    return writers[pb.RangeRequest](
         key=range_.keys.key,
         range_end=range_.keys.range_end,
         limit=range_.limit,
         revision=range_.revision,
+        sort_order=0 if is_stored_so else _SORT_ORDERS[range_.sort_order],
+        sort_target=0 if is_stored_so else _SORT_TARGETS[range_.sort_by],
         serializable=range_.serializable,
         keys_only=range_.keys_only,
         count_only=range_.count_only,
@@ -70,25 +81,25 @@ def range_request(range_: RangeOp) -> pb.RangeRequest:
         min_create_revision=range_.min_create_revision,
         max_create_revision=range_.max_create_revision,
     )
-    # Ascending by key is how etcd stores them: sent as NONE, a limit stops the read there. Sent as ASCEND, etcd would
-    # read the whole range, sort it and cut it after that.
-    if range_.sort_by is not SortBy.KEY or range_.sort_order is not SortOrder.ASCEND:
-        request.sort_target = _SORT_TARGETS[range_.sort_by]
-        request.sort_order = _SORT_ORDERS[range_.sort_order]
-    return request
 
 
-def delete_request(delete: DeleteOp) -> pb.DeleteRangeRequest:
+def delete_request(delete: DeleteOp) -> bytes:
     """The message of a delete."""
-    return pb.DeleteRangeRequest(key=delete.keys.key, range_end=delete.keys.range_end, prev_kv=delete.prev_kv)
+    return writers[pb.DeleteRangeRequest](key=delete.keys.key, range_end=delete.keys.range_end, prev_kv=delete.prev_kv)
 
 
-def txn_request(txn: TxnOp) -> pb.TxnRequest:
-    """The message of a txn."""
-    return pb.TxnRequest(
+def txn_request(txn: TxnOp, depth: int = 1) -> bytes:
+    """The message of a txn, which is the `depth`th message if it stands within others.
+
+    Raises:
+        InvalidRequestError: txns nest so deep that no reader of protobuf would take them.
+    """
+    if depth + 2 > MAX_DEPTH and (txn.then or txn.otherwise):
+        raise InvalidRequestError(f"TxnRequest: messages nest more than {MAX_DEPTH} deep")
+    return writers[pb.TxnRequest](
         compare=[_compare(compare) for compare in txn.when],
-        success=[_request_op(operation) for operation in txn.then],
-        failure=[_request_op(operation) for operation in txn.otherwise],
+        success=[_request_op(operation, depth + 1) for operation in txn.then],
+        failure=[_request_op(operation, depth + 1) for operation in txn.otherwise],
     )
 
 
@@ -105,27 +116,27 @@ def linearizable(txn: TxnOp) -> TxnOp:
     return TxnOp(txn.when, (count,), (count,))
 
 
-def _request_op(operation: Op) -> pb.RequestOp:
+def _request_op(operation: Op, depth: int) -> bytes:
+    write = writers[pb.RequestOp]
     match operation:
         case PutOp():
-            return pb.RequestOp(request_put=put_request(operation))
+            return write(request_put=put_request(operation))
         case GetOp():
-            return pb.RequestOp(request_range=get_request(operation))
+            return write(request_range=get_request(operation))
         case RangeOp():
-            return pb.RequestOp(request_range=range_request(operation))
+            return write(request_range=range_request(operation))
         case DeleteOp():
-            return pb.RequestOp(request_delete_range=delete_request(operation))
+            return write(request_delete_range=delete_request(operation))
         case TxnOp():
-            return pb.RequestOp(request_txn=txn_request(operation))
+            return write(request_txn=txn_request(operation, depth + 1))
 
 
-def _compare(compare: Compare) -> pb.Compare:
-    message = pb.Compare(
+def _compare(compare: Compare) -> bytes:
+    return writers[pb.Compare](
         key=compare.keys.key,
         range_end=compare.keys.range_end,
         target=_COMPARE_TARGETS[compare.target],
         result=_COMPARE_OPERATORS[compare.operator],
+        # The field of the operand has the name of the target.
+        **{compare.target.value: compare.operand},
     )
-    # The field of the operand has the name of the target.
-    setattr(message, compare.target.value, compare.operand)
-    return message

@@ -1,84 +1,27 @@
 """Strictness: the mistakes that betterproto2 lets pass, found before it sees them.
 
-Knows: protobuf's encoding, and the fields of a message class as betterproto2 describes them. Never knows: how to build
-a message, or what it means.
+Knows: protobuf's encoding. Never knows: how to build a message, or what it means.
 
 betterproto2 0.10 takes a message that ends in the middle for a whole one, puts numbers where text belongs, keeps two
 members of a oneof, and writes integers that are too large as bytes that no one can read.
 https://protobuf.dev/programming-guides/encoding/ is what both checks go by.
 """
 
-import functools
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
-
 import betterproto2 as bp
 
+from etcd_aio.codec.fields import (
+    FIXED_32,
+    FIXED_64,
+    INTEGERS,
+    LENGTH,
+    MAX_DEPTH,
+    MAX_FIELD_NUMBER,
+    VARINT,
+    Field,
+    fields_of,
+)
 from etcd_aio.errors import InvalidRequestError, MalformedReplyError
 from etcd_aio.pb import Message
-
-MAX_DEPTH: Final = 100
-"""How deep messages may nest, the outermost being 1: protobuf's own default in C++, Java and Python."""
-
-_MAX_FIELD_NUMBER: Final = (1 << 29) - 1
-
-_VARINT: Final = 0
-_FIXED_64: Final = 1
-_LENGTH: Final = 2
-_FIXED_32: Final = 5
-
-# What an integer field can carry. An enum is an int32, but betterproto2 reads and writes all 64 bits of an unknown one.
-_INTEGERS: Final[Mapping[str, tuple[int, int]]] = {
-    bp.TYPE_INT32: (-(1 << 31), (1 << 31) - 1),
-    bp.TYPE_INT64: (-(1 << 63), (1 << 63) - 1),
-    bp.TYPE_UINT32: (0, (1 << 32) - 1),
-    bp.TYPE_UINT64: (0, (1 << 64) - 1),
-    bp.TYPE_ENUM: (-(1 << 63), (1 << 63) - 1),
-    bp.TYPE_BOOL: (0, 1),
-}
-_OTHERS: Final = frozenset({bp.TYPE_BYTES, bp.TYPE_STRING, bp.TYPE_MESSAGE})
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """One field of a message class, as far as the checks care."""
-
-    name: str
-    proto_type: str
-    repeated: bool
-    oneof: str | None
-    message_class: type[Message] | None
-
-    @property
-    def may_be_none(self) -> bool:
-        """Whether None stands for "not set"; the other fields are always there."""
-        return self.oneof is not None or self.message_class is not None
-
-    def allows(self, wire_type: int) -> bool:
-        """Whether this field's content may come in that wire type."""
-        if self.proto_type in _INTEGERS:
-            # Repeated numbers come packed or one by one, and a reader takes both.
-            return wire_type == _VARINT or (wire_type == _LENGTH and self.repeated)
-        return wire_type == _LENGTH
-
-
-@functools.cache
-def fields_of(message_class: type[Message]) -> Mapping[int, Field]:
-    """The fields of `message_class` by number.
-
-    Raises:
-        NotImplementedError: it has a field of a kind that etcd has never used: float, fixed width, zigzag or map.
-    """
-    meta = message_class._betterproto  # type: ignore[arg-type] # how betterproto2 types its own class property
-    fields: dict[int, Field] = {}
-    for name, field in meta.meta_by_field_name.items():
-        if field.proto_type not in _INTEGERS and field.proto_type not in _OTHERS:
-            raise NotImplementedError(f"{message_class.__name__}.{name} is of type {field.proto_type}")
-        inner = meta.cls_by_field[name] if field.proto_type == bp.TYPE_MESSAGE else None
-        fields[field.number] = Field(name, field.proto_type, bool(field.repeated), field.group, inner)
-    return fields
-
 
 # --- bytes that come in ---
 
@@ -108,9 +51,13 @@ def _check_span(message_class: type[Message], data: bytes, position: int, end: i
     fields = fields_of(message_class)
     oneofs: dict[str, int] = {}
     while position < end:
+        start = position
         key, position = _read_varint(data, position, end)
         number, wire_type = key >> 3, key & 7
-        if not 1 <= number <= _MAX_FIELD_NUMBER:
+        if position - start > 1 and not data[position - 1]:
+            # Legal, but no one writes it, and a reader may take every field for what its first bytes say.
+            raise _Refusal("a field number is written longer than it needs")
+        if not 1 <= number <= MAX_FIELD_NUMBER:
             raise _Refusal("a field number is out of range")
         start, position = _skip_value(data, position, end, number, wire_type)
         field = fields.get(number)
@@ -123,21 +70,21 @@ def _check_span(message_class: type[Message], data: bytes, position: int, end: i
             raise _Refusal(f"oneof {field.oneof} has two members")
         if field.message_class is not None:
             _check_span(field.message_class, data, start, position, depth + 1)
-        elif wire_type == _LENGTH and field.proto_type in _INTEGERS:
+        elif wire_type == LENGTH and field.is_integer:
             while start < position:
                 _, start = _read_varint(data, start, position)
 
 
 def _skip_value(data: bytes, position: int, end: int, number: int, wire_type: int) -> tuple[int, int]:
     """Where a field's content begins and where it ends."""
-    if wire_type == _VARINT:
+    if wire_type == VARINT:
         start = position
         _, stop = _read_varint(data, position, end)
-    elif wire_type == _LENGTH:
+    elif wire_type == LENGTH:
         length, start = _read_varint(data, position, end)
         stop = start + length
-    elif wire_type in (_FIXED_64, _FIXED_32):
-        start, stop = position, position + (8 if wire_type == _FIXED_64 else 4)
+    elif wire_type in (FIXED_64, FIXED_32):
+        start, stop = position, position + (8 if wire_type == FIXED_64 else 4)
     else:  # groups, which proto3 does not have, and two numbers without meaning
         raise _Refusal(f"field {number} has wire type {wire_type}")
     if stop > end:
@@ -210,7 +157,7 @@ def _check_item(owner: str, field: Field, value: object, depth: int) -> None:
     elif not isinstance(value, int):
         raise InvalidRequestError(wrong)
     else:
-        low, high = _INTEGERS[field.proto_type]
+        low, high = INTEGERS[field.proto_type]
         if not low <= value <= high:
             raise InvalidRequestError(f"{owner}.{field.name} is out of range: {field.proto_type} is {low} to {high}")
 

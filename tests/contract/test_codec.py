@@ -1,15 +1,16 @@
 """What every codec promises: the same bytes, the same refusals, and silence about what messages carry."""
 
+import itertools
 import traceback
 from types import ModuleType
 
 import pytest
 
 from etcd_aio import pb
-from etcd_aio.codec import reference
+from etcd_aio.codec import compiled, reference
 from etcd_aio.errors import InvalidRequestError, MalformedReplyError
 
-CODECS = [reference]
+CODECS = [reference, compiled]
 
 
 @pytest.fixture(params=CODECS, ids=lambda codec: codec.__name__.rpartition(".")[2])
@@ -95,6 +96,82 @@ def test_unknown_fields_survive_on_every_level(codec: ModuleType, unknown: bytes
     assert codec.encode(message) == data
 
 
+@pytest.mark.parametrize(
+    ("message_class", "data", "expected"),
+    [
+        (pb.PutRequest, b"\x0a\x01a\x0a\x01b", pb.PutRequest(key=b"b")),
+        (pb.PutResponse, b"\x0a\x02\x18\x07\x0a\x02\x08\x01", pb.PutResponse(header=pb.ResponseHeader(cluster_id=1))),
+        (pb.Compare, b"\x20\x01\x20\x02", pb.Compare(version=2)),
+        (
+            pb.AuthUserListResponse,
+            b"\x12\x01a\x0a\x00\x12\x01b",
+            pb.AuthUserListResponse(pb.ResponseHeader(), ["a", "b"]),
+        ),
+    ],
+    ids=["number", "message", "member of a oneof", "list with something in between"],
+)
+def test_of_what_comes_twice_the_last_counts_and_lists_grow(
+    codec: ModuleType, message_class: type[pb.Message], data: bytes, expected: pb.Message
+) -> None:
+    assert codec.decode(message_class, data) == expected
+
+
+def test_any_order_of_fields_is_read(codec: ModuleType) -> None:
+    expected = pb.KeyValue(key=b"k", create_revision=300, mod_revision=1 << 40, version=3, value=b"v", lease=-7)
+    fields = [codec.encode(one) for one in parts_of(expected)]
+    for order in itertools.permutations(fields):
+        assert codec.decode(pb.KeyValue, b"".join(order)) == expected
+
+
+def parts_of(kv: pb.KeyValue) -> list[pb.KeyValue]:
+    names = ("key", "create_revision", "mod_revision", "version", "value", "lease")
+    return [pb.KeyValue(**{name: getattr(kv, name)}) for name in names]
+
+
+@pytest.mark.parametrize("number", [0, 1, *(1 << 7 * size for size in range(1, 10)), (1 << 63) - 1, -1, -(1 << 63)])
+@pytest.mark.parametrize("off", [-1, 0, 1])
+def test_numbers_of_every_size(codec: ModuleType, number: int, off: int) -> None:
+    signed = min(max(number + off, -(1 << 63)), (1 << 63) - 1)
+    unsigned = signed % (1 << 64)
+    put, header = pb.PutRequest(lease=signed), pb.ResponseHeader(cluster_id=unsigned)
+    assert codec.encode(put) == (b"\x18" + varint(unsigned) if signed else b"")
+    assert codec.encode(header) == (b"\x08" + varint(unsigned) if signed else b"")
+    for data, message in ((codec.encode(put), put), (codec.encode(header), header)):
+        assert codec.decode(type(message), data) == message
+        # As an inner message, so that other bytes stand behind the number.
+    inside = pb.PutResponse(header=header, prev_kv=pb.KeyValue(lease=signed))
+    assert codec.decode(pb.PutResponse, codec.encode(inside)) == inside
+
+
+@pytest.mark.parametrize("size", [0, 1, 127, 128, 16_383, 16_384, 70_000, 2_097_151, 2_097_152])
+def test_content_of_every_size(codec: ModuleType, size: int) -> None:
+    message = pb.RangeResponse(kvs=[pb.KeyValue(key=b"k", value=bytes(size)), pb.KeyValue(key=b"l")])
+    data = codec.encode(message)
+    assert (
+        data == length_field(2, b"\x0a\x01k" + (length_field(5, bytes(size)) if size else b"")) + b"\x12\x03\x0a\x01l"
+    )
+    assert codec.decode(pb.RangeResponse, data) == message
+
+
+def test_small_numbers_written_long_are_read(codec: ModuleType) -> None:
+    assert codec.decode(pb.PutRequest, b"\x18\x81\x80\x80\x80\x80\x80\x00") == pb.PutRequest(lease=1)
+    assert codec.decode(pb.PutRequest, b"\x0a\x81\x80\x80\x80\x00k\x20\x81\x00") == pb.PutRequest(
+        key=b"k", prev_kv=True
+    )
+
+
+def test_a_number_of_32_bits_takes_the_low_ones_of_a_longer_one(codec: ModuleType) -> None:
+    assert codec.decode(pb.HashResponse, b"\x10" + varint(5 << 32 | 7)) == pb.HashResponse(hash=7)
+
+
+def test_types_are_those_of_the_fields(codec: ModuleType) -> None:
+    request = codec.decode(pb.RangeRequest, b"\x28\x01\x38\x01")
+    assert type(request.sort_order) is pb.RangeRequestSortOrder
+    assert type(request.sort_target) is pb.RangeRequestSortTarget
+    assert request.serializable is True
+    assert request.keys_only is False
+
+
 MALFORMED: dict[str, tuple[type[pb.Message], bytes]] = {
     "key cut short": (pb.PutRequest, b"\x80"),
     "varint missing": (pb.PutRequest, b"\x18"),
@@ -110,6 +187,8 @@ MALFORMED: dict[str, tuple[type[pb.Message], bytes]] = {
     "unknown fixed32 cut short": (pb.PutRequest, b"\xfd\x07" + b"123"),
     "unknown content cut short": (pb.PutRequest, b"\xfa\x07\x02a"),
     "field number 0": (pb.PutRequest, b"\x00\x00"),
+    "field number longer than it needs": (pb.PutRequest, b"\x8a\x00\x01k"),
+    "unknown field number longer than it needs": (pb.PutRequest, b"\xf8\x87\x00\x05"),
     "field number too large": (pb.PutRequest, varint((1 << 29) << 3) + b"\x00"),
     "group": (pb.PutRequest, b"\xfb\x07\xfc\x07"),
     "end of a group": (pb.PutRequest, b"\xfc\x07"),
@@ -122,6 +201,12 @@ MALFORMED: dict[str, tuple[type[pb.Message], bytes]] = {
     "packed number cut short": (pb.WatchCreateRequest, b"\x2a\x01\x80"),
     "text that is not UTF-8": (pb.AuthenticateResponse, b"\x12\x02\xc3\x28"),
     "surrogates in text": (pb.AuthenticateResponse, b"\x12\x03\xed\xa0\x80"),
+    "number reaches out of its message": (pb.RangeResponse, b"\x12\x02\x10\x80\x01"),
+    "tag reaches out of its message": (pb.Compare, b"\x82"),
+    "inner tag reaches out of its message": (pb.TxnRequest, b"\x0a\x01\x82\x04\x01z"),
+    "packed number reaches out of its field": (pb.WatchCreateRequest, b"\x2a\x01\x80\x01"),
+    "end of a group where a field belongs": (pb.PutRequest, b"\x0c"),
+    "group where a field belongs": (pb.PutRequest, b"\x0b\x0c"),
     "two members of a oneof": (pb.ResponseOp, b"\x0a\x00\x12\x00"),
 }
 

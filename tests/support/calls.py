@@ -13,6 +13,7 @@ from etcd_aio.error_handler import ClusterIdentity, Invoker, Lifetime, RetryPoli
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from etcd_aio.methods import PUT, RANGE, STATUS
 from etcd_aio.options import UNSET, RetryMode, Timeout
+from etcd_aio.results import PutResult, RangeResult
 from tests.support.fake_engine import FakeAttempt, FakeEngine, FakeMember
 from tests.support.virtual_time import turns
 
@@ -122,10 +123,10 @@ class Calls:
         assert self.balancer.ready_count == len(self.names)
         return self
 
-    async def read(self, *, timeout: Timeout = UNSET, retry: RetryMode | None = None, **more: Any) -> pb.RangeResponse:
+    async def read(self, *, timeout: Timeout = UNSET, retry: RetryMode | None = None, **more: Any) -> RangeResult:
         return await self.invoker.unary(RANGE, pb.RangeRequest(key=b"k"), timeout=timeout, retry=retry, **more)
 
-    async def put(self, *, timeout: Timeout = UNSET, retry: RetryMode | None = None, **more: Any) -> pb.PutResponse:
+    async def put(self, *, timeout: Timeout = UNSET, retry: RetryMode | None = None, **more: Any) -> PutResult:
         return await self.invoker.unary(
             PUT, pb.PutRequest(key=b"k", value=b"secret"), timeout=timeout, retry=retry, **more
         )

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from etcd_aio import methods, pb
+from etcd_aio.codec import message_class_of
 from etcd_aio.methods import AnyMethod, Cardinality, Method
 from etcd_aio.pb.message_pool import default_message_pool
 
@@ -65,7 +66,7 @@ def message_class(full_name: str) -> type[pb.Message]:
 
 
 def rows(table: tuple[AnyMethod, ...]) -> dict[str, tuple[type[pb.Message], type[pb.Message], Cardinality]]:
-    return {row.path: (row.request, row.reply, row.cardinality) for row in table}
+    return {row.path: (row.request, message_class_of(row.reply), row.cardinality) for row in table}
 
 
 def constants() -> dict[str, AnyMethod]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from etcd_aio import methods, pb
+from etcd_aio import codec, methods, pb
 from etcd_aio.api import op
 from etcd_aio.api.compare import Key
 from etcd_aio.api.kv import KV
@@ -37,20 +37,22 @@ class Call:
 
 
 class FakeInvoker:
-    """Answers every call with the next reply, or raises it."""
+    """Answers every call with what the codec makes of the next reply, or raises it."""
 
     def __init__(self, *answers: pb.Message | Exception) -> None:
         self.answers = list(answers)
         self.calls: list[Call] = []
 
-    async def unary(self, method: methods.Method[Any, Any], request: pb.Message, **options: object) -> pb.Message:
+    async def unary(self, method: methods.Method[Any, Any], request: pb.Message | bytes, **options: object) -> Any:
+        if isinstance(request, bytes):
+            request = codec.decode(cast("type[pb.Message]", method.request), request)
         assert isinstance(request, method.request)
         self.calls.append(Call(method, request, options))
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
-        assert type(answer) is method.reply
-        return answer
+        assert type(answer) is codec.message_class_of(method.reply)
+        return codec.decode(method.reply, codec.encode(answer))
 
 
 def client(*answers: pb.Message | Exception) -> tuple[KV, FakeInvoker]:

@@ -2,19 +2,33 @@
 
 import pytest
 
-from etcd_aio import pb
-from etcd_aio.api import op
+from etcd_aio import codec, pb
+from etcd_aio.api import op, requests
 from etcd_aio.api.compare import Compare, Key
 from etcd_aio.api.enums import SortBy, SortByLike, SortOrder, SortOrderLike
-from etcd_aio.api.operations import TxnOp
-from etcd_aio.api.requests import (
-    delete_request,
-    get_request,
-    linearizable,
-    put_request,
-    range_request,
-    txn_request,
-)
+from etcd_aio.api.operations import DeleteOp, GetOp, PutOp, RangeOp, TxnOp
+from etcd_aio.api.requests import linearizable
+from etcd_aio.errors import InvalidRequestError
+
+
+def put_request(put: PutOp) -> pb.PutRequest:
+    return codec.decode(pb.PutRequest, requests.put_request(put))
+
+
+def get_request(get: GetOp) -> pb.RangeRequest:
+    return codec.decode(pb.RangeRequest, requests.get_request(get))
+
+
+def range_request(range_: RangeOp) -> pb.RangeRequest:
+    return codec.decode(pb.RangeRequest, requests.range_request(range_))
+
+
+def delete_request(delete: DeleteOp) -> pb.DeleteRangeRequest:
+    return codec.decode(pb.DeleteRangeRequest, requests.delete_request(delete))
+
+
+def txn_request(txn: TxnOp) -> pb.TxnRequest:
+    return codec.decode(pb.TxnRequest, requests.txn_request(txn))
 
 
 def test_put() -> None:
@@ -155,3 +169,26 @@ def test_comparisons_alone_are_not_left_to_one_member() -> None:
 )
 def test_a_txn_that_says_what_it_wants_is_sent_as_it_is(txn: TxnOp) -> None:
     assert linearizable(txn) is txn
+
+
+def test_what_is_not_set_is_not_written() -> None:
+    assert requests.put_request(op.put("k", "v")) == b"\x0a\x01k\x12\x01v"
+    assert requests.get_request(op.get("k")) == b"\x0a\x01k"
+    assert requests.range_request(op.range(prefix="k")) == b"\x0a\x01k\x12\x01l"
+    assert requests.delete_request(op.delete("k")) == b"\x0a\x01k"
+    assert requests.txn_request(TxnOp()) == b""
+
+
+def nested(depth: int) -> TxnOp:
+    txn = TxnOp()
+    for _ in range(depth - 1):
+        txn = TxnOp(then=(txn,))
+    return txn
+
+
+def test_txns_nest_as_deep_as_any_message_may() -> None:
+    # Each stands in an operation, so that 50 of them are 99 messages.
+    assert codec.encode(txn_request(nested(50))) == requests.txn_request(nested(50))
+    for too_deep in (nested(51), nested(500)):
+        with pytest.raises(InvalidRequestError, match="nest more than 100 deep"):
+            requests.txn_request(too_deep)

@@ -5,7 +5,8 @@ import dataclasses
 import pytest
 
 from etcd_aio import pb
-from etcd_aio.codec.strictness import MAX_DEPTH, check_bytes, check_message, fields_of
+from etcd_aio.codec.fields import MAX_DEPTH, fields_of
+from etcd_aio.codec.strictness import check_bytes, check_message
 from etcd_aio.errors import InvalidRequestError, MalformedReplyError
 
 MESSAGE_CLASSES = [

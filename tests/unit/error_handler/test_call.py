@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from etcd_aio import codec, pb
 from etcd_aio.error_handler import RetryPolicy, RetryThrottling
 from etcd_aio.errors import (
     AttemptFailure,
@@ -28,6 +29,7 @@ from etcd_aio.errors import (
 )
 from etcd_aio.methods import STATUS
 from tests.support.calls import (
+    CLUSTER,
     Calls,
     answered,
     leader_changed,
@@ -554,6 +556,54 @@ async def test_what_was_tried_before_all_connections_went_is_told() -> None:
             await calls.put()
         assert caught.value.maybe_applied
         assert len(caught.value.attempts) == 1
+
+
+# Answers that are large.
+
+
+def large_reply() -> bytes:
+    kv = pb.KeyValue(key=b"k", value=bytes(1000), mod_revision=5)
+    return codec.encode(pb.RangeResponse(header=pb.ResponseHeader(cluster_id=CLUSTER), kvs=[kv] * 1000, count=1000))
+
+
+async def turns_during(calls: Calls) -> int:
+    """How often other tasks run while a call is under way."""
+    turns_taken = 0
+
+    async def count() -> None:
+        nonlocal turns_taken
+        while True:
+            turns_taken += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.ensure_future(count())
+    try:
+        found = await calls.read()
+    finally:
+        counting.cancel()
+    assert len(found) == found.count
+    return turns_taken
+
+
+async def test_a_large_reply_is_read_in_steps_with_others_in_between() -> None:
+    async with world() as calls:
+        before = await turns_during(calls)
+        for name in calls.names:
+            calls.engine[name].otherwise = large_reply()
+        assert await turns_during(calls) - before >= len(large_reply()) // (codec.STEP + 2000)
+
+
+async def test_a_large_reply_is_judged_like_a_small_one() -> None:
+    async with world() as calls:
+        await calls.read()  # which tells the cluster
+        calls["m2"].answers.append(large_reply() + b"\xff")
+        with pytest.raises(MalformedReplyError) as caught:
+            await calls.read()
+        assert len(caught.value.attempts) == 1
+        foreign = pb.RangeResponse(header=pb.ResponseHeader(cluster_id=7), kvs=[pb.KeyValue(value=bytes(100_000))])
+        calls["m3"].answers.append(codec.encode(foreign))
+        with pytest.raises(ClusterChangedError):
+            await calls.read(retry="never")
 
 
 # Answers that are none.

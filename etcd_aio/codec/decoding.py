@@ -1,0 +1,342 @@
+"""Decoding: writes the Python function that reads one kind of message.
+
+Knows: protobuf's encoding, and how to say it in Python that runs fast. Never knows: what a message is for.
+
+A function reads `data` from `at` to `end` and returns what it found there, for instance (cut)
+
+    def decode_KeyValue_result(data, at, end, depth):
+        key = value = b""
+        ...
+        while at < end:
+            tag = data[at]
+            if tag == 10:  # key
+                stop = data[at + 1]
+                ...
+                key = data[at:stop]
+                at = stop
+                if at >= end:
+                    break
+                tag = data[at]
+            if tag == 16:  # create_revision
+                ...
+            if tag in {10, 16, 24, 32, 42, 48}:
+                continue
+            at = skip_unknown(data, at, end, (1, 2, 3, 4, 5, 6))
+        if at > end:
+            raise Refusal("a field is cut short")
+        ...
+
+The fields are asked for in the order of their numbers, which is the order that etcd writes them in: such a message is
+read in one pass through the loop, without a look-up. In any other order it is read in more passes. Reading never looks
+where the message ends, only whether it is passed: a slice cannot reach behind the data, and an index that does raises
+IndexError. So every way out of the loop but one is malformed.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from etcd_aio.codec.fields import LENGTH, MAX_DEPTH, VARINT, Field
+from etcd_aio.codec.shapes import OnlyMember, Shape
+from etcd_aio.codec.source import Source, local_name
+from etcd_aio.codec.varints import (
+    CUT_SHORT,
+    LONGEST,
+    Refusal,
+    long_signed,
+    long_unsigned,
+    read_packed,
+    read_tag,
+    read_varint,
+    skip_unknown,
+)
+from etcd_aio.frozen import thawed
+from etcd_aio.results import Header
+
+STEP: Final = 1 << 16
+"""Bytes that are decoded in one step: at 15 bytes for the shortest of keys, this is some 5 ms."""
+
+_LENGTH_BYTES: Final = 3  # read in line, which is up to 2 MiB: as much as etcd takes in one message
+_NUMBER_BYTES: Final = 5  # read in line, which is 34 thousand million revisions
+_RESERVED: Final = frozenset(
+    {
+        *("data", "at", "end", "depth", "tag", "stop", "b", "c", "d", "e"),
+        *("one", "start", "unknown", "pause", "message", "result", "new"),
+    }
+)
+_INLINE: Final = "bcde"
+_NO_HEADER: Final = Header()
+_SHARED: Final = (Refusal, long_signed, long_unsigned, read_packed, read_tag, read_varint, skip_unknown)
+
+
+@dataclass(frozen=True, slots=True)
+class Decoder:
+    """The unit of a function that decodes a shape.
+
+    Attributes:
+        shape: what to decode.
+        in_steps: make it a generator, which yields after each `STEP` bytes and returns what the function would return.
+    """
+
+    shape: Shape
+    in_steps: bool = False
+
+    @property
+    def name(self) -> str:
+        """What the function is called."""
+        return f"decode_{self.shape.name}{'_in_steps' if self.in_steps else ''}"
+
+    def source(self) -> Source:
+        """The function, written down."""
+        return _Writing(self).done()
+
+    def namespace(self) -> dict[str, object]:
+        """The classes it makes, and what `varints` has."""
+        names: dict[str, object] = {one.__name__: one for one in _SHARED}
+        names |= {one.enum_variable: one.enum_class for one in self.shape.fields.values() if one.enum_class}
+        result_class = self.shape.result_class
+        if result_class is None:
+            names |= {"new": object.__new__, self.shape.message_class.__name__: self.shape.message_class}
+        elif result_class is not OnlyMember:
+            names |= {"NO_HEADER": _NO_HEADER, result_class.__name__: result_class}
+            names[f"Thawed{result_class.__name__}"] = thawed(result_class)
+        return names
+
+    def needs(self) -> Iterator["Decoder"]:
+        """The decoders of what is within."""
+        for field in self.shape.fields.values():
+            if field.message_class is not None:
+                yield self.inner(field)
+
+    def inner(self, field: Field) -> "Decoder":
+        """The decoder of a field that holds a message."""
+        shape = self.shape.inner(field)
+        return Decoder(shape, self.in_steps and shape.is_endless)
+
+
+class _Writing:
+    """A decoder that is being written."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        self._source = Source()
+        self._decoder = decoder
+        self._shape = shape = decoder.shape
+        self._in_steps = decoder.in_steps
+        self._fields = [shape.fields[number] for number in sorted(shape.fields)]
+        self._oneofs = sorted({field.oneof for field in self._fields if field.oneof})
+        self._keeps_unknown = shape.result_class is None
+
+    def done(self) -> Source:
+        """All of it."""
+        line, block = self._source.line, self._source.block
+        with block(f"def {self._decoder.name}(data, at, end, depth):"):
+            self._begin()
+            with block("while at < end:"):
+                line("tag = data[at]")
+                short = [(field, tags) for field in self._fields if (tags := self._tags(field))[0] < 0x80]
+                for field, tags in short:
+                    self._field(field, tags)
+                if short:
+                    with block(f"if tag in {{{', '.join(str(tag) for _, tags in short for tag in tags)}}}:"):
+                        line("continue  # out of order")
+                self._rest()
+            with block("if at > end:"):
+                line(f"raise Refusal({CUT_SHORT!r})")
+            self._finish()
+        return self._source
+
+    # The variables.
+
+    def _begin(self) -> None:
+        line = self._source.line
+        for field in self._fields:
+            line(f"{self._name(field)} = {self._default(field)}")
+        for oneof in self._oneofs:
+            line(f"which_{oneof} = 0")
+        if self._keeps_unknown:
+            line("unknown = []")
+        if self._in_steps:
+            line(f"pause = at + {STEP}")
+
+    def _name(self, field: Field) -> str:
+        return local_name(field.name, _RESERVED)
+
+    def _default(self, field: Field) -> str:
+        if field.repeated:
+            return "[]"
+        if field.name == "header" and self._shape.result_class is not None:
+            return "NO_HEADER"
+        if field.may_be_none:
+            return "None"
+        if field.enum_class is not None:
+            return f"{field.enum_variable}(0)"
+        return {"bytes": 'b""', "string": '""', "bool": "False"}.get(field.proto_type, "0")
+
+    # The loop.
+
+    def _tags(self, field: Field) -> list[int]:
+        return [field.number << 3 | wire_type for wire_type in (VARINT, LENGTH) if field.allows(wire_type)]
+
+    def _field(self, field: Field, tags: list[int]) -> None:
+        line, block = self._source.line, self._source.block
+        if field.repeated:
+            with block(f"while tag {_is_one_of(tags)}:  # {field.name}"):
+                self._content(field, tags)
+                self._pause()
+                with block("if at >= end:"):
+                    line("break")
+                line("tag = data[at]")
+            with block("if at >= end:"):
+                line("break")
+            return
+        with block(f"if tag {_is_one_of(tags)}:  # {field.name}"):
+            self._content(field, tags)
+            with block("if at >= end:"):
+                line("break")
+            line("tag = data[at]")
+
+    def _rest(self) -> None:
+        """The fields whose tags take two bytes, and those that the class does not know."""
+        line, block = self._source.line, self._source.block
+        long = [(field, tags) for field in self._fields if (tags := self._tags(field))[0] > 0x7F]
+        line("start = at")
+        if long:
+            with block("if tag > 127:"):
+                line("tag, at = read_tag(data, at)")
+                for field, tags in long:
+                    with block(f"if tag {_is_one_of(tags)}:  # {field.name}"):
+                        self._content(field, tags)
+                        line("continue")
+        known = tuple(field.number for field in self._fields)
+        line(f"at = skip_unknown(data, start, end, {known})")
+        if self._keeps_unknown:
+            line("unknown.append(data[start:at])")
+        self._pause()
+
+    def _pause(self) -> None:
+        if self._in_steps:
+            with self._source.block("if at > pause:"):
+                self._source.line("yield")
+                self._source.line(f"pause = at + {STEP}")
+
+    # One field, of which `at` is the last byte of its tag.
+
+    def _content(self, field: Field, tags: list[int]) -> None:
+        line, block = self._source.line, self._source.block
+        if field.oneof is not None:
+            # protobuf lets the last one count; no server sends that, and a message would keep both.
+            with block(f"if which_{field.oneof} not in (0, {field.number}):"):
+                line(f'raise Refusal("oneof {field.oneof} has two members")')
+            line(f"which_{field.oneof} = {field.number}")
+        if not field.is_integer:
+            self._length()
+            self._assign(field, self._contained(field))
+            line("at = stop")
+        elif not field.repeated:
+            self._integer(field, self._name(field))
+        else:
+            with block(f"if tag == {tags[0]}:"):
+                self._integer(field, "one")
+                line(f"{self._name(field)}.append(one)")
+            with block("else:"):
+                self._length()
+                packed = f"read_packed(data, at, stop, signed={_is_signed(field)})"
+                line(f"{self._name(field)} += [{_converted(field, 'one')} for one in {packed}]")
+                line("at = stop")
+
+    def _assign(self, field: Field, expression: str) -> None:
+        name = self._name(field)
+        self._source.line(f"{name}.append({expression})" if field.repeated else f"{name} = {expression}")
+
+    def _contained(self, field: Field) -> str:
+        if field.message_class is None:
+            return "data[at:stop]" if field.proto_type == "bytes" else 'data[at:stop].decode("utf-8")'
+        with self._source.block(f"if depth >= {MAX_DEPTH}:"):
+            self._source.line(f'raise Refusal("messages nest more than {MAX_DEPTH} deep")')
+        inner = self._decoder.inner(field)
+        call = f"{inner.name}(data, at, stop, depth + 1)"
+        return f"(yield from {call})" if inner.in_steps else call
+
+    def _length(self) -> None:
+        self._number("stop", _LENGTH_BYTES, None)
+        self._source.line("stop += at")
+
+    def _integer(self, field: Field, name: str) -> None:
+        in_line = _NUMBER_BYTES if field.proto_type in {"int64", "uint64"} else 1
+        self._number(name, in_line, "long_signed" if _is_signed(field) else "long_unsigned")
+        converted = _converted(field, name)
+        if converted != name:
+            self._source.line(f"{name} = {converted}")
+
+    def _number(self, name: str, in_line: int, remembers: str | None) -> None:
+        """Read a varint into a variable, and set `at` behind it. What has up to `in_line` bytes is read in line.
+
+        Longer ones are left to the function that `remembers` them, or else to `read_varint`.
+        """
+        line, block = self._source.line, self._source.block
+        line(f"{name} = data[at + 1]")
+        with block(f"if {name} < 128:"):
+            line("at += 2")
+        terms, excess = "", 0
+        for place in range(1, in_line):
+            # Each byte but the last is 128 too large: the sign that one more follows.
+            excess += 128 << 7 * (place - 1)
+            terms += f"{' + ' if terms else ''}({_INLINE[place - 1]} << {7 * place})"
+            with block(f"elif ({_INLINE[place - 1]} := data[at + {place + 1}]) < 128:"):
+                line(f"{name} += {terms} - {excess}")
+                line(f"at += {place + 2}")
+        with block("else:"):
+            if remembers:
+                line(f"{name}, stop = {remembers}(data[at + 1 : at + {LONGEST + 1}])")
+                line("at += stop + 1")
+            else:
+                line(f"{name}, at = read_varint(data, at + 1)")
+
+    # The end.
+
+    def _finish(self) -> None:
+        shape = self._shape
+        line, block = self._source.line, self._source.block
+        if shape.result_class is OnlyMember:
+            for field in self._fields:
+                with block(f"if {self._name(field)} is not None:"):
+                    line(f"return {self._name(field)}")
+            line("return None")
+            return
+        if shape.result_class is None:
+            line(f"message = new({shape.message_class.__name__})")
+            line('message._unknown_fields = b"".join(unknown)')
+            for field in self._fields:
+                line(f"message.{field.name} = {self._name(field)}")
+            line("return message")
+            return
+        name = shape.result_class.__name__
+        line(f"result = Thawed{name}()")
+        for field in self._fields:
+            value = self._name(field)
+            line(f"result.{field.name} = {f'tuple({value})' if field.repeated else value}")
+        line(f"result.__class__ = {name}  # frozen from here on")
+        line("return result")
+
+
+def _is_one_of(tags: list[int]) -> str:
+    return f"== {tags[0]}" if len(tags) == 1 else f"in ({', '.join(map(str, tags))})"
+
+
+def _is_signed(field: Field) -> bool:
+    return field.proto_type in {"int32", "int64", "enum"}
+
+
+def _converted(field: Field, name: str) -> str:
+    """The value of a number that was read as 64 bits, as an expression."""
+    match field.proto_type:
+        case "enum":
+            return f"{field.enum_variable}({name})"
+        case "bool":
+            return f"{name} > 0"
+        case "uint32":
+            return f"{name} & 0xFFFFFFFF"
+        case "int32":
+            return f"({name} + 0x80000000 & 0xFFFFFFFF) - 0x80000000"
+        case _:
+            return name

@@ -1,0 +1,318 @@
+"""What only the compiled codec is asked: results, steps, writers, and what it leaves to the reference."""
+
+import enum
+import traceback
+from collections.abc import Callable, Generator
+from dataclasses import FrozenInstanceError
+from typing import Any, TypeVar
+
+import pytest
+
+from etcd_aio import codec, pb
+from etcd_aio.codec import compiled, reference
+from etcd_aio.errors import InvalidRequestError, MalformedReplyError
+from etcd_aio.results import (
+    CompactResult,
+    DeleteResult,
+    Header,
+    KeyValue,
+    PutResult,
+    RangeResult,
+    Result,
+    TxnResult,
+)
+
+R = TypeVar("R")
+
+MESSAGE_CLASSES = [
+    found
+    for found in (*vars(pb).values(), *vars(pb.health).values())
+    if isinstance(found, type) and issubclass(found, pb.Message) and found is not pb.Message
+]
+HEADER = pb.ResponseHeader(cluster_id=1, member_id=2, revision=7, raft_term=3)
+KV = pb.KeyValue(key=b"k", value=b"v", create_revision=4, mod_revision=6, version=2, lease=9)
+
+
+def test_it_is_the_codec_behind_the_door() -> None:
+    assert (codec.encode, codec.decode) == (compiled.encode, compiled.decode)
+
+
+@pytest.mark.parametrize("message_class", MESSAGE_CLASSES, ids=lambda found: found.__name__)
+def test_every_message_class_is_covered(message_class: type[pb.Message]) -> None:
+    message = compiled.decode(message_class, b"")
+    assert message == message_class()
+    assert vars(message) == vars(message_class())
+    assert compiled.encode(message) == b""
+    assert compiled.writers[message_class]() == b""
+
+
+def test_no_two_message_classes_share_a_name() -> None:
+    # Functions are found by it.
+    assert len({found.__name__ for found in MESSAGE_CLASSES}) == len(set(MESSAGE_CLASSES))
+
+
+def test_lists_are_not_shared() -> None:
+    first, second = compiled.decode(pb.RangeResponse, b""), compiled.decode(pb.RangeResponse, b"")
+    first.kvs.append(pb.KeyValue())
+    assert second.kvs == []
+
+
+# Refusals.
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"\x80", "a field is cut short"),
+        (b"\x18" + b"\xff" * 10, "a varint has more than 64 bits"),
+        (b"\x18" + b"\xff" * 9 + b"\x02", "a varint has more than 64 bits"),
+        (b"\x0a" + b"\xff" * 9 + b"\x02", "a varint has more than 64 bits"),
+        (b"\x0a\x05abc", "a field is cut short"),
+        (b"\x00\x00", "a field number is out of range"),
+        (b"\x0b", "field 1 has wire type 3"),
+        (b"\x08\x05", "field 1 has wire type 0"),
+        (b"\x8a\x00\x01k", "a field number is written longer than it needs"),
+        (b"\xfb\x07", "field 127 has wire type 3"),
+    ],
+)
+def test_the_error_says_what_is_wrong(data: bytes, reason: str) -> None:
+    for decode in (compiled.decode, drained):
+        with pytest.raises(MalformedReplyError) as caught:
+            decode(pb.PutRequest, data)
+        assert caught.value.message == f"malformed PutRequest: {reason}"
+        assert caught.value.__context__ is None
+
+
+def test_the_error_of_a_result_names_its_message() -> None:
+    with pytest.raises(MalformedReplyError, match=r"^malformed RangeResponse: a field is cut short$"):
+        compiled.decode(RangeResult, b"\x12\x05")
+
+
+def test_what_is_neither_message_nor_result_is_a_mistake_of_ours() -> None:
+    with pytest.raises(TypeError, match="bytes is no message and stands for none"):
+        compiled.decode(bytes, b"")  # type: ignore[type-var]
+
+
+def at_the_end_of_the_stack(action: Callable[[], R]) -> R:
+    """What `action` returns or raises from the deepest place where it does not fail by entering a function."""
+    try:
+        return at_the_end_of_the_stack(action)
+    except RecursionError:
+        return action()
+
+
+def test_no_room_on_the_stack_is_said_as_a_refusal() -> None:
+    message = pb.TxnRequest()
+    for _ in range(40):
+        message = pb.TxnRequest(success=[pb.RequestOp(request_txn=message)])
+    data = compiled.encode(message)
+    assert compiled.decode(pb.TxnRequest, data) == drained(pb.TxnRequest, data) == message
+    with pytest.raises(MalformedReplyError, match="nests too deep to be decoded from here"):
+        at_the_end_of_the_stack(lambda: compiled.decode(pb.TxnRequest, data))
+    with pytest.raises(InvalidRequestError, match="nests too deep to be encoded from here"):
+        at_the_end_of_the_stack(lambda: compiled.encode(message))
+
+
+def test_many_unknown_fields_are_kept_together() -> None:
+    data = b"\xf8\x07\x05\xfa\x07\x02ab" * 50_000
+    assert compiled.encode(compiled.decode(pb.PutRequest, data)) == data
+    assert compiled.decode(PutResult, data) == PutResult(Header())
+
+
+def test_a_traceback_shows_the_line() -> None:
+    with pytest.raises(AttributeError) as caught:
+        compiled.writers[pb.AuthenticateRequest](name=5)
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "<etcd_aio write_AuthenticateRequest>" in shown
+    assert "text = name.encode()" in shown
+
+
+# What is written another way than expected.
+
+
+class Word(bytes):
+    pass
+
+
+class Number(enum.IntEnum):
+    ONE = 1
+
+
+UNUSUAL: dict[str, pb.Message] = {
+    "subclass of bytes": pb.PutRequest(key=Word(b"k")),
+    "truth value for a number": pb.PutRequest(lease=True),
+    "number for a truth value": pb.PutRequest(prev_kv=1),  # type: ignore[arg-type]
+    "number for an enum": pb.RangeRequest(sort_order=1),  # type: ignore[arg-type]
+    "another enum": pb.RangeRequest(sort_order=Number.ONE),  # type: ignore[arg-type]
+    "inside of another": pb.TxnRequest(success=[pb.RequestOp(request_put=pb.PutRequest(key=Word(b"k")))]),
+}
+
+
+@pytest.mark.parametrize("message", UNUSUAL.values(), ids=UNUSUAL)
+def test_what_is_unusual_is_written_as_the_reference_writes_it(message: pb.Message) -> None:
+    data = compiled.encode(message)
+    assert data == reference.encode(message)
+    assert data
+
+
+def test_a_subclass_of_a_message_is_written_as_the_reference_writes_it() -> None:
+    class Special(pb.PutRequest):
+        pass
+
+    assert compiled.encode(pb.RequestOp(request_put=Special(key=b"k"))) == b"\x12\x03\x0a\x01k"
+
+
+# Writers.
+
+
+def test_a_writer_writes_what_the_message_would_be() -> None:
+    put = compiled.writers[pb.PutRequest](key=b"k", value=b"v", lease=-1, prev_kv=True)
+    assert put == compiled.encode(pb.PutRequest(key=b"k", value=b"v", lease=-1, prev_kv=True))
+    operation = compiled.writers[pb.RequestOp](request_put=put)
+    compare = compiled.writers[pb.Compare](key=b"k", create_revision=0, range_end=b"l")
+    assert compiled.decode(
+        pb.TxnRequest, compiled.writers[pb.TxnRequest](compare=[compare], success=[operation, operation])
+    ) == pb.TxnRequest(
+        compare=[pb.Compare(key=b"k", create_revision=0, range_end=b"l")],
+        success=[pb.RequestOp(request_put=pb.PutRequest(key=b"k", value=b"v", lease=-1, prev_kv=True))] * 2,
+    )
+    watch = compiled.writers[pb.WatchCreateRequest](filters=[1, 0])
+    assert watch == b"\x2a\x02\x01\x00"
+    assert compiled.writers[pb.AuthUserListResponse](users=["", "ü"]) == b"\x12\x00\x12\x02\xc3\xbc"
+
+
+# Results.
+
+
+RESULTS: list[tuple[pb.Message, Result]] = [
+    (HEADER, Header(1, 2, 7, 3)),
+    (KV, KeyValue(b"k", b"v", 4, 6, 2, 9)),
+    (pb.PutResponse(header=HEADER, prev_kv=KV), PutResult(Header(1, 2, 7, 3), KeyValue(b"k", b"v", 4, 6, 2, 9))),
+    (pb.PutResponse(), PutResult(Header())),
+    (
+        pb.RangeResponse(header=HEADER, kvs=[KV, pb.KeyValue(key=b"l")], more=True, count=5),
+        RangeResult(Header(1, 2, 7, 3), (KeyValue(b"k", b"v", 4, 6, 2, 9), KeyValue(b"l")), more=True, count=5),
+    ),
+    (pb.RangeResponse(), RangeResult(Header())),
+    (
+        pb.DeleteRangeResponse(header=HEADER, deleted=1, prev_kvs=[KV]),
+        DeleteResult(Header(1, 2, 7, 3), 1, (KeyValue(b"k", b"v", 4, 6, 2, 9),)),
+    ),
+    (pb.CompactionResponse(header=HEADER), CompactResult(Header(1, 2, 7, 3))),
+    (
+        pb.TxnResponse(
+            header=HEADER,
+            succeeded=True,
+            responses=[
+                pb.ResponseOp(response_put=pb.PutResponse(header=pb.ResponseHeader(revision=7))),
+                pb.ResponseOp(response_range=pb.RangeResponse(kvs=[KV], count=1)),
+                pb.ResponseOp(response_delete_range=pb.DeleteRangeResponse(deleted=2)),
+                pb.ResponseOp(response_txn=pb.TxnResponse()),
+                pb.ResponseOp(),
+            ],
+        ),
+        TxnResult(
+            True,
+            Header(1, 2, 7, 3),
+            (
+                PutResult(Header(revision=7)),
+                RangeResult(Header(), (KeyValue(b"k", b"v", 4, 6, 2, 9),), count=1),
+                DeleteResult(Header(), 2),
+                TxnResult(False, Header()),
+                None,
+            ),
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("message", "expected"), RESULTS, ids=lambda one: type(one).__name__)
+def test_results_are_read_without_a_message(message: pb.Message, expected: Result) -> None:
+    for decode in (compiled.decode, drained):
+        result = decode(type(expected), compiled.encode(message))
+        assert result == expected
+        assert hash(result) == hash(expected)
+        assert type(result) is type(expected)
+
+
+@pytest.mark.parametrize(("message", "expected"), RESULTS, ids=lambda one: type(one).__name__)
+def test_results_are_frozen_once_they_are_read(message: pb.Message, expected: Result) -> None:
+    result: Any = compiled.decode(type(expected), compiled.encode(message))
+    for part in (
+        result,
+        *getattr(result, "kvs", ()),
+        *getattr(result, "responses", ()),
+        getattr(result, "header", None),
+    ):
+        if part is None:
+            continue
+        field = next(iter(type(part).__dataclass_fields__))
+        with pytest.raises(FrozenInstanceError):
+            setattr(part, field, None)
+        with pytest.raises(FrozenInstanceError):
+            delattr(part, field)
+        assert not hasattr(part, "__dict__")
+
+
+# Steps.
+
+
+def run(steps: Generator[None, None, R]) -> tuple[int, R]:
+    """How often it paused, and what it returned."""
+    pauses = 0
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            value: R = end.value
+            return pauses, value
+        pauses += 1
+
+
+def drained(decodable: Any, data: bytes) -> Any:
+    return run(compiled.decode_in_steps(decodable, data))[1]
+
+
+def big_range(kvs: int, value: int) -> pb.RangeResponse:
+    history = {"create_revision": 1000, "mod_revision": 2000, "version": 1}
+    found = [pb.KeyValue(key=b"%06d" % number, value=bytes(value), **history) for number in range(kvs)]
+    return pb.RangeResponse(header=HEADER, kvs=found, count=kvs)
+
+
+@pytest.mark.parametrize("decodable", [RangeResult, pb.RangeResponse])
+def test_a_large_reply_pauses_after_every_step(decodable: Any) -> None:
+    data = compiled.encode(big_range(5_000, 100))
+    pauses, result = run(compiled.decode_in_steps(decodable, data))
+    assert result == compiled.decode(decodable, data)
+    # A step ends with the key-value that makes it full.
+    assert len(data) // (codec.STEP + 200) <= pauses <= len(data) // codec.STEP
+    assert pauses > 5
+
+
+def test_a_small_reply_takes_no_pause() -> None:
+    assert run(compiled.decode_in_steps(RangeResult, compiled.encode(big_range(10, 100))))[0] == 0
+
+
+def test_ranges_in_a_txn_pause_too_be_they_one_or_many() -> None:
+    one = pb.ResponseOp(response_range=big_range(5_000, 100))
+    many = [pb.ResponseOp(response_range=big_range(50, 100)) for _ in range(100)]
+    for responses in ([one], many):
+        data = compiled.encode(pb.TxnResponse(header=HEADER, succeeded=True, responses=responses))
+        pauses, result = run(compiled.decode_in_steps(TxnResult, data))
+        assert result == compiled.decode(TxnResult, data)
+        assert pauses >= len(data) // (codec.STEP + 10_000)
+
+
+def test_unknown_fields_pause_too() -> None:
+    data = b"\xfa\x07\x64" + bytes(100)
+    pauses, _ = run(compiled.decode_in_steps(RangeResult, data * 5_000))
+    assert pauses >= len(data) * 5_000 // (codec.STEP + 200)
+
+
+def test_the_step_that_meets_what_is_wrong_raises() -> None:
+    steps = compiled.decode_in_steps(RangeResult, compiled.encode(big_range(5_000, 100)) + b"\x00")
+    for _ in range(5):
+        next(steps)
+    with pytest.raises(MalformedReplyError, match="a field number is out of range") as caught:
+        run(steps)
+    assert caught.value.__context__ is None
