@@ -36,7 +36,7 @@ _CONNECTION_RETURN_AFTER: Final = 2**28
 _MAX_CONTINUATION_BYTES: Final = 2 * MAX_HEADER_LIST_SIZE  # encoded blocks are smaller than what they decode to
 _MAX_UNWRITTEN_REPLIES: Final = 1000  # acks owed to a peer that does not read them
 
-_WORTH_AN_UPDATE: Final = 1024  # bytes of ours in a frame that may cost the peer a WINDOW_UPDATE or two
+_WORTH_AN_UPDATE: Final = 1024  # bytes; a WINDOW_UPDATE that returns fewer is chatter
 
 _unpack_header = frames.FRAME_HEADER.unpack_from
 
@@ -83,6 +83,7 @@ class Connection:
         self._encoder = HeaderEncoder()
         self._budget = FloodBudget(now)
         self._send_window = frames.DEFAULT_WINDOW
+        self._unreturned = 0  # bytes of ours, once for their stream's window and once for the connection's
         self._receive_window = frames.MAX_WINDOW
         self._to_return = 0
         self._peer = PeerSettings()
@@ -184,6 +185,8 @@ class Connection:
 
     def data_to_send(self) -> bytes:
         """All bytes that are due; they count as sent from now on."""
+        if self._queue:
+            self._start_queued()
         out = self._out
         if not out:
             return b""
@@ -195,7 +198,7 @@ class Connection:
     @property
     def has_data_to_send(self) -> bool:
         """Whether anything is due."""
-        return bool(self._out)
+        return bool(self._out) or (bool(self._queue) and len(self.streams) < self._peer.max_streams)
 
     # Receiving.
 
@@ -352,7 +355,10 @@ class Connection:
         if len(payload) != 4:
             raise RemoteProtocolError(ErrorCode.FRAME_SIZE_ERROR, "a WINDOW_UPDATE of the wrong size")
         increment = frames.parse_u32(payload) & frames.MAX_WINDOW
-        self._spend()
+        if increment >= _WORTH_AN_UPDATE and self._unreturned > 0:
+            self._unreturned -= increment  # what we sent comes back: no flood, in however many pieces
+        else:
+            self._spend()
         if not stream_id:
             if not increment:
                 raise RemoteProtocolError(ErrorCode.PROTOCOL_ERROR, "a WINDOW_UPDATE of nothing")
@@ -398,7 +404,6 @@ class Connection:
             self._has_settings = True
             self._required = None
             self._on_settings()
-        self._start_queued()
         self._unblock()
 
     def _apply(self, payload: bytes) -> None:
@@ -440,7 +445,7 @@ class Connection:
         reason = f"the server sent GOAWAY: {frames.error_name(code)}{f' ({text})' if text else ''}"
         self._on_goaway(reason)
         queued = tuple(self._queue)
-        self._queue.clear()  # first, since a stream that goes makes room for one of these
+        self._queue.clear()
         unprocessed = [stream for stream in self.streams.values() if stream.stream_id > last]
         for stream in (*unprocessed, *queued):
             stream.is_open = False
@@ -470,6 +475,7 @@ class Connection:
             # The short path of every unary call: two frames, one piece.
             self._send_window -= size
             stream.send_window -= size
+            self._unreturned += 2 * size
             stream.unsent = b""
             stream.is_sent_whole = True
             self._out.append(
@@ -499,8 +505,7 @@ class Connection:
             self._send_window -= room
             stream.send_window -= room
             position = end
-            if room >= _WORTH_AN_UPDATE:
-                self._budget.useful()
+            self._unreturned += 2 * room
         if position < size:
             # A bytearray drops its head and grows at its end without moving the rest.
             left = payload if isinstance(payload, bytearray) else bytearray(payload)
@@ -524,7 +529,8 @@ class Connection:
                 self._send_unsent(stream)
 
     def _start_queued(self) -> None:
-        while self._queue and len(self.streams) < self._peer.max_streams:
+        """Let in what there is room for, only as bytes leave: a queue given up at once never reaches the peer."""
+        while not self.is_over and self._queue and len(self.streams) < self._peer.max_streams:
             self._start(self._queue.popitem(last=False)[0])
 
     def _owe(self, reply: bytes) -> None:
@@ -552,8 +558,6 @@ class Connection:
         del self.streams[stream.stream_id]
         if self._blocked:
             self._blocked.pop(stream.stream_id, None)
-        if self._queue:
-            self._start_queued()
 
     def _reset_for_peer(self, stream: Stream, code: ErrorCode) -> None:
         self.reset(stream, code)

@@ -14,7 +14,7 @@ import asyncio
 from typing import Final, cast
 
 from etcd_aio.errors import AttemptFailure, ConnectError, ConnectionLostError, Delivery, StatusCode
-from etcd_aio.http2 import Connection, RemoteProtocolError
+from etcd_aio.http2 import Connection, LocalProtocolError, RemoteProtocolError
 from etcd_aio.transport.dial import dial
 from etcd_aio.transport.liveness import Action, Liveness
 from etcd_aio.transport.native_calls import PREFIX, StreamCall, UnaryCall
@@ -254,10 +254,15 @@ class NativeConnection(asyncio.Protocol):
             self._schedule_flush()
 
     def _open(self, call: UnaryCall | StreamCall, payload: bytes, *, end: bool) -> None:
-        if not self.takes_calls:
-            raise AttemptFailure(StatusCode.UNAVAILABLE, "the connection is closed", Delivery.UNSENT)
-        self._calls += 1
-        self._http2.open(call, payload, end=end)
+        transport = self._transport
+        if self._is_lost or self._is_draining or transport is None or transport.is_closing():
+            raise _closed()
+        self._calls += 1  # first, since the last stream that there is an id for begins the draining
+        try:
+            self._http2.open(call, payload, end=end)
+        except LocalProtocolError:
+            self._calls -= 1
+            raise _closed() from None
         self._schedule_flush()
 
     def _close(self, call: UnaryCall | StreamCall) -> None:
@@ -476,6 +481,10 @@ class NativeStream:
         if not self._is_closed:
             self._is_closed = True
             self._connection.end_stream(self._call)
+
+
+def _closed() -> AttemptFailure:
+    return AttemptFailure(StatusCode.UNAVAILABLE, "the connection is closed", Delivery.UNSENT)
 
 
 def _too_late() -> AttemptFailure:

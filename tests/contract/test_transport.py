@@ -193,6 +193,16 @@ async def test_an_unread_stream_does_not_hold_up_the_calls_beside_it(name: Engin
         assert await connection.unary("/x/Echo", b"next", (), soon()) == b"next"
 
 
+async def test_messages_of_a_stream_may_be_larger_than_any_window(name: EngineName) -> None:
+    size = 6 * 2**20
+    async with example_server() as (port, _), connected(name, port) as (connection, _):
+        stream = await connection.open_stream("/x/Chat", (), soon(30))
+        for letter in (b"a", b"b", b"c"):
+            await stream.send(letter * size)
+            assert await stream.receive() == letter * size
+        stream.cancel()
+
+
 async def test_twenty_streams_beside_calls(name: EngineName) -> None:
     async with example_server() as (port, _), connected(name, port) as (connection, _):
 

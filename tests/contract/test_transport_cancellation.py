@@ -9,7 +9,7 @@ import anyio
 import pytest
 from h2.settings import SettingCodes
 
-from etcd_aio.errors import AttemptFailure, Delivery
+from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from etcd_aio.transport import Connection, EngineName
 from tests.support.scripted import GRPC, Wire, scripted
 from tests.support.transport import (
@@ -230,6 +230,30 @@ async def test_a_unary_call_may_be_cancelled_at_any_turn(name: EngineName, size:
         assert cancelled >= 2, "it was cancelled at several stages"
         assert owner.lost == []
         assert examples.running == 0
+
+
+async def test_a_message_whose_sending_was_cancelled_ends_its_stream(name: EngineName) -> None:
+    """Half of it is sent and cannot be taken back; what came after it would be read as its rest."""
+
+    async def script(wire: Wire) -> None:
+        stream_id = await wire.opened()
+        await wire.until(lambda: len(wire.requests[stream_id].body) == 65_535)
+        half_sent.set()
+        await wire.until(lambda: wire.requests[stream_id].reset is not None)
+        was_reset.set()
+
+    half_sent, was_reset = asyncio.Event(), asyncio.Event()
+    async with scripted(script, acknowledges=False) as port, connected(name, port) as (connection, owner):
+        stream = await connection.open_stream("/x/Chat", (), soon())
+        sending = asyncio.create_task(stream.send(b"x" * 100_000))
+        await half_sent.wait()
+        sending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sending
+        async with asyncio.timeout(1):
+            await was_reset.wait()
+        assert (await failure_of(stream.send(b"more"))).code is StatusCode.CANCELLED
+        assert owner.lost == []
 
 
 async def test_a_stream_may_be_cancelled_at_any_turn(name: EngineName) -> None:

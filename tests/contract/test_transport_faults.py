@@ -553,6 +553,30 @@ async def test_a_slow_peer_that_answers_its_ping_lives(name: EngineName) -> None
         assert pings == 1, "etcd counts pings closer than 5 s as abuse"
 
 
+async def test_windows_that_come_back_in_small_pieces_are_no_flood(name: EngineName) -> None:
+    """As Go's HTTP server returns them: it takes a megabyte in one frame and gives it back by 16 KiB."""
+    size = 2**20
+
+    async def script(wire: Wire) -> None:
+        wire.http2.max_inbound_frame_size = size + 5  # h2 would wait for an acknowledgement of its own SETTINGS
+        wire.http2.increment_flow_control_window(2**30)
+        wire.flush()
+        for _ in range(40):
+            stream_id = await wire.request()
+            for _ in range(size // 2**14):
+                wire.raw_frame(8, (2**14).to_bytes(4, "big"))
+            wire.answer(stream_id)
+
+    settings = {SettingCodes.MAX_FRAME_SIZE: size + 5, SettingCodes.INITIAL_WINDOW_SIZE: 2**30}
+    async with (
+        scripted(script, settings=settings, acknowledges=False) as port,
+        connected(name, port) as (connection, owner),
+    ):
+        for _ in range(40):
+            assert await connection.unary("/x/Put", b"x" * size, (), soon()) == b"ok"
+        assert owner.lost == []
+
+
 async def test_an_idle_connection_is_neither_pinged_nor_judged(name: EngineName) -> None:
     pings: list[int] = []
 

@@ -397,7 +397,7 @@ def test_a_peer_that_reads_no_answers_is_cut_off_whatever_it_earns() -> None:
     machine = Machine()
     machine.open(b"", end=False)
     machine.receive(headers(1))
-    while not machine.errors:
+    for _ in range(300):
         machine.receive(frame(frames.PING, bytes(8)) * 5 + data(1, b"x") * 5)
     assert machine.error.code is E.ENHANCE_YOUR_CALM
     assert len(machine.http2.data_to_send()) < 20_000
@@ -648,6 +648,7 @@ def test_one_that_waits_can_leave() -> None:
     machine.http2.reset(second)
     assert machine.take() == []
     machine.receive(answer(first.stream_id))
+    machine.take()
     assert (second.stream_id, third.stream_id) == (0, 3)
     machine.sinks.remove(second)
     machine.check()
@@ -663,6 +664,7 @@ def test_one_that_comes_while_the_queue_moves_goes_to_its_end() -> None:
     machine.http2.open(Opener(), b"", end=False)
     waiting = machine.open()
     machine.receive(frame(4, setting(MAX_STREAMS, 10)))
+    machine.take()
     assert [call.stream_id for call in (waiting, machine.sinks[-1])] == [3, 5]
 
 
@@ -681,7 +683,28 @@ def test_a_stream_that_is_reset_makes_room() -> None:
     machine = Machine(ONE_AT_A_TIME)
     first, second = machine.open(), machine.open()
     machine.http2.reset(first)
+    assert machine.http2.has_data_to_send
+    machine.take()
     assert second.stream_id == 3
+
+
+def test_a_queue_given_up_at_once_never_reaches_the_peer() -> None:
+    machine = Machine(ONE_AT_A_TIME)
+    calls = [machine.open() for _ in range(100)]
+    machine.take()
+    for call in calls:
+        machine.http2.reset(call)
+    assert machine.take() == [Frame(frames.RST_STREAM, 0, 1, u32(E.CANCEL))]
+    assert not machine.http2.has_data_to_send
+
+
+def test_nothing_that_waits_is_let_in_after_the_end() -> None:
+    machine = Machine(ONE_AT_A_TIME)
+    first, second = machine.open(), machine.open()
+    machine.take()
+    machine.receive(answer(first.stream_id) + frame(frames.PING))
+    assert [one.kind for one in machine.take()] == [frames.GOAWAY]
+    assert not second.stream_id
 
 
 def test_ids_run_out_and_those_that_wait_have_theirs() -> None:
@@ -696,6 +719,7 @@ def test_ids_run_out_and_those_that_wait_have_theirs() -> None:
     with pytest.raises(LocalProtocolError):
         machine.open()
     for call in (first, second, third):
+        machine.take()
         machine.receive(answer(call.stream_id))
     assert [call.stream_id for call in (first, second, third)] == [2**31 - 5, 2**31 - 3, 2**31 - 1]
     assert third.events == ANSWERED
@@ -769,3 +793,13 @@ def test_a_ping_of_ours() -> None:
     assert machine.http2.has_data_to_send
     assert machine.take() == [Frame(frames.PING, 0, 0, b"liveness")]
     assert not machine.http2.has_data_to_send
+
+
+def test_the_reserved_bit_and_unknown_flags_mean_nothing() -> None:
+    machine = Machine()
+    call = machine.open()
+    block = b"\x88"
+    machine.receive(frame(frames.HEADERS, block, flags=frames.END_HEADERS | 0xC0, stream_id=2**31 + 1))
+    machine.receive(frame(8, u32(2**31 + 5), stream_id=1))
+    assert call.events == [("headers", ((":status", "200"),))]
+    assert call.send_window == 65_535

@@ -46,6 +46,16 @@ def test_entries_that_come_and_go_within_one_block_are_noticed() -> None:
         assert decoder.decode(block).fields == expected
 
 
+def test_an_entry_that_leaves_behind_the_head_is_noticed() -> None:
+    decoder = HeaderDecoder()
+    decoder.decode(literal(INDEXED, b"a", b"1") + literal(INDEXED, b"b", b"2"))
+    assert decoder.decode(b"\xbf").fields == (("a", "1"),)
+    decoder.decode(b"\x3f" + bytes([34 - 31]))  # room for the head alone
+    assert decoder.decode(b"\xbe").fields == (("b", "2"),)
+    with pytest.raises(RemoteProtocolError):
+        decoder.decode(b"\xbf")
+
+
 def test_the_memory_of_blocks_is_bounded() -> None:
     decoder = HeaderDecoder()
     for number in range(2000):

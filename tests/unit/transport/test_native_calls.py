@@ -238,12 +238,14 @@ def test_a_message_larger_than_any_window_returns_its_bytes_while_it_comes() -> 
 
 def test_a_large_message_behind_unread_ones_waits() -> None:
     call, given_back = stream()
-    call.on_data(framed(b"unread") + PREFIX.pack(0, 2**23))
+    call.on_data(framed(b"unread") + framed(b"unread too") + PREFIX.pack(0, 2**23))
     for _ in range(200):
         call.on_data(b"x" * 2**14)
     assert given_back.sizes == [], "a reader that is away must not make this side buffer without a bound"
     assert call.take() == b"unread"
-    assert sum(given_back.sizes) == 11 + 5 + 200 * 2**14
+    assert given_back.sizes == [11]
+    assert call.take() == b"unread too"
+    assert sum(given_back.sizes) == 11 + 15 + 5 + 200 * 2**14
 
 
 def test_what_came_before_the_end_can_be_taken_after_it() -> None:
