@@ -14,7 +14,7 @@ FOLDER = ROOT / "examples"
 # What each example must say, besides ending well.
 SAYS = {
     "ambiguous_write": ("unknown:", "the order is ours", "the key was written 1 time since"),
-    "failover_tour": ("all roads are open", "is cut: 40 calls", "TRANSIENT_FAILURE"),
+    "failover_tour": ("all roads are open", "is cut: 40 calls", "READY"),
     "kv": ("it was hello at revision", "a scan gave 30 keys", "deleted 31 keys"),
     "txn_compare_and_swap": ("the counter is 50",),
 }
