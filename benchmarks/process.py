@@ -71,7 +71,7 @@ class DriverProcess:
         except DriverError as error:
             await driver.aclose()
             raise UnavailableError(str(error)) from error
-        except BaseException:
+        except BaseException:  # a cancellation too: no process may stay behind
             await driver.aclose()
             raise
         return driver

@@ -138,11 +138,6 @@ class KeyRange:
         return cls(first or _SMALLEST_KEY, _NO_END)
 
     @property
-    def is_one_key(self) -> bool:
-        """Whether this is one key and no interval."""
-        return not self.range_end
-
-    @property
     def is_all_keys(self) -> bool:
         """Whether this is the whole keyspace."""
         return self.key == _SMALLEST_KEY and self.range_end == _NO_END

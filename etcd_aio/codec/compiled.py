@@ -113,7 +113,7 @@ def decode_in_steps(decodable: type[Decodable], data: bytes) -> Generator[None, 
         MalformedReplyError: from the step that meets what is wrong.
     """
     try:
-        return (yield from _stepwise_decoders[decodable](data, 0, len(data), 1))  # type: ignore[no-any-return]
+        return (yield from _stepwise_decoders[decodable](data, 0, len(data), 1))  # type: ignore[no-any-return] # as above
     except _FAILURES as failure:
         reason = _reason(failure)
     raise MalformedReplyError(f"malformed {message_class_of(decodable).__name__}: {reason}")

@@ -88,7 +88,7 @@ class EtcdCluster:
                 # Every member knows every peer port from birth, so one taken port means new ports for all.
                 if not error.is_port_taken or not tries_left:
                     raise
-            except BaseException:
+            except BaseException:  # a cancellation too: no member may stay behind
                 await self.aclose()
                 raise
 

@@ -172,7 +172,7 @@ class FaultProxy:
             listener.bind(address)
             listener.listen(_BACKLOG)
             self._loop.add_reader(listener, self._on_connection)
-        except BaseException:
+        except BaseException:  # a cancellation too: nothing may stay behind
             listener.close()
             raise
         self._listener = listener

@@ -161,7 +161,7 @@ class EtcdServer:
                 except EtcdStartError as error:
                     if self._has_given_ports or not error.is_port_taken or not tries_left:
                         raise
-        except BaseException:
+        except BaseException:  # a cancellation too: nothing may stay behind
             await self.aclose()
             raise
 
@@ -344,7 +344,7 @@ class EtcdServer:
         )
         try:
             await self.wait_ready()
-        except BaseException:
+        except BaseException:  # a cancellation too: nothing may stay behind
             self._process.reap(_EXIT_SECONDS)
             raise
 

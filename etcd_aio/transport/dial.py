@@ -107,7 +107,7 @@ async def _connect_socket(address: _Address) -> socket.socket:
     try:
         sock.setblocking(False)
         await asyncio.get_running_loop().sock_connect(sock, where)
-    except BaseException:
+    except BaseException:  # a cancellation too: nobody else knows the socket
         sock.close()
         raise
     return sock

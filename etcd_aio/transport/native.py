@@ -45,7 +45,7 @@ class NativeEngine:
             # Either may have come right behind the SETTINGS.
             if not connection.takes_calls:
                 raise ConnectError("the peer ended the connection as soon as it was open")
-        except BaseException as error:
+        except BaseException as error:  # a cancellation too: no socket may stay behind
             if connection is not None:
                 connection.abort(None)
             # The kernel's own ETIMEDOUT is a TimeoutError too, and then says more than ours.
@@ -177,7 +177,7 @@ class NativeConnection(asyncio.Protocol):
             self._watch_deadline(deadline)
         try:
             return await call.future
-        except BaseException:
+        except BaseException:  # a cancellation too: the stream must not outlive its caller
             self._close(call)
             raise
         finally:
@@ -204,7 +204,7 @@ class NativeConnection(asyncio.Protocol):
             try:
                 await call.wait_until_opened()
                 call.check()
-            except BaseException:
+            except BaseException:  # a cancellation too: nobody else could close it
                 stream.cancel()
                 raise
         call.deadline = _NEVER

@@ -48,7 +48,7 @@ class StockEngine:
             # Either may have come right behind the SETTINGS.
             if protocol.is_lost or protocol.is_going_away:
                 raise ConnectError("the peer ended the connection as soon as it was open")
-        except BaseException as error:
+        except BaseException as error:  # a cancellation too: no socket may stay behind
             if protocol is not None:
                 protocol.abort(None)
             # The kernel's own ETIMEDOUT is a TimeoutError too, and then says more than ours.
@@ -99,7 +99,7 @@ class StockConnection:
         call = _Call(self, path, metadata, NEVER, is_unary=False)  # the stream itself has no deadline
         try:
             await call.run(call.open, deadline)
-        except BaseException:
+        except BaseException:  # a cancellation too: nobody else could close it
             call.close()
             raise
         return StockMessageStream(call)

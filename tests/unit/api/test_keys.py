@@ -118,8 +118,6 @@ def test_a_form_of_another_type_is_a_type_error(form: str) -> None:
 
 
 def test_what_a_range_says_of_itself() -> None:
-    assert KeyRange.of("k").is_one_key
-    assert not KeyRange.of(prefix="k").is_one_key
     assert KeyRange.of(all_keys=True).is_all_keys
     assert not KeyRange.of(from_key="k").is_all_keys
     assert not KeyRange(b"\0").is_all_keys
