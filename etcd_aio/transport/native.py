@@ -13,12 +13,11 @@ There is one teardown path, `_over`: whatever ends the connection ends there, on
 import asyncio
 from typing import Final, cast
 
-from etcd_aio.errors import AttemptFailure, ConnectError, ConnectionLostError, Delivery, StatusCode
+from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, StatusCode
 from etcd_aio.http2 import Connection, LocalProtocolError, RemoteProtocolError
-from etcd_aio.transport.dial import dial
+from etcd_aio.transport.handshake import Handshake, HandshakingProtocol, connect
 from etcd_aio.transport.liveness import Action, Liveness
 from etcd_aio.transport.native_calls import PREFIX, StreamCall, UnaryCall
-from etcd_aio.transport.response import explain_first_bytes
 from etcd_aio.transport.seam import ConnectionOwner, Metadata, Target, TransportOptions
 
 _NEVER: Final = float("inf")
@@ -36,29 +35,13 @@ class NativeEngine:
 
     async def connect(self, target: Target, owner: ConnectionOwner) -> "NativeConnection":
         """See `seam.Engine.connect`."""
-        seconds = self._options.connect_timeout
-        connection: NativeConnection | None = None
-        try:
-            async with asyncio.timeout(seconds):
-                _, connection = await dial(target, lambda: NativeConnection(target, self._options, owner))
-                await connection.handshake
-            # Either may have come right behind the SETTINGS.
-            if not connection.takes_calls:
-                raise ConnectError("the peer ended the connection as soon as it was open")
-        except BaseException as error:  # a cancellation too: no socket may stay behind
-            if connection is not None:
-                connection.abort(None)
-            # The kernel's own ETIMEDOUT is a TimeoutError too, and then says more than ours.
-            if isinstance(error, TimeoutError) and error.errno is None:
-                if connection is not None:
-                    raise connection.explain_silence(seconds) from None
-                raise ConnectError(f"no answer within {seconds:g} s of dialling") from None
-            raise
+        options = self._options
+        connection = await connect(target, options.connect_timeout, lambda: NativeConnection(target, options, owner))
         connection.is_owned = True
         return connection
 
 
-class NativeConnection(asyncio.Protocol):
+class NativeConnection(HandshakingProtocol):
     """One connection. See `seam.Connection`.
 
     Attributes:
@@ -68,7 +51,7 @@ class NativeConnection(asyncio.Protocol):
 
     def __init__(self, target: Target, options: TransportOptions, owner: ConnectionOwner) -> None:
         self._loop = asyncio.get_running_loop()
-        self.handshake: asyncio.Future[None] = self._loop.create_future()
+        self.handshake = Handshake()
         self.is_owned = False
         self._owner = owner
         self._silence_time = options.silence_time
@@ -105,7 +88,6 @@ class NativeConnection(asyncio.Protocol):
         self._is_draining = False
         self._is_lost = False
         self._end: ConnectionLostError | None = None  # what the peer's GOAWAY said
-        self._first_bytes = b""
         self._liveness_timer: asyncio.TimerHandle | None = None
         self._liveness_due = 0.0
         self._deadline_timer: asyncio.TimerHandle | None = None
@@ -127,8 +109,8 @@ class NativeConnection(asyncio.Protocol):
             return  # it was on its way when we gave up
         now = self._loop.time()
         self._liveness.on_received(now)
-        if len(self._first_bytes) < 16:
-            self._first_bytes += data[:16]
+        if not self.handshake.is_over:
+            self.handshake.on_bytes(data)
         self._http2.receive_data(data, now)
         if self._http2.has_data_to_send:
             self._flush()
@@ -225,11 +207,6 @@ class NativeConnection(asyncio.Protocol):
         self._over(error)
         if transport is not None:
             transport.abort()  # never close(): a dead peer would be waited for
-
-    def explain_silence(self, seconds: float) -> ConnectError:
-        """Why there was no handshake in time."""
-        text = explain_first_bytes(self._first_bytes)
-        return ConnectError(text or f"connected, but no answer within {seconds:g} s of dialling")
 
     # For NativeStream.
 
@@ -330,8 +307,7 @@ class NativeConnection(asyncio.Protocol):
     # Inside: the machine's word.
 
     def _on_settings(self) -> None:
-        if not self.handshake.done():
-            self.handshake.set_result(None)
+        self.handshake.succeed()
 
     def _on_goaway(self, reason: str) -> None:
         if self._end is None:
@@ -404,12 +380,8 @@ class NativeConnection(asyncio.Protocol):
         for timer in (self._liveness_timer, self._deadline_timer):
             if timer is not None:
                 timer.cancel()
-        if not self.handshake.done():
-            text = explain_first_bytes(self._first_bytes)
-            if error is None or text or isinstance(error, ConnectionLostError):
-                error = ConnectError(text or f"connected, but the peer did not begin HTTP/2: {error or 'closed'}")
-            self.handshake.set_exception(error)
-            self.handshake.exception()  # whoever gave up waiting need not retrieve it
+        if not self.handshake.is_over:
+            self.handshake.fail(error)
             return
         text = "the connection was closed"
         if error is not None:

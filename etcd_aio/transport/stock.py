@@ -18,8 +18,8 @@ from h2.errors import ErrorCodes
 from h2.exceptions import NoAvailableStreamIDError
 
 from etcd_aio.deadline import NEVER
-from etcd_aio.errors import AttemptFailure, ConnectError, ConnectionLostError, Delivery, StatusCode
-from etcd_aio.transport.dial import dial
+from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, StatusCode
+from etcd_aio.transport.handshake import connect
 from etcd_aio.transport.response import fields, is_trailers_only, judge_headers, judge_trailers
 from etcd_aio.transport.seam import ConnectionOwner, Metadata, Target, TransportOptions
 from etcd_aio.transport.stock_protocol import StockProtocol, StockStream
@@ -39,24 +39,7 @@ class StockEngine:
 
     async def connect(self, target: Target, owner: ConnectionOwner) -> "StockConnection":
         """See `seam.Engine.connect`."""
-        seconds = self._options.connect_timeout
-        protocol: StockProtocol | None = None
-        try:
-            async with asyncio.timeout(seconds):
-                _, protocol = await dial(target, lambda: StockProtocol(self._options))
-                await protocol.handshake
-            # Either may have come right behind the SETTINGS.
-            if protocol.is_lost or protocol.is_going_away:
-                raise ConnectError("the peer ended the connection as soon as it was open")
-        except BaseException as error:  # a cancellation too: no socket may stay behind
-            if protocol is not None:
-                protocol.abort(None)
-            # The kernel's own ETIMEDOUT is a TimeoutError too, and then says more than ours.
-            if isinstance(error, TimeoutError) and error.errno is None:
-                if protocol is not None:
-                    raise protocol.explain_silence(seconds) from None
-                raise ConnectError(f"no answer within {seconds:g} s of dialling") from None
-            raise
+        protocol = await connect(target, self._options.connect_timeout, lambda: StockProtocol(self._options))
         return StockConnection(protocol, target, self._options, owner)
 
 

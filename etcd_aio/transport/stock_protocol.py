@@ -27,9 +27,10 @@ from h2.connection import ConnectionInputs, ConnectionState, H2ConnectionStateMa
 from h2.errors import ErrorCodes
 from h2.events import ConnectionTerminated, DataReceived, Event, RemoteSettingsChanged, StreamReset
 
-from etcd_aio.errors import AttemptFailure, ConnectError, ConnectionLostError, Delivery, StatusCode
+from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, StatusCode
+from etcd_aio.transport.handshake import Handshake, HandshakingProtocol
 from etcd_aio.transport.liveness import Action, Liveness
-from etcd_aio.transport.response import explain_first_bytes, judge_reset
+from etcd_aio.transport.response import judge_reset
 from etcd_aio.transport.seam import TransportOptions
 
 _CONNECTION_WINDOW: Final = 2**31 - 1  # an unread stream must never hold up a call beside it
@@ -104,7 +105,7 @@ class StockStream(GrpclibStream):
         super().__ended__()
 
 
-class StockProtocol(H2Protocol):
+class StockProtocol(H2Protocol, HandshakingProtocol):
     """One HTTP/2 connection of grpclib, which knows whether its peer is alive and why it ended.
 
     Attributes:
@@ -122,7 +123,7 @@ class StockProtocol(H2Protocol):
         ).__for_client__()
         super().__init__(Handler(), config, _H2_CONFIG)
         self._loop = asyncio.get_running_loop()
-        self.handshake: asyncio.Future[None] = self._loop.create_future()
+        self.handshake = Handshake()
         self.closed: asyncio.Future[None] = self._loop.create_future()
         self.on_goaway: Callable[[str, int], None] = lambda reason, last: None
         self.on_lost: Callable[[BaseException | None], None] = lambda error: None
@@ -138,7 +139,6 @@ class StockProtocol(H2Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due = 0.0
         self._transport: asyncio.Transport | None = None
-        self._first_bytes = b""
 
     # Called by asyncio.
 
@@ -165,8 +165,8 @@ class StockProtocol(H2Protocol):
         if self.is_lost:
             return
         self.liveness.on_received(self._loop.time())
-        if not self.handshake.done() and len(self._first_bytes) < 16:
-            self._first_bytes += data[:16]
+        if not self.handshake.is_over:
+            self.handshake.on_bytes(data)
         try:
             events = self.connection.feed(data)
         except Exception as error:  # h2 lets a few of hpack's and Python's own through
@@ -213,11 +213,10 @@ class StockProtocol(H2Protocol):
             if self._transport is not None:
                 self._transport.abort()
 
-    def explain_silence(self, seconds: float) -> ConnectError:
-        """Why there was no handshake in time."""
-        if self._first_bytes and (text := explain_first_bytes(self._first_bytes)):
-            return ConnectError(text)
-        return ConnectError(f"connected, but no answer within {seconds:g} s of dialling")
+    @property
+    def takes_calls(self) -> bool:
+        """See `HandshakingProtocol.takes_calls`."""
+        return not self.is_lost and not self.is_going_away
 
     # Inside.
 
@@ -230,12 +229,8 @@ class StockProtocol(H2Protocol):
         self.connection.flush = _nothing  # type: ignore[method-assign]
         if self._timer is not None:
             self._timer.cancel()
-        if not self.handshake.done():
-            text = explain_first_bytes(self._first_bytes)
-            if error is None or text or isinstance(error, ConnectionLostError):
-                error = ConnectError(text or f"connected, but the peer did not begin HTTP/2: {error or 'closed'}")
-            self.handshake.set_exception(error)
-            self.handshake.exception()  # whoever gave up waiting need not retrieve it
+        if not self.handshake.is_over:
+            self.handshake.fail(error)
             return
         self.on_lost(error)
 
@@ -255,8 +250,7 @@ class StockProtocol(H2Protocol):
     def _on_settings(self, event: RemoteSettingsChanged) -> None:
         self._settings_changed(event)
         self.connection.stream_close_waiter.set()  # the peer may allow more streams now
-        if not self.handshake.done():
-            self.handshake.set_result(None)
+        self.handshake.succeed()
 
     def _on_data(self, event: DataReceived) -> None:
         if event.flow_controlled_length:
