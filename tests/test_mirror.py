@@ -11,6 +11,7 @@ UNIT = ROOT / "tests" / "unit"
 # What has no logic of its own, or is tested elsewhere as the reason says.
 WITHOUT_UNIT_TEST = {
     "version": "one constant",
+    "error_handler/conversation": "a typing Protocol; its supervisor and its machines are tested",
     "transport/seam": "typing Protocols; tests/contract/test_transport.py examines them",
     "transport/native": "tests/contract/test_transport.py examines it with every other engine",
     "transport/stock": "tests/contract/test_transport.py examines it with every other engine",
