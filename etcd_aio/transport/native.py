@@ -2,8 +2,10 @@
 
 Knows: asyncio's transports and timers. Never knows: endpoints, retries, etcd.
 
-What makes it fast. A unary call is one stream object and one future: no task, no scope, no queue. All calls of a loop
-turn leave in one write. The parser calls the call itself. One timer watches all deadlines of a connection: it is set
+What makes it fast. A unary call is one stream object and one future: no task, no scope, no queue. The calls of a loop
+turn leave in few writes: a write costs as much as a call, but a server that waits for the whole turn is idle while we
+compute, and we while it does. So the first call on an idle connection leaves at once, then every `_FLUSH_AT` together,
+the rest at the end of the turn. The parser calls the call itself. One timer watches all deadlines of a connection: it is set
 for the earliest one, and looks at the calls under way when it fires, which are few, instead of keeping every call in a
 heap.
 
@@ -23,6 +25,7 @@ from etcd_aio.transport.seam import ConnectionOwner, Metadata, Target, Transport
 _NEVER: Final = float("inf")
 _MAX_BLOCKS: Final = 256
 _MAX_TAKEN_AT_ONCE: Final = 100  # a backlog must not keep the loop from everybody else
+_FLUSH_AT: Final = 8  # calls; at 64 in flight a tenth faster than one write a turn, and 4 or 16 are no better
 _MAX_TIMEOUTS: Final = 16_384
 _TIMEOUT_NAME: Final = b"\x00\x0cgrpc-timeout"  # HPACK: a literal that enters no table, with its name in full
 
@@ -83,6 +86,7 @@ class NativeConnection(HandshakingProtocol):
         self._transport: asyncio.Transport | None = None
         self._is_paused = False
         self._is_flush_due = False
+        self._unflushed = 0  # calls since the last flush
         self._flushed_id = 0  # streams up to this one were handed to the socket
         self._calls = 0  # unary calls and streams that are not over
         self._is_draining = False
@@ -240,7 +244,11 @@ class NativeConnection(HandshakingProtocol):
         except LocalProtocolError:
             self._calls -= 1
             raise _closed() from None
-        self._schedule_flush()
+        self._unflushed += 1
+        if self._calls == 1 or self._unflushed >= _FLUSH_AT:
+            self._flush()
+        else:
+            self._schedule_flush()
 
     def _close(self, call: UnaryCall | StreamCall) -> None:
         """Reset a call that is still open; one that is over is left alone."""
@@ -299,6 +307,7 @@ class NativeConnection(HandshakingProtocol):
         transport = self._transport
         if self._is_paused or self._is_lost or transport is None or transport.is_closing():
             return
+        self._unflushed = 0
         data = self._http2.data_to_send()
         if data:
             self._flushed_id = self._http2.last_stream_id
