@@ -7,7 +7,7 @@ deadlines, endpoints.
 from etcd_aio.http2.connection import STREAM_WINDOW, Connection
 from etcd_aio.http2.errors import LocalProtocolError, RemoteProtocolError
 from etcd_aio.http2.frames import ErrorCode, error_name
-from etcd_aio.http2.headers import Fields, HeaderBlock
+from etcd_aio.http2.headers import Fields, HeaderBlock, RequestHeaders
 from etcd_aio.http2.stream import Stream
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "HeaderBlock",
     "LocalProtocolError",
     "RemoteProtocolError",
+    "RequestHeaders",
     "Stream",
     "error_name",
 ]

@@ -8,6 +8,10 @@ The contract with the shell around it:
   - streams are told directly (`Stream.on_...`), the shell by the callbacks given at construction;
   - after `on_over` nothing more is accepted or produced but the GOAWAY that `data_to_send` still holds.
 
+Theory of opening. A new stream waits in one queue, and gets its id, its headers and its share of the windows only as
+`data_to_send` takes the bytes away. So a stream with an id is one whose bytes the shell has, one given up before leaves
+no trace on the wire, and what exceeds the peer's MAX_CONCURRENT_STREAMS is no special case: it stays in the queue.
+
 Theory of the windows. The connection's receive window is opened to its maximum and returned as bytes arrive, whether
 or not anybody reads them: an unread stream holds up itself, by its own window, and never another one. What one stream
 may buffer is thereby bounded, and what a connection may buffer is that times its streams.
@@ -24,7 +28,7 @@ from typing import Final
 from etcd_aio.http2 import frames
 from etcd_aio.http2.errors import LocalProtocolError, RemoteProtocolError
 from etcd_aio.http2.frames import ErrorCode, Setting
-from etcd_aio.http2.headers import MAX_HEADER_LIST_SIZE, TABLE_SIZE_ZERO, Fields, HeaderDecoder, HeaderEncoder
+from etcd_aio.http2.headers import MAX_HEADER_LIST_SIZE, HeaderDecoder, HeaderEncoder
 from etcd_aio.http2.limits import FloodBudget
 from etcd_aio.http2.settings import DEFAULT_TABLE_SIZE, PeerSettings
 from etcd_aio.http2.stream import Stream
@@ -49,6 +53,7 @@ class Connection:
         on_settings: the peer's first SETTINGS arrived: it speaks HTTP/2.
         on_goaway: no new stream can be opened, by the peer's word or since all ids are used; with the reason.
         on_over: the peer broke the protocol; with the error.
+        secrets: names of request headers that no table of compression may hold.
     """
 
     def __init__(
@@ -58,6 +63,7 @@ class Connection:
         on_settings: Callable[[], None],
         on_goaway: Callable[[str], None],
         on_over: Callable[[RemoteProtocolError], None],
+        secrets: frozenset[str] = frozenset(),
     ) -> None:
         self._on_settings = on_settings
         self._on_goaway = on_goaway
@@ -76,19 +82,17 @@ class Connection:
         ]
         self._tail = b""
         self.streams: dict[int, Stream] = {}
-        self._queue: OrderedDict[Stream, None] = OrderedDict()  # behind MAX_CONCURRENT_STREAMS, first come first served
+        self._queue: OrderedDict[Stream, None] = OrderedDict()  # given and not begun, first come first served
         self._blocked: dict[int, Stream] = {}  # have bytes to send and no window for them
         self._next_id = 1
         self._decoder = HeaderDecoder()
-        self._encoder = HeaderEncoder()
+        self._encoder = HeaderEncoder(secrets)
         self._budget = FloodBudget(now)
         self._send_window = frames.DEFAULT_WINDOW
         self._unreturned = 0  # bytes of ours, once for their stream's window and once for the connection's
         self._receive_window = frames.MAX_WINDOW
         self._to_return = 0
         self._peer = PeerSettings()
-        self._owes_table_size = False
-        self._is_table_zero = False
         self._has_settings = False
         self._required: int | None = frames.SETTINGS  # the one kind of frame that may come now; None: any
         self._goaway_last: int | None = None
@@ -101,36 +105,27 @@ class Connection:
 
     # What the shell and the calls use.
 
-    def encode_headers(self, fields: Fields) -> bytes:
-        """The block of request headers; the same fields cost nothing the second time."""
-        return self._encoder.encode(fields)
-
     @property
     def takes_streams(self) -> bool:
         """Whether a new stream can be opened."""
-        return not self.is_over and self._goaway_last is None and self._has_ids
+        has_ids = self._next_id + 2 * len(self._queue) <= frames.MAX_STREAM_ID
+        return not self.is_over and self._goaway_last is None and has_ids
 
     def open(self, stream: Stream, payload: bytes, *, end: bool) -> None:
-        """Open a stream with its first bytes, now or when the peer allows another one.
+        """Open a stream with its first bytes, when bytes leave next or when the peer allows another one.
 
         Raises:
             LocalProtocolError: the connection takes no new streams.
         """
-        if not self.takes_streams:
+        queue = self._queue
+        stream_id = self._next_id + 2 * len(queue)  # at most: of those before it some may still be given up
+        if self.is_over or self._goaway_last is not None or stream_id > frames.MAX_STREAM_ID:
             raise LocalProtocolError("the connection takes no new streams")
         stream.unsent = payload
         stream.end_after = end
-        if len(self.streams) >= self._peer.max_streams or self._queue:
-            self._queue[stream] = None
-        else:
-            self._start(stream)
-        if not self._has_ids:
+        queue[stream] = None
+        if stream_id + 2 > frames.MAX_STREAM_ID:  # and ids never begin anew (RFC 9113, 5.1.1)
             self._on_goaway("all stream ids of the connection are used")
-
-    @property
-    def _has_ids(self) -> bool:
-        """Whether there is an id for one stream more than those that wait (RFC 9113, 5.1.1)."""
-        return self._next_id + 2 * len(self._queue) <= frames.MAX_STREAM_ID
 
     def send(self, stream: Stream, payload: bytes, *, end: bool) -> None:
         """Send more on an open stream; `on_sent` follows when all of it was written.
@@ -159,7 +154,10 @@ class Connection:
             stream.to_return = 0
 
     def reset(self, stream: Stream, code: ErrorCode = ErrorCode.CANCEL) -> None:
-        """End a stream from this side, without waiting. Harmless if it is over."""
+        """End a stream from this side, without waiting; the peer never hears of one that had not begun.
+
+        Harmless if it is over.
+        """
         if not stream.is_open:
             return
         stream.is_open = False
@@ -173,11 +171,6 @@ class Connection:
         """Send a PING with these eight bytes; a connection that is over sends none."""
         if not self.is_over:
             self._out.append(frames.ping(payload))
-
-    @property
-    def last_stream_id(self) -> int:
-        """The id of the newest stream whose headers are due or were sent; -1 before the first."""
-        return self._next_id - 2
 
     def all_streams(self) -> tuple[Stream, ...]:
         """Every stream that is open, or waits to be."""
@@ -410,8 +403,8 @@ class Connection:
         peer = self._peer
         window = peer.initial_window
         peer.apply(payload)
-        if peer.table_size < DEFAULT_TABLE_SIZE and not self._is_table_zero:
-            self._is_table_zero = self._owes_table_size = True  # RFC 9113, 4.3.1: our next block says so
+        if peer.table_size < DEFAULT_TABLE_SIZE:
+            self._encoder.give_up_table()
         change = peer.initial_window - window
         if change:
             for stream in self.streams.values():
@@ -463,10 +456,9 @@ class Connection:
         stream.send_window = self._peer.initial_window
         stream.receive_window = STREAM_WINDOW
         self.streams[stream_id] = stream
-        block = stream.block
-        if self._owes_table_size:
-            self._owes_table_size = False
-            block = TABLE_SIZE_ZERO + block
+        block = self._encoder.encode(stream.headers)
+        if stream.own_headers is not None:
+            block += self._encoder.encode(stream.own_headers)
         payload = stream.unsent
         size = len(payload)
         max_frame_size = self._peer.max_frame_size
@@ -529,9 +521,13 @@ class Connection:
                 self._send_unsent(stream)
 
     def _start_queued(self) -> None:
-        """Let in what there is room for, only as bytes leave: a queue given up at once never reaches the peer."""
+        """Begin what there is room for and somebody still waits for."""
         while not self.is_over and self._queue and len(self.streams) < self._peer.max_streams:
-            self._start(self._queue.popitem(last=False)[0])
+            stream, _ = self._queue.popitem(last=False)
+            if stream.is_given_up():
+                stream.is_open = False
+            else:
+                self._start(stream)
 
     def _owe(self, reply: bytes) -> None:
         """A reply that the peer asked for; a peer that asks and does not read must not fill the memory."""

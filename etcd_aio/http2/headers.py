@@ -2,9 +2,13 @@
 
 Knows: hpack's tables, and what RFC 9113 calls malformed in any block. Never knows: what a field means.
 
-Theory. A member answers every call with the same few blocks. An HPACK block means the same as long as the dynamic
-table is the same, so a received block is decoded once, and its bytes are looked up from then on until some block
-changes the table.
+Theory. A member answers every call with the same few blocks, and we ask with the same few. An HPACK block means the
+same as long as the dynamic table is the same, so a block is decoded, or made, once, and looked up from then on until
+some block changes the table.
+
+Our fields enter the peer's table the first time they are sent, while there is room; nothing is ever pushed out again. A
+call is then a dozen bytes, which cost a Go server 7 % less of a whole get than the same fields in full. A block is made
+as it is sent and not before, since blocks that enter something must reach the peer in the order of their making.
 """
 
 import re
@@ -14,13 +18,13 @@ from hpack import Decoder, Encoder, NeverIndexedHeaderTuple
 
 from etcd_aio.http2.errors import RemoteProtocolError
 from etcd_aio.http2.frames import ErrorCode
+from etcd_aio.http2.settings import DEFAULT_TABLE_SIZE
 
 Fields = tuple[tuple[str, str], ...]
 
 MAX_HEADER_LIST_SIZE: Final = 32 * 1024
 """Bytes a header list may take, decoded. gRPC servers stay under 8 KiB; grpc-go accepts 16 MiB, which is a bomb."""
-TABLE_SIZE_ZERO: Final = b"\x20"
-"""The instruction, before a block, that our half of the tables is empty and stays so (RFC 7541, 6.3)."""
+_ENTRY_OVERHEAD: Final = 32  # bytes that an entry of the table counts beyond its name and value (RFC 7541, 4.1)
 _MAX_REMEMBERED: Final = 256  # blocks; a peer that never repeats itself must not fill the memory
 _MAX_REMEMBERED_SIZE: Final = 1024  # bytes of one; what repeats is short
 
@@ -113,23 +117,70 @@ def _text(raw: bytes | str) -> str:
     return raw if isinstance(raw, str) else raw.decode("latin-1")
 
 
+class RequestHeaders:
+    """Fields of ours, with their block as long as it means them.
+
+    Args:
+        fields: names and values.
+        is_lasting: whether they come again and again, so that they are worth a place in the peer's table.
+    """
+
+    __slots__ = ("block", "fields", "generation", "is_lasting")
+
+    def __init__(self, fields: Fields, *, is_lasting: bool = True) -> None:
+        self.fields = fields
+        self.is_lasting = is_lasting
+        self.block = b""
+        self.generation = -1  # of the table that `block` was made for
+
+
 class HeaderEncoder:
-    """Our blocks. No field enters the peer's table, so a block means the same for ever and is made once."""
+    """Our blocks.
 
-    __slots__ = ("_encoder", "_known")
+    Args:
+        secrets: names of fields that must not enter a table, the peer's or another's on the way.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_encoder", "_entered", "_room", "_secrets", "generation")
+
+    def __init__(self, secrets: frozenset[str] = frozenset()) -> None:
         self._encoder = Encoder()
-        self._known: dict[Fields, bytes] = {}
+        self._secrets = secrets
+        self._entered: set[tuple[str, str]] = set()
+        self._room = DEFAULT_TABLE_SIZE
+        self.generation = 0
 
-    def encode(self, fields: Fields) -> bytes:
-        """The block of these fields."""
-        known = self._known.get(fields)
-        if known is None:
-            if len(self._known) >= _MAX_REMEMBERED:
-                self._known.clear()
-            # "Never indexed" also asks every hop to keep a token out of its own tables (RFC 7541, 7.1.3); what the
-            # static table holds whole, such as ":method: POST", is an index all the same.
-            known = self._encoder.encode([NeverIndexedHeaderTuple(*field) for field in fields])
-            self._known[fields] = known
-        return known
+    def encode(self, headers: RequestHeaders) -> bytes:
+        """The block that must be sent now, before any other is made."""
+        if headers.generation == self.generation:
+            return headers.block
+        has_entered = len(self._entered)
+        is_resized = bool(self._encoder.table_size_changes)
+        block = self._encoder.encode([self._field(*field, headers.is_lasting) for field in headers.fields])
+        if is_resized or len(self._entered) != has_entered:
+            self.generation += 1  # every index may mean something else now, also in this very block
+        else:
+            headers.block, headers.generation = block, self.generation
+        return block
+
+    def give_up_table(self) -> None:
+        """The peer keeps less than we count on: from the next block on nothing is in its table."""
+        if self._room or self._entered:
+            self._encoder.header_table_size = 0  # which the next block says first (RFC 9113, 4.3.1)
+            self._entered.clear()
+            self._room = 0
+            self.generation += 1
+
+    def _field(self, name: str, value: str, is_lasting: bool) -> tuple[str, str] | NeverIndexedHeaderTuple:
+        if name not in self._secrets:
+            if (name, value) in self._entered:
+                return name, value
+            size = len(name) + len(value) + _ENTRY_OVERHEAD
+            if is_lasting and size <= self._room:
+                # What the static table holds whole does not enter, and is counted all the same.
+                self._room -= size
+                self._entered.add((name, value))
+                return name, value
+        # "Never indexed" asks every hop to keep it out of its own tables (RFC 7541, 7.1.3). A name that is in a table,
+        # or a pair such as ":method: POST", is an index all the same.
+        return NeverIndexedHeaderTuple(name, value)

@@ -8,14 +8,16 @@ parser calls `on_headers`, `on_data` and `on_ended` of the call itself, and no e
 
 from typing import ClassVar
 
-from etcd_aio.http2.headers import HeaderBlock
+from etcd_aio.http2.headers import HeaderBlock, RequestHeaders
 
 
 class Stream:
     """One stream of ours.
 
     Attributes:
-        stream_id: 0 until its headers were written.
+        headers: what all streams of its kind send first.
+        own_headers: what it alone sends behind them; None is nothing.
+        stream_id: 0 until its headers were handed out to be written.
         is_sent_whole: END_STREAM was written, so a server has all it needs to act.
         is_open: it is in the connection's table or waits to be.
         has_begun: the response's first header block came, so that the next one is its trailers.
@@ -23,11 +25,12 @@ class Stream:
     """
 
     __slots__ = (
-        "block",
         "end_after",
         "has_begun",
+        "headers",
         "is_open",
         "is_sent_whole",
+        "own_headers",
         "receive_window",
         "send_window",
         "stream_id",
@@ -38,8 +41,9 @@ class Stream:
     auto_return: ClassVar[bool] = True
     """Whether received bytes are returned to the peer's window at once; else when `consumed` is called."""
 
-    def __init__(self, block: bytes) -> None:
-        self.block = block
+    def __init__(self, headers: RequestHeaders, own_headers: RequestHeaders | None = None) -> None:
+        self.headers = headers
+        self.own_headers = own_headers
         self.stream_id = 0
         self.unsent: bytearray | bytes = b""
         self.end_after = False
@@ -49,6 +53,10 @@ class Stream:
         self.to_return = 0
         self.is_sent_whole = False
         self.is_open = True
+
+    def is_given_up(self) -> bool:
+        """Whether nobody waits for it any more; asked once, before anything of it is sent."""
+        return False
 
     def on_headers(self, headers: HeaderBlock, *, ended: bool) -> None:
         """Response headers, or trailers, which are always the last."""

@@ -5,9 +5,9 @@ Knows: asyncio's transports and timers. Never knows: endpoints, retries, etcd.
 What makes it fast. A unary call is one stream object and one future: no task, no scope, no queue. The calls of a loop
 turn leave in few writes: a write costs as much as a call, but a server that waits for the whole turn is idle while we
 compute, and we while it does. So the first call on an idle connection leaves at once, then every `_FLUSH_AT` together,
-the rest at the end of the turn. The parser calls the call itself. One timer watches all deadlines of a connection: it is set
-for the earliest one, and looks at the calls under way when it fires, which are few, instead of keeping every call in a
-heap.
+the rest at the end of the turn. The parser calls the call itself. One timer watches all deadlines of a connection: it
+is set for the earliest one, and looks at the calls under way when it fires, which are few, instead of keeping every
+call in a heap.
 
 There is one teardown path, `_over`: whatever ends the connection ends there, once.
 """
@@ -20,14 +20,12 @@ from etcd_aio.http2 import Connection, LocalProtocolError, RemoteProtocolError
 from etcd_aio.transport.handshake import Handshake, HandshakingProtocol, connect
 from etcd_aio.transport.liveness import Action, Liveness
 from etcd_aio.transport.native_calls import PREFIX, StreamCall, UnaryCall
+from etcd_aio.transport.native_headers import SECRETS, CallHeaders
 from etcd_aio.transport.seam import ConnectionOwner, Metadata, Target, TransportOptions
 
 _NEVER: Final = float("inf")
-_MAX_BLOCKS: Final = 256
 _MAX_TAKEN_AT_ONCE: Final = 100  # a backlog must not keep the loop from everybody else
 _FLUSH_AT: Final = 8  # calls; at 64 in flight a tenth faster than one write a turn, and 4 or 16 are no better
-_MAX_TIMEOUTS: Final = 16_384
-_TIMEOUT_NAME: Final = b"\x00\x0cgrpc-timeout"  # HPACK: a literal that enters no table, with its name in full
 
 
 class NativeEngine:
@@ -61,7 +59,11 @@ class NativeConnection(HandshakingProtocol):
         self._limit = options.max_receive_bytes
         now = self._loop.time()
         self._http2 = Connection(
-            now, on_settings=self._on_settings, on_goaway=self._on_goaway, on_over=self._on_protocol_error
+            now,
+            on_settings=self._on_settings,
+            on_goaway=self._on_goaway,
+            on_over=self._on_protocol_error,
+            secrets=SECRETS,
         )
         self._liveness = Liveness(
             now,
@@ -70,24 +72,11 @@ class NativeConnection(HandshakingProtocol):
             silence_time=options.silence_time,
             silence_timeout=options.silence_timeout,
         )
-        self._fields = (
-            (":method", "POST"),
-            (":scheme", "https" if target.tls is not None else "http"),
-            (":authority", target.authority),
-        )
-        self._tail_fields = (
-            ("te", "trailers"),
-            ("content-type", "application/grpc"),
-            ("user-agent", options.user_agent),
-        )
-        self._blocks: dict[tuple[str, Metadata], bytes] = {}
-        self._last_blocks: dict[str, tuple[Metadata, bytes]] = {}
-        self._timeouts: dict[int, bytes] = {}
+        self._headers = CallHeaders(target, options.user_agent)
         self._transport: asyncio.Transport | None = None
         self._is_paused = False
         self._is_flush_due = False
         self._unflushed = 0  # calls since the last flush
-        self._flushed_id = 0  # streams up to this one were handed to the socket
         self._calls = 0  # unary calls and streams that are not over
         self._is_draining = False
         self._is_lost = False
@@ -152,8 +141,9 @@ class NativeConnection(HandshakingProtocol):
         now = loop.time()
         if deadline <= now:
             raise _too_late()
-        block = self._block(path, metadata) if deadline == _NEVER else self._block_until(path, metadata, deadline - now)
-        call = UnaryCall(block, loop.create_future(), deadline, self._limit)
+        headers = self._headers
+        timeout = headers.timeout(deadline - now) if deadline != _NEVER else None
+        call = UnaryCall(headers.of(path, metadata), timeout, loop.create_future(), deadline, self._limit)
         self._open(call, PREFIX.pack(0, len(payload)) + payload, end=True)
         liveness = self._liveness
         liveness.call_started(now)
@@ -178,21 +168,20 @@ class NativeConnection(HandshakingProtocol):
         now = self._loop.time()
         if deadline <= now:
             raise _too_late()
-        call = StreamCall(self._block(path, metadata), self._limit, self._took)
+        call = StreamCall(self._headers.of(path, metadata), self._limit, self._took)
         call.deadline = deadline
         self._open(call, b"", end=False)
         self._liveness.stream_opened(now)
         self._watch_liveness()
         stream = NativeStream(self, call)
-        if not call.stream_id:
-            if deadline < self._deadline_due:
-                self._watch_deadline(deadline)
-            try:
-                await call.wait_until_opened()
-                call.check()
-            except BaseException:  # a cancellation too: nobody else could close it
-                stream.cancel()
-                raise
+        if deadline < self._deadline_due:
+            self._watch_deadline(deadline)
+        try:
+            await call.wait_until_opened()
+            call.check()
+        except BaseException:  # a cancellation too: nobody else could close it
+            stream.cancel()
+            raise
         call.deadline = _NEVER
         return stream
 
@@ -262,35 +251,8 @@ class NativeConnection(HandshakingProtocol):
 
     def _delivery(self, call: UnaryCall | StreamCall) -> Delivery:
         """Where a request is now. A unary handler runs only once it has the whole message."""
-        is_out = 0 < call.stream_id <= self._flushed_id
         is_whole = call.is_sent_whole or isinstance(call, StreamCall)
-        return Delivery.UNKNOWN if is_out and is_whole else Delivery.UNSENT
-
-    def _block(self, path: str, metadata: Metadata) -> bytes:
-        """The request headers of a call without a deadline."""
-        last = self._last_blocks.get(path)
-        if last is not None and last[0] is metadata:  # as almost always, and cheaper than to compare
-            return last[1]
-        block = self._blocks.get((path, metadata))
-        if block is None:
-            if len(self._blocks) >= _MAX_BLOCKS:
-                self._blocks.clear()
-                self._last_blocks.clear()
-            fields = (*self._fields, (":path", path), *self._tail_fields, *metadata)
-            block = self._blocks[path, metadata] = self._http2.encode_headers(fields)
-        self._last_blocks[path] = metadata, block
-        return block
-
-    def _block_until(self, path: str, metadata: Metadata, seconds: float) -> bytes:
-        """The request headers of a call that has so many seconds."""
-        milliseconds = int(seconds * 1000) + 1
-        timeout = self._timeouts.get(milliseconds)
-        if timeout is None:
-            if len(self._timeouts) >= _MAX_TIMEOUTS:
-                self._timeouts.clear()
-            text = f"{milliseconds}m" if milliseconds < 10**8 else f"{min(milliseconds // 1000, 99_999_999)}S"
-            timeout = self._timeouts[milliseconds] = _TIMEOUT_NAME + bytes([len(text)]) + text.encode()
-        return self._block(path, metadata) + timeout
+        return Delivery.UNKNOWN if call.stream_id and is_whole else Delivery.UNSENT
 
     # Inside: writing.
 
@@ -310,7 +272,6 @@ class NativeConnection(HandshakingProtocol):
         self._unflushed = 0
         data = self._http2.data_to_send()
         if data:
-            self._flushed_id = self._http2.last_stream_id
             transport.write(data)
 
     # Inside: the machine's word.

@@ -14,7 +14,7 @@ from io import BytesIO
 from typing import ClassVar, Final
 
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
-from etcd_aio.http2 import HeaderBlock, Stream, error_name
+from etcd_aio.http2 import HeaderBlock, RequestHeaders, Stream, error_name
 from etcd_aio.transport.response import fields, judge_headers, judge_reset, judge_trailers
 
 PREFIX: Final = struct.Struct(">BI")  # compressed flag and length, before every gRPC message
@@ -98,8 +98,8 @@ class Call(Stream):
 
     __slots__ = ("has_headers",)
 
-    def __init__(self, block: bytes) -> None:
-        super().__init__(block)
+    def __init__(self, headers: RequestHeaders, own_headers: RequestHeaders | None = None) -> None:
+        super().__init__(headers, own_headers)
         self.has_headers = False
 
     def fail(self, failure: AttemptFailure) -> None:
@@ -124,13 +124,24 @@ class UnaryCall(Call):
 
     __slots__ = ("_deframer", "_limit", "_message", "deadline", "future")
 
-    def __init__(self, block: bytes, future: "asyncio.Future[bytes]", deadline: float, limit: int) -> None:
-        super().__init__(block)
+    def __init__(
+        self,
+        headers: RequestHeaders,
+        own_headers: RequestHeaders | None,
+        future: "asyncio.Future[bytes]",
+        deadline: float,
+        limit: int,
+    ) -> None:
+        super().__init__(headers, own_headers)
         self.future = future
         self.deadline = deadline
         self._limit = limit
         self._message: bytes | None = None
         self._deframer: Deframer | None = None  # of a reply in several pieces
+
+    def is_given_up(self) -> bool:
+        """See `Stream.is_given_up`: a cancelled task runs only a turn later, and with it its reset."""
+        return self.future.done()
 
     def fail(self, failure: AttemptFailure) -> None:
         """See `Call.fail`."""
@@ -208,8 +219,8 @@ class StreamCall(Call):
 
     auto_return: ClassVar[bool] = False
 
-    def __init__(self, block: bytes, limit: int, took: "Callable[[StreamCall, int], None]") -> None:
-        super().__init__(block)
+    def __init__(self, headers: RequestHeaders, limit: int, took: "Callable[[StreamCall, int], None]") -> None:
+        super().__init__(headers)
         self.deadline = float("inf")
         self._took = took  # lets the peer send as many bytes more
         self._deframer = Deframer(limit)
@@ -221,6 +232,10 @@ class StreamCall(Call):
         self._sent: asyncio.Future[None] | None = None  # who waits until its bytes are written
 
     # From the machine.
+
+    def is_given_up(self) -> bool:
+        """See `Stream.is_given_up`."""
+        return self._failure is not None or (self._sent is not None and self._sent.cancelled())
 
     def fail(self, failure: AttemptFailure) -> None:
         """See `Call.fail`."""

@@ -296,6 +296,40 @@ async def test_every_cancelled_call_is_reset_on_the_wire(name: EngineName) -> No
     assert set(seen.values()) == {8}, "CANCEL, and none forgotten"
 
 
+async def test_what_is_given_up_before_it_left_is_never_heard_of(
+    name: EngineName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if name != "native":
+        pytest.skip("grpclib writes at once")
+    monkeypatch.setattr("etcd_aio.transport.native._FLUSH_AT", 1000)
+    seen: list[str] = []
+
+    async def script(wire: Wire) -> None:
+        held = await wire.request()
+        while seen[-1:] != ["next"]:
+            stream_id = await wire.request()
+            seen.append(wire.requests[stream_id].body[5:].decode())
+            wire.answer(stream_id)
+        wire.answer(held)
+
+    async with scripted(script) as port, connected(name, port) as (connection, owner):
+        # On an idle connection the first one would leave at once.
+        held = asyncio.ensure_future(connection.unary("/x/Echo", b"held", (), soon()))
+        await asyncio.sleep(0.01)
+        opening = [asyncio.create_task(connection.open_stream("/x/Chat", (), soon())) for _ in range(10)]
+        calls = [asyncio.ensure_future(connection.unary("/x/Echo", b"no", (), soon())) for _ in range(200)]
+        kept = asyncio.ensure_future(connection.unary("/x/Echo", b"yes", (), soon()))
+        await asyncio.sleep(0)
+        for task in (*opening, *calls):
+            assert task.cancel()
+        assert await kept == b"ok"
+        assert [str(one) for one in await asyncio.gather(*opening, *calls, return_exceptions=True)] == [""] * 210
+        assert await connection.unary("/x/Echo", b"next", (), soon()) == b"ok"
+        assert await held == b"ok"
+        assert seen == ["yes", "next"]
+        assert owner.lost == []
+
+
 async def test_a_dial_may_be_cancelled_at_any_turn(name: EngineName) -> None:
     async with example_server() as (port, _):
         for turns in range(25):

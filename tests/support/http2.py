@@ -6,7 +6,19 @@ Knows: frames as bytes. Never knows: asyncio, gRPC.
 from collections.abc import Iterator
 from typing import ClassVar, NamedTuple
 
-from etcd_aio.http2 import STREAM_WINDOW, Connection, HeaderBlock, RemoteProtocolError, Stream, frames
+from etcd_aio.http2 import (
+    STREAM_WINDOW,
+    Connection,
+    Fields,
+    HeaderBlock,
+    RemoteProtocolError,
+    RequestHeaders,
+    Stream,
+    frames,
+)
+
+POST: Fields = ((":method", "POST"),)
+"""Headers of one byte, which is 0x83."""
 
 PREFACE_SIZE = len(frames.PREFACE)
 
@@ -23,8 +35,8 @@ class Sink(Stream):
 
     ENDS: ClassVar = {"ended", "reset", "unprocessed"}
 
-    def __init__(self, block: bytes = b"\x83") -> None:
-        super().__init__(block)
+    def __init__(self, fields: Fields = POST) -> None:
+        super().__init__(RequestHeaders(fields))
         self.events: list[tuple[object, ...]] = []
         self.received = 0
         self.sent = 0
@@ -73,6 +85,7 @@ class Machine:
         self.http2 = Connection(0.0, on_settings=self._settled, on_goaway=self.goaways.append, on_over=self._over)
         self.sinks: list[Sink] = []
         self.greeting = self.http2.data_to_send()
+        self._written = b""
         if settings is not None:
             self.receive(frame(frames.SETTINGS, settings))
             self.take()
@@ -83,8 +96,15 @@ class Machine:
     def _over(self, error: RemoteProtocolError) -> None:
         self.errors.append(error)
 
-    def open(self, payload: bytes = b"12345", *, end: bool = True, slow: bool = False, block: bytes = b"\x83") -> Sink:
-        sink = SlowSink(block) if slow else Sink(block)
+    def open(self, payload: bytes = b"12345", *, end: bool = True, slow: bool = False, fields: Fields = POST) -> Sink:
+        """Open a stream in a turn of the loop of its own: at its end the bytes leave."""
+        sink = self.give(payload, end=end, slow=slow, fields=fields)
+        self._written += self.http2.data_to_send()
+        return sink
+
+    def give(self, payload: bytes = b"12345", *, end: bool = True, slow: bool = False, fields: Fields = POST) -> Sink:
+        """Open a stream, in a turn that is not over."""
+        sink = SlowSink(fields) if slow else Sink(fields)
         self.sinks.append(sink)
         self.http2.open(sink, payload, end=end)
         return sink
@@ -92,9 +112,14 @@ class Machine:
     def receive(self, data: bytes, now: float = 0.0) -> None:
         self.http2.receive_data(data, now)
 
+    def write(self) -> bytes:
+        """What was written since the last time, and what is due."""
+        written, self._written = self._written, b""
+        return written + self.http2.data_to_send()
+
     def take(self) -> list[Frame]:
-        """What is due, as frames."""
-        return list(parse(self.http2.data_to_send()))
+        """The same as frames."""
+        return list(parse(self.write()))
 
     @property
     def error(self) -> RemoteProtocolError:

@@ -5,6 +5,7 @@ import pytest
 from etcd_aio.http2 import STREAM_WINDOW, ErrorCode, LocalProtocolError, frames
 from etcd_aio.http2.frames import Setting
 from tests.support.http2 import (
+    POST,
     PREFACE_SIZE,
     TRAILERS,
     Frame,
@@ -96,7 +97,7 @@ def test_nothing_comes_before_settings(first: bytes) -> None:
 
 def test_a_call_goes_out_in_one_piece_and_its_answer_comes_in() -> None:
     machine = Machine()
-    call = machine.open(b"hello", block=b"\x83\x86")
+    call = machine.open(b"hello", fields=((":method", "POST"), (":scheme", "http")))
     assert call.is_sent_whole
     assert call.sent == 1
     assert machine.take() == [
@@ -132,12 +133,11 @@ def test_ids_are_odd_and_rise() -> None:
     for _ in range(4):
         machine.open()
     assert ids(machine.take()) == [1, 3, 5, 7]
-    assert machine.http2.last_stream_id == 7
 
 
 def test_a_block_larger_than_a_frame_is_continued() -> None:
     machine = Machine()
-    machine.open(b"x", block=b"\x83" * 40_000)
+    machine.open(b"x", fields=POST * 40_000)
     sent = machine.take()
     assert [one.kind for one in sent] == [frames.HEADERS, frames.CONTINUATION, frames.CONTINUATION, frames.DATA]
     assert max(len(one.payload) for one in sent) == 16_384
@@ -291,7 +291,7 @@ def test_after_the_end_nothing_is_taken_or_given() -> None:
         machine.open()
     machine.http2.reset(call)
     assert call.events == []
-    assert machine.http2.data_to_send() == b""
+    assert machine.write() == b""
     assert len(machine.errors) == 1
 
 
@@ -383,7 +383,7 @@ def test_a_flood_is_cut_off_and_its_replies_are_bounded(one: bytes) -> None:
         machine.receive(one * 10)
         count += 10
     assert machine.error.code is E.ENHANCE_YOUR_CALM
-    assert len(machine.http2.data_to_send()) < 40_000
+    assert len(machine.write()) < 40_000
 
 
 def test_questions_at_an_honest_pace_are_answered_for_ever() -> None:
@@ -400,7 +400,7 @@ def test_a_peer_that_reads_no_answers_is_cut_off_whatever_it_earns() -> None:
     for _ in range(300):
         machine.receive(frame(frames.PING, bytes(8)) * 5 + data(1, b"x") * 5)
     assert machine.error.code is E.ENHANCE_YOUR_CALM
-    assert len(machine.http2.data_to_send()) < 20_000
+    assert len(machine.write()) < 20_000
 
 
 def test_a_header_block_without_an_end_is_cut_off() -> None:
@@ -696,6 +696,45 @@ def test_a_queue_given_up_at_once_never_reaches_the_peer() -> None:
         machine.http2.reset(call)
     assert machine.take() == [Frame(frames.RST_STREAM, 0, 1, u32(E.CANCEL))]
     assert not machine.http2.has_data_to_send
+
+
+def test_one_given_up_before_bytes_leave_is_never_heard_of() -> None:
+    machine = Machine()
+    kept, small, large, stream = machine.give(b"1"), machine.give(), machine.give(bytes(10**5)), machine.give(end=False)
+    for call in (small, large, stream):
+        machine.http2.reset(call)
+        assert not call.stream_id
+    last = machine.give(b"2")
+    assert [(one.kind, one.stream_id) for one in machine.take()] == [(1, 1), (0, 1), (1, 3), (0, 3)]
+    assert (kept.stream_id, last.stream_id) == (1, 3)
+    machine.http2.reset(machine.give())
+    assert not machine.http2.has_data_to_send
+    assert machine.http2._send_window == frames.DEFAULT_WINDOW - 2, "it took nothing of the window"
+
+
+def test_one_that_nobody_waits_for_is_not_begun() -> None:
+    machine = Machine()
+
+    class Forgotten(Sink):
+        def is_given_up(self) -> bool:
+            return True
+
+    forgotten = Forgotten()
+    machine.http2.open(forgotten, b"x", end=True)
+    wanted = machine.give()
+    assert ids(machine.take()) == [1]
+    assert (forgotten.stream_id, forgotten.is_open, wanted.stream_id) == (0, False, 1)
+    assert forgotten.events == [], "who gave it up needs no word"
+    machine.http2.reset(forgotten)
+    assert machine.take() == []
+    machine.check()
+
+
+def test_a_stream_begins_under_the_settings_that_hold_when_its_bytes_leave() -> None:
+    machine = Machine()
+    machine.give(bytes(100))
+    machine.receive(frame(4, setting(WINDOW, 10)))
+    assert [(one.kind, len(one.payload)) for one in machine.take()] == [(4, 0), (1, 1), (0, 10)]
 
 
 def test_nothing_that_waits_is_let_in_after_the_end() -> None:

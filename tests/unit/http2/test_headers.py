@@ -4,7 +4,7 @@ import pytest
 from hpack import Decoder, Encoder
 
 from etcd_aio.http2 import ErrorCode, HeaderBlock, RemoteProtocolError
-from etcd_aio.http2.headers import MAX_HEADER_LIST_SIZE, HeaderDecoder, HeaderEncoder
+from etcd_aio.http2.headers import MAX_HEADER_LIST_SIZE, HeaderDecoder, HeaderEncoder, RequestHeaders
 
 INDEXED = b"\x40"  # a literal that enters the table
 PLAIN = b"\x00"  # one that does not
@@ -130,26 +130,79 @@ def test_the_status_is_at_hand() -> None:
     assert HeaderBlock((("grpc-status", "0"),)).status == ""
 
 
-def test_our_blocks_are_made_once_and_mean_the_same_for_ever() -> None:
+FIELDS = ((":method", "POST"), (":path", "/a/b"), ("token", "s3cret"), ("user-agent", "x"))
+
+
+def fields_in(decoder: Decoder, block: bytes) -> tuple[tuple[str, str], ...]:
+    return tuple((str(name), str(value)) for name, value in decoder.decode(block))
+
+
+def test_our_fields_enter_the_table_once_and_are_indices_ever_after() -> None:
     encoder, decoder = HeaderEncoder(), Decoder()
-    fields = ((":method", "POST"), (":path", "/a/b"), ("token", "s3cret"), ("user-agent", "x"))
-    block = encoder.encode(fields)
-    assert encoder.encode(fields) is block
+    sent = RequestHeaders(FIELDS[:2] + FIELDS[3:])
+    first = encoder.encode(sent)
+    assert fields_in(decoder, first) == sent.fields
+    second = encoder.encode(sent)
+    assert len(second) == 3
+    assert encoder.encode(sent) is second, "made once"
     for _ in range(3):
-        assert [(str(name), str(value)) for name, value in decoder.decode(block)] == list(fields)
-    assert not decoder.header_table.dynamic_entries, "nothing entered the peer's table"
+        assert fields_in(decoder, second) == sent.fields
 
 
-def test_a_secret_is_marked_never_to_be_indexed() -> None:
-    (found,) = Decoder().decode(HeaderEncoder().encode((("token", "s3cret"),)))
-    assert not found.indexable
+def test_a_block_is_made_anew_once_others_have_entered_the_table() -> None:
+    encoder, decoder = HeaderEncoder(), Decoder()
+    one, other = (RequestHeaders(((":method", "POST"), (":path", path))) for path in ("/one", "/other"))
+    for sent in (one, one, other, one, other, one):
+        assert fields_in(decoder, encoder.encode(sent)) == sent.fields
 
 
-def test_the_memory_of_our_blocks_is_bounded() -> None:
-    encoder = HeaderEncoder()
-    for number in range(1000):
-        encoder.encode((("a", str(number)),))
-    assert len(encoder._known) <= 256
+def test_what_does_not_last_only_borrows_a_name() -> None:
+    encoder, decoder = HeaderEncoder(), Decoder()
+    usual = RequestHeaders((("grpc-timeout", "5000m"),))
+    rare = RequestHeaders((("grpc-timeout", "120m"),), is_lasting=False)
+    assert fields_in(decoder, encoder.encode(usual)) == usual.fields
+    entries = len(decoder.header_table.dynamic_entries)
+    block = encoder.encode(rare)
+    assert len(block) < len("grpc-timeout")
+    assert fields_in(decoder, block) == rare.fields
+    assert len(decoder.header_table.dynamic_entries) == entries == 1
+    assert len(encoder.encode(usual)) == 1
+
+
+def test_a_secret_is_marked_never_to_be_indexed_and_enters_no_table() -> None:
+    encoder, decoder = HeaderEncoder(frozenset({"token"})), Decoder()
+    for _ in range(3):
+        found = decoder.decode(encoder.encode(RequestHeaders(FIELDS)))
+        assert [field.indexable for field in found] == [True, True, False, True]
+        assert b"s3cret" not in repr(decoder.header_table.dynamic_entries).encode()
+
+
+def test_the_table_is_filled_and_nothing_is_pushed_out_of_it() -> None:
+    encoder, decoder = HeaderEncoder(), Decoder()
+    first = RequestHeaders(((":path", "/first"),))
+    encoder_sent = [first, *(RequestHeaders(((":path", f"/{number:060}"),)) for number in range(100))]
+    for sent in encoder_sent * 2:
+        assert fields_in(decoder, encoder.encode(sent)) == sent.fields
+    assert len(encoder.encode(first)) <= 2, "still an index"
+    generation = encoder.generation
+    for sent in encoder_sent:
+        encoder.encode(sent)
+    assert encoder.generation == generation, "no block changes the table any more"
+
+
+def test_without_a_table_every_block_stands_alone() -> None:
+    encoder, decoder = HeaderEncoder(), Decoder()
+    sent = RequestHeaders(FIELDS)
+    fields_in(decoder, encoder.encode(sent))
+    encoder.give_up_table()
+    encoder.give_up_table()
+    block = encoder.encode(sent)
+    assert block[:1] == b"\x20"
+    assert fields_in(decoder, block) == FIELDS
+    alone = encoder.encode(sent)
+    for _ in range(2):
+        assert fields_in(Decoder(), alone) == FIELDS
+    assert not decoder.header_table.dynamic_entries
 
 
 def test_hpacks_own_encoder_is_understood() -> None:

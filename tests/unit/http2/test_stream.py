@@ -1,11 +1,11 @@
 """Stream: what one begins as."""
 
-from etcd_aio.http2 import Stream
+from etcd_aio.http2 import RequestHeaders, Stream
 from tests.support.http2 import SlowSink
 
 
 def test_a_new_stream_is_open_and_nothing_of_it_is_out() -> None:
-    stream = Stream(b"block")
+    stream = Stream(RequestHeaders(()))
     assert (stream.stream_id, stream.is_open, stream.is_sent_whole, stream.has_begun) == (0, True, False, False)
     assert not stream.unsent
 
@@ -16,4 +16,4 @@ def test_received_bytes_are_returned_at_once_unless_the_reader_sets_the_pace() -
 
 
 def test_a_stream_has_no_room_for_what_it_does_not_need() -> None:
-    assert not hasattr(Stream(b""), "__dict__")
+    assert not hasattr(Stream(RequestHeaders(())), "__dict__")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
-from etcd_aio.http2 import HeaderBlock
+from etcd_aio.http2 import HeaderBlock, RequestHeaders
 from etcd_aio.transport.native_calls import PREFIX, Deframer, StreamCall, UnaryCall, failure_in
 
 LIMIT = 2**26
@@ -32,7 +32,7 @@ class Given:
 
 
 def unary(limit: int = LIMIT, *, head: bool = True) -> UnaryCall:
-    call = UnaryCall(b"", asyncio.get_running_loop().create_future(), 1.0, limit)
+    call = UnaryCall(RequestHeaders(()), None, asyncio.get_running_loop().create_future(), 1.0, limit)
     if head:
         call.on_headers(HeaderBlock(HEAD), ended=False)
     return call
@@ -40,7 +40,7 @@ def unary(limit: int = LIMIT, *, head: bool = True) -> UnaryCall:
 
 def stream(limit: int = LIMIT) -> tuple[StreamCall, Given]:
     given_back = Given()
-    call = StreamCall(b"", limit, given_back)
+    call = StreamCall(RequestHeaders(()), limit, given_back)
     call.on_headers(HeaderBlock(HEAD), ended=False)
     return call, given_back
 
@@ -49,6 +49,27 @@ def failure_of(call: UnaryCall) -> AttemptFailure:
     failure = call.future.exception()
     assert isinstance(failure, AttemptFailure)
     return failure
+
+
+@pytest.mark.anyio
+async def test_a_call_is_given_up_once_nobody_waits_or_it_failed() -> None:
+    late = AttemptFailure(StatusCode.DEADLINE_EXCEEDED, "late", Delivery.UNSENT)
+    cancelled, failed, wanted = unary(head=False), unary(head=False), unary(head=False)
+    cancelled.future.cancel()
+    failed.fail(late)
+    assert [call.is_given_up() for call in (cancelled, failed, wanted)] == [True, True, False]
+    assert failed.future.exception() is late
+
+    opened, (broken, _) = stream()[0], stream()
+    assert not opened.is_given_up()
+    waiting = asyncio.create_task(opened.wait_until_opened())
+    await asyncio.sleep(0)
+    assert not opened.is_given_up()
+    waiting.cancel()
+    assert opened.is_given_up(), "before the task itself learns of it"
+    await asyncio.gather(waiting, return_exceptions=True)
+    broken.fail(late)
+    assert broken.is_given_up()
 
 
 def drain(call: StreamCall) -> list[bytes]:

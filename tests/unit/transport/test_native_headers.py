@@ -1,0 +1,73 @@
+"""Request headers: made once, and a timeout that never says less than the caller has."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from etcd_aio.transport.native_headers import CallHeaders, timeout_text
+from etcd_aio.transport.seam import Target
+
+TARGET = Target("127.0.0.1", 2379, "", "127.0.0.1:2379")
+UNITS = {"m": 1, "S": 1000}
+
+
+def test_the_headers_of_a_method_are_made_once_for_each_metadata() -> None:
+    headers = CallHeaders(TARGET, "agent")
+    plain, other = (("a", "1"),), (("a", "2"),)
+    made = headers.of("/x/Y", plain)
+    assert made.fields[:4] == (
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":authority", "127.0.0.1:2379"),
+        (":path", "/x/Y"),
+    )
+    assert made.fields[-1] == ("a", "1")
+    assert headers.of("/x/Y", (("a", "1"),)) is made
+    assert headers.of("/x/Y", other) is not made
+    assert headers.of("/x/Y", plain) is made
+
+
+def test_the_memory_of_headers_is_bounded() -> None:
+    headers = CallHeaders(TARGET, "agent")
+    for number in range(2000):
+        headers.of("/x/Y", (("a", str(number)),))
+        headers.timeout(number / 7)
+    for number in range(40_000):
+        headers.timeout(number / 1000)
+    assert len(headers._known) <= 256
+    assert len(headers._last) <= 256
+    assert len(headers._timeouts) <= 16_384
+
+
+def test_only_the_first_timeout_is_worth_a_place_in_the_table() -> None:
+    headers = CallHeaders(TARGET, "agent")
+    usual = headers.timeout(4.9999)
+    assert usual.fields == (("grpc-timeout", "5000m"),)
+    assert usual.is_lasting
+    assert headers.timeout(4.9991) is usual
+    assert not headers.timeout(0.1).is_lasting
+    assert headers.timeout(4.95) is usual
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [
+        (1, "1m"),
+        (99, "99m"),
+        (101, "110m"),
+        (4999, "5000m"),
+        (5000, "5000m"),
+        (99_999_999, "100000S"),
+        (10**12, "99999999S"),
+    ],
+)
+def test_a_timeout_is_rounded_up(milliseconds: int, text: str) -> None:
+    assert timeout_text(milliseconds) == text
+
+
+@given(st.integers(1, 10**10))
+def test_a_timeout_never_says_less_and_hardly_more(milliseconds: int) -> None:
+    text = timeout_text(milliseconds)
+    assert len(text) <= 9, "eight digits and a unit"
+    told = int(text[:-1]) * UNITS[text[-1]]
+    assert milliseconds <= told <= milliseconds * 1.1 + 1000
