@@ -193,6 +193,17 @@ class Connection:
         """Whether anything is due."""
         return bool(self._out) or (bool(self._queue) and len(self.streams) < self._peer.max_streams)
 
+    def close(self) -> tuple[Stream, ...]:
+        """The shell is gone: nothing more is taken or told, and nobody is held. Returns the streams that this ends."""
+        self.is_over = True
+        self._on_settings = self._on_goaway = self._on_over = _tell_nobody
+        streams = self.all_streams()
+        for stream in streams:
+            stream.is_open = False
+        for held in (self.streams, self._queue, self._blocked, self._out):
+            held.clear()
+        return streams
+
     # Receiving.
 
     def receive_data(self, data: bytes, now: float) -> None:
@@ -573,3 +584,7 @@ class Connection:
         self._tail = b""
         self._out.append(frames.goaway(error.code))
         self._on_over(error)
+
+
+def _tell_nobody(_: object = None) -> None:
+    """What a closed connection calls."""

@@ -124,6 +124,7 @@ class NativeConnection(HandshakingProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The socket is gone."""
         self._over(exc or ConnectionLostError("the peer closed the connection"))
+        self._transport = None  # a circle of 270 KiB with TLS, which must not wait for the collector
 
     # The seam.
 
@@ -350,13 +351,14 @@ class NativeConnection(HandshakingProtocol):
         for timer in (self._liveness_timer, self._deadline_timer):
             if timer is not None:
                 timer.cancel()
+        streams = self._http2.close()  # which breaks the circle of the two
         if not self.handshake.is_over:
             self.handshake.fail(error)
             return
         text = "the connection was closed"
         if error is not None:
             text = f"the connection was lost: {str(error) or type(error).__name__}"
-        for stream in self._http2.all_streams():
+        for stream in streams:
             call = cast("UnaryCall | StreamCall", stream)
             call.fail(AttemptFailure(StatusCode.UNAVAILABLE, text, self._delivery(call)))
         if self.is_owned:

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import weakref
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -22,6 +23,7 @@ from tests.support.transport import (
     settle,
     soon,
     target,
+    tls_contexts,
 )
 
 pytestmark = pytest.mark.anyio
@@ -391,6 +393,51 @@ async def test_a_stream_whose_receive_was_cancelled_can_be_left_alone_when_the_c
 
 
 # --- many calls, and the end ---
+
+
+@pytest.mark.parametrize("how", ["closed", "by the peer", "with calls", "after a breach", "drained"])
+@pytest.mark.parametrize("is_tls", [False, True], ids=["plaintext", "tls"])
+async def test_an_ended_connection_does_not_wait_for_the_collector(name: EngineName, how: str, is_tls: bool) -> None:
+    """With TLS that would be a quarter of a megabyte for each, whenever an endpoint flaps."""
+    if name != "native":
+        pytest.skip("h2 and grpclib are circles of their own")
+
+    async def script(wire: Wire) -> None:
+        wire.answer(await wire.request())
+        if how == "after a breach":
+            wire.raw_frame(5, bytes(4))
+        elif how == "by the peer":
+            wire.cut()
+
+    server, client = tls_contexts() if is_tls else (None, None)
+    async with scripted(script, tls=server) as port:
+        where = target(port, tls=client, server_name="127.0.0.1" if is_tls else "")
+        owner = Owner()
+        connection = await engine(name).connect(where, owner)
+        await connection.unary("/x/Echo", b"", (), soon())
+        if how == "drained":
+            connection.drain()
+        if how in {"by the peer", "after a breach", "drained"}:
+            await owner.is_lost.wait()
+        else:
+            calls = (
+                [asyncio.create_task(failure_of(hanging(connection))) for _ in range(3)] if how == "with calls" else []
+            )
+            await asyncio.sleep(0.01)
+            await connection.aclose()
+            for call in calls:
+                assert (await call).delivery is Delivery.UNKNOWN
+                del call
+            del calls
+        trace = weakref.ref(connection)
+        gc.collect()
+        gc.disable()
+        try:
+            del connection
+            await asyncio.sleep(0.01)
+            assert trace() is None
+        finally:
+            gc.enable()
 
 
 @pytest.mark.slow

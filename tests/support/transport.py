@@ -5,11 +5,13 @@ Knows: the seam, and grpclib's server. Never knows: which engine it examines.
 
 import asyncio
 import socket
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
+import trustme
 from grpclib.config import Configuration
 from grpclib.const import Cardinality, Handler, Status
 from grpclib.encoding.base import CodecBase
@@ -41,6 +43,18 @@ class Owner:
 def target(port: int, **changes: Any) -> Target:
     """A plaintext target on this machine."""
     return replace(Target("127.0.0.1", port, "", f"127.0.0.1:{port}"), **changes)
+
+
+def tls_contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """The server's and the client's, for 127.0.0.1, with HTTP/2 as what they agree on."""
+    authority = trustme.CA()
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(server)
+    client = ssl.create_default_context()
+    authority.configure_trust(client)
+    for context in (server, client):
+        context.set_alpn_protocols(["h2"])
+    return server, client
 
 
 def engine(name: EngineName, **options: Any) -> Engine:

@@ -295,6 +295,29 @@ def test_after_the_end_nothing_is_taken_or_given() -> None:
     assert len(machine.errors) == 1
 
 
+def test_a_closed_machine_lets_go_of_everything() -> None:
+    machine = Machine(setting(MAX_STREAMS, 2))
+    calls = (machine.open(), machine.open(bytes(100_000)), machine.give())
+    machine.http2.ping(bytes(8))
+    assert machine.http2.close() == calls
+    assert not any(call.is_open or call.events for call in calls), "what to tell them is their shell's to know"
+    assert machine.http2.is_over
+    assert machine.http2.all_streams() == ()
+    assert not machine.http2.has_data_to_send
+    machine.receive(answer(1) + frame(99) * 5_000)
+    assert (machine.errors, machine.http2.close()) == ([], ())
+    with pytest.raises(LocalProtocolError):
+        machine.http2.open(Sink(), b"", end=True)
+
+
+def test_a_machine_may_be_closed_by_what_it_tells() -> None:
+    machine = Machine()
+    call = machine.open()
+    machine.http2._on_goaway = lambda _: machine.http2.close()  # type: ignore[func-returns-value, assignment, unused-ignore]
+    machine.receive(goaway(0) + answer(1))
+    assert (call.events, machine.errors) == ([], [])
+
+
 # --- late frames ---
 
 
