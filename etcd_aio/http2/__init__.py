@@ -4,11 +4,12 @@ What belongs here: frames, header blocks, windows, streams, limits. What never d
 deadlines, endpoints.
 """
 
-from etcd_aio.http2.connection import STREAM_WINDOW, Connection
+from etcd_aio.http2.connection import Connection
 from etcd_aio.http2.errors import LocalProtocolError, RemoteProtocolError
 from etcd_aio.http2.frames import ErrorCode, error_name
 from etcd_aio.http2.headers import Fields, HeaderBlock, RequestHeaders
-from etcd_aio.http2.stream import Stream
+from etcd_aio.http2.outgoing import Outgoing
+from etcd_aio.http2.stream import STREAM_WINDOW, Stream
 
 __all__ = [
     "STREAM_WINDOW",
@@ -17,6 +18,7 @@ __all__ = [
     "Fields",
     "HeaderBlock",
     "LocalProtocolError",
+    "Outgoing",
     "RemoteProtocolError",
     "RequestHeaders",
     "Stream",

@@ -6,9 +6,12 @@ The transport derives its calls from this class, so that a call is one object fr
 parser calls `on_headers`, `on_data` and `on_ended` of the call itself, and no event object is ever made.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from etcd_aio.http2.headers import HeaderBlock, RequestHeaders
+
+STREAM_WINDOW: Final = 4 * 2**20
+"""Bytes one stream may send before they are consumed: enough for full speed on any real network."""
 
 
 class Stream:

@@ -65,6 +65,7 @@ class NativeConnection(HandshakingProtocol):
             on_over=self._on_protocol_error,
             secrets=SECRETS,
         )
+        self._outgoing = self._http2.outgoing
         self._liveness = Liveness(
             now,
             keepalive_time=options.keepalive_time,
@@ -105,7 +106,7 @@ class NativeConnection(HandshakingProtocol):
         if not self.handshake.is_over:
             self.handshake.on_bytes(data)
         self._http2.receive_data(data, now)
-        if self._http2.has_data_to_send:
+        if self._outgoing.has_data_to_send:
             self._flush()
 
     def eof_received(self) -> None:
@@ -134,7 +135,7 @@ class NativeConnection(HandshakingProtocol):
         if self._is_lost or self._is_draining or self._transport is None:
             return False
         # A socket that failed is closing for a turn of the loop before the protocol is told.
-        return self._http2.takes_streams and not self._transport.is_closing()
+        return self._outgoing.takes_streams and not self._transport.is_closing()
 
     async def unary(self, path: str, payload: bytes, metadata: Metadata, deadline: float) -> bytes:
         """See `seam.Connection.unary`."""
@@ -206,7 +207,7 @@ class NativeConnection(HandshakingProtocol):
 
     def send(self, call: StreamCall, payload: bytes, *, end: bool) -> None:
         """Give a stream more bytes."""
-        self._http2.send(call, payload, end=end)
+        self._outgoing.send(call, payload, end=end)
         self._schedule_flush()
 
     def end_stream(self, call: StreamCall) -> None:
@@ -221,7 +222,7 @@ class NativeConnection(HandshakingProtocol):
 
     def _took(self, call: StreamCall, size: int) -> None:
         self._http2.consumed(call, size)
-        if self._http2.has_data_to_send:
+        if self._outgoing.has_data_to_send:
             self._schedule_flush()
 
     def _open(self, call: UnaryCall | StreamCall, payload: bytes, *, end: bool) -> None:
@@ -230,7 +231,7 @@ class NativeConnection(HandshakingProtocol):
             raise _closed()
         self._calls += 1  # first, since the last stream that there is an id for begins the draining
         try:
-            self._http2.open(call, payload, end=end)
+            self._outgoing.open(call, payload, end=end)
         except LocalProtocolError:
             self._calls -= 1
             raise _closed() from None
@@ -243,7 +244,7 @@ class NativeConnection(HandshakingProtocol):
     def _close(self, call: UnaryCall | StreamCall) -> None:
         """Reset a call that is still open; one that is over is left alone."""
         if call.is_open and not self._is_lost:
-            self._http2.reset(call)
+            self._outgoing.reset(call)
             self._schedule_flush()
 
     def _close_if_drained(self) -> None:
@@ -271,7 +272,7 @@ class NativeConnection(HandshakingProtocol):
         if self._is_paused or self._is_lost or transport is None or transport.is_closing():
             return
         self._unflushed = 0
-        data = self._http2.data_to_send()
+        data = self._outgoing.data_to_send()
         if data:
             transport.write(data)
 
@@ -315,7 +316,7 @@ class NativeConnection(HandshakingProtocol):
             self.abort(ConnectionLostError("the peer is silent: it answered neither calls nor a ping"))
             return
         if action is Action.PING:
-            self._http2.ping(b"liveness")
+            self._outgoing.ping(b"liveness")
             self._flush()
         if self._liveness.is_needed:
             self._watch_liveness()
@@ -329,7 +330,7 @@ class NativeConnection(HandshakingProtocol):
     def _check_deadlines(self) -> None:
         now = self._loop.time()
         earliest = _NEVER
-        for stream in self._http2.all_streams():
+        for stream in self._outgoing.all_streams():
             call = cast("UnaryCall | StreamCall", stream)
             if call.deadline <= now:
                 text = "the deadline passed before the server answered"

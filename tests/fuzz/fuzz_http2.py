@@ -79,7 +79,7 @@ def one_input(raw: bytes) -> None:
     whole, cut = machine(greeted=greeted), machine(greeted=greeted)
     for each in (whole, cut):
         if gives_up < len(each.sinks):
-            each.http2.reset(each.sinks.pop(gives_up))
+            each.outgoing.reset(each.sinks.pop(gives_up))
     whole.receive(stream)
     for start in range(0, len(stream), step):
         cut.receive(stream[start : start + step])

@@ -321,7 +321,7 @@ def test_what_is_sent_is_what_was_given_and_never_past_a_window(script: list[tup
         if kind == "send":
             payload = bytes([position % 251]) * size
             given_bytes[2 * which + 1] += payload
-            machine.http2.send(sinks[which], payload, end=False)
+            machine.outgoing.send(sinks[which], payload, end=False)
         elif kind == "window":
             stream_id = 2 * which - 1 if which else 0
             machine.receive(frame(8, u32(size), stream_id=stream_id))

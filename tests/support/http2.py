@@ -83,8 +83,9 @@ class Machine:
         self.goaways: list[str] = []
         self.errors: list[RemoteProtocolError] = []
         self.http2 = Connection(0.0, on_settings=self._settled, on_goaway=self.goaways.append, on_over=self._over)
+        self.outgoing = self.http2.outgoing
         self.sinks: list[Sink] = []
-        self.greeting = self.http2.data_to_send()
+        self.greeting = self.outgoing.data_to_send()
         self._written = b""
         if settings is not None:
             self.receive(frame(frames.SETTINGS, settings))
@@ -99,14 +100,14 @@ class Machine:
     def open(self, payload: bytes = b"12345", *, end: bool = True, slow: bool = False, fields: Fields = POST) -> Sink:
         """Open a stream in a turn of the loop of its own: at its end the bytes leave."""
         sink = self.give(payload, end=end, slow=slow, fields=fields)
-        self._written += self.http2.data_to_send()
+        self._written += self.outgoing.data_to_send()
         return sink
 
     def give(self, payload: bytes = b"12345", *, end: bool = True, slow: bool = False, fields: Fields = POST) -> Sink:
         """Open a stream, in a turn that is not over."""
         sink = SlowSink(fields) if slow else Sink(fields)
         self.sinks.append(sink)
-        self.http2.open(sink, payload, end=end)
+        self.outgoing.open(sink, payload, end=end)
         return sink
 
     def receive(self, data: bytes, now: float = 0.0) -> None:
@@ -115,7 +116,7 @@ class Machine:
     def write(self) -> bytes:
         """What was written since the last time, and what is due."""
         written, self._written = self._written, b""
-        return written + self.http2.data_to_send()
+        return written + self.outgoing.data_to_send()
 
     def take(self) -> list[Frame]:
         """The same as frames."""
@@ -129,12 +130,12 @@ class Machine:
 
     def check(self) -> None:
         """What holds at any time: no credit is lost, and nobody is left without an end, or told of two."""
-        http2 = self.http2
+        http2, outgoing = self.http2, self.outgoing
         assert http2.is_over == bool(self.errors)
         assert len(self.errors) <= 1
         for sink in self.sinks:
             assert sink.endings <= 1
-            is_known = sink in http2.all_streams()
+            is_known = sink in outgoing.all_streams()
             assert sink.is_open == is_known
             assert sink.endings == (not is_known)
             if sink.stream_id and is_known and not http2.is_over:
@@ -144,7 +145,7 @@ class Machine:
         if not http2.is_over:
             assert http2._receive_window + http2._to_return == frames.MAX_WINDOW
             assert len(http2._tail) < frames.HEADER_SIZE + frames.DEFAULT_MAX_FRAME_SIZE
-            assert http2._blocked.keys() <= http2.streams.keys()
+            assert outgoing._blocked.keys() <= outgoing.streams.keys()
 
 
 def frame(kind: int, payload: bytes = b"", *, flags: int = 0, stream_id: int = 0) -> bytes:
@@ -179,4 +180,37 @@ def u32(value: int) -> bytes:
     return value.to_bytes(4, "big")
 
 
+def goaway(last: int, code: int = 0, said: bytes = b"") -> bytes:
+    return frame(frames.GOAWAY, u32(last) + u32(code) + said)
+
+
 TRAILERS = b"\x00\x0bgrpc-status\x010"
+
+
+def answer(stream_id: int, body: bytes = b"body") -> bytes:
+    """A whole good response."""
+    return headers(stream_id) + data(stream_id, body) + headers(stream_id, TRAILERS, end=True)
+
+
+ANSWERED = [
+    ("headers", ((":status", "200"),)),
+    ("data", b"body"),
+    ("headers", (("grpc-status", "0"),)),
+    ("ended",),
+]
+
+
+def bodies(sent: list[Frame], stream_id: int) -> bytes:
+    """What was sent of a request."""
+    return b"".join(one.payload for one in sent if one.kind == frames.DATA and one.stream_id == stream_id)
+
+
+def ids(sent: list[Frame]) -> list[int]:
+    """Streams that were opened."""
+    return [one.stream_id for one in sent if one.kind == frames.HEADERS]
+
+
+def resets(sent: list[Frame]) -> list[tuple[int, int]]:
+    """Streams that were reset, and with which codes."""
+    found = [one for one in sent if one.kind == frames.RST_STREAM]
+    return [(one.stream_id, int.from_bytes(one.payload, "big")) for one in found]
