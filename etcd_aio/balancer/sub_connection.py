@@ -18,7 +18,7 @@ from etcd_aio.backoff import Backoff
 from etcd_aio.balancer.connectivity import ConnectivityState, check_transition
 from etcd_aio.balancer.endpoint import Endpoint
 from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, StatusCode
-from etcd_aio.transport import Connection, Engine, Metadata, Stream, Target
+from etcd_aio.transport import Collect, Connection, Engine, Metadata, Stream, Target
 
 logger = logging.getLogger("etcd_aio.balancer")
 
@@ -114,7 +114,9 @@ class SubConnection:
         if self._task is None and self.state is not ConnectivityState.SHUTDOWN:
             self._task = self._loop.create_task(self._keep_connected(), name=f"etcd_aio dial {self.endpoint_name}")
 
-    async def unary(self, path: str, payload: bytes, metadata: Metadata, deadline: float) -> bytes:
+    async def unary(
+        self, path: str, payload: bytes, metadata: Metadata, deadline: float, collect: Collect | None = None
+    ) -> bytes:
         """One attempt. See `Connection.unary`."""
         connection = self._connection
         if connection is None:
@@ -122,7 +124,7 @@ class SubConnection:
         self.in_flight += 1
         started = self._loop.time()
         try:
-            reply = await connection.unary(path, payload, metadata, deadline)
+            reply = await connection.unary(path, payload, metadata, deadline, collect)
         except AttemptFailure as failure:
             if failure.delivery is not Delivery.ANSWERED:
                 self._failures += 1

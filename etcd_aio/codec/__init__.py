@@ -5,16 +5,16 @@ compression, or what a message means.
 
 A codec is two functions, `encode` and `decode`. Behind this door stands `compiled`, which writes straight-line Python
 for each message class when it is first met, and reads replies into results without a message in between. `reference`,
-betterproto2's own, judges it: both promise the same.
+betterproto2's own, judges it: both promise the same. A `Collector` is `decode` for messages that come in pieces.
 
 - What was decoded encodes to bytes that say the same, fields that its message class does not know included.
 - Bytes that are no such message raise `MalformedReplyError`, and a message that cannot be written raises
   `InvalidRequestError`: nothing else is ever raised, and neither shows what the message carries.
 """
 
-from etcd_aio.codec.compiled import decode, decode_in_steps, encode, writers
-from etcd_aio.codec.decoding import STEP
+from etcd_aio.codec.collector import Collector
+from etcd_aio.codec.compiled import decode, encode, writers
 from etcd_aio.codec.fields import MAX_DEPTH
 from etcd_aio.codec.shapes import Decodable, message_class_of
 
-__all__ = ("MAX_DEPTH", "STEP", "Decodable", "decode", "decode_in_steps", "encode", "message_class_of", "writers")
+__all__ = ("MAX_DEPTH", "Collector", "Decodable", "decode", "encode", "message_class_of", "writers")

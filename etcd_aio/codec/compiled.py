@@ -5,7 +5,7 @@ Knows: which functions there are, and which of their failures mean bad input. Ne
 """
 
 from collections.abc import Callable, Generator, Mapping
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 from etcd_aio.codec import reference, varints
 from etcd_aio.codec.compiler import Function, function
@@ -72,6 +72,9 @@ class _Decoders(dict[type[object], Function]):
         return found
 
 
+Steps: TypeAlias = Generator[tuple[int, int] | None, tuple[bytes, int, int, bool] | None, Any]
+"""What a decoder in steps yields, is sent and returns; see `decoding`."""
+
 _decoders: Final = _Decoders(in_steps=False)
 _stepwise_decoders: Final = _Decoders(in_steps=True)
 
@@ -93,36 +96,30 @@ def decode(decodable: type[Decodable], data: bytes) -> Decodable:
     """
     try:
         return _decoders[decodable](data, 0, len(data), 1)  # type: ignore[no-any-return] # functions made by exec have no types
-    except _FAILURES as failure:
-        reason = _reason(failure)
+    except FAILURES as failure:
+        reason = reason_of(failure)
     # Raised out here, so that the error carries no context: a UnicodeDecodeError holds the text.
-    raise MalformedReplyError(f"malformed {message_class_of(decodable).__name__}: {reason}")
+    raise refusal(decodable, reason)
 
 
-def decode_in_steps(decodable: type[Decodable], data: bytes) -> Generator[None, None, Decodable]:
-    """What `decode` does, with a pause after every 64 KiB, in which other things may be done.
-
-    Args:
-        decodable: as with `decode`.
-        data: one whole message.
-
-    Returns:
-        Generator[None, None, Decodable]: yields at every pause and returns what `decode` returns.
-
-    Raises:
-        MalformedReplyError: from the step that meets what is wrong.
-    """
-    try:
-        return (yield from _stepwise_decoders[decodable](data, 0, len(data), 1))  # type: ignore[no-any-return] # as above
-    except _FAILURES as failure:
-        reason = _reason(failure)
-    raise MalformedReplyError(f"malformed {message_class_of(decodable).__name__}: {reason}")
+def steps_of(decodable: type[Decodable]) -> Steps:
+    """A decoder in steps that has begun, and waits for its first bytes; see `decoding`."""
+    steps: Steps = _stepwise_decoders[decodable](b"", 0, 0, 1, False)
+    next(steps)
+    return steps
 
 
-_FAILURES: Final = (varints.Refusal, IndexError, UnicodeDecodeError, RecursionError)
+def refusal(decodable: type[Decodable], reason: str) -> MalformedReplyError:
+    """The error of bytes that are no such message."""
+    return MalformedReplyError(f"malformed {message_class_of(decodable).__name__}: {reason}")
 
 
-def _reason(failure: BaseException) -> str:
+FAILURES: Final = (varints.Refusal, IndexError, UnicodeDecodeError, RecursionError)
+"""What decoders raise at bad input."""
+
+
+def reason_of(failure: BaseException) -> str:
+    """One of `FAILURES` in words, without anything of the input."""
     match failure:
         case varints.Refusal():
             return str(failure)

@@ -30,19 +30,28 @@ The fields are asked for in the order of their numbers, which is the order that 
 read in one pass through the loop, without a look-up. In any other order it is read in more passes. Reading never looks
 where the message ends, only whether it is passed: a slice cannot reach behind the data, and an index that does raises
 IndexError. So every way out of the loop but one is malformed.
+
+A decoder in steps is a generator, for messages that may be large. It reads one field, sees whether the step is over,
+and goes on; what it is given may end anywhere, and it takes the fields that are there whole. It yields None when a step
+is over, and when it has read what there was, the position that it got to and how many bytes are missing there; then it
+is sent more, as `data, at, end, is_whole`.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from etcd_aio import pb
+from etcd_aio.codec.compiler import Unit
 from etcd_aio.codec.fields import LENGTH, MAX_DEPTH, VARINT, Field
+from etcd_aio.codec.key_values import KeyValuesReader
 from etcd_aio.codec.shapes import OnlyMember, Shape
 from etcd_aio.codec.source import Source, local_name
 from etcd_aio.codec.varints import (
     CUT_SHORT,
     LONGEST,
     Refusal,
+    behind_field,
     long_signed,
     long_unsigned,
     read_packed,
@@ -53,20 +62,23 @@ from etcd_aio.codec.varints import (
 from etcd_aio.frozen import thawed
 from etcd_aio.results import Header
 
-STEP: Final = 1 << 16
-"""Bytes that are decoded in one step: at 15 bytes for the shortest of keys, this is some 5 ms."""
+STEP: Final = 1 << 18
+"""Bytes that are decoded in one step. Each field counts for `ITEM` more of them, and a message that is read in steps
+itself for `_WITHIN` times its size, so that of the shortest key-values a step has some 2 000: 2 ms."""
+ITEM: Final = 1 << 7
+_WITHIN: Final = 8
 
 _LENGTH_BYTES: Final = 3  # read in line, which is up to 2 MiB: as much as etcd takes in one message
 _NUMBER_BYTES: Final = 5  # read in line, which is 34 thousand million revisions
 _RESERVED: Final = frozenset(
     {
         *("data", "at", "end", "depth", "tag", "stop", "b", "c", "d", "e"),
-        *("one", "start", "unknown", "pause", "message", "result", "new"),
+        *("one", "start", "unknown", "pause", "is_whole", "before", "message", "result", "new"),
     }
 )
 _INLINE: Final = "bcde"
 _NO_HEADER: Final = Header()
-_SHARED: Final = (Refusal, long_signed, long_unsigned, read_packed, read_tag, read_varint, skip_unknown)
+_SHARED: Final = (Refusal, behind_field, long_signed, long_unsigned, read_packed, read_tag, read_varint, skip_unknown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +87,7 @@ class Decoder:
 
     Attributes:
         shape: what to decode.
-        in_steps: make it a generator, which yields after each `STEP` bytes and returns what the function would return.
+        in_steps: make it a generator, which returns what the function would return.
     """
 
     shape: Shape
@@ -102,16 +114,22 @@ class Decoder:
             names[f"Thawed{result_class.__name__}"] = thawed(result_class)
         return names
 
-    def needs(self) -> Iterator["Decoder"]:
+    def needs(self) -> Iterator[Unit]:
         """The decoders of what is within."""
         for field in self.shape.fields.values():
             if field.message_class is not None:
-                yield self.inner(field)
+                yield self.run_of(field) or self.inner(field)
 
     def inner(self, field: Field) -> "Decoder":
         """The decoder of a field that holds a message."""
         shape = self.shape.inner(field)
         return Decoder(shape, self.in_steps and shape.is_endless)
+
+    def run_of(self, field: Field) -> KeyValuesReader | None:
+        """The reader of all that the field holds in a row, if there is one."""
+        if self.in_steps and self.shape.result_class and field.repeated and field.message_class is pb.KeyValue:
+            return KeyValuesReader(self.inner(field), ITEM)
+        return None
 
 
 class _Writing:
@@ -129,6 +147,8 @@ class _Writing:
     def done(self) -> Source:
         """All of it."""
         line, block = self._source.line, self._source.block
+        if self._in_steps:
+            return self._done_in_steps()
         with block(f"def {self._decoder.name}(data, at, end, depth):"):
             self._begin()
             with block("while at < end:"):
@@ -145,6 +165,35 @@ class _Writing:
             self._finish()
         return self._source
 
+    def _done_in_steps(self) -> Source:
+        line, block = self._source.line, self._source.block
+        with block(f"def {self._decoder.name}(data, at, end, depth, is_whole):"):
+            self._begin()
+            line(f"pause = at + {STEP}")
+            with block("while True:"):
+                with block("while at < end:"):
+                    line(f"pause -= {ITEM}")
+                    with block("if at > pause:"):
+                        line("yield")
+                        line(f"pause = at + {STEP}")
+                    with block("if not is_whole and behind_field(data, at, end) > end:"):
+                        line("break")
+                    line("tag = data[at]")
+                    for field in self._fields:
+                        if (tags := self._tags(field))[0] < 0x80:
+                            with block(f"if tag {_is_one_of(tags)}:  # {field.name}"):
+                                self._content_in_steps(field, tags)
+                                line("continue")
+                    self._rest()
+                with block("if is_whole:"):
+                    line("break")
+                line("data, at, end, is_whole = yield at, behind_field(data, at, end) - end")
+                line(f"pause = at + {STEP}")
+            with block("if at > end:"):
+                line(f"raise Refusal({CUT_SHORT!r})")
+            self._finish()
+        return self._source
+
     # The variables.
 
     def _begin(self) -> None:
@@ -155,8 +204,6 @@ class _Writing:
             line(f"which_{oneof} = 0")
         if self._keeps_unknown:
             line("unknown = []")
-        if self._in_steps:
-            line(f"pause = at + {STEP}")
 
     def _name(self, field: Field) -> str:
         return local_name(field.name, _RESERVED)
@@ -182,7 +229,6 @@ class _Writing:
         if field.repeated:
             with block(f"while tag {_is_one_of(tags)}:  # {field.name}"):
                 self._content(field, tags)
-                self._pause()
                 with block("if at >= end:"):
                     line("break")
                 line("tag = data[at]")
@@ -211,13 +257,6 @@ class _Writing:
         line(f"at = skip_unknown(data, start, end, {known})")
         if self._keeps_unknown:
             line("unknown.append(data[start:at])")
-        self._pause()
-
-    def _pause(self) -> None:
-        if self._in_steps:
-            with self._source.block("if at > pause:"):
-                self._source.line("yield")
-                self._source.line(f"pause = at + {STEP}")
 
     # One field, of which `at` is the last byte of its tag.
 
@@ -244,6 +283,24 @@ class _Writing:
                 line(f"{self._name(field)} += [{_converted(field, 'one')} for one in {packed}]")
                 line("at = stop")
 
+    def _content_in_steps(self, field: Field, tags: list[int]) -> None:
+        line, block = self._source.line, self._source.block
+        run = self._decoder.run_of(field)
+        if run is None:
+            self._content(field, tags)
+            return
+        name = self._name(field)
+        self._check_depth()
+        line(f"start, before = at, len({name})")
+        line(f"at = {run.name}(data, at, end, pause, tag, {name}, depth + 1)")
+        with block("if at == start:"):
+            line(f"raise Refusal({CUT_SHORT!r})")
+        line(f"pause -= (len({name}) - before) * {ITEM}")
+
+    def _check_depth(self) -> None:
+        with self._source.block(f"if depth >= {MAX_DEPTH}:"):
+            self._source.line(f'raise Refusal("messages nest more than {MAX_DEPTH} deep")')
+
     def _assign(self, field: Field, expression: str) -> None:
         name = self._name(field)
         self._source.line(f"{name}.append({expression})" if field.repeated else f"{name} = {expression}")
@@ -251,11 +308,12 @@ class _Writing:
     def _contained(self, field: Field) -> str:
         if field.message_class is None:
             return "data[at:stop]" if field.proto_type == "bytes" else 'data[at:stop].decode("utf-8")'
-        with self._source.block(f"if depth >= {MAX_DEPTH}:"):
-            self._source.line(f'raise Refusal("messages nest more than {MAX_DEPTH} deep")')
+        self._check_depth()
         inner = self._decoder.inner(field)
-        call = f"{inner.name}(data, at, stop, depth + 1)"
-        return f"(yield from {call})" if inner.in_steps else call
+        if not inner.in_steps:
+            return f"{inner.name}(data, at, stop, depth + 1)"
+        self._source.line(f"pause -= (stop - at) * {_WITHIN}")
+        return f"(yield from {inner.name}(data, at, stop, depth + 1, True))"
 
     def _length(self) -> None:
         self._number("stop", _LENGTH_BYTES, None)

@@ -61,6 +61,35 @@ def long_signed(ten_bytes: bytes) -> tuple[int, int]:
     return number - (1 << 64) if number >> 63 else number, size
 
 
+def read_length(data: bytes, at: int, end: int) -> tuple[int, int]:
+    """Where the content of a field of variable length stops, whose length is at a position, and where it starts.
+
+    It stops behind `end` if it is not there whole.
+    """
+    try:
+        length, start = read_varint(data, at)
+    except IndexError:
+        return end + 1, at
+    return start + length, start
+
+
+def behind_field(data: bytes, at: int, end: int) -> int:
+    """The position behind the field at a position, which is behind `end` if the field is not there whole.
+
+    What is wrong with the field is for its reader to say.
+    """
+    try:
+        tag, at = read_tag(data, at)
+        wire_type = tag & 7
+        if wire_type == VARINT:
+            return read_varint(data, at + 1)[1]
+        if wire_type == LENGTH:
+            return sum(read_varint(data, at + 1))
+    except IndexError:
+        return end + 1
+    return at + {FIXED_64: 9, FIXED_32: 5}.get(wire_type, 1)
+
+
 def read_packed(data: bytes, at: int, end: int, *, signed: bool) -> list[int]:
     """The numbers that a packed field holds."""
     numbers = []

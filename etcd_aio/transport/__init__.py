@@ -7,7 +7,17 @@ mean.
 
 from typing import Final, Literal, TypeAlias
 
-from etcd_aio.transport.seam import Connection, ConnectionOwner, Engine, Metadata, Stream, Target, TransportOptions
+from etcd_aio.transport.seam import (
+    Collect,
+    Collector,
+    Connection,
+    ConnectionOwner,
+    Engine,
+    Metadata,
+    Stream,
+    Target,
+    TransportOptions,
+)
 
 EngineName: TypeAlias = Literal["native", "grpclib"]
 ENGINES: Final[tuple[EngineName, ...]] = ("native", "grpclib")
@@ -26,6 +36,8 @@ def create_engine(name: EngineName, options: TransportOptions) -> Engine:
 
 __all__ = [
     "ENGINES",
+    "Collect",
+    "Collector",
     "Connection",
     "ConnectionOwner",
     "Engine",

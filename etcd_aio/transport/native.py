@@ -21,7 +21,7 @@ from etcd_aio.transport.handshake import Handshake, HandshakingProtocol, connect
 from etcd_aio.transport.liveness import Action, Liveness
 from etcd_aio.transport.native_calls import PREFIX, StreamCall, UnaryCall
 from etcd_aio.transport.native_headers import SECRETS, CallHeaders
-from etcd_aio.transport.seam import ConnectionOwner, Metadata, Target, TransportOptions
+from etcd_aio.transport.seam import Collect, ConnectionOwner, Metadata, Target, TransportOptions
 
 _NEVER: Final = float("inf")
 _MAX_TAKEN_AT_ONCE: Final = 100  # a backlog must not keep the loop from everybody else
@@ -137,7 +137,9 @@ class NativeConnection(HandshakingProtocol):
         # A socket that failed is closing for a turn of the loop before the protocol is told.
         return self._outgoing.takes_streams and not self._transport.is_closing()
 
-    async def unary(self, path: str, payload: bytes, metadata: Metadata, deadline: float) -> bytes:
+    async def unary(
+        self, path: str, payload: bytes, metadata: Metadata, deadline: float, collect: Collect | None = None
+    ) -> bytes:
         """See `seam.Connection.unary`."""
         loop = self._loop
         now = loop.time()
@@ -145,7 +147,7 @@ class NativeConnection(HandshakingProtocol):
             raise _too_late()
         headers = self._headers
         timeout = headers.timeout(deadline - now) if deadline != _NEVER else None
-        call = UnaryCall(headers.of(path, metadata), timeout, loop.create_future(), deadline, self._limit)
+        call = UnaryCall(headers.of(path, metadata), timeout, loop.create_future(), deadline, self._limit, collect)
         self._open(call, PREFIX.pack(0, len(payload)) + payload, end=True)
         liveness = self._liveness
         liveness.call_started(now)

@@ -15,7 +15,9 @@ from typing import ClassVar, Final
 
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from etcd_aio.http2 import HeaderBlock, RequestHeaders, Stream, error_name
+from etcd_aio.transport.pieces import Collected, Pieces
 from etcd_aio.transport.response import fields, judge_headers, judge_reset, judge_trailers
+from etcd_aio.transport.seam import Collect
 
 PREFIX: Final = struct.Struct(">BI")  # compressed flag and length, before every gRPC message
 _EARLY_RETURN: Final = 2**20  # bytes of an unfinished message that are worth a frame to the peer
@@ -44,14 +46,19 @@ class Deframer:
 
     A message of many pieces is put together as they come, in memory that becomes the message itself: its end costs no
     copy, so that not even 50 MB hold up the loop.
+
+    Args:
+        limit: largest message.
+        begin: makes what a message of many pieces is written to.
     """
 
-    __slots__ = ("_head", "_limit", "_message", "_missing", "_size")
+    __slots__ = ("_begin", "_head", "_limit", "_message", "_missing", "_size")
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, begin: "Callable[[], Pieces]" = BytesIO) -> None:
+        self._begin = begin
         self._limit = limit
         self._head = b""  # less than a prefix
-        self._message: BytesIO | None = None
+        self._message: Pieces | None = None
         self._missing = 0
         self._size = 0
 
@@ -83,7 +90,7 @@ class Deframer:
             start = position + PREFIX.size
             position = start + length
             if position > size:
-                self._message = BytesIO()
+                self._message = self._begin()
                 self._message.write(data[start:])
                 self._size = length
                 self._missing = position - size
@@ -122,7 +129,7 @@ class Call(Stream):
 class UnaryCall(Call):
     """One unary attempt. Its future has the reply's payload, or the failure."""
 
-    __slots__ = ("_deframer", "_limit", "_message", "deadline", "future")
+    __slots__ = ("_collect", "_deframer", "_limit", "_message", "deadline", "future")
 
     def __init__(
         self,
@@ -131,8 +138,10 @@ class UnaryCall(Call):
         future: "asyncio.Future[bytes]",
         deadline: float,
         limit: int,
+        collect: Collect | None = None,
     ) -> None:
         super().__init__(headers, own_headers)
+        self._collect = collect
         self.future = future
         self.deadline = deadline
         self._limit = limit
@@ -186,7 +195,7 @@ class UnaryCall(Call):
             failure = _without_headers()
         elif self._message is None:
             if self._deframer is None:
-                self._deframer = Deframer(self._limit)
+                self._deframer = Deframer(self._limit, self._begin)
             failure = self._deframer.feed(data, messages)
         if failure is None and self._message is None and len(messages) == 1 and not self._is_partial:
             self._message = messages[0]
@@ -194,6 +203,9 @@ class UnaryCall(Call):
             failure = _broken("the server answered a unary call twice")
         if failure is not None:
             self.fail(failure)
+
+    def _begin(self) -> Pieces:
+        return BytesIO() if self._collect is None else Collected(self._collect(), self.future)
 
     def _complete(self) -> None:
         if self._message is None:

@@ -10,7 +10,7 @@ Two rules hold for every engine, and `tests/contract/test_transport.py` examines
 """
 
 import ssl
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -97,10 +97,27 @@ class Stream(Protocol):
         """End the stream now, without waiting; harmless if it is already over."""
 
 
+class Collector(Protocol):
+    """Takes a large reply while it arrives. Both methods are called from the loop, and must not raise."""
+
+    def feed(self, piece: bytes) -> None:
+        """Take the next piece of the payload; this should take no time."""
+
+    def work(self) -> bool:
+        """Do something about what came, for a few milliseconds at most; whether there is more to do at once."""
+        ...
+
+
+Collect: TypeAlias = Callable[[], Collector]
+"""Makes a collector, when a reply begins that will come in several pieces."""
+
+
 class Connection(Protocol):
     """One connection to one endpoint."""
 
-    def unary(self, path: str, payload: bytes, metadata: Metadata, deadline: float) -> Awaitable[bytes]:
+    def unary(
+        self, path: str, payload: bytes, metadata: Metadata, deadline: float, collect: Collect | None = None
+    ) -> Awaitable[bytes]:
         """Make one attempt of a unary call.
 
         Args:
@@ -108,9 +125,14 @@ class Connection(Protocol):
             payload: the encoded request message.
             metadata: request metadata.
             deadline: instant on the loop's clock by which the attempt is over.
+            collect: called at most once, and only for a reply that comes in pieces: its collector gets them, and works
+                between the turns of the loop. None keeps the pieces until all are there.
+
+        Returns:
+            Awaitable[bytes]: the reply's payload; nothing of it if a collector was made and got it.
 
         Raises:
-            AttemptFailure: the attempt ended without a reply.
+            AttemptFailure: the attempt ended without a reply. What a collector got is worth nothing then.
         """
         ...
 

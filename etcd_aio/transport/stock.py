@@ -21,7 +21,7 @@ from etcd_aio.deadline import NEVER
 from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, StatusCode
 from etcd_aio.transport.handshake import connect
 from etcd_aio.transport.response import fields, is_trailers_only, judge_headers, judge_trailers
-from etcd_aio.transport.seam import ConnectionOwner, Metadata, Target, TransportOptions
+from etcd_aio.transport.seam import Collect, ConnectionOwner, Metadata, Target, TransportOptions
 from etcd_aio.transport.stock_protocol import StockProtocol, StockStream
 
 T = TypeVar("T")
@@ -69,8 +69,10 @@ class StockConnection:
         protocol.on_goaway = self._on_goaway
         protocol.on_lost = self._on_lost
 
-    async def unary(self, path: str, payload: bytes, metadata: Metadata, deadline: float) -> bytes:
-        """See `seam.Connection.unary`."""
+    async def unary(
+        self, path: str, payload: bytes, metadata: Metadata, deadline: float, collect: Collect | None = None
+    ) -> bytes:
+        """See `seam.Connection.unary`. grpclib gives replies whole, so nothing is ever collected."""
         call = _Call(self, path, metadata, deadline, is_unary=True)
         try:
             return await call.run(partial(call.exchange, payload), deadline)

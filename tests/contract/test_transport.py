@@ -29,6 +29,59 @@ async def test_a_reply_may_be_larger_than_any_window(name: EngineName, size: int
         assert await connection.unary("/x/Sized", str(size).encode(), (), soon(20)) == b"x" * size
 
 
+class Kept:
+    """A collector that keeps what it gets."""
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes] = []
+
+    def feed(self, piece: bytes) -> None:
+        self.pieces.append(piece)
+
+    def work(self) -> bool:
+        return False
+
+
+async def test_a_reply_is_returned_or_collected_but_never_both(name: EngineName) -> None:
+    async with example_server() as (port, _), connected(name, port) as (connection, _):
+        for size in (0, 100, 314_159, 9_000_000):
+            made: list[Kept] = []
+
+            def collect(made: list[Kept] = made) -> Kept:
+                made.append(Kept())
+                return made[-1]
+
+            rest = await connection.unary("/x/Sized", str(size).encode(), (), soon(20), collect)
+            pieces = [piece for one in made for piece in one.pieces]
+            assert rest + b"".join(pieces) == b"x" * size
+            assert not (rest and pieces)
+            assert len(made) <= (size > 100)
+
+
+async def test_a_cancelled_call_collects_nothing_more(name: EngineName) -> None:
+    made: list[Kept] = []
+
+    def collect() -> Kept:
+        made.append(Kept())
+        return made[-1]
+
+    async def script(wire: Wire) -> None:
+        stream_id = await wire.request()
+        wire.headers(stream_id, GRPC)
+        wire.data(stream_id, b"\0\0\0\1\0" + bytes(100))
+        wire.answer(await wire.request(), b"next")
+
+    async with scripted(script) as port, connected(name, port) as (connection, _):
+        call = asyncio.ensure_future(connection.unary("/x/Echo", b"", (), soon(), collect))
+        await asyncio.sleep(0.1)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        before = [len(one.pieces) for one in made]
+        assert await connection.unary("/x/Echo", b"", (), soon()) == b"next"
+        assert [len(one.pieces) for one in made] == before
+
+
 @pytest.mark.parametrize(
     ("number", "text"),
     [(n, "etcdserver: something") for n in range(1, 17)] + [(5, "größer: 100 % ☃"), (8, "")],

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from etcd_aio import Client, KeyValue, SortBy, SortOrder
+from etcd_aio import Client, KeyValue, SortBy, SortOrder, op
 from etcd_aio.api import KeyLike, SortByLike, SortOrderLike
 from etcd_aio.errors import CompactedError, FutureRevisionError
 from etcd_aio.testing import EtcdServer
@@ -425,3 +425,37 @@ async def test_two_hundred_tasks_on_one_client(client: Client, prefix: str) -> N
     assert found.revision - min(revisions) >= 599, "three changes each, nothing lost and nothing twice"
     (statistics,) = client.statistics()
     assert (statistics.in_flight, statistics.connects, statistics.failures) == (0, 1, 0)
+
+
+# What is large.
+
+
+@pytest.mark.parametrize(("keys", "size"), [(50, 2**20 - 100), (25_000, 2_000)], ids=["50 of 1 MiB", "25 000 of 2 kB"])
+async def test_fifty_megabytes_in_one_answer_while_others_are_served(store: Client, keys: int, size: int) -> None:
+    def value(number: int) -> bytes:
+        return number.to_bytes(4, "big") * (size // 4)
+
+    names = [f"large/{number:05}" for number in range(keys)]
+    at_once = 50 if size < 2**16 else 1
+    for start in range(0, keys, at_once):
+        puts = [op.put(names[number], value(number)) for number in range(start, min(start + at_once, keys))]
+        await store.txn().then(*puts).commit()
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.ensure_future(count())
+    try:
+        found = await store.range(prefix="large/", timeout=60)
+    finally:
+        counting.cancel()
+    assert turns > 100, "it is read in steps with others in between"
+    assert found.count == len(found) == keys
+    assert [kv.key.decode() for kv in found] == names
+    assert all(kv.value == value(number) for number, kv in enumerate(found))
+    assert all(kv.create_revision == kv.mod_revision == 2 + number // at_once for number, kv in enumerate(found))
+    assert {(kv.version, kv.lease) for kv in found} == {(1, 0)}

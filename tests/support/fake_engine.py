@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
-from etcd_aio.transport import Connection, ConnectionOwner, Metadata, Stream, Target
+from etcd_aio.transport import Collect, Connection, ConnectionOwner, Metadata, Stream, Target
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,19 @@ class Hang:
     """Nothing comes back: not from the dial, or not from the attempt before its deadline."""
 
 
+@dataclass(frozen=True)
+class InPieces:
+    """A reply that comes in two pieces.
+
+    Attributes:
+        payload: all of it.
+        then: the attempt fails so behind the first piece.
+    """
+
+    payload: bytes
+    then: AttemptFailure | None = None
+
+
 Dial: TypeAlias = Accept | Refuse | Hang
 
 
@@ -61,7 +74,8 @@ class FakeAttempt:
     deadline: float
 
 
-Answer: TypeAlias = bytes | AttemptFailure | Hang | Callable[[FakeAttempt], bytes]
+Whole: TypeAlias = bytes | AttemptFailure | Hang | Callable[[FakeAttempt], bytes]
+Answer: TypeAlias = Whole | InPieces
 """What becomes of an attempt: a reply, a failure, silence, or what a function makes of it."""
 
 
@@ -155,14 +169,17 @@ class FakeConnection:
 
     # The seam.
 
-    async def unary(self, path: str, payload: bytes, metadata: Metadata, deadline: float) -> bytes:
-        """See `seam.Connection.unary`."""
+    async def unary(
+        self, path: str, payload: bytes, metadata: Metadata, deadline: float, collect: Collect | None = None
+    ) -> bytes:
+        """See `seam.Connection.unary`; an `InPieces` answer is collected, and others are whole."""
         if self.is_lost or self.is_draining:
             raise AttemptFailure(StatusCode.UNAVAILABLE, "the connection is closed", Delivery.UNSENT)
         attempt = FakeAttempt(self._member, self._loop.time(), path, payload, metadata, deadline)
         self._member.attempts.append(attempt)
         self._engine.attempts.append(attempt)
-        answer = self._member.next_answer()
+        found = self._member.next_answer()
+        answer = self._given(found, collect) if isinstance(found, InPieces) else found
         future: asyncio.Future[bytes] = self._loop.create_future()
         if not isinstance(answer, Hang):
             self._loop.call_later(self._member.latency, self._settle, future, attempt, answer)
@@ -175,6 +192,17 @@ class FakeConnection:
             if timer is not None:
                 timer.cancel()
             self._close_if_drained()
+
+    def _given(self, answer: InPieces, collect: Collect | None) -> bytes | AttemptFailure:
+        if collect is None:
+            return answer.then or answer.payload
+        collector = collect()
+        middle = len(answer.payload) // 2
+        collector.feed(answer.payload[:middle])
+        collector.work()
+        if answer.then is None:
+            collector.feed(answer.payload[middle:])
+        return answer.then or b""
 
     async def open_stream(self, path: str, metadata: Metadata, deadline: float) -> Stream:
         """See `seam.Connection.open_stream`; the stream only knows how to be cancelled."""
@@ -202,7 +230,7 @@ class FakeConnection:
         self._streams.discard(stream)
         self._close_if_drained()
 
-    def _settle(self, future: "asyncio.Future[bytes]", attempt: FakeAttempt, answer: Answer) -> None:
+    def _settle(self, future: "asyncio.Future[bytes]", attempt: FakeAttempt, answer: Whole) -> None:
         if future.done():
             return
         try:

@@ -2,7 +2,7 @@
 
 import enum
 import traceback
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import FrozenInstanceError
 from typing import Any, TypeVar
 
@@ -30,6 +30,14 @@ MESSAGE_CLASSES = [
     if isinstance(found, type) and issubclass(found, pb.Message) and found is not pb.Message
 ]
 HEADER = pb.ResponseHeader(cluster_id=1, member_id=2, revision=7, raft_term=3)
+
+
+def collected(decodable: Any, data: bytes) -> Any:
+    collector = codec.Collector(decodable)
+    collector.feed(data)
+    return collector.finish()
+
+
 KV = pb.KeyValue(key=b"k", value=b"v", create_revision=4, mod_revision=6, version=2, lease=9)
 
 
@@ -76,7 +84,7 @@ def test_lists_are_not_shared() -> None:
     ],
 )
 def test_the_error_says_what_is_wrong(data: bytes, reason: str) -> None:
-    for decode in (compiled.decode, drained):
+    for decode in (compiled.decode, collected):
         with pytest.raises(MalformedReplyError) as caught:
             decode(pb.PutRequest, data)
         assert caught.value.message == f"malformed PutRequest: {reason}"
@@ -106,7 +114,7 @@ def test_no_room_on_the_stack_is_said_as_a_refusal() -> None:
     for _ in range(40):
         message = pb.TxnRequest(success=[pb.RequestOp(request_txn=message)])
     data = compiled.encode(message)
-    assert compiled.decode(pb.TxnRequest, data) == drained(pb.TxnRequest, data) == message
+    assert compiled.decode(pb.TxnRequest, data) == collected(pb.TxnRequest, data) == message
     with pytest.raises(MalformedReplyError, match="nests too deep to be decoded from here"):
         at_the_end_of_the_stack(lambda: compiled.decode(pb.TxnRequest, data))
     with pytest.raises(InvalidRequestError, match="nests too deep to be encoded from here"):
@@ -228,7 +236,7 @@ RESULTS: list[tuple[pb.Message, Result]] = [
 
 @pytest.mark.parametrize(("message", "expected"), RESULTS, ids=lambda one: type(one).__name__)
 def test_results_are_read_without_a_message(message: pb.Message, expected: Result) -> None:
-    for decode in (compiled.decode, drained):
+    for decode in (compiled.decode, collected):
         result = decode(type(expected), compiled.encode(message))
         assert result == expected
         assert hash(result) == hash(expected)
@@ -254,65 +262,12 @@ def test_results_are_frozen_once_they_are_read(message: pb.Message, expected: Re
         assert not hasattr(part, "__dict__")
 
 
-# Steps.
+# In steps: see also test_collector.
 
 
-def run(steps: Generator[None, None, R]) -> tuple[int, R]:
-    """How often it paused, and what it returned."""
-    pauses = 0
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            value: R = end.value
-            return pauses, value
-        pauses += 1
-
-
-def drained(decodable: Any, data: bytes) -> Any:
-    return run(compiled.decode_in_steps(decodable, data))[1]
-
-
-def big_range(kvs: int, value: int) -> pb.RangeResponse:
-    history = {"create_revision": 1000, "mod_revision": 2000, "version": 1}
-    found = [pb.KeyValue(key=b"%06d" % number, value=bytes(value), **history) for number in range(kvs)]
-    return pb.RangeResponse(header=HEADER, kvs=found, count=kvs)
-
-
-@pytest.mark.parametrize("decodable", [RangeResult, pb.RangeResponse])
-def test_a_large_reply_pauses_after_every_step(decodable: Any) -> None:
-    data = compiled.encode(big_range(5_000, 100))
-    pauses, result = run(compiled.decode_in_steps(decodable, data))
-    assert result == compiled.decode(decodable, data)
-    # A step ends with the key-value that makes it full.
-    assert len(data) // (codec.STEP + 200) <= pauses <= len(data) // codec.STEP
-    assert pauses > 5
-
-
-def test_a_small_reply_takes_no_pause() -> None:
-    assert run(compiled.decode_in_steps(RangeResult, compiled.encode(big_range(10, 100))))[0] == 0
-
-
-def test_ranges_in_a_txn_pause_too_be_they_one_or_many() -> None:
-    one = pb.ResponseOp(response_range=big_range(5_000, 100))
-    many = [pb.ResponseOp(response_range=big_range(50, 100)) for _ in range(100)]
-    for responses in ([one], many):
-        data = compiled.encode(pb.TxnResponse(header=HEADER, succeeded=True, responses=responses))
-        pauses, result = run(compiled.decode_in_steps(TxnResult, data))
-        assert result == compiled.decode(TxnResult, data)
-        assert pauses >= len(data) // (codec.STEP + 10_000)
-
-
-def test_unknown_fields_pause_too() -> None:
-    data = b"\xfa\x07\x64" + bytes(100)
-    pauses, _ = run(compiled.decode_in_steps(RangeResult, data * 5_000))
-    assert pauses >= len(data) * 5_000 // (codec.STEP + 200)
-
-
-def test_the_step_that_meets_what_is_wrong_raises() -> None:
-    steps = compiled.decode_in_steps(RangeResult, compiled.encode(big_range(5_000, 100)) + b"\x00")
-    for _ in range(5):
-        next(steps)
-    with pytest.raises(MalformedReplyError, match="a field number is out of range") as caught:
-        run(steps)
-    assert caught.value.__context__ is None
+def test_steps_begin_by_waiting_for_the_first_byte() -> None:
+    steps = compiled.steps_of(RangeResult)
+    assert steps.send((b"\x20\x05\x12\x02\x0a", 0, 5, False)) == (2, 1)
+    with pytest.raises(StopIteration) as end:
+        steps.send((b"\x12\x02\x0a\x00", 0, 4, True))
+    assert end.value.value == RangeResult(header=Header(), kvs=(KeyValue(key=b""),), count=5)

@@ -8,7 +8,8 @@ import pytest
 
 from etcd_aio import pb
 from etcd_aio.codec.compiler import function
-from etcd_aio.codec.decoding import STEP, Decoder
+from etcd_aio.codec.decoding import ITEM, STEP, Decoder
+from etcd_aio.codec.key_values import KeyValuesReader
 from etcd_aio.codec.shapes import shape_of
 from etcd_aio.results import Header, KeyValue, RangeResult, TxnResult
 
@@ -58,9 +59,13 @@ def test_names_and_needs() -> None:
     found = Decoder(shape_of(RangeResult), in_steps=True)
     assert found.name == "decode_RangeResponse_result_in_steps"
     # What holds no list needs no steps.
-    assert list(found.needs()) == [Decoder(shape_of(Header)), Decoder(shape_of(KeyValue))]
-    within = next(one for one in Decoder(shape_of(TxnResult), in_steps=True).needs() if one.in_steps)
-    assert f"(yield from {within.name}(data, at, stop, depth + 1))" in str(
+    one = Decoder(shape_of(KeyValue))
+    assert list(found.needs()) == [Decoder(shape_of(Header)), KeyValuesReader(one, ITEM)]
+    assert list(Decoder(shape_of(RangeResult)).needs()) == [Decoder(shape_of(Header)), one]
+    within = next(
+        inner for inner in Decoder(shape_of(TxnResult), in_steps=True).needs() if inner.name.endswith("_in_steps")
+    )
+    assert f"(yield from {within.name}(data, at, stop, depth + 1, True))" in str(
         Decoder(shape_of(TxnResult), in_steps=True).source()
     )
 
@@ -110,4 +115,4 @@ def test_the_order_of_numbers_is_read_in_one_round(data: bytes, expected: int) -
 
 def test_a_step_is_shorter_than_the_longest_that_the_loop_may_be_kept() -> None:
     shortest = len(b"\x12\x0d\x0a\x03abc\x10\x01\x18\x01\x20\x01\x2a\x00")
-    assert STEP // shortest < 5_000  # at a microsecond each, half of 10 ms
+    assert STEP // (shortest + ITEM) < 2_500  # at a microsecond each, a quarter of 10 ms

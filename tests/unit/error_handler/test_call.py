@@ -31,6 +31,7 @@ from etcd_aio.methods import STATUS
 from tests.support.calls import (
     CLUSTER,
     Calls,
+    Replies,
     answered,
     leader_changed,
     learner,
@@ -40,7 +41,7 @@ from tests.support.calls import (
     unprocessed,
     unsent,
 )
-from tests.support.fake_engine import Accept, FakeAttempt, Hang, Refuse
+from tests.support.fake_engine import Accept, Answer, FakeAttempt, Hang, InPieces, Refuse
 from tests.support.virtual_time import tasks, turns
 
 pytestmark = pytest.mark.anyio
@@ -70,7 +71,7 @@ async def world(members: int = 3, **options: Any) -> AsyncIterator[Calls]:
     assert not tasks()
 
 
-def answers(calls: Calls, *failures: AttemptFailure | Hang) -> None:
+def answers(calls: Calls, *failures: Answer) -> None:
     """What becomes of the first attempts, whoever gets them: m1 is asked first, then m2, m3, m1 ..."""
     for number, failure in enumerate(failures):
         calls[f"m{number % len(calls.names) + 1}"].answers.append(failure)
@@ -592,7 +593,32 @@ async def test_a_large_reply_is_read_in_steps_with_others_in_between() -> None:
         before = await turns_during(calls)
         for name in calls.names:
             calls.engine[name].otherwise = large_reply()
-        assert await turns_during(calls) - before >= len(large_reply()) // (codec.STEP + 2000)
+        assert await turns_during(calls) - before >= 3, "a megabyte takes four steps"
+
+
+async def test_a_reply_in_pieces_is_read_as_it_comes() -> None:
+    async with world() as calls:
+        answers(calls, InPieces(large_reply()))
+        assert len(await calls.read()) == 1000
+
+
+@pytest.mark.parametrize("then", [InPieces(large_reply()), large_reply(), reply()], ids=["pieces", "whole", "small"])
+async def test_what_came_of_a_reply_that_broke_off_is_dropped(then: Answer) -> None:
+    async with world() as calls:
+        answers(calls, InPieces(large_reply(), then=unknown()), then)
+        found = await calls.read()
+        assert calls.asked() == ["m1", "m2"]
+        assert len(found) == found.count == (0 if isinstance(then, Replies) else 1000)
+
+
+@pytest.mark.parametrize("payload", [large_reply() + b"\xff", b"\xff" * 20 + large_reply()], ids=["last", "first"])
+async def test_a_malformed_reply_in_pieces_ends_the_call_as_a_whole_one_does(payload: bytes) -> None:
+    async with world() as calls:
+        answers(calls, InPieces(payload))
+        with pytest.raises(MalformedReplyError) as caught:
+            await calls.read()
+        assert caught.value.__suppress_context__
+        assert len(caught.value.attempts) == 1
 
 
 async def test_a_large_reply_is_judged_like_a_small_one() -> None:

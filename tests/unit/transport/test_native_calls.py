@@ -222,6 +222,74 @@ async def test_a_body_without_an_end_is_not_kept() -> None:
     assert held < 200_000
 
 
+class Kept:
+    """A collector that keeps what it gets."""
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes] = []
+
+    def feed(self, piece: bytes) -> None:
+        self.pieces.append(piece)
+
+    def work(self) -> bool:
+        return False
+
+
+def collected(limit: int = LIMIT) -> tuple[UnaryCall, list[Kept]]:
+    made: list[Kept] = []
+
+    def collect() -> Kept:
+        made.append(Kept())
+        return made[-1]
+
+    call = UnaryCall(RequestHeaders(()), None, asyncio.get_running_loop().create_future(), 1.0, limit, collect)
+    call.on_headers(HeaderBlock(HEAD), ended=False)
+    return call, made
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("step", [1, 4, 5, 6, 100, 1004])
+async def test_a_reply_in_pieces_goes_to_a_collector(step: int) -> None:
+    call, made = collected()
+    payload = bytes(range(250)) * 4
+    body = framed(payload)
+    for start in range(0, len(body), step):
+        call.on_data(body[start : start + step])
+    call.on_headers(HeaderBlock(TAIL), ended=True)
+    assert call.future.result() == b"", "the collector has it"
+    assert [b"".join(one.pieces) for one in made] == [payload]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("payload", [b"", b"reply"])
+async def test_a_reply_in_one_piece_is_not_collected(payload: bytes) -> None:
+    call, made = collected()
+    call.on_data(framed(payload))
+    call.on_headers(HeaderBlock(TAIL), ended=True)
+    assert call.future.result() == payload
+    assert made == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("pieces", "code"),
+    [
+        ([framed(b"one")[:6], framed(b"one")[6:], framed(b"two")], StatusCode.INTERNAL),
+        ([framed(b"one")[:6], framed(b"one")[6:] + framed(b"two")[:6]], StatusCode.INTERNAL),
+        ([framed(b"one", compressed=1)[:6]], StatusCode.INTERNAL),
+        ([framed(b"x" * 100)[:6]], StatusCode.RESOURCE_EXHAUSTED),
+        ([framed(b"one")[:6]], StatusCode.INTERNAL),
+    ],
+    ids=["twice", "one and a half", "compressed", "too large", "cut short"],
+)
+async def test_what_a_collector_got_does_not_hide_what_is_wrong(pieces: list[bytes], code: StatusCode) -> None:
+    call, _ = collected(limit=50)
+    for piece in pieces:
+        call.on_data(piece)
+    call.on_headers(HeaderBlock(TAIL), ended=True)
+    assert failure_of(call).code is code
+
+
 @pytest.mark.anyio
 async def test_the_first_end_counts() -> None:
     call = unary()

@@ -1,0 +1,74 @@
+"""What a collector is given, and when it works."""
+
+import asyncio
+from io import BytesIO
+
+import pytest
+
+from etcd_aio.transport.pieces import Collected, Pieces
+
+pytestmark = pytest.mark.anyio
+
+
+class Kept:
+    """A collector that keeps what it gets, and works on one piece at a time."""
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes] = []
+        self.worked = 0
+
+    def feed(self, piece: bytes) -> None:
+        self.pieces.append(piece)
+
+    def work(self) -> bool:
+        self.worked += 1
+        return self.worked < len(self.pieces)
+
+
+def given(*pieces: bytes) -> tuple[Pieces, Kept, "asyncio.Future[bytes]"]:
+    kept, future = Kept(), asyncio.get_running_loop().create_future()
+    collected = Collected(kept, future)
+    for piece in pieces:
+        collected.write(piece)
+    return collected, kept, future
+
+
+async def test_it_stands_for_memory_of_which_nothing_is_kept() -> None:
+    plain: Pieces = BytesIO()
+    collected, kept, _ = given(b"one", b"two")
+    for piece in kept.pieces:
+        plain.write(piece)
+    assert plain.getvalue() == b"onetwo"
+    assert collected.getvalue() == b""
+
+
+async def test_a_collector_works_once_a_turn_for_as_long_as_it_has_something_to_do() -> None:
+    collected, kept, _ = given(*[b"x"] * 5)
+    assert kept.worked == 0, "whoever writes is not kept waiting"
+    for turn in range(1, 6):
+        await asyncio.sleep(0)
+        assert kept.worked == turn
+    await asyncio.sleep(0)
+    assert kept.worked == 5
+    collected.write(b"x")
+    await asyncio.sleep(0)
+    assert kept.worked == 6
+
+
+@pytest.mark.parametrize("end", ["result", "failure", "cancellation"])
+async def test_it_works_no_more_once_the_call_is_over(end: str) -> None:
+    collected, kept, future = given(*[b"x"] * 5)
+    await asyncio.sleep(0)
+    if end == "result":
+        future.set_result(b"")
+    elif end == "failure":
+        future.set_exception(ConnectionResetError())
+        future.exception()
+    else:
+        future.cancel()
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert kept.worked == 1
+    collected.write(b"x")
+    await asyncio.sleep(0)
+    assert kept.worked == 1
