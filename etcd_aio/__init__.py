@@ -10,7 +10,7 @@ servers and faults for your own tests.
 
 import logging
 
-from etcd_aio.api import Compare, Key, KeyRange, Op, Scan, SortBy, SortOrder, Txn, op
+from etcd_aio.api import Compare, Key, KeyRange, Lease, Leases, Op, Scan, SortBy, SortOrder, Txn, op
 from etcd_aio.balancer import Candidate, ConnectivityState, EndpointStatistics
 from etcd_aio.client import Client
 from etcd_aio.error_handler import RetryPolicy, RetryThrottling
@@ -21,10 +21,26 @@ from etcd_aio.errors import (
     EtcdError,
     EtcdTimeoutError,
     InvalidRequestError,
+    LeaseExpiredError,
+    LeaseLostError,
     NoAvailableEndpointsError,
     ServerError,
 )
-from etcd_aio.results import CompactResult, DeleteResult, Header, KeyValue, PutResult, RangeResult, TxnResult
+from etcd_aio.results import (
+    CompactResult,
+    DeleteResult,
+    Header,
+    KeyValue,
+    LeaseGrantResult,
+    LeaseKeepAliveResult,
+    LeaseListResult,
+    LeaseRevokeResult,
+    LeaseStatus,
+    LeaseTimeToLiveResult,
+    PutResult,
+    RangeResult,
+    TxnResult,
+)
 from etcd_aio.version import __version__
 
 # A library that is not asked to log stays silent.
@@ -48,6 +64,16 @@ __all__ = [
     "Key",
     "KeyRange",
     "KeyValue",
+    "Lease",
+    "LeaseExpiredError",
+    "LeaseGrantResult",
+    "LeaseKeepAliveResult",
+    "LeaseListResult",
+    "LeaseLostError",
+    "LeaseRevokeResult",
+    "LeaseStatus",
+    "LeaseTimeToLiveResult",
+    "Leases",
     "NoAvailableEndpointsError",
     "Op",
     "PutResult",

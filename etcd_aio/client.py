@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
-from etcd_aio.api import KV
+from etcd_aio.api import KV, Lease, Leases, OnLost
 from etcd_aio.balancer import Balancer, Choice, EndpointStatistics, PolicyName
 from etcd_aio.config import ClientConfig, endpoints_from
 from etcd_aio.deadline import deadline_after
@@ -107,6 +107,7 @@ class Client(KV):
             max_send_bytes=config.max_send_bytes,
         )
         super().__init__(invoker)
+        self._leases = Leases(invoker)
 
     def __repr__(self) -> str:
         if self._lifetime.is_closed:
@@ -114,6 +115,32 @@ class Client(KV):
         states = {one.endpoint: one.state.name for one in self._balancer.statistics()}
         shown = ", ".join(f"{name} {states.get(name, 'IDLE')}" for name in self.endpoints)
         return f"<Client {shown}>"
+
+    # Leases.
+
+    @property
+    def leases(self) -> Leases:
+        """The lease calls by themselves: grant, revoke, time_to_live, keep_alive_once, list."""
+        return self._leases
+
+    def lease(self, ttl: int, *, id: int | None = None, on_lost: OnLost = "cancel", timeout: Timeout = UNSET) -> Lease:
+        """A lease that lives as long as a block: `async with client.lease(10) as lease:`.
+
+        Entering grants it, and raises what `leases.grant` raises. Then it is renewed by itself. Leaving revokes it,
+        within 2 seconds and even if the block was cancelled; if that fails it is logged, and the lease ends by its TTL.
+
+        Args:
+            ttl: the seconds it lasts if nothing renews it, from 1 to 9 000 000 000: so long it survives a crash of this
+                process, and so long an outage may last. etcd raises what is less than its minimum, 2 by default.
+            id: its id. By default this client draws one.
+            on_lost: what its loss does: `"cancel"` cancels the task that has entered, `"signal"` only tells it. Leaving
+                raises `LeaseLostError` in both cases.
+            timeout: seconds for the grant.
+
+        Raises:
+            InvalidRequestError: an argument cannot be right. Nothing was sent.
+        """
+        return Lease(self._leases, ttl, id=id, on_lost=on_lost, timeout=timeout)
 
     # Lifetime.
 
@@ -151,7 +178,7 @@ class Client(KV):
         )
 
     async def aclose(self) -> None:
-        """Close every connection, in any state within a second; calls under way end with `ClientClosedError`.
+        """Close every connection, in any state within a second; calls and streams end with `ClientClosedError`.
 
         Closing twice does nothing. A cancelled close has closed the client all the same.
 
@@ -159,7 +186,10 @@ class Client(KV):
             ClientUsageError: the client belongs to another loop or process.
         """
         if self._lifetime.close():
-            await self._balancer.aclose()
+            try:
+                await self._invoker.aclose()
+            finally:
+                await self._balancer.aclose()
 
     def _enter(self) -> asyncio.AbstractEventLoop:
         if self._lifetime.enter():

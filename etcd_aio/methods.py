@@ -13,7 +13,19 @@ from enum import Enum
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from etcd_aio import pb
-from etcd_aio.results import CompactResult, DeleteResult, PutResult, RangeResult, Result, TxnResult
+from etcd_aio.results import (
+    CompactResult,
+    DeleteResult,
+    LeaseKeepAliveResult,
+    LeaseListResult,
+    LeaseRevokeResult,
+    LeaseTimeToLiveResult,
+    PutResult,
+    RangeChunk,
+    RangeResult,
+    Result,
+    TxnResult,
+)
 
 Request = TypeVar("Request", bound=pb.Message)
 Reply = TypeVar("Reply", bound=pb.Message | Result)
@@ -103,10 +115,9 @@ def _mutation(
 # A learner serves serializable ranges only, and refuses the others before they run.
 RANGE: Final = _read("KV/Range", pb.RangeRequest, RangeResult, served_by_learner=True)
 # Since etcd 3.7; older servers answer UNIMPLEMENTED. The Go client does not repeat it: once replies have come, only its
-# owner knows how to go on, behind the last key and at the same revision. Before that, opening it again is safe.
-RANGE_STREAM: Final = _read(
-    "KV/RangeStream", pb.RangeRequest, pb.RangeStreamResponse, SERVER_STREAMING, repeatable=False
-)
+# owner knows how to go on, behind the last key and at the same revision. Whoever says so at every step (`Reading`) may
+# repeat it at any time.
+RANGE_STREAM: Final = _read("KV/RangeStream", pb.RangeRequest, RangeChunk, SERVER_STREAMING, repeatable=False)
 PUT: Final = _mutation("KV/Put", pb.PutRequest, PutResult)
 DELETE_RANGE: Final = _mutation("KV/DeleteRange", pb.DeleteRangeRequest, DeleteResult)
 # A txn that only reads is repeatable too. The row cannot see that, the API can, and has to tell the error handler.
@@ -126,13 +137,13 @@ WATCH: Final = _read("Watch/Watch", pb.WatchRequest, pb.WatchResponse, BIDIRECTI
 LEASE_GRANT: Final = _mutation("Lease/LeaseGrant", pb.LeaseGrantRequest, pb.LeaseGrantResponse, repeatable=True)
 # A repetition is answered "lease not found" if the first attempt got through. After an unknown outcome that is success:
 # the lease is gone.
-LEASE_REVOKE: Final = _mutation("Lease/LeaseRevoke", pb.LeaseRevokeRequest, pb.LeaseRevokeResponse, repeatable=True)
+LEASE_REVOKE: Final = _mutation("Lease/LeaseRevoke", pb.LeaseRevokeRequest, LeaseRevokeResult, repeatable=True)
 # To renew twice is to renew once, a little later. Its owner sends every lease's ID again on the new stream.
 LEASE_KEEP_ALIVE: Final = _mutation(
-    "Lease/LeaseKeepAlive", pb.LeaseKeepAliveRequest, pb.LeaseKeepAliveResponse, BIDIRECTIONAL, repeatable=True
+    "Lease/LeaseKeepAlive", pb.LeaseKeepAliveRequest, LeaseKeepAliveResult, BIDIRECTIONAL, repeatable=True
 )
-LEASE_TIME_TO_LIVE: Final = _read("Lease/LeaseTimeToLive", pb.LeaseTimeToLiveRequest, pb.LeaseTimeToLiveResponse)
-LEASE_LEASES: Final = _read("Lease/LeaseLeases", pb.LeaseLeasesRequest, pb.LeaseLeasesResponse)
+LEASE_TIME_TO_LIVE: Final = _read("Lease/LeaseTimeToLive", pb.LeaseTimeToLiveRequest, LeaseTimeToLiveResult)
+LEASE_LEASES: Final = _read("Lease/LeaseLeases", pb.LeaseLeasesRequest, LeaseListResult)
 
 # --- Cluster ---
 

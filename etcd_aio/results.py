@@ -1,4 +1,4 @@
-"""Results: what the key-value calls return, as frozen values.
+"""Results: what the key-value and lease calls return, as frozen values.
 
 Knows: the shape of an answer. Never knows: wire messages, which are copied into these types and never kept.
 
@@ -171,6 +171,25 @@ class RangeResult(Collection[KeyValue]):
 Sequence.register(RangeResult)  # pyright: ignore[reportAttributeAccessIssue] - typeshed hides that it is an ABC
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class RangeChunk:
+    """One chunk of a range that the server streams; users see its keys as pages of a scan.
+
+    Attributes:
+        range_response: keys that no other chunk has. Only the last chunk has a header, `more` and `count`.
+    """
+
+    range_response: RangeResult | None = None
+
+    @property
+    def header(self) -> Header | None:
+        """Who answered, once the last chunk tells."""
+        return None if self.range_response is None else self.range_response.header
+
+    def __repr__(self) -> str:
+        return f"RangeChunk({self.range_response!r})"
+
+
 @dataclass(frozen=True, slots=True)
 class TxnResult:
     """Which branch of a txn ran, and what its operations returned. It is true iff the comparisons held.
@@ -214,5 +233,118 @@ class CompactResult:
         return self.header.revision
 
 
-Result: TypeAlias = Header | KeyValue | PutResult | DeleteResult | RangeResult | TxnResult | CompactResult
+@dataclass(frozen=True, slots=True)
+class LeaseGrantResult:
+    """A lease was granted.
+
+    Attributes:
+        header: who answered.
+        id: the lease's id.
+        ttl: the seconds it lasts unless it is renewed: what was asked for, or etcd's minimum if that is more.
+    """
+
+    header: Header
+    id: int
+    ttl: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRevokeResult:
+    """A lease was revoked, and the keys attached to it were deleted.
+
+    Attributes:
+        header: who answered.
+    """
+
+    header: Header
+
+    @property
+    def revision(self) -> int:
+        """The store's revision after the revocation."""
+        return self.header.revision
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseKeepAliveResult:
+    """A lease was renewed.
+
+    Attributes:
+        header: who answered.
+        id: the lease's id.
+        ttl: the seconds it lasts from now unless it is renewed again.
+    """
+
+    header: Header
+    id: int = 0
+    ttl: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTimeToLiveResult:
+    """What is left of a lease.
+
+    Attributes:
+        header: who answered.
+        id: the lease's id.
+        ttl: the whole seconds that are left; -1 if there is no such lease (any more).
+        granted_ttl: the seconds that every renewal gives it.
+        keys: the keys attached to it, if `keys=True` asked for them.
+    """
+
+    header: Header
+    id: int = 0
+    ttl: int = 0
+    granted_ttl: int = 0
+    keys: tuple[bytes, ...] = ()
+
+    @property
+    def is_expired(self) -> bool:
+        """Whether there is no such lease: it expired, was revoked, or never was. 0 seconds left is not yet expired."""
+        return self.ttl < 0
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseStatus:
+    """One lease of a listing. etcd tells no more than its id.
+
+    Attributes:
+        id: the lease's id.
+    """
+
+    id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseListResult:
+    """Every lease there is.
+
+    Attributes:
+        header: who answered.
+        leases: the leases, in no order.
+    """
+
+    header: Header
+    leases: tuple[LeaseStatus, ...] = ()
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The ids of the leases."""
+        return tuple(lease.id for lease in self.leases)
+
+
+Result: TypeAlias = (
+    Header
+    | KeyValue
+    | PutResult
+    | DeleteResult
+    | RangeResult
+    | RangeChunk
+    | TxnResult
+    | CompactResult
+    | LeaseRevokeResult
+    | LeaseKeepAliveResult
+    | LeaseTimeToLiveResult
+    | LeaseStatus
+    | LeaseListResult
+)
 """What a reply, or a part of one, is decoded into."""

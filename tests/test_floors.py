@@ -57,6 +57,7 @@ PURE = (
     "api/keys",
     "api/compare",
     "api/enums",
+    "api/keepalive",
     "api/op",
     "api/replies",
     "api/requests",

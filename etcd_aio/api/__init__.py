@@ -9,6 +9,8 @@ from etcd_aio.api.compare import Compare, Key
 from etcd_aio.api.enums import SortBy, SortByLike, SortOrder, SortOrderLike
 from etcd_aio.api.keys import KeyLike, KeyRange, prefix_end
 from etcd_aio.api.kv import KV
+from etcd_aio.api.lease import Lease, OnLost
+from etcd_aio.api.leases import Leases
 from etcd_aio.api.operations import DeleteOp, GetOp, Op, PutOp, RangeOp, TxnOp
 from etcd_aio.api.scan import Scan, ScanPages
 from etcd_aio.api.txn import Txn
@@ -22,7 +24,10 @@ __all__ = [
     "Key",
     "KeyLike",
     "KeyRange",
+    "Lease",
     "LeaseLike",
+    "Leases",
+    "OnLost",
     "Op",
     "PutOp",
     "RangeOp",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, overload
 from etcd_aio import methods
 from etcd_aio.api import op, replies, requests
 from etcd_aio.api.arguments import LeaseLike, ValueLike, whole_number
+from etcd_aio.api.chunks import Chunks
 from etcd_aio.api.enums import SortBy, SortByLike, SortOrder, SortOrderLike
 from etcd_aio.api.keys import KeyLike, flag
 from etcd_aio.api.operations import RangeOp, TxnOp, is_read_only, is_serializable
@@ -171,7 +172,7 @@ class KV:
         timeout: Timeout = UNSET,
         retry: RetryMode | None = None,
     ) -> Scan:
-        """Iterate over a range of any size, page by page, as it was at one revision.
+        """Iterate over a range of any size, as it was at one revision: streamed by etcd 3.7, page by page before.
 
             async for kv in client.scan(prefix="svc/"): ...
 
@@ -184,9 +185,11 @@ class KV:
             revision: read the store as it was then; 0 is the revision of the first page.
             keys_only: leave the values out.
             serializable: be content with what one member knows, which is faster, needs no quorum, and may be stale.
-            page_size: the most keys in a page; 1000, as etcd's own mirror reads. The server counts the rest of the
-                range for every page, so larger pages are cheaper for it, and smaller ones take less memory here.
-            timeout: seconds for each page.
+            page_size: the most keys in a page; 1000, as etcd's own mirror reads. A server that does not stream counts
+                the rest of the range for every page, so larger pages are cheaper for it, and smaller ones take less
+                memory here. A server that does chooses itself how much it sends at once.
+            timeout: seconds within which the next page, or what the server sends at once, has come, with all attempts.
+                The time that the caller takes between two steps does not count.
             retry: which failed attempts are repeated.
 
         Returns:
@@ -207,7 +210,8 @@ class KV:
             serializable=serializable,
         )
         page_size = whole_number(page_size, "page_size", minimum=1)
-        return Scan(self._range, first, page_size=page_size, timeout=timeout, retry=retry)
+        chunks = Chunks(self._invoker)
+        return Scan(self._range, first, page_size=page_size, timeout=timeout, retry=retry, chunks=chunks)
 
     @overload
     async def put(

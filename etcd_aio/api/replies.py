@@ -1,13 +1,23 @@
 """Replies: what an answer means to the one who asked.
 
-Knows: which operation a result answers. Never knows: bytes or messages; the codec reads replies into results.
+Knows: which operation a result answers. Never knows: bytes; the codec reads nearly all replies into results by itself.
 """
 
 from typing import Final
 
 from etcd_aio.api.operations import DeleteOp, GetOp, Op, PutOp, RangeOp, TxnOp
 from etcd_aio.errors import MalformedReplyError
-from etcd_aio.results import DeleteResult, Header, KeyValue, OpResult, PutResult, RangeResult, TxnResult
+from etcd_aio.pb import LeaseGrantResponse, ResponseHeader
+from etcd_aio.results import (
+    DeleteResult,
+    Header,
+    KeyValue,
+    LeaseGrantResult,
+    OpResult,
+    PutResult,
+    RangeResult,
+    TxnResult,
+)
 
 _NO_HEADER: Final = Header()
 
@@ -36,6 +46,13 @@ def txn_result(reply: TxnResult, txn: TxnOp, outer: Header = _NO_HEADER) -> TxnR
         raise MalformedReplyError(f"a txn of {len(asked)} operations was answered by {len(reply.responses)} responses")
     responses = tuple(_op_result(one, operation, own) for one, operation in zip(reply.responses, asked, strict=True))
     return TxnResult(reply.succeeded, own, responses)
+
+
+def lease_grant_result(reply: LeaseGrantResponse) -> LeaseGrantResult:
+    """The result of a grant. The message has an `error` besides, which etcd never fills."""
+    sent = reply.header or ResponseHeader()
+    header = Header(sent.cluster_id, sent.member_id, sent.revision, sent.raft_term)
+    return LeaseGrantResult(header, reply.id, reply.ttl)
 
 
 def _op_result(reply: OpResult, operation: Op, outer: Header) -> OpResult:

@@ -5,7 +5,8 @@ Knows: one endpoint, the engine, a backoff. Never knows: the other endpoints, ca
 Theory of operation. One task per sub-connection lives from `start()` to `aclose()`: it dials; a failed dial waits its
 backoff; a connection that is lost or draining leaves READY in the same loop turn, and is dialled again at once if it
 had lived for `STABLE_AFTER`, else after the backoff, so that an endpoint that accepts and drops is no busy loop. A
-draining connection is kept beside its successor until the calls on it have ended.
+draining connection is kept beside its successor until the calls on it have ended. A stream may never end, so its owner
+is asked to leave instead.
 """
 
 import asyncio
@@ -29,6 +30,9 @@ second costs a dead endpoint nothing worth saving and a returning one is found w
 Verify: TypeAlias = Callable[[Connection], Awaitable[None]]
 """Raises if the peer of this connection must not be used."""
 
+OnLeave: TypeAlias = Callable[[str], None]
+"""Told once, with the reason, that a stream should be moved to another connection."""
+
 STABLE_AFTER: Final = 1.0  # seconds READY after which a lost connection is bad luck, not a broken endpoint
 _LATENCY_WEIGHT: Final = 0.1  # of the newest sample in the moving average
 
@@ -42,6 +46,7 @@ class EndpointStatistics:
         state: its connectivity state.
         since: seconds it has been in that state.
         in_flight: attempts under way.
+        streams: open streams.
         latency: moving average of the latency of successful attempts, in seconds.
         attempts: attempts that have ended, of every outcome, cancelled ones too.
         failures: those of them that ended without an answer.
@@ -53,6 +58,7 @@ class EndpointStatistics:
     state: ConnectivityState
     since: float
     in_flight: int
+    streams: int
     latency: float
     attempts: int
     failures: int
@@ -70,6 +76,10 @@ class SubConnection:
         verify: asks a connection's peer whether it is the right one; used after a `reject`.
         random: returns a number in [0, 1), for jitter.
         on_change: called, without arguments, after every change of state.
+
+    Attributes:
+        unserved: paths of RPCs that the peer of the current connection was found not to have. Each new connection
+            begins with a new set, since its peer may have been upgraded; what is added to an old one is forgotten.
     """
 
     def __init__(
@@ -88,6 +98,7 @@ class SubConnection:
         self.in_flight = 0
         self.latency = 0.0
         self.last_error: BaseException | None = None
+        self.unserved: set[str] = set()
         self._target = target
         self._engine = engine
         self._verify = verify
@@ -96,6 +107,7 @@ class SubConnection:
         self._loop = asyncio.get_running_loop()
         self._since = self._loop.time()
         self._connection: Connection | None = None
+        self._owner: _Owner | None = None  # of the same connection
         self._live: set[_Owner] = set()
         self._task: asyncio.Task[None] | None = None
         self._is_draining = False
@@ -136,12 +148,30 @@ class SubConnection:
         self.latency += (sample - self.latency) * _LATENCY_WEIGHT if self.latency else sample
         return reply
 
-    async def open_stream(self, path: str, metadata: Metadata, deadline: float) -> Stream:
-        """Open a stream. See `Connection.open_stream`."""
-        connection = self._connection
-        if connection is None:
+    async def open_stream(
+        self, path: str, metadata: Metadata, deadline: float, on_leave: OnLeave | None = None
+    ) -> "SubConnectionStream":
+        """Open a stream. See `Connection.open_stream`.
+
+        Args:
+            path: gRPC path.
+            metadata: request metadata.
+            deadline: instant by which the headers must be out.
+            on_leave: called with the reason, at most once and from the loop, when the stream should be moved to
+                another connection. Without it the stream is left to end by itself.
+        """
+        connection, owner = self._connection, self._owner
+        if connection is None or owner is None:
             raise AttemptFailure(StatusCode.UNAVAILABLE, "the sub-connection is not ready", Delivery.UNSENT)
-        return await connection.open_stream(path, metadata, deadline)
+        stream = SubConnectionStream(await connection.open_stream(path, metadata, deadline), owner.streams, on_leave)
+        if owner.ended.is_set():  # it began to drain while the stream was being opened
+            self._loop.call_soon(stream.leave, str(owner.cause))
+        return stream
+
+    def leave_streams(self, reason: str) -> None:
+        """Ask the owners of all streams to move them to another endpoint: this one has no use for them."""
+        if self._owner is not None:
+            self._owner.leave_streams(reason)
 
     def reject(self, error: BaseException) -> None:
         """Give up the current connection, whose peer is not the member it should be.
@@ -149,7 +179,7 @@ class SubConnection:
         It is dialled again, but takes no attempt until `verify` has found the right peer there.
         """
         self._is_suspect = True
-        owner = next((owner for owner in self._live if owner.connection is self._connection), None)
+        owner = self._owner
         if owner is not None:
             logger.warning("endpoint %s: rejected: %s", self.endpoint_name, error)
             owner.is_rejected = True
@@ -161,10 +191,11 @@ class SubConnection:
         if self.state is ConnectivityState.SHUTDOWN:
             return
         self._is_draining = True
-        self._connection = None
+        self._connection = self._owner = None
         if self._task is not None:
             self._task.cancel()
         for owner in tuple(self._live):  # those on which nothing runs end at once, and leave the set
+            owner.leave_streams("the endpoint is used no more")
             if owner.connection is not None:
                 owner.connection.drain()
         self._change(ConnectivityState.SHUTDOWN)
@@ -190,6 +221,7 @@ class SubConnection:
             state=self.state,
             since=self._loop.time() - self._since,
             in_flight=self.in_flight,
+            streams=sum(len(owner.streams) for owner in self._live),
             latency=self.latency,
             attempts=self._attempts,
             failures=self._failures,
@@ -210,6 +242,8 @@ class SubConnection:
                 self._dial_failed(error, failures)
             else:
                 owner.connection = self._connection = connection
+                self.unserved = set()
+                self._owner = owner
                 self._live.add(owner)
                 self._connects += 1
                 ready_at = self._loop.time()
@@ -256,7 +290,7 @@ class SubConnection:
     def connection_ended(self, owner: "_Owner", reason: str) -> None:
         """A connection takes no new attempts any more."""
         if owner.connection is not None and owner.connection is self._connection:
-            self._connection = None
+            self._connection = self._owner = None
             logger.info("endpoint %s: %s", self.endpoint_name, reason)
             self._change(ConnectivityState.IDLE)
 
@@ -278,10 +312,12 @@ class _Owner:
         self.ended = asyncio.Event()
         self.cause: BaseException | None = None
         self.is_rejected = False
+        self.streams: set[SubConnectionStream] = set()
 
     def on_draining(self, reason: str) -> None:
         """See `ConnectionOwner.on_draining`."""
         self._end(ConnectionLostError(reason), reason)
+        self.leave_streams(reason)
         if self.connection is not None:
             self.connection.drain()
 
@@ -294,8 +330,46 @@ class _Owner:
             self._end(error, f"connection lost: {error}")
         self._sub_connection.connection_over(self)
 
+    def leave_streams(self, reason: str) -> None:
+        """Ask the owners of all streams to leave."""
+        for stream in tuple(self.streams):
+            stream.leave(reason)
+
     def _end(self, cause: BaseException, reason: str) -> None:
         if not self.ended.is_set():
             self.cause = cause
             self.ended.set()
             self._sub_connection.connection_ended(self, reason)
+
+
+class SubConnectionStream:
+    """A stream that its sub-connection counts, and whose owner it can ask to leave. See `Stream`.
+
+    Args:
+        stream: the engine's.
+        streams: those that are open on the connection.
+        on_leave: see `SubConnection.open_stream`.
+    """
+
+    __slots__ = ("_on_leave", "_stream", "_streams", "half_close", "receive", "send")
+
+    def __init__(self, stream: Stream, streams: "set[SubConnectionStream]", on_leave: OnLeave | None) -> None:
+        self._stream = stream
+        self._streams = streams
+        self._on_leave = on_leave
+        self.send = stream.send  # the engine's own: a stream of events passes nothing on its way
+        self.receive = stream.receive
+        self.half_close = stream.half_close
+        streams.add(self)
+
+    def leave(self, reason: str) -> None:
+        """Ask the owner to leave; only once, and not if the stream is over."""
+        on_leave, self._on_leave = self._on_leave, None
+        if on_leave is not None:
+            on_leave(reason)
+
+    def cancel(self) -> None:
+        """See `Stream.cancel`. The owner always ends with it, however the stream ended."""
+        self._on_leave = None
+        self._streams.discard(self)
+        self._stream.cancel()

@@ -11,7 +11,22 @@ from typing import Final, TypeVar
 
 from etcd_aio import pb
 from etcd_aio.codec.fields import Field, fields_of
-from etcd_aio.results import CompactResult, DeleteResult, Header, KeyValue, PutResult, RangeResult, Result, TxnResult
+from etcd_aio.results import (
+    CompactResult,
+    DeleteResult,
+    Header,
+    KeyValue,
+    LeaseKeepAliveResult,
+    LeaseListResult,
+    LeaseRevokeResult,
+    LeaseStatus,
+    LeaseTimeToLiveResult,
+    PutResult,
+    RangeChunk,
+    RangeResult,
+    Result,
+    TxnResult,
+)
 
 Decodable = TypeVar("Decodable", bound=pb.Message | Result)
 
@@ -25,9 +40,15 @@ _RESULTS: Final[Mapping[type[pb.Message], type[object]]] = {
     pb.KeyValue: KeyValue,
     pb.PutResponse: PutResult,
     pb.RangeResponse: RangeResult,
+    pb.RangeStreamResponse: RangeChunk,
     pb.DeleteRangeResponse: DeleteResult,
     pb.TxnResponse: TxnResult,
     pb.CompactionResponse: CompactResult,
+    pb.LeaseRevokeResponse: LeaseRevokeResult,
+    pb.LeaseKeepAliveResponse: LeaseKeepAliveResult,
+    pb.LeaseTimeToLiveResponse: LeaseTimeToLiveResult,
+    pb.LeaseStatus: LeaseStatus,
+    pb.LeaseLeasesResponse: LeaseListResult,
     pb.ResponseOp: OnlyMember,
 }
 _MESSAGES: Final[Mapping[type[object], type[pb.Message]]] = {

@@ -16,6 +16,7 @@ from etcd_aio import codec
 from etcd_aio.balancer import Balancer, Metadata, SubConnection
 from etcd_aio.deadline import NEVER
 from etcd_aio.error_handler.identity import ClusterIdentity
+from etcd_aio.error_handler.large import LARGE, finished
 from etcd_aio.error_handler.lifetime import Lifetime
 from etcd_aio.error_handler.retry import RetryBudget, RetryPolicy, wait_before
 from etcd_aio.error_handler.verdict import Facts, Situation, Verdict, classify, judge, may_have_been_applied
@@ -41,7 +42,6 @@ from etcd_aio.errors import (
 from etcd_aio.methods import Method, Reply, Request
 
 _MIN_ATTEMPT_TIME: Final = 1.0  # seconds; less would cut off what is merely slow (an election, a big range)
-_LARGE: Final = 1 << 14  # bytes; decoded at once if the engine gave them whole: some 1000 key-values, a millisecond
 _CLOSED_MEANWHILE: Final = "the client was closed while the call was under way"
 _NO_CONNECTION_CODES: Final = frozenset({StatusCode.UNAVAILABLE, StatusCode.CANCELLED})
 
@@ -151,7 +151,7 @@ class Call(Generic[Request, Reply]):
                 continue
             if context.budget is not None:
                 context.budget.on_success()
-            if self._collector is None and len(raw) <= _LARGE:
+            if self._collector is None and len(raw) <= LARGE:
                 reply = self._decode(raw, sub_connection, started)
             else:
                 reply = await self._decode_large(raw, sub_connection, started)
@@ -175,7 +175,7 @@ class Call(Generic[Request, Reply]):
         return collector
 
     async def _decode_large(self, rest: bytes, sub_connection: SubConnection, started: float) -> Reply | None:
-        """What `_decode` does, letting others run in between: a reply of 50 MB takes a fifth of a second.
+        """What `_decode` does, letting others run in between: see `large`.
 
         Args:
             rest: what the engine has not given to the collector, which is nothing or all.
@@ -186,10 +186,8 @@ class Call(Generic[Request, Reply]):
         self._collector = None
         if rest:
             collector.feed(rest)
-        while collector.work():  # noqa: ASYNC110 - it works and does not wait
-            await asyncio.sleep(0)
         try:
-            reply = collector.finish()
+            reply = await finished(collector)
         except MalformedReplyError as error:
             raise self._malformed(error, sub_connection, started) from None
         return self._checked(reply, sub_connection, started)
@@ -218,6 +216,8 @@ class Call(Generic[Request, Reply]):
         """Do what a failed attempt calls for, and return when the next one is to be made."""
         context = self._context
         error = server_error(failure.code, failure.message) if failure.delivery is Delivery.ANSWERED else None
+        if isinstance(error, NoLeaderError):
+            sub_connection.leave_streams(error.message)  # it tells its streams only seconds later
         remedy, is_definite = self._meaning(error)
         self._attempts += (
             Attempt(sub_connection.endpoint_name, failure.code, failure.delivery, seconds, failure.message),

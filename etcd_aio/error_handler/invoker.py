@@ -1,4 +1,4 @@
-"""Invoker: the door through which every unary call leaves the API.
+"""Invoker: the door through which every call, streamed reply and supervised stream leaves the API.
 
 Knows: the client's defaults and the metadata of a request. Never knows: what a request means (`api/` does), what
 follows from a failed attempt (`call.py` and `verdict.py` do), or HTTP/2.
@@ -13,12 +13,16 @@ from etcd_aio import codec
 from etcd_aio.balancer import Balancer, Metadata
 from etcd_aio.deadline import deadline_after
 from etcd_aio.error_handler.call import Call, CallContext
+from etcd_aio.error_handler.conversation import Conversation
 from etcd_aio.error_handler.identity import ClusterIdentity
 from etcd_aio.error_handler.lifetime import Lifetime
+from etcd_aio.error_handler.reading import Reading, Step
 from etcd_aio.error_handler.retry import RetryPolicy
+from etcd_aio.error_handler.supervisor import StreamContext, Supervisor
 from etcd_aio.errors import InvalidRequestError, RequestTooLargeError
 from etcd_aio.methods import Method, Reply, Request
 from etcd_aio.options import UNSET, RetryMode, Timeout
+from etcd_aio.pb import Message
 
 API_VERSION: Final = "3.7"  # the release whose .proto files this client was generated from
 
@@ -26,7 +30,7 @@ _RETRY_MODES: Final = get_args(RetryMode)
 
 
 class Invoker:
-    """Runs unary calls.
+    """Runs unary calls and streamed replies, and owns the supervised streams.
 
     Args:
         balancer: gives sub-connections.
@@ -62,6 +66,7 @@ class Invoker:
         plain: Metadata = (("client-api-version", API_VERSION),)
         self._metadata: Metadata = plain
         self._metadata_with_leader: Metadata = (*plain, ("hasleader", "true")) if require_leader else plain
+        self._streams = StreamContext(balancer, lifetime, identity, policy, self._metadata_with_leader, random)
 
     async def unary(
         self,
@@ -92,14 +97,9 @@ class Invoker:
 
         Cancellation ends the attempt under way at once; a mutation that was sent may still be applied.
         """
-        if self._lifetime.enter():
-            self._balancer.start()
-        payload = request if isinstance(request, bytes) else codec.encode(request)
-        if len(payload) > self._max_send_bytes:
-            text = f"the request has {len(payload)} bytes, more than max_send_bytes ({self._max_send_bytes})"
-            raise RequestTooLargeError(text)
+        payload = self._enter(request)
         now = asyncio.get_running_loop().time()
-        deadline = now + self._seconds if timeout is UNSET else deadline_after(timeout, now)
+        deadline = self.deadline(timeout, now)
         mode = self._retry if retry is None else _checked(retry)
         is_repeatable = method.repeatable if repeatable is None else repeatable
         call = Call(
@@ -113,6 +113,79 @@ class Invoker:
             may_retry=mode != "never",
         )
         return await call.run(now)
+
+    def deadline(self, timeout: Timeout, now: float) -> float:
+        """When something is over that begins now and may take `timeout`."""
+        return now + self._seconds if timeout is UNSET else deadline_after(timeout, now)
+
+    async def read(
+        self,
+        reading: Reading[Request, Reply],
+        rest: Request | bytes,
+        *,
+        timeout: Timeout = UNSET,
+        retry: RetryMode | None = None,
+        needs_leader: bool = True,
+    ) -> Reply | None:
+        """Take the next reply of what the server streams.
+
+        Args:
+            reading: the streamed reply; a new one for each.
+            rest: what to ask for if a stream has to be opened for it, the first time and after failures: all that no
+                reply has brought yet.
+            timeout: seconds within which this reply is there, with all attempts; None for no limit; `UNSET` for the
+                client's default.
+            retry: the retry mode; None for the client's default. `"never"` ends with the first failure, wherever.
+            needs_leader: as with `unary`, when a stream is opened.
+
+        Returns:
+            The reply; None after the last one, or if the reading was cancelled meanwhile.
+
+        Raises:
+            NotSupportedByServerError: no member that is connected has this RPC. Each is asked once for each connection.
+            EtcdError: as `unary`. The next step begins with a new stream.
+
+        Cancellation closes the stream at once; the next step opens another for `rest`.
+        """
+        payload = self._enter(rest)
+        now = asyncio.get_running_loop().time()
+        deadline = self.deadline(timeout, now)
+        mode = self._retry if retry is None else _checked(retry)
+        metadata = self._metadata_with_leader if needs_leader else self._metadata
+        return await Step(self._context, reading, payload, metadata, deadline, may_retry=mode != "never").take()
+
+    def _enter(self, request: Message | bytes) -> bytes:
+        """Check that a call can be made here and now, and that its request can; returns its bytes."""
+        if self._lifetime.enter():
+            self._balancer.start()
+        payload = request if isinstance(request, bytes) else codec.encode(request)
+        if len(payload) > self._max_send_bytes:
+            text = f"the request has {len(payload)} bytes, more than max_send_bytes ({self._max_send_bytes})"
+            raise RequestTooLargeError(text)
+        return payload
+
+    def supervise(
+        self, method: Method[Request, Reply], conversation: Conversation[Request, Reply], name: str
+    ) -> Supervisor[Request, Reply]:
+        """A stream of `method` that lives as long as `conversation` is needed; it opens nothing until its `wake`.
+
+        Args:
+            method: which RPC.
+            conversation: what is said on it.
+            name: of its task and in the log.
+        """
+        return Supervisor(self._streams, method, conversation, name=name)
+
+    def clock(self) -> float:
+        """The instant, on the clock of every deadline: that of the running loop."""
+        return asyncio.get_running_loop().time()
+
+    async def aclose(self) -> None:
+        """End every stream; their conversations hear `ClientClosedError`. Bounded in time; closing twice does nothing.
+
+        It follows the close of the lifetime, so that no stream is opened any more.
+        """
+        await asyncio.gather(*(supervisor.aclose() for supervisor in tuple(self._streams.running)))
 
 
 def _checked(mode: RetryMode) -> RetryMode:

@@ -10,6 +10,7 @@ Knows: what each error carries. Never knows: etcd's error table (`server.py`) or
     ├─ TransportError(ConnectionError)    ConnectError, TLSError, ConnectionLostError, NoAvailableEndpointsError,
     │                                     ClusterChangedError, MalformedReplyError, ReplyTooLargeError
     ├─ EtcdTimeoutError(TimeoutError)     the call's deadline passed
+    ├─ LeaseLostError                     a lease that was held is gone: LeaseExpiredError
     └─ ServerError                        etcd answered with an error: see server.py
 """
 
@@ -165,6 +166,22 @@ class EtcdTimeoutError(EtcdError, TimeoutError):
     default_code = StatusCode.DEADLINE_EXCEEDED
     default_message = "the call's deadline passed"
     retryable = True
+
+
+class LeaseLostError(EtcdError):
+    """A lease that was held here is lost, or nothing keeps it alive any longer. The `__cause__` is the real reason."""
+
+    default_message = "the lease was lost"
+
+
+class LeaseExpiredError(LeaseLostError):
+    """The lease is over: its time has passed without a renewal being acknowledged, or etcd does not have it any more.
+
+    In the first case the `__cause__`, if there is one, is what kept the renewals from being answered. In the second it
+    is `LeaseNotFoundError`: it has expired, or somebody has revoked it.
+    """
+
+    default_message = "the lease has expired"
 
 
 def _describe(error: BaseException) -> str:

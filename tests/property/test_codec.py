@@ -21,6 +21,7 @@ from etcd_aio.results import (
     KeyValue,
     OpResult,
     PutResult,
+    RangeChunk,
     RangeResult,
     Result,
     TxnResult,
@@ -233,6 +234,10 @@ def found(reply: pb.RangeResponse) -> RangeResult:
     return RangeResult(header(reply.header), tuple(map(key_value, reply.kvs)), reply.more, reply.count)
 
 
+def chunk(reply: pb.RangeStreamResponse) -> RangeChunk:
+    return RangeChunk(None if reply.range_response is None else found(reply.range_response))
+
+
 def delete(reply: pb.DeleteRangeResponse) -> DeleteResult:
     return DeleteResult(header(reply.header), reply.deleted, tuple(map(key_value, reply.prev_kvs)))
 
@@ -261,6 +266,7 @@ RESULTS: dict[type[Result], tuple[type[pb.Message], Callable[[Any], Result]]] = 
     KeyValue: (pb.KeyValue, key_value),
     PutResult: (pb.PutResponse, put),
     RangeResult: (pb.RangeResponse, found),
+    RangeChunk: (pb.RangeStreamResponse, chunk),
     DeleteResult: (pb.DeleteRangeResponse, delete),
     TxnResult: (pb.TxnResponse, txn),
     CompactResult: (pb.CompactionResponse, compact),

@@ -1,7 +1,11 @@
-"""Scan against a small model of a store that changes, answers too large, fails and is cancelled meanwhile."""
+"""Scan against a small model of a store that changes, is upgraded, answers too large, fails and is cancelled meanwhile.
+
+Pages and chunks fail at any point; whatever happens, what comes is one revision of the store, each key once, in order.
+"""
 
 import asyncio
 from collections.abc import Iterator
+from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,11 +13,21 @@ from hypothesis import strategies as st
 from etcd_aio.api.keys import KeyRange
 from etcd_aio.api.operations import RangeOp
 from etcd_aio.api.scan import Scan
-from etcd_aio.errors import EtcdError, ReplyTooLargeError, StatusCode
+from etcd_aio.errors import (
+    CompactedError,
+    EtcdError,
+    NotSupportedByServerError,
+    NotSupportedForLearnerError,
+    ReplyTooLargeError,
+    StatusCode,
+)
 from etcd_aio.options import UNSET, RetryMode, Timeout
 from etcd_aio.results import Header, KeyValue, RangeResult
 
 KEYS = st.binary(min_size=1, max_size=3)
+INTERVALS = [KeyRange.of(all_keys=True), KeyRange.of(prefix=b"a"), KeyRange.of("a", range_end=b"\xf0")]
+PAGE_EVENTS = ["fine", "broken", "cancelled", "too large"]
+CHUNK_EVENTS = ["fine", "fine", "broken", "cancelled", "too large", "empty", "ends early", "old", "learner", "lost"]
 
 
 class WeatherError(Exception):
@@ -21,20 +35,34 @@ class WeatherError(Exception):
 
 
 class ChangingStore:
-    """A store whose every read is preceded by one change, and may go wrong as `script` says."""
+    """A store whose every read is preceded by one change, and may go wrong as the scripts say."""
 
-    def __init__(self, keys: set[bytes], changes: list[bytes], script: Iterator[str], fits: int) -> None:
+    def __init__(
+        self, keys: set[bytes], changes: list[bytes], pages: Iterator[str], chunks: Iterator[str], fits: int
+    ) -> None:
         self.history = [frozenset(keys)]
         self.changes = changes
-        self.script = script
+        self.page_events = pages
+        self.chunk_events = chunks
         self.fits = fits
+        self.left: list[bytes] | None = None  # of the open stream
+        self.is_over = False
+        self.chunks_given = 0
 
-    async def read_page(self, operation: RangeOp, timeout: Timeout, retry: RetryMode | None) -> RangeResult:
-        del timeout, retry
+    def _change(self) -> None:
         if self.changes:
             key = self.changes.pop()
             self.history.append(self.history[-1] ^ {key})
-        match next(self.script, "fine"):
+
+    def _inside(self, operation: RangeOp) -> list[bytes]:
+        revision = operation.revision or len(self.history)
+        return sorted(key for key in self.history[revision - 1] if key in operation.keys)
+
+    async def read_page(self, operation: RangeOp, timeout: Timeout, retry: RetryMode | None) -> RangeResult:
+        del timeout, retry
+        assert self.left is None, "a stream is left open while pages are read"
+        self._change()
+        match next(self.page_events, "fine"):
             case "cancelled":
                 raise asyncio.CancelledError
             case "broken":
@@ -43,30 +71,77 @@ class ChangingStore:
                 raise EtcdError("too large", code=StatusCode.RESOURCE_EXHAUSTED)
             case _:
                 pass
-        revision = operation.revision or len(self.history)
-        inside = sorted(key for key in self.history[revision - 1] if key in operation.keys)
+        inside = self._inside(operation)
         found = inside[: operation.limit]
         if len(found) > self.fits:
             raise ReplyTooLargeError("too large")
         kvs = tuple(KeyValue(key) for key in found)
         return RangeResult(Header(revision=len(self.history)), kvs, more=len(inside) > len(found), count=len(inside))
 
+    # scan.Chunks
 
-@settings(deadline=None)
-@given(
+    async def read(self, rest: RangeOp, timeout: Timeout, retry: RetryMode | None) -> tuple[KeyValue, ...] | None:
+        del timeout, retry
+        assert not self.is_over
+        assert rest.revision, "a stream is always of a known revision"
+        self._change()
+        event = next(self.chunk_events, "fine")
+        if event == "lost":  # and found again, by whoever reads the stream: what is left is asked for elsewhere
+            self.left = None
+        if self.left is None:
+            self.left = self._inside(rest)
+        assert self.left == self._inside(rest), "what is left is not what the stream would bring"
+        if event == "empty":
+            return ()
+        if event != "fine" and event != "lost":
+            self.left = None
+        match event:
+            case "cancelled":
+                raise asyncio.CancelledError
+            case "broken":
+                raise WeatherError
+            case "too large":
+                raise ReplyTooLargeError("too large")
+            case "old":
+                raise NotSupportedByServerError
+            case "learner":
+                raise NotSupportedForLearnerError
+            case "ends early":
+                return None
+            case _:
+                assert self.left is not None
+        found, self.left = self.left[: self.fits], self.left[self.fits :]
+        self.chunks_given += 1
+        return tuple(KeyValue(key) for key in found)
+
+    def cancel(self) -> None:
+        self.is_over = True
+        self.left = None
+
+
+STORES = (
     st.sets(KEYS, max_size=20),
     st.lists(KEYS, max_size=20),
-    st.lists(st.sampled_from(["fine", "broken", "cancelled", "too large"]), max_size=20),
+    st.lists(st.sampled_from(PAGE_EVENTS), max_size=20),
+    st.lists(st.sampled_from(CHUNK_EVENTS), max_size=20),
     st.integers(1, 8),
-    st.integers(1, 20),
-    st.sampled_from([KeyRange.of(all_keys=True), KeyRange.of(prefix=b"a"), KeyRange.of("a", range_end=b"\xf0")]),
 )
+
+
+@settings(deadline=None)
+@given(*STORES, st.integers(1, 20), st.sampled_from(INTERVALS))
 def test_a_scan_is_one_revision_of_the_store_whatever_happens(
-    keys: set[bytes], changes: list[bytes], script: list[str], fits: int, page_size: int, interval: KeyRange
+    keys: set[bytes],
+    changes: list[bytes],
+    pages: list[str],
+    chunks: list[str],
+    fits: int,
+    page_size: int,
+    interval: KeyRange,
 ) -> None:
     async def scan_all() -> None:
-        store = ChangingStore(keys, changes, iter(script), fits)
-        scan = Scan(store.read_page, RangeOp(interval), page_size=page_size, timeout=UNSET, retry=None)
+        store = ChangingStore(keys, changes, iter(pages), iter(chunks), fits)
+        scan = Scan(store.read_page, RangeOp(interval), page_size=page_size, timeout=UNSET, retry=None, chunks=store)
         seen: list[bytes] = []
         while True:
             try:
@@ -78,5 +153,75 @@ def test_a_scan_is_one_revision_of_the_store_whatever_happens(
             except EtcdError:  # even a single key was too large, for now
                 continue
         assert seen == sorted(key for key in store.history[scan.revision - 1] if key in interval)
+        assert store.left is None, "a stream was left open"
+
+    asyncio.run(scan_all())
+
+
+@settings(deadline=None)
+@given(*STORES, st.integers(1, 20), st.sampled_from(INTERVALS))
+def test_pages_tell_what_is_left_whichever_way_they_come(
+    keys: set[bytes],
+    changes: list[bytes],
+    pages: list[str],
+    chunks: list[str],
+    fits: int,
+    page_size: int,
+    interval: KeyRange,
+) -> None:
+    async def scan_all() -> None:
+        store = ChangingStore(keys, changes, iter(pages), iter(chunks), fits)
+        scan = Scan(store.read_page, RangeOp(interval), page_size=page_size, timeout=UNSET, retry=None, chunks=store)
+        found: list[RangeResult] = []
+        while True:
+            try:
+                found.append(await anext(scan.pages()))
+            except StopAsyncIteration:
+                break
+            except (WeatherError, asyncio.CancelledError, EtcdError):
+                continue
+        assert all(1 <= len(page) <= page_size for page in found[1:])
+        assert all(before.count - len(before) == after.count for before, after in pairwise(found))
+        assert [page.more for page in found] == [True] * (len(found) - 1) + [False]
+        assert found[-1].count == len(found[-1])
+
+    asyncio.run(scan_all())
+
+
+@settings(deadline=None)
+@given(st.sets(KEYS, min_size=2, max_size=20), st.integers(1, 8), st.integers(1, 20), st.integers(1, 18))
+def test_a_compaction_in_the_midst_is_told_and_nothing_is_given_twice(
+    keys: set[bytes], fits: int, page_size: int, reads: int
+) -> None:
+    async def scan_all() -> None:
+        class Compacted(ChangingStore):
+            async def read(
+                self, rest: RangeOp, timeout: Timeout, retry: RetryMode | None
+            ) -> tuple[KeyValue, ...] | None:
+                if self.chunks_given >= reads:
+                    self.left = None
+                    raise CompactedError
+                return await super().read(rest, timeout, retry)
+
+        store = Compacted(keys, [], iter(()), iter(()), fits)
+        scan = Scan(
+            store.read_page, RangeOp(INTERVALS[0]), page_size=page_size, timeout=UNSET, retry=None, chunks=store
+        )
+        seen: list[bytes] = []
+        is_compacted = False
+        try:
+            async for kv in scan:
+                seen.append(kv.key)  # noqa: PERF401 - what came before the error is wanted
+        except CompactedError:
+            is_compacted = True
+        assert seen == sorted(keys)[: len(seen)]
+        assert is_compacted == (len(seen) < len(keys))
+        if is_compacted:
+            for _ in range(2):  # not once and then a silent end
+                try:
+                    await anext(scan)
+                except CompactedError:
+                    continue
+                raise AssertionError("the scan went on")
 
     asyncio.run(scan_all())

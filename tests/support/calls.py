@@ -145,4 +145,5 @@ class Calls:
 
     async def aclose(self) -> None:
         if self.lifetime.close():
+            await self.invoker.aclose()
             await self.balancer.aclose()

@@ -7,6 +7,9 @@ Knows: `etcd_aio.transport.seam`, whose rules it keeps. Never knows: bytes on a 
     member.dial = Refuse(OSError(...))  or  Hang()  or  Accept()   what dials do from now on
     member.answers.append(...)        what becomes of attempts, in turn; then `member.otherwise`
     member.connection.lose(error)     and .go_away(reason): what happens to its newest connection
+    member.on_stream = ...            called with every stream that is opened on it
+    member.openings.append(...)       what becomes of streams that are to be opened, in turn
+    member.stream.say(b"...")         and .end(), .fail(failure): what its newest stream hears
 """
 
 import asyncio
@@ -92,6 +95,14 @@ class FakeMember:
         self.targets: list[Target] = []
         self.connections: list[FakeConnection] = []
         self.attempts: list[FakeAttempt] = []
+        self.openings: deque[AttemptFailure] = deque()
+        self.on_stream: Callable[[FakeStream], None] | None = None
+        self.streams: list[FakeStream] = []
+
+    @property
+    def stream(self) -> "FakeStream":
+        """The newest stream."""
+        return self.streams[-1]
 
     @property
     def connection(self) -> "FakeConnection":
@@ -110,6 +121,7 @@ class FakeEngine:
         self.members: dict[str, FakeMember] = {}
         self.attempts: list[FakeAttempt] = []
         self.order: list[str] = []
+        self.streams: list[FakeStream] = []
 
     def __getitem__(self, authority: str) -> FakeMember:
         return self.members.setdefault(authority, FakeMember(authority))
@@ -160,6 +172,8 @@ class FakeConnection:
             if not future.done():
                 text = "the connection was lost"
                 future.set_exception(AttemptFailure(StatusCode.UNAVAILABLE, text, delivery))
+        for stream in tuple(self._streams):
+            stream.fail(AttemptFailure(StatusCode.UNAVAILABLE, "the connection was lost", delivery))
         self._owner.on_lost(error)
 
     def go_away(self, reason: str = "GOAWAY") -> None:
@@ -205,11 +219,17 @@ class FakeConnection:
         return answer.then or b""
 
     async def open_stream(self, path: str, metadata: Metadata, deadline: float) -> Stream:
-        """See `seam.Connection.open_stream`; the stream only knows how to be cancelled."""
+        """See `seam.Connection.open_stream`."""
         if self.is_lost or self.is_draining:
             raise AttemptFailure(StatusCode.UNAVAILABLE, "the connection is closed", Delivery.UNSENT)
-        stream = FakeStream(self)
+        if self._member.openings:
+            raise self._member.openings.popleft()
+        stream = FakeStream(self, self._member, self._loop.time(), path, metadata)
         self._streams.add(stream)
+        self._member.streams.append(stream)
+        self._engine.streams.append(stream)
+        if self._member.on_stream is not None:
+            self._member.on_stream(stream)
         return stream
 
     async def aclose(self) -> None:
@@ -265,21 +285,81 @@ class FakeConnection:
 
 
 class FakeStream:
-    """See `seam.Stream`; it carries nothing."""
+    """See `seam.Stream`.
 
-    def __init__(self, connection: FakeConnection) -> None:
+    Attributes:
+        sent: the messages that came from the client.
+        is_over: it has ended, from either side.
+        is_cancelled: its owner ended it while it was open.
+        is_blocked: `send` waits for ever, as for flow control.
+    """
+
+    def __init__(
+        self, connection: FakeConnection, member: FakeMember, at: float, path: str, metadata: Metadata
+    ) -> None:
+        self.member = member
+        self.at = at
+        self.path = path
+        self.metadata = metadata
+        self.sent: list[bytes] = []
+        self.is_over = False
+        self.is_cancelled = False
+        self.is_blocked = False
+        self.on_message: Callable[[bytes], None] | None = None
         self._connection = connection
+        self._messages: deque[bytes] = deque()
+        self._failure: AttemptFailure | None = None
+        self._changed = asyncio.Event()
+
+    # Commands.
+
+    def say(self, message: bytes) -> None:
+        """The server sends a message."""
+        self._messages.append(message)
+        self._changed.set()
+
+    def end(self) -> None:
+        """The server ends the stream with OK."""
+        self.is_over = True
+        self._changed.set()
+
+    def fail(self, failure: AttemptFailure) -> None:
+        """The stream fails; what was said before is still received."""
+        if not self.is_over:
+            self.is_over = True
+            self._failure = failure
+            self._changed.set()
+
+    # The seam.
 
     async def send(self, payload: bytes) -> None:
         """See `seam.Stream.send`."""
+        while self.is_blocked and not self.is_over:
+            self._changed.clear()
+            await self._changed.wait()
+        if self.is_over:
+            raise self._failure or AttemptFailure(StatusCode.CANCELLED, "the stream takes no more", Delivery.UNKNOWN)
+        self.sent.append(payload)
+        if self.on_message is not None:
+            self.on_message(payload)
 
     async def receive(self) -> bytes | None:
         """See `seam.Stream.receive`."""
-        return None
+        while True:
+            if self._messages:
+                return self._messages.popleft()
+            if self._failure is not None:
+                raise self._failure
+            if self.is_over:
+                return None
+            self._changed.clear()
+            await self._changed.wait()
 
     async def half_close(self) -> None:
         """See `seam.Stream.half_close`."""
 
     def cancel(self) -> None:
         """See `seam.Stream.cancel`."""
+        self.is_cancelled = self.is_cancelled or not self.is_over
+        self.fail(AttemptFailure(StatusCode.CANCELLED, "the stream was cancelled", Delivery.UNKNOWN))
         self._connection.stream_over(self)

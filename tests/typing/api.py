@@ -23,6 +23,11 @@ from etcd_aio import (
     Key,
     KeyRange,
     KeyValue,
+    Lease,
+    LeaseGrantResult,
+    LeaseKeepAliveResult,
+    LeaseRevokeResult,
+    LeaseTimeToLiveResult,
     NoAvailableEndpointsError,
     Op,
     PutResult,
@@ -39,13 +44,35 @@ from etcd_aio.api import DeleteOp, GetOp, PutOp, RangeOp, ScanPages, TxnOp
 from etcd_aio.errors import Attempt, CompactedError, Delivery, KeyNotFoundError, ServerError, StatusCode
 
 
-class Lease:
+class HasId:
     """Whatever has an id may stand where a lease is wanted."""
 
     id: int = 1
 
 
-async def calls(client: Client, lease: Lease) -> None:
+async def leases(client: Client) -> None:
+    async with client.lease(10, id=7, on_lost="signal", timeout=None) as lease:
+        assert_type(lease, Lease)
+        assert_type((lease.id, lease.ttl, lease.remaining, lease.is_lost), tuple[int, int, float, bool])
+        assert_type(await lease.lost(), EtcdError | None)
+        assert_type(await lease.keep_alive_once(timeout=1), LeaseKeepAliveResult)
+        await client.put("k", "v", lease=lease)
+        assert_type(await lease.revoke(), LeaseRevokeResult)
+    client.lease(10, on_lost="ignore")  # type: ignore[arg-type]
+    client.lease(2.5)  # type: ignore[arg-type]
+
+    granted = await client.leases.grant(10, 7, timeout=1, retry="never")
+    assert_type(granted, LeaseGrantResult)
+    assert_type((granted.header, granted.id, granted.ttl), tuple[Header, int, int])
+    found = await client.leases.time_to_live(granted, keys=True)
+    assert_type(found, LeaseTimeToLiveResult)
+    assert_type((found.granted_ttl, found.is_expired, found.keys), tuple[int, bool, tuple[bytes, ...]])
+    assert_type(await client.leases.keep_alive_once(granted.id), LeaseKeepAliveResult)
+    assert_type((await client.leases.list()).ids, tuple[int, ...])
+    assert_type(await client.leases.revoke(HasId()), LeaseRevokeResult)
+
+
+async def calls(client: Client, lease: HasId) -> None:
     kv = await client.get("k", revision=1, serializable=True, keys_only=True, timeout=None, retry="never")
     assert_type(kv, KeyValue | None)
     kv.value  # type: ignore[union-attr] # noqa: B018
@@ -112,7 +139,7 @@ async def scans(client: Client) -> None:
         pass
 
 
-def compares(lease: Lease) -> None:
+def compares(lease: HasId) -> None:
     key = Key("k")
     assert_type(key.version == 1, Compare)
     assert_type(key.version != 1, Compare)
@@ -133,7 +160,7 @@ def compares(lease: Lease) -> None:
     key.value < 1  # type: ignore[operator] # noqa: B015
 
 
-def operations(lease: Lease) -> list[Op]:
+def operations(lease: HasId) -> list[Op]:
     assert_type(op.put("k", "v", lease=lease, prev_kv=True), PutOp)
     assert_type(op.put("k", ignore_value=True), PutOp)
     assert_type(op.get("k", revision=1), GetOp)

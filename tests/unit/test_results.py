@@ -12,8 +12,15 @@ from etcd_aio.results import (
     DeleteResult,
     Header,
     KeyValue,
+    LeaseGrantResult,
+    LeaseKeepAliveResult,
+    LeaseListResult,
+    LeaseRevokeResult,
+    LeaseStatus,
+    LeaseTimeToLiveResult,
     OpResult,
     PutResult,
+    RangeChunk,
     RangeResult,
     TxnResult,
     shown_key,
@@ -28,8 +35,15 @@ ALL: tuple[object, ...] = (
     PutResult(HEADER, SECRET),
     DeleteResult(HEADER, 1, (SECRET,)),
     RangeResult(HEADER, (SECRET, OTHER), more=True, count=5),
+    RangeChunk(RangeResult(HEADER, (SECRET,))),
     TxnResult(True, HEADER, (PutResult(HEADER, SECRET), SECRET, None)),
     CompactResult(HEADER),
+    LeaseGrantResult(HEADER, 9, 10),
+    LeaseRevokeResult(HEADER),
+    LeaseKeepAliveResult(HEADER, 9, 10),
+    LeaseTimeToLiveResult(HEADER, 9, 5, 10, (b"k",)),
+    LeaseStatus(9),
+    LeaseListResult(HEADER, (LeaseStatus(9),)),
 )
 
 
@@ -70,6 +84,11 @@ def test_text_of_a_value_that_is_no_text_does_not_carry_the_value_away() -> None
         KeyValue(b"k", b"s3cret\xff").text()
     assert "s3cret" not in repr(caught.value)
     assert caught.value.__context__ is None
+
+
+def test_a_chunk_has_the_header_of_its_range() -> None:
+    assert RangeChunk(RangeResult(HEADER)).header is HEADER
+    assert RangeChunk().header is None
 
 
 def test_range_result_is_a_sequence_of_key_values() -> None:
@@ -117,3 +136,9 @@ def test_txn_result_is_true_iff_it_succeeded(succeeded: bool) -> None:
 )
 def test_revision_is_the_headers(result: PutResult | DeleteResult | RangeResult | TxnResult | CompactResult) -> None:
     assert result.revision == 7
+
+
+def test_leases() -> None:
+    assert LeaseListResult(HEADER, (LeaseStatus(9), LeaseStatus(-4))).ids == (9, -4)
+    assert LeaseRevokeResult(HEADER).revision == 7
+    assert [LeaseTimeToLiveResult(HEADER, 9, ttl).is_expired for ttl in (-1, 0, 1)] == [True, False, False]

@@ -6,7 +6,7 @@ from etcd_aio import codec, pb
 from etcd_aio.api import op, replies
 from etcd_aio.api.operations import Op, TxnOp
 from etcd_aio.errors import MalformedReplyError
-from etcd_aio.results import DeleteResult, Header, KeyValue, PutResult, RangeResult, TxnResult
+from etcd_aio.results import DeleteResult, Header, KeyValue, LeaseGrantResult, PutResult, RangeResult, TxnResult
 
 HEADER = Header(cluster_id=1, member_id=2, revision=7, raft_term=3)
 NESTED = Header(revision=7)
@@ -24,6 +24,12 @@ def wire_kv() -> pb.KeyValue:
 def txn_result(reply: pb.TxnResponse, txn: TxnOp) -> TxnResult:
     """What a txn gives whose answer is this on the wire."""
     return replies.txn_result(codec.decode(TxnResult, codec.encode(reply)), txn)
+
+
+def test_lease_grant() -> None:
+    reply = pb.LeaseGrantResponse(header=wire_header(), id=9, ttl=10)
+    assert replies.lease_grant_result(reply) == LeaseGrantResult(HEADER, 9, 10)
+    assert replies.lease_grant_result(pb.LeaseGrantResponse(id=9)).header == Header()
 
 
 def test_get() -> None:

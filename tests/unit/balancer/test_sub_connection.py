@@ -228,6 +228,62 @@ async def test_a_stream_keeps_a_draining_connection_open() -> None:
     await closed(world)
 
 
+async def test_the_owner_of_a_stream_is_asked_once_to_leave_a_draining_connection() -> None:
+    world = await World().ready()
+    reasons: list[str] = []
+    stream = await world.sub.open_stream("/p", (), NEVER, reasons.append)
+    kept = await world.sub.open_stream("/p", (), NEVER)
+    assert world.sub.statistics().streams == 2
+    world.member.connection.go_away("going away")
+    world.sub.leave_streams("again")
+    world.sub.drain()
+    assert reasons == ["going away"]
+    stream.cancel()
+    assert world.sub.statistics().streams == 1
+    kept.cancel()
+    assert world.sub.statistics().streams == 0
+    await closed(world)
+
+
+async def test_the_owner_of_a_stream_is_asked_to_leave_a_removed_endpoint() -> None:
+    world = await World().ready()
+    reasons: list[str] = []
+    stream = await world.sub.open_stream("/p", (), NEVER, reasons.append)
+    over = await world.sub.open_stream("/p", (), NEVER, reasons.append)
+    over.cancel()
+    world.sub.drain()
+    assert reasons == ["the endpoint is used no more"]
+    stream.cancel()
+    await closed(world)
+
+
+async def test_streams_can_be_asked_to_leave_a_connection_that_lives_on() -> None:
+    world = await World().ready()
+    reasons: list[str] = []
+    await world.sub.open_stream("/p", (), NEVER, reasons.append)
+    world.sub.leave_streams("no leader")
+    world.sub.leave_streams("no leader")
+    assert reasons == ["no leader"]
+    assert world.sub.state is READY
+    await world.sub.open_stream("/p", (), NEVER, reasons.append)
+    world.sub.leave_streams("no leader")
+    assert reasons == ["no leader"] * 2
+    await closed(world)
+
+
+async def test_a_stream_that_was_opened_while_the_connection_began_to_drain_is_asked_to_leave() -> None:
+    world = await World().ready()
+    reasons: list[str] = []
+    connection = world.member.connection
+    world.member.on_stream = lambda stream: connection.go_away("going away")
+    stream = await world.sub.open_stream("/p", (), NEVER, reasons.append)
+    assert reasons == []
+    await turns()
+    assert reasons == ["going away"]
+    stream.cancel()
+    await closed(world)
+
+
 async def test_a_removed_sub_connection_finishes_what_runs_and_takes_nothing_new() -> None:
     world = await World().ready()
     world.member.answers.append(b"late")
@@ -459,4 +515,17 @@ async def test_an_error_of_the_engine_that_nobody_foresaw_is_one_more_reason() -
 async def test_a_repr_names_the_endpoint_and_its_state() -> None:
     world = await World().ready()
     assert repr(world.sub) == "<SubConnection m1:2379 READY in_flight=0>"
+    await closed(world)
+
+
+async def test_what_a_peer_does_not_have_is_forgotten_with_its_connection() -> None:
+    world = await World().ready()
+    of_the_old = world.sub.unserved
+    of_the_old.add("/p")
+    world.member.connection.lose()
+    await asyncio.sleep(STABLE_AFTER)
+    assert world.sub.state is READY
+    assert world.sub.unserved == set()
+    of_the_old.add("/late")
+    assert world.sub.unserved == set()
     await closed(world)

@@ -17,6 +17,7 @@ from etcd_aio.results import (
     Header,
     KeyValue,
     PutResult,
+    RangeChunk,
     RangeResult,
     Result,
     TxnResult,
@@ -202,6 +203,11 @@ RESULTS: list[tuple[pb.Message, Result]] = [
         RangeResult(Header(1, 2, 7, 3), (KeyValue(b"k", b"v", 4, 6, 2, 9), KeyValue(b"l")), more=True, count=5),
     ),
     (pb.RangeResponse(), RangeResult(Header())),
+    (
+        pb.RangeStreamResponse(range_response=pb.RangeResponse(kvs=[KV])),
+        RangeChunk(RangeResult(Header(), (KeyValue(b"k", b"v", 4, 6, 2, 9),))),
+    ),
+    (pb.RangeStreamResponse(), RangeChunk()),
     (
         pb.DeleteRangeResponse(header=HEADER, deleted=1, prev_kvs=[KV]),
         DeleteResult(Header(1, 2, 7, 3), 1, (KeyValue(b"k", b"v", 4, 6, 2, 9),)),

@@ -19,6 +19,8 @@ from etcd_aio.errors import (
     EtcdTimeoutError,
     ForkedError,
     InvalidRequestError,
+    LeaseExpiredError,
+    LeaseLostError,
     MalformedReplyError,
     NoAvailableEndpointsError,
     ReplyTooLargeError,
@@ -32,6 +34,7 @@ OWN = (
     *(ConfigError, InvalidRequestError, ClientUsageError, ClientClosedError, WrongLoopError, ForkedError),
     *(TransportError, ConnectError, TLSError, ConnectionLostError, MalformedReplyError, ReplyTooLargeError),
     *(ClusterChangedError, NoAvailableEndpointsError, EtcdTimeoutError),
+    *(LeaseLostError, LeaseExpiredError),
 )
 
 
@@ -58,6 +61,7 @@ def attempts(count: int) -> tuple[Attempt, ...]:
         (ClusterChangedError, (TransportError,)),
         (NoAvailableEndpointsError, (TransportError,)),
         (EtcdTimeoutError, (TimeoutError,)),
+        (LeaseExpiredError, (LeaseLostError,)),
     ],
 )
 def test_the_isinstance_relations(error: type[EtcdError], parents: tuple[type[Exception], ...]) -> None:

@@ -1,0 +1,195 @@
+"""Keeper: keeps the leases of a client alive, on one stream that moves from member to member.
+
+Knows: the schedule (`keepalive.py`), the supervisor of its stream, the background tasks of leases. Never knows: when a
+lease is due (the schedule does), what becomes of a user's task that holds one (`lease.py` does).
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+
+from etcd_aio.api.keepalive import KeepAlive, ScheduledLease, State
+from etcd_aio.errors import EtcdError, EtcdTimeoutError, LeaseExpiredError, LeaseNotFoundError
+from etcd_aio.methods import LEASE_KEEP_ALIVE, LEASE_TIME_TO_LIVE
+from etcd_aio.options import UNSET, Timeout
+from etcd_aio.pb import LeaseTimeToLiveRequest
+from etcd_aio.results import LeaseKeepAliveResult
+
+if TYPE_CHECKING:
+    from etcd_aio.error_handler import Invoker
+
+T = TypeVar("T")
+
+logger: Final = logging.getLogger("etcd_aio.leases")
+
+_VERIFY_SECONDS: Final = 5.0  # the client's default for a call; a lease's own deadline may come before
+_VERIFY_ASKS: Final = 3  # so that round robin reaches another member, if there is one
+
+
+class Holder(Protocol):
+    """Who holds a lease."""
+
+    def on_renewed(self, ttl: int, deadline: float) -> None:
+        """The lease lasts at least until `deadline`."""
+        ...
+
+    def on_lost(self, error: EtcdError) -> None:
+        """The lease is lost."""
+        ...
+
+
+class LeaseKeeper:
+    """The leases that a client keeps alive. Its stream is opened for the first of them and closed after the last.
+
+    Args:
+        invoker: runs calls and supervises the stream, which it also closes with the client: every lease that is still
+            held then is lost.
+    """
+
+    def __init__(self, invoker: "Invoker") -> None:
+        self._invoker = invoker
+        self._schedule = KeepAlive(_warn_of_stall)
+        self._supervisor = invoker.supervise(LEASE_KEEP_ALIVE, self._schedule, "lease keepalive")
+        self._tasks: set[asyncio.Task[object]] = set()
+
+    def hold(self, lease_id: int, ttl: int, deadline: float, holder: Holder) -> ScheduledLease:
+        """Keep a lease alive that lasts at least until `deadline`, and tell its holder when it is lost."""
+        self._wake()
+        held = _Held(self, holder)
+        held.scheduled = self._schedule.hold(lease_id, ttl, deadline, held, asyncio.get_running_loop().time())
+        return held.scheduled
+
+    def forget(self, scheduled: ScheduledLease) -> None:
+        """Leave the lease alone."""
+        self._wake()
+        self._schedule.forget(scheduled)
+
+    async def renew_once(self, lease_id: int, timeout: Timeout = UNSET) -> LeaseKeepAliveResult:
+        """Renew a lease now; see `Leases.keep_alive_once`."""
+        self._wake()
+        loop = asyncio.get_running_loop()
+        asked = _Asked(self)
+        asked.scheduled = self._schedule.ask(lease_id, asked, loop.time())
+        deadline = self._invoker.deadline(timeout, loop.time())
+        # A timer and no timeout scope: this is the user's task.
+        timer = None if deadline == float("inf") else loop.call_at(deadline, self._give_up, asked)
+        try:
+            return await asked.answer
+        finally:
+            if timer is not None:
+                timer.cancel()
+            self.forget(asked.scheduled)
+
+    def run(self, coroutine: Coroutine[object, object, T], name: str) -> "asyncio.Task[T]":
+        """Run something in the background that may outlive whoever asked for it."""
+        task = asyncio.create_task(coroutine, name=f"etcd_aio {name}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def verify(self, listener: "_Listener", reply: LeaseKeepAliveResult) -> None:
+        """A member says that there is no such lease: find out whether that is so."""
+        self.run(self._verify(listener, reply.header.member_id), f"verify lease {reply.id:x}")
+
+    def outage_error(self) -> EtcdError | None:
+        """Why there is no stream; None if there is one."""
+        return None if self._supervisor.is_open else self._supervisor.outage_error()
+
+    def _wake(self) -> None:
+        """Tell the stream that the schedule changes in this turn; it looks at it in the next.
+
+        Before the change, since this is what refuses a wrong loop or process.
+        """
+        self._supervisor.wake()
+
+    def _give_up(self, asked: "_Asked") -> None:
+        error = self.outage_error() or EtcdTimeoutError()
+        asked.on_lost(error.with_history((), maybe_applied=True))
+
+    async def _verify(self, listener: "_Listener", member_id: int) -> None:
+        scheduled = listener.scheduled
+        try:
+            is_missing = await self._is_missing(scheduled, member_id)
+        except EtcdError:
+            is_missing = False  # nobody can tell now: the next renewal asks again, until the deadline decides
+        if scheduled.state is not State.MISSING:
+            return
+        if is_missing:
+            self._schedule.forget(scheduled)
+            listener.on_lost(LeaseNotFoundError())
+        else:
+            self._schedule.restore(scheduled, asyncio.get_running_loop().time())
+        self._wake()
+
+    async def _is_missing(self, scheduled: ScheduledLease, member_id: int) -> bool:
+        """Whether another member says so too; or the same one again, if no other answers."""
+        left = scheduled.deadline - asyncio.get_running_loop().time()
+        for _ in range(_VERIFY_ASKS):
+            found = await self._invoker.unary(
+                LEASE_TIME_TO_LIVE,
+                LeaseTimeToLiveRequest(id=scheduled.id),
+                timeout=max(0.0, min(left, _VERIFY_SECONDS)),
+            )
+            if not found.is_expired:
+                return False
+            if found.header.member_id != member_id:
+                break
+        return True
+
+
+class _Listener:
+    """What the schedule tells, on its way to whoever it concerns."""
+
+    scheduled: ScheduledLease
+
+    def __init__(self, keeper: LeaseKeeper) -> None:
+        self._keeper = keeper
+
+    def on_missing(self, reply: LeaseKeepAliveResult) -> None:
+        self._keeper.verify(self, reply)
+
+    def on_lost(self, error: EtcdError) -> None:
+        raise NotImplementedError
+
+
+class _Held(_Listener):
+    """For a lease that somebody holds."""
+
+    def __init__(self, keeper: LeaseKeeper, holder: Holder) -> None:
+        super().__init__(keeper)
+        self._holder = holder
+
+    def on_renewed(self, reply: LeaseKeepAliveResult, deadline: float) -> None:
+        self._holder.on_renewed(reply.ttl, deadline)
+
+    def on_lost(self, error: EtcdError) -> None:
+        lost = error
+        if isinstance(error, LeaseNotFoundError):
+            lost = LeaseExpiredError(f"lease {self.scheduled.id:x} does not exist any more: it expired or was revoked")
+            lost.__cause__ = error
+        elif isinstance(error, LeaseExpiredError):
+            lost.__cause__ = self._keeper.outage_error() or error.__cause__
+        self._holder.on_lost(lost)
+
+
+class _Asked(_Listener):
+    """For a lease that is renewed once."""
+
+    def __init__(self, keeper: LeaseKeeper) -> None:
+        super().__init__(keeper)
+        self.answer: asyncio.Future[LeaseKeepAliveResult] = asyncio.get_running_loop().create_future()
+
+    def on_renewed(self, reply: LeaseKeepAliveResult, deadline: float) -> None:
+        if not self.answer.done():
+            self.answer.set_result(reply)
+
+    def on_lost(self, error: EtcdError) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(error)
+
+
+def _warn_of_stall(seconds: float) -> None:
+    logger.warning(
+        "the event loop was held up for %.1f s, more than half of a lease's time: nothing could be renewed", seconds
+    )

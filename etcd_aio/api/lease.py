@@ -1,0 +1,234 @@
+"""Lease: a lease that lives as long as the block that holds it.
+
+Knows: the task that holds the lease, its cancellation and how it is taken back. Never knows: streams, members, when a
+renewal is due.
+
+Cancelling follows `asyncio.timeout`: the task that entered is cancelled, and on leaving that one request is taken back.
+If none is left beyond those there were on entering, the cancellation was ours alone and becomes `LeaseLostError`; else
+somebody else wants the task to end too, and it goes on as the `CancelledError` that it is. So leases, timeouts, task
+groups and anyio's scopes nest in any order.
+"""
+
+import asyncio
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias, get_args
+
+from anyio import CancelScope
+
+from etcd_aio.api.keeper import logger
+from etcd_aio.api.leases import checked_id, checked_ttl
+from etcd_aio.errors import ClientUsageError, EtcdError, InvalidRequestError, LeaseNotFoundError
+from etcd_aio.options import UNSET, Timeout
+from etcd_aio.results import LeaseGrantResult, LeaseKeepAliveResult, LeaseRevokeResult
+
+if TYPE_CHECKING:
+    from etcd_aio.api.keepalive import ScheduledLease
+    from etcd_aio.api.leases import Leases
+
+OnLost: TypeAlias = Literal["cancel", "signal"]
+"""What the loss of a lease does to the task that holds it: `"cancel"` cancels it, `"signal"` only tells it."""
+
+_REVOKE_SECONDS: Final = 2.0  # for leaving the block: etcd's default election timeout is half of it
+
+
+class Lease:
+    """A lease that is kept alive: `async with client.lease(10) as lease:`.
+
+    Entering grants it, leaving revokes it, and in between it is renewed by itself. It is lost if somebody revokes it,
+    or if no renewal was acknowledged until its local deadline. That is the instant at which the request was sent that
+    etcd has acknowledged last, plus the TTL, so it passes before etcd itself lets the lease expire.
+
+    A lost lease cancels the task that entered (`on_lost="cancel"`), and leaving raises `LeaseLostError`. With
+    `on_lost="signal"` the block goes on: it looks at `is_lost` or awaits `lost()`, and leaving raises `LeaseLostError`
+    unless the block ends by an exception of its own. Where a framework enters and leaves in different tasks, `"signal"`
+    is the one to use, since the task that entered is not the one at work.
+
+    Attributes:
+        id: the lease's id.
+        ttl: the seconds it lasts after each renewal; before it is granted, those that were asked for.
+    """
+
+    def __init__(
+        self, leases: "Leases", ttl: int, *, id: int | None = None, on_lost: OnLost = "cancel", timeout: Timeout = UNSET
+    ) -> None:
+        if on_lost not in get_args(OnLost):
+            raise InvalidRequestError(
+                f"on_lost must be one of {', '.join(map(repr, get_args(OnLost)))}; got {on_lost!r}"
+            )
+        self.ttl = checked_ttl(ttl)
+        self.id = leases.draw_id() if id is None else checked_id(id)
+        self._is_own_id = id is None
+        self._leases = leases
+        self._on_lost: OnLost = on_lost
+        self._timeout = timeout
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._deadline = 0.0
+        self._scheduled: ScheduledLease | None = None
+        self._gone = asyncio.Event()
+        self._error: EtcdError | None = None
+        self._task: asyncio.Task[object] | None = None
+        self._cancelling = 0
+        self._has_cancelled = False
+        self._has_cancelled_itself = False
+
+    def __repr__(self) -> str:
+        if self._error is not None:
+            state = "lost"
+        elif self._gone.is_set():
+            state = "ended"
+        else:
+            state = "not granted" if self._scheduled is None else f"remaining={self.remaining:.1f}"
+        return f"<Lease {self.id:x} ttl={self.ttl} {state}>"
+
+    async def __aenter__(self) -> Self:
+        if self._loop is not None:
+            raise ClientUsageError("a lease is entered once: ask the client for another one")
+        self._loop = asyncio.get_running_loop()
+        began = self._loop.time()
+        # In a task of its own: cut short by a cancellation of this one, it could still be carried out, after whatever
+        # would be done to undo it.
+        granting = self._leases.keeper.run(
+            self._leases.grant_with(self.id, self.ttl, self._timeout, is_own_id=self._is_own_id),
+            f"grant lease {self.id:x}",
+        )
+        try:
+            granted = await asyncio.shield(granting)
+        except (asyncio.CancelledError, EtcdError):
+            self._leases.keeper.run(self._undo(granting), f"undo lease {self.id:x}")
+            raise
+        self.ttl = granted.ttl
+        self._deadline = began + granted.ttl
+        self._task = asyncio.current_task()
+        self._cancelling = self._task.cancelling() if self._task is not None else 0
+        self._scheduled = self._leases.keeper.hold(self.id, self.ttl, self._deadline, self)
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._error is None:
+            if not self._gone.is_set():
+                self._end()
+                await self._revoke_shielded()
+            return
+        is_ours = await self._take_back(exc)
+        if exc is None or (is_ours and isinstance(exc, asyncio.CancelledError)):
+            raise self._error
+        exc.add_note(f"Meanwhile: {self._error.message}")
+
+    # What the block may ask.
+
+    @property
+    def remaining(self) -> float:
+        """Seconds until the local deadline, which every acknowledged renewal moves on; 0 if it is gone."""
+        if self._loop is None or self._gone.is_set():
+            return 0.0
+        return max(0.0, self._deadline - self._loop.time())
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the lease was lost while it was held.
+
+        It is also True while the local deadline has passed and the event loop was too busy to look at what has arrived;
+        that may still turn out well.
+        """
+        if self._error is not None:
+            return True
+        return self._scheduled is not None and not self._gone.is_set() and self.remaining <= 0
+
+    async def lost(self) -> EtcdError | None:
+        """Wait until the lease is gone.
+
+        Returns:
+            Why it was lost, a `LeaseLostError`; None if it was revoked here, as on leaving the block.
+
+        Cancelling it changes nothing.
+        """
+        await self._gone.wait()
+        return self._error
+
+    # What the block may do.
+
+    async def keep_alive_once(self, *, timeout: Timeout = UNSET) -> LeaseKeepAliveResult:
+        """Renew the lease now, whenever it is due; see `client.leases.keep_alive_once`."""
+        return await self._leases.keep_alive_once(self.id, timeout=timeout)
+
+    async def revoke(self, *, timeout: Timeout = UNSET) -> LeaseRevokeResult:
+        """End the lease before the block ends; nothing renews it any more, whatever becomes of the call.
+
+        Raises:
+            ClientUsageError: it was not entered yet.
+            LeaseNotFoundError: it is gone already.
+            EtcdError: as every call; the lease then ends by its TTL.
+        """
+        if self._scheduled is None:
+            raise ClientUsageError("the lease was not granted yet")
+        self._end()
+        return await self._leases.revoke(self.id, timeout=timeout)
+
+    # What the keeper tells.
+
+    def on_renewed(self, ttl: int, deadline: float) -> None:
+        """A renewal was acknowledged. Called by the keeper."""
+        self.ttl = ttl
+        self._deadline = deadline
+
+    def on_lost(self, error: EtcdError) -> None:
+        """The lease is lost. Called by the keeper."""
+        self._error = error
+        self._gone.set()
+        logger.warning("%s", error.message)
+        if self._on_lost == "cancel" and self._task is not None:
+            self._has_cancelled_itself = _current_task() is self._task
+            self._has_cancelled = self._task.cancel()
+
+    # Leaving.
+
+    def _end(self) -> None:
+        self._gone.set()
+        if self._scheduled is not None:
+            self._leases.keeper.forget(self._scheduled)
+
+    async def _revoke_shielded(self) -> None:
+        task = self._leases.keeper.run(self._revoke_quietly(), f"revoke lease {self.id:x}")
+        # Scopes of anyio around this wait for it. A cancellation of asyncio's gets through, and the task goes on alone.
+        with CancelScope(shield=True):
+            await asyncio.shield(task)
+
+    async def _undo(self, granting: "asyncio.Task[LeaseGrantResult]") -> None:
+        """Revoke what was granted, or may have been, to nobody."""
+        try:
+            await granting
+        except EtcdError as error:
+            if not (error.maybe_applied and self._is_own_id):
+                return  # there is none, or it could be somebody else's
+        await self._revoke_quietly()
+
+    async def _revoke_quietly(self) -> None:
+        try:
+            await self._leases.revoke(self.id, timeout=_REVOKE_SECONDS)
+        except LeaseNotFoundError:
+            pass  # what was to be reached
+        except EtcdError as error:
+            logger.warning("lease %x could not be revoked and ends by its TTL of %s s: %s", self.id, self.ttl, error)
+
+    async def _take_back(self, exc: BaseException | None) -> bool:
+        """Take back our request to cancel, if there was one; True if it was the only one."""
+        task = self._task
+        if not self._has_cancelled or task is None or _current_task() is not task:
+            return False
+        is_alone = task.uncancel() <= self._cancelling
+        if is_alone and exc is None and self._has_cancelled_itself:
+            # The task that holds the lease made it lost, such as by closing the client, and has not waited since. Its
+            # cancellation is still on the way: it would hit what comes after the block.
+            with suppress(asyncio.CancelledError):  # not swallowed: it becomes LeaseLostError
+                await asyncio.sleep(0)
+        return is_alone
+
+
+def _current_task() -> "asyncio.Task[object] | None":
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None  # no loop is running here

@@ -1,0 +1,92 @@
+"""Stream failures: what one supervised stream has met since the server last said something on it.
+
+Knows: the endpoints that failed, how often, and the wait that follows. Never knows: streams, clocks, what was said.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from etcd_aio.backoff import Backoff
+from etcd_aio.balancer import Balancer, ConnectivityState, SubConnection
+from etcd_aio.error_handler.retry import wait_before
+from etcd_aio.error_handler.stream_verdict import StreamVerdict
+from etcd_aio.errors import ConnectError, EtcdError, NoAvailableEndpointsError
+
+_SHORT_LIFE: Final = 1.0  # seconds; streams that answer and still end sooner must not be reopened in a busy loop
+
+
+class StreamFailures:
+    """A run of failures; a reply ends it.
+
+    Args:
+        balancer: knows which endpoints there are, and which are connected.
+        backoff: the series of waits.
+        random: returns a number in [0, 1).
+
+    Attributes:
+        avoid: sub-connections that failed, until all have, then only the last.
+    """
+
+    __slots__ = ("_backoff", "_balancer", "_count", "_errors", "_is_another_ready", "_random", "_short_lives", "avoid")
+
+    def __init__(self, balancer: Balancer, backoff: Backoff, random: Callable[[], float]) -> None:
+        self._balancer = balancer
+        self._backoff = backoff
+        self._random = random
+        self.avoid: tuple[SubConnection, ...] = ()
+        self._count = 0
+        self._is_another_ready = False  # one that has not failed, after the last failure
+        self._short_lives = 0
+        self._errors: dict[str, EtcdError] = {}
+
+    def on_reply(self) -> None:
+        """The server serves the stream."""
+        self.avoid = ()
+        self._count = 0
+        self._errors.clear()
+
+    def on_failure(self, sub_connection: SubConnection, error: EtcdError) -> None:
+        """A stream ended though it is needed, or could not be opened."""
+        self._count += 1
+        self._errors[sub_connection.endpoint_name] = error
+        avoid = (*self.avoid, sub_connection)
+        self._is_another_ready = self._balancer.has_other(avoid)
+        self.avoid = avoid if self._is_another_ready else (sub_connection,)
+
+    def on_served_for(self, seconds: float) -> None:
+        """A stream on which the server had said something is over, after so many seconds."""
+        self._short_lives = self._short_lives + 1 if seconds < _SHORT_LIFE else 0
+
+    def wait(self, verdict: StreamVerdict, pushback: float | None) -> float:
+        """Seconds to wait before the next stream."""
+        balancer = self._balancer
+        endpoints = len(balancer.endpoints)
+        if pushback is not None and pushback < 0:  # "do not retry": it has to, but not before it must
+            return self._backoff.longest(self._random)
+        if self._short_lives > endpoints:
+            return self._backoff.wait(self._short_lives - endpoints - 1, self._random)
+        if verdict is StreamVerdict.AT_ONCE:
+            ready = balancer.ready_count
+            if not ready or self._is_another_ready:
+                return 0.0
+            # Only those are left that failed, perhaps before the end of a connection is noticed.
+            return self._backoff.wait(max(self._count // ready - 1, 0), self._random)
+        return wait_before(
+            self._count,
+            endpoints=endpoints,
+            backoff=self._backoff,
+            is_throttled=False,
+            pushback=pushback,
+            random=self._random,
+        )
+
+    def outage_error(self) -> NoAvailableEndpointsError:
+        """The error that names, for each endpoint, why there is no stream on it."""
+        errors: dict[str, BaseException] = {}
+        for one in self._balancer.statistics():
+            if one.state is ConnectivityState.READY:
+                last = self._errors.get(one.endpoint)
+                errors[one.endpoint] = last or ConnectError("connected, but no stream was opened on it yet")
+            else:
+                errors[one.endpoint] = one.last_error or ConnectError("connecting was not finished in time")
+        return NoAvailableEndpointsError(errors=errors)

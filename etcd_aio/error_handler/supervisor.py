@@ -1,0 +1,438 @@
+"""Supervisor: the owner of one stream that outlives its connections.
+
+Knows: the balancer, the stream verdicts, the clock. Never knows: what is said on the stream; its conversation does.
+
+Theory of operation. While the conversation is needed there is one task. It picks an endpoint, opens the stream, and
+receives; a child task sends, so that flow control never keeps it from receiving. Whoever wants the stream to end (its
+conversation fell silent, the sub-connection asks to leave, nobody needs it) notes why in `_parting` and cancels the
+stream; the task finds both, judges by the table, and opens the next stream elsewhere. Once nobody needs it the task
+ends, and `wake` starts another.
+
+The conversation's `due` runs on a timer of its own (`due_timer.py`), with a stream or without one.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeAlias
+
+from etcd_aio import codec
+from etcd_aio.balancer import Balancer, Metadata, Stream, SubConnection
+from etcd_aio.deadline import NEVER
+from etcd_aio.error_handler.conversation import Conversation
+from etcd_aio.error_handler.due_timer import DueTimer
+from etcd_aio.error_handler.ending import Ending, failed, left, mistake, stranger, unneeded, unreadable
+from etcd_aio.error_handler.identity import ClusterIdentity
+from etcd_aio.error_handler.large import LARGE, decode_large
+from etcd_aio.error_handler.lifetime import Lifetime
+from etcd_aio.error_handler.retry import RetryPolicy
+from etcd_aio.error_handler.stream_failures import StreamFailures
+from etcd_aio.error_handler.stream_verdict import StreamVerdict, judge_stream
+from etcd_aio.errors import (
+    AttemptFailure,
+    ClientClosedError,
+    ClusterChangedError,
+    Delivery,
+    EtcdError,
+    MalformedReplyError,
+    NoAvailableEndpointsError,
+)
+from etcd_aio.methods import Method, Reply, Request
+
+logger = logging.getLogger("etcd_aio.streams")
+
+_OPEN_TIMEOUT: Final = 2.0  # seconds; headers leave at once unless the member allows no further stream
+_CLOSE_TIMEOUT: Final = 0.1  # the task has to unwind and waits for nobody; Client.aclose() promises a second for all
+_TAKEN_AT_ONCE: Final = 1 << 16  # bytes
+_SENT_AT_ONCE: Final = 64  # requests without a turn for anybody else: half a millisecond
+
+# For whoever closes them all. `Supervisor` is invariant, as `Method` is.
+AnySupervisor: TypeAlias = "Supervisor[Any, Any]"
+
+
+class StreamContext:
+    """What all streams of a client share.
+
+    Attributes:
+        running: the supervisors that have something to close.
+    """
+
+    __slots__ = ("backoff", "balancer", "identity", "lifetime", "metadata", "random", "running")
+
+    def __init__(
+        self,
+        balancer: Balancer,
+        lifetime: Lifetime,
+        identity: ClusterIdentity,
+        policy: RetryPolicy,
+        metadata: Metadata,
+        random: Callable[[], float],
+    ) -> None:
+        self.balancer = balancer
+        self.lifetime = lifetime
+        self.identity = identity
+        self.backoff = policy.backoff()
+        self.metadata = metadata
+        self.random = random
+        self.running: set[AnySupervisor] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStatistics:
+    """What a supervised stream has seen.
+
+    Attributes:
+        method: name of the RPC.
+        endpoint: where the stream is open; empty if it is not.
+        is_open: whether it is.
+        since: seconds it has been open, or not.
+        opened: how often it was opened.
+        last_error: how the last stream ended, None if none has.
+    """
+
+    method: str
+    endpoint: str
+    is_open: bool
+    since: float
+    opened: int
+    last_error: EtcdError | None
+
+
+class Supervisor(Generic[Request, Reply]):
+    """Keeps one stream open for as long as its conversation is needed.
+
+    Making one touches nothing, not even the loop. Its methods are called from the client's loop.
+
+    Args:
+        context: what all streams share.
+        method: which RPC.
+        conversation: what is said; see there.
+        name: of the task and in the log.
+    """
+
+    def __init__(
+        self,
+        context: StreamContext,
+        method: Method[Request, Reply],
+        conversation: Conversation[Request, Reply],
+        *,
+        name: str,
+    ) -> None:
+        self._context = context
+        self._method = method
+        self._conversation = conversation
+        self._name = name
+        self._task: asyncio.Task[None] | None = None
+        self._stream: Stream | None = None
+        self._endpoint = ""
+        self._parting: Ending | None = None  # why this side ends the stream
+        self._outbox: deque[Request] = deque()
+        self._sender: asyncio.Future[None] | None = None  # resolved when there is something to send
+        self._timer = DueTimer(lambda: conversation.due, lambda: self._received, self._on_due)
+        self._is_wake_due = False
+        self._is_told_open = False
+        self._is_closed = False
+        self._fatal: EtcdError | None = None  # a mistake that was met outside of the task
+        self._received = 0
+        self._failures = StreamFailures(context.balancer, context.backoff, context.random)
+        self._lost_at = NEVER
+        self._since = NEVER
+        self._opened = 0
+        self._last_error: EtcdError | None = None
+
+    def __repr__(self) -> str:
+        return f"<Supervisor {self._name} {self._endpoint or 'not open'}>"
+
+    # What its owner uses.
+
+    def wake(self) -> None:
+        """The conversation changed: in the next turn of the loop do what it wants now.
+
+        After the client's close a conversation that is still needed is told so by `on_end`.
+
+        Raises:
+            WrongLoopError: called in another loop than the client's.
+            ForkedError: the client was made before a fork.
+        """
+        context = self._context
+        if not self._is_closed and not context.lifetime.is_closed and context.lifetime.enter():
+            context.balancer.start()
+        if not self._is_wake_due:  # ten thousand watches that are opened in one turn are one change
+            self._is_wake_due = True
+            asyncio.get_running_loop().call_soon(self._on_wake)
+
+    async def aclose(self) -> None:
+        """End the stream; the conversation hears `ClientClosedError`. Bounded in time; closing twice does nothing."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._timer.stop()
+        task = self._task
+        if task is not None:
+            task.cancel()
+        if self._stream is not None:
+            self._stream.cancel()
+        self._end(ClientClosedError())
+        if task is not None:
+            await asyncio.wait([task], timeout=_CLOSE_TIMEOUT)
+
+    def outage_error(self) -> NoAvailableEndpointsError:
+        """The error that names, for each endpoint, why there is no stream on it."""
+        return self._failures.outage_error()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a stream."""
+        return self._stream is not None
+
+    @property
+    def endpoint(self) -> str:
+        """Where the stream is open; empty if it is not."""
+        return self._endpoint
+
+    def statistics(self) -> StreamStatistics:
+        """A snapshot of what it has seen."""
+        since = 0.0 if self._since == NEVER else asyncio.get_running_loop().time() - self._since
+        return StreamStatistics(self._method.name, self._endpoint, self.is_open, since, self._opened, self._last_error)
+
+    # The conversation's wishes.
+
+    def _on_wake(self) -> None:
+        self._is_wake_due = False
+        if self._is_closed or self._context.lifetime.is_closed:
+            if self._task is None and self._conversation.is_needed:
+                self._end(ClientClosedError())
+            return
+        if self._task is None:
+            if not self._conversation.is_needed:
+                return
+            self._fatal = None
+            self._task = asyncio.create_task(self._run(), name=f"etcd_aio {self._name}")
+            self._context.running.add(self)
+        try:
+            self._advance()
+        except Exception as error:  # the owner's mistake must reach whoever waits for it
+            self._fail(error)
+
+    def _advance(self) -> None:
+        """Do what the conversation wants now; follows every change of it."""
+        conversation = self._conversation
+        if not conversation.is_needed:
+            self._timer.stop()
+            self._part(unneeded())
+            return
+        if self._stream is not None and self._parting is None:
+            self._outbox.extend(conversation.requests(asyncio.get_running_loop().time()))
+            if self._outbox:
+                _resolve(self._sender)
+        self._timer.watch()
+
+    def _on_due(self) -> None:
+        try:
+            if self._conversation.is_needed:
+                reason = self._conversation.on_time(asyncio.get_running_loop().time())
+                if reason is not None:
+                    self._part(left(reason))
+            self._advance()
+        except Exception as error:  # see _on_wake
+            self._fail(error)
+
+    def _part(self, ending: Ending) -> None:
+        """End the stream from this side, for this reason."""
+        if self._stream is not None and self._parting is None:
+            self._parting = ending
+            self._stream.cancel()
+
+    def _on_leave(self, reason: str) -> None:
+        # Not at once: the engine may be in the middle of what it was told by the peer.
+        asyncio.get_running_loop().call_soon(self._leave, self._stream, reason)
+
+    def _leave(self, stream: Stream | None, reason: str) -> None:
+        if self._stream is stream:
+            self._part(left(reason))
+
+    def _fail(self, error: Exception) -> None:
+        """End everything, for a mistake that was met outside of the task."""
+        if self._task is not None and self._fatal is None:
+            self._fatal = mistake(error)
+            self._task.cancel()
+
+    # The task.
+
+    async def _run(self) -> None:
+        error: EtcdError | None = ClientClosedError("the task of the stream was cancelled")
+        try:
+            error = await self._supervise()
+        except ClientClosedError as closed:
+            error = closed
+        except Exception as raised:  # the owner's, or a user's policy's: it must reach whoever waits for the stream
+            error = mistake(raised)
+        finally:
+            error = self._fatal or error
+            self._task = None
+            self._context.running.discard(self)
+            self._timer.stop()
+            self._lost_at = NEVER
+            if error is not None and not self._is_closed:
+                self._failures.on_reply()  # a final answer is one too
+                logger.warning("stream %s: ended: %s: %s", self._name, type(error).__name__, error)
+                self._end(error)
+
+    async def _supervise(self) -> EtcdError | None:
+        """Keep a stream open while it is needed; returns why there will be no other, None if nobody needs it."""
+        balancer = self._context.balancer
+        while self._conversation.is_needed:
+            sub_connection = balancer.pick(self._failures.avoid)
+            if sub_connection is None:
+                sub_connection = await balancer.wait_for_pick(NEVER, self._failures.avoid)
+                if not self._conversation.is_needed:
+                    return None
+            ending = await self._converse(sub_connection)
+            if ending.is_unneeded or not self._conversation.is_needed:
+                continue  # it did not fail, or nobody minds
+            self._note(ending, sub_connection)
+            verdict = judge_stream(ending.facts)
+            if verdict is StreamVerdict.END or verdict is StreamVerdict.REFRESH_TOKEN:  # tokens come with credentials
+                return ending.error
+            wait = self._failures.wait(verdict, ending.pushback)
+            if wait > 0:
+                await asyncio.sleep(wait)
+        return None
+
+    async def _converse(self, sub_connection: SubConnection) -> Ending:
+        """Open one stream and talk until it ends."""
+        loop = asyncio.get_running_loop()
+        name = sub_connection.endpoint_name
+        begun = loop.time()
+        try:
+            stream = await sub_connection.open_stream(
+                self._method.path, self._context.metadata, begun + _OPEN_TIMEOUT, self._on_leave
+            )
+        except AttemptFailure as failure:
+            return self._failed(failure, name, begun)
+        self._parting = None
+        self._stream, self._endpoint, self._since = stream, name, loop.time()
+        self._opened += 1
+        self._outbox.clear()
+        sender = asyncio.create_task(self._send(stream), name=f"etcd_aio {self._name} sender")
+        ending: Ending | None = None
+        received = self._received
+        try:
+            if self._conversation.is_needed:
+                self._is_told_open = True
+                self._conversation.on_open(name, loop.time())
+            self._advance()
+            ending = await self._receive(stream, sub_connection, begun)
+            ending.error.endpoint = ending.error.endpoint or name
+            return ending
+        finally:
+            now = loop.time()
+            if self._received != received:
+                self._failures.on_served_for(now - self._since)
+            self._stream, self._endpoint, self._since = None, "", now
+            stream.cancel()
+            sender.cancel()
+            self._lose(ending.error if ending is not None else self._fatal or ClientClosedError())
+            await asyncio.wait([sender])
+
+    async def _receive(self, stream: Stream, sub_connection: SubConnection, begun: float) -> Ending:
+        """Hand over what the server says, until the stream ends."""
+        loop = asyncio.get_running_loop()
+        conversation = self._conversation
+        taken = 0
+        before = self._received
+        while True:
+            try:
+                raw = await stream.receive()
+                if raw is None:
+                    return self._parting or left("the server ended the stream")
+                # Messages that have come are received without a turn for anybody else.
+                taken += len(raw)
+                if taken >= _TAKEN_AT_ONCE:
+                    taken = 0
+                    await asyncio.sleep(0)
+                if len(raw) <= LARGE:
+                    reply = codec.decode(self._method.reply, raw)
+                else:
+                    reply = await decode_large(self._method.reply, raw)
+                self._check(reply, sub_connection)
+            except AttemptFailure as failure:
+                if self._parting is not None and failure.delivery is not Delivery.ANSWERED:
+                    return self._parting
+                return self._failed(failure, sub_connection.endpoint_name, begun)
+            except ClusterChangedError as error:
+                return stranger(error)
+            except MalformedReplyError as error:
+                return unreadable(error)
+            now = loop.time()
+            if self._received == before:
+                self._on_first_reply(now)
+            self._received += 1
+            conversation.on_reply(reply, now)
+            self._advance()
+
+    async def _send(self, stream: Stream) -> None:
+        """The child task: send what is due."""
+        sent = 0
+        try:
+            while True:
+                while self._outbox:
+                    await stream.send(codec.encode(self._outbox.popleft()))
+                    sent += 1
+                    if not sent % _SENT_AT_ONCE:
+                        await asyncio.sleep(0)
+                self._sender = asyncio.get_running_loop().create_future()
+                await self._sender
+        except AttemptFailure:
+            return  # the stream is over, and who receives is told why
+        except Exception as error:  # a request that cannot be written: whoever waits for its answer must hear of it
+            self._fail(error)
+
+    # How streams end.
+
+    def _failed(self, failure: AttemptFailure, endpoint: str, begun: float) -> Ending:
+        seconds = asyncio.get_running_loop().time() - begun
+        return failed(failure, endpoint, seconds, is_alone=len(self._context.balancer.endpoints) < 2)
+
+    def _check(self, reply: Reply, sub_connection: SubConnection) -> None:
+        header = getattr(reply, "header", None)
+        if header is not None and header.cluster_id != self._context.identity.cluster_id:
+            try:
+                self._context.identity.check(header.cluster_id, sub_connection.endpoint_name)
+            except ClusterChangedError as error:
+                sub_connection.reject(error)
+                raise
+
+    def _on_first_reply(self, now: float) -> None:
+        """The member serves the stream."""
+        self._failures.on_reply()
+        if self._lost_at != NEVER:
+            logger.info("stream %s: goes on at %s after %.3f s", self._name, self._endpoint, now - self._lost_at)
+            self._lost_at = NEVER
+
+    def _note(self, ending: Ending, sub_connection: SubConnection) -> None:
+        """Remember a stream that ended though it is needed."""
+        now = asyncio.get_running_loop().time()
+        name, error = sub_connection.endpoint_name, ending.error
+        self._last_error = error
+        self._failures.on_failure(sub_connection, error)
+        is_news = self._lost_at == NEVER  # the repetitions of an outage are noise
+        self._lost_at = min(self._lost_at, now)
+        logger.log(logging.WARNING if is_news else logging.DEBUG, "stream %s: lost at %s: %s", self._name, name, error)
+
+    def _lose(self, error: EtcdError) -> None:
+        """Tell the conversation that the stream is gone, once for each that it knows of."""
+        if self._is_told_open:
+            self._is_told_open = False
+            self._conversation.on_lost(error, asyncio.get_running_loop().time())
+
+    def _end(self, error: EtcdError) -> None:
+        self._lose(error)
+        self._conversation.on_end(error)
+
+
+def _resolve(waiter: "asyncio.Future[None] | None") -> None:
+    if waiter is not None and not waiter.done():
+        waiter.set_result(None)

@@ -1,0 +1,271 @@
+"""Leases on real servers: kept alive over dying members, lost in time when nothing keeps them, gone when they end."""
+
+# ruff: noqa: PT012 - the block is what is tested
+
+import asyncio
+import logging
+import random
+from contextlib import AsyncExitStack
+
+import pytest
+
+from etcd_aio import Client, EtcdError, Lease, LeaseExpiredError, LeaseLostError, NoAvailableEndpointsError
+from etcd_aio.errors import (
+    ClientClosedError,
+    InvalidRequestError,
+    LeaseExistsError,
+    LeaseNotFoundError,
+    LeaseTTLTooLargeError,
+)
+from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy
+
+pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
+
+each_engine = pytest.mark.usefixtures("each_engine")
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def exists(client: Client, lease: Lease | int) -> bool:
+    return not (await client.leases.time_to_live(lease)).is_expired
+
+
+async def stream_endpoint(client: Client) -> str:
+    """Where the keepalive stream is; there is no public name for it, since no user needs one."""
+    while not client.leases.keeper._supervisor.is_open:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    return client.leases.keeper._supervisor.endpoint
+
+
+# One member.
+
+
+@each_engine
+async def test_a_lease_outlives_its_ttl_and_takes_its_keys_along(shared_server: EtcdServer, prefix: str) -> None:
+    async with Client(shared_server.endpoint) as client:
+        async with client.lease(2) as lease:
+            await client.put(prefix, "v", lease=lease)
+            await asyncio.sleep(4.5)
+            assert not lease.is_lost
+            found = await client.leases.time_to_live(lease, keys=True)
+            assert (found.granted_ttl, found.keys) == (2, (prefix.encode(),))
+            assert lease.id in (await client.leases.list()).ids
+            assert 0 < lease.remaining <= 2
+        assert await client.get(prefix) is None
+        assert not await exists(client, lease)
+        assert lease.id not in (await client.leases.list()).ids
+
+
+async def test_the_lease_calls(client: Client, prefix: str) -> None:
+    granted = await client.leases.grant(30)
+    assert (granted.ttl, granted.id > 0, granted.header.revision > 0) == (30, True, True)
+    assert (await client.leases.grant(1)).ttl == 2, "etcd's minimum"
+    await client.put(prefix, "v", lease=granted)
+    renewed = await client.leases.keep_alive_once(granted)
+    assert (renewed.id, renewed.ttl) == (granted.id, 30)
+    found = await client.leases.time_to_live(granted.id)
+    assert (found.id, found.granted_ttl, found.keys, found.is_expired) == (granted.id, 30, (), False)
+    assert 28 <= found.ttl <= 30
+    revoked = await client.leases.revoke(granted)
+    assert revoked.revision > granted.header.revision, "a key was deleted"
+    gone = await client.leases.time_to_live(granted)
+    assert (gone.ttl, gone.is_expired) == (-1, True)
+    with pytest.raises(LeaseNotFoundError):
+        await client.leases.keep_alive_once(granted)
+    with pytest.raises(LeaseNotFoundError):
+        await client.leases.revoke(granted)
+    with pytest.raises(LeaseNotFoundError):
+        await client.put(prefix, "v", lease=granted)
+    mine = await client.leases.grant(30, id=-77)
+    assert mine.id == -77
+    with pytest.raises(LeaseExistsError):
+        await client.leases.grant(30, id=-77)
+    await client.leases.revoke(-77)
+    longest = await client.leases.grant(9_000_000_000)
+    await client.leases.revoke(longest)
+    with pytest.raises(LeaseTTLTooLargeError):
+        await client.leases.grant(9_000_000_001)
+    with pytest.raises(InvalidRequestError):
+        client.lease(0)
+
+
+async def test_a_lease_that_another_client_revokes_is_lost_at_the_next_renewal(
+    client: Client, shared_server: EtcdServer
+) -> None:
+    async with Client(shared_server.endpoint) as other:
+        with pytest.raises(LeaseExpiredError) as caught:
+            async with client.lease(4) as lease:
+                await other.leases.revoke(lease)
+                await asyncio.sleep(60)
+    assert isinstance(caught.value.__cause__, LeaseNotFoundError)
+
+
+@each_engine
+async def test_a_cancelled_block_revokes_its_lease(shared_server: EtcdServer) -> None:
+    async with Client(shared_server.endpoint) as client:
+        entered: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()
+
+        async def block() -> None:
+            async with client.lease(60) as lease:
+                entered.set_result(lease)
+                await asyncio.sleep(60)
+
+        task = asyncio.create_task(block())
+        lease = await entered
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not await exists(client, lease)
+
+
+async def test_a_timeout_around_a_block_revokes_its_lease(client: Client) -> None:
+    lease = client.lease(60)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.5), lease:
+            await asyncio.sleep(60)
+    assert not await exists(client, lease)
+
+
+async def test_grants_that_are_cancelled_leave_no_lease(shared_server: EtcdServer) -> None:
+    async with Client(shared_server.endpoint) as client:
+        before = set((await client.leases.list()).ids)
+        for number in range(50):
+            task = asyncio.create_task(client.lease(600).__aenter__())
+            await asyncio.sleep(0.0002 * (number % 10))
+            task.cancel()
+            await asyncio.wait([task])
+        await asyncio.sleep(0.5)
+        left = set((await client.leases.list()).ids) - before
+        entered = set(client.leases.keeper._schedule._leases)
+        assert left <= entered, "only what was entered before the cancellation"
+
+
+async def test_closing_the_client_ends_the_leases_and_their_blocks(shared_server: EtcdServer) -> None:
+    client = Client(shared_server.endpoint)
+    begun = now()
+    with pytest.raises(LeaseLostError) as caught:
+        async with client.lease(60):
+            await client.aclose()
+            await asyncio.sleep(60)
+    assert isinstance(caught.value.__cause__, ClientClosedError)
+    assert now() - begun < 10
+    names = {task.get_name() for task in asyncio.all_tasks()}
+    assert not {name for name in names if "lease" in name}
+    with pytest.raises(ClientClosedError):
+        await client.leases.keep_alive_once(7)
+
+
+# Bad weather.
+
+
+@each_engine
+async def test_losing_every_connection_for_good_is_told_within_the_ttl(cluster: EtcdCluster) -> None:
+    async with AsyncExitStack() as stack:
+        proxies = [await stack.enter_async_context(FaultProxy(member.endpoint)) for member in cluster.members]
+        client = await stack.enter_async_context(Client([proxy.endpoint for proxy in proxies]))
+        deadline = 0.0
+        with pytest.raises(LeaseExpiredError) as caught:
+            async with client.lease(3) as lease:
+                await asyncio.sleep(2.2)
+                for proxy in proxies:
+                    proxy.black_hole()
+                deadline = now() + lease.remaining
+                await asyncio.sleep(60)
+        # Leaving does not revoke what is lost, so this is when the block was told.
+        assert deadline - 0.05 < now() < deadline + 3.0
+        assert isinstance(caught.value.__cause__, EtcdError)
+        for proxy in proxies:
+            proxy.heal()
+
+
+async def test_a_block_can_be_left_while_nothing_can_be_reached(
+    cluster: EtcdCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with Client(cluster.endpoints) as client:
+        async with client.lease(30) as lease:
+            for member in cluster.members:
+                await member.kill()
+            begun = now()
+        assert now() - begun < 5.0
+        assert not lease.is_lost
+        assert [record for record in caplog.records if "could not be revoked" in record.message]
+        with pytest.raises(NoAvailableEndpointsError):
+            await client.leases.keep_alive_once(lease, timeout=1)
+
+
+@each_engine
+async def test_a_frozen_member_with_the_stream_costs_no_lease(cluster: EtcdCluster) -> None:
+    async with Client(cluster.endpoints) as client, client.lease(5) as lease:
+        for _ in range(2):
+            await asyncio.sleep(1)
+            endpoint = await stream_endpoint(client)
+            member = next(one for one in cluster.members if one.endpoint == endpoint)
+            member.pause()
+            await asyncio.sleep(7)
+            assert not lease.is_lost
+            assert await stream_endpoint(client) != endpoint
+            member.resume()
+            await cluster.wait_healthy()
+        assert await exists(client, lease)
+
+
+@each_engine
+@pytest.mark.slow
+async def test_a_hundred_leases_outlive_random_deaths() -> None:
+    """Members die by any signal. Elections are quick: a lease has to last more than twice as long as one takes."""
+    seed = random.randrange(10**6)
+    print("seed", seed)
+    chance = random.Random(seed)
+    async with (
+        EtcdCluster(size=3, heartbeat_ms=50, election_ms=400) as cluster,
+        Client(cluster.endpoints, timeout=15) as client,
+        AsyncExitStack() as stack,
+    ):
+        leases = [client.lease(chance.randint(3, 5), on_lost="signal") for _ in range(100)]
+        for lease in leases:
+            await stack.enter_async_context(lease)
+        begun = now()
+        while now() - begun < 15:
+            member = chance.choice(cluster.members)
+            await (member.kill() if chance.random() < 0.5 else member.terminate())
+            await asyncio.sleep(chance.uniform(0, 1))
+            await member.restart()
+            await cluster.wait_healthy()
+            await asyncio.sleep(chance.uniform(0, 2))
+        assert not [lease for lease in leases if lease.is_lost]
+        for lease in leases[::5]:
+            assert await exists(client, lease)
+        await stack.aclose()
+        assert (await client.leases.list()).ids == ()
+
+
+@pytest.mark.slow
+async def test_the_shortest_leases_outlive_the_deaths_of_followers(cluster: EtcdCluster) -> None:
+    async with Client(cluster.endpoints) as client, AsyncExitStack() as stack:
+        leases = [await stack.enter_async_context(client.lease(2, on_lost="signal")) for _ in range(50)]
+        for _ in range(4):
+            await asyncio.sleep(1)
+            follower = (await cluster.followers())[0]
+            await follower.kill()
+            await asyncio.sleep(0.5)
+            await follower.restart()
+            await cluster.wait_healthy()
+        assert not [lease for lease in leases if lease.is_lost]
+
+
+async def test_a_stalled_loop_is_told_in_the_log(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    import time
+
+    with caplog.at_level(logging.WARNING, "etcd_aio.leases"):
+        try:
+            async with client.lease(2):
+                await asyncio.sleep(0.3)
+                time.sleep(2.5)  # noqa: ASYNC251 - what is tested
+                await asyncio.sleep(0.5)
+        except LeaseLostError:
+            pass
+        else:
+            pytest.fail("2.5 s without a renewal are more than 2")
+    assert len([record for record in caplog.records if "held up" in record.message]) == 1

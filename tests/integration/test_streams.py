@@ -1,0 +1,272 @@
+"""A supervised stream while members die, freeze, end and are cut off: the stream moves, and nothing is lost on it."""
+
+import asyncio
+import itertools
+import ssl
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from math import inf
+from typing import TypeAlias
+
+import pytest
+
+from etcd_aio import Client, EtcdError, pb
+from etcd_aio.errors import ClientClosedError
+from etcd_aio.methods import WATCH
+from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy, ServerTLS
+from tests.support.virtual_time import turns
+
+pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine")]
+
+WatchReply: TypeAlias = pb.WatchResponse  # what WATCH's replies are decoded into
+
+SILENCE = 1.0  # seconds after which the follower below gives an answer up
+
+
+class Follower:
+    """A tiny conversation: follows one key, from the revision behind the last one it saw."""
+
+    def __init__(self, key: bytes) -> None:
+        self.is_needed = True
+        self.due = inf
+        self.revisions: list[int] = []
+        self.opened: list[str] = []
+        self.losses: list[EtcdError] = []
+        self.ends: list[EtcdError] = []
+        self.created = asyncio.Event()
+        self._key = key
+        self._next = 0
+        self._waiting: list[pb.WatchRequest] = []
+
+    def requests(self, now: float) -> Iterable[pb.WatchRequest]:
+        said, self._waiting = self._waiting, []
+        return said
+
+    def on_open(self, endpoint: str, now: float) -> None:
+        self.opened.append(endpoint)
+        create = pb.WatchCreateRequest(key=self._key, start_revision=self._next)
+        self._waiting = [pb.WatchRequest(create_request=create)]
+        self.due = now + SILENCE
+
+    def on_reply(self, reply: WatchReply, now: float) -> None:
+        if reply.created:
+            assert reply.header is not None
+            self._next = self._next or reply.header.revision + 1
+            self.due = inf
+            self.created.set()
+        for event in reply.events:
+            assert event.kv is not None
+            self.revisions.append(event.kv.mod_revision)
+            self._next = event.kv.mod_revision + 1
+
+    def on_time(self, now: float) -> str | None:
+        self.due = inf
+        return f"no answer within {SILENCE:g} s"
+
+    def on_lost(self, error: EtcdError, now: float) -> None:
+        self.losses.append(error)
+        self.created.clear()
+        self.due = inf
+
+    def on_end(self, error: EtcdError) -> None:
+        self.ends.append(error)
+        self.is_needed = False
+
+
+class Followed:
+    """A client with a supervised watch, and what was written meanwhile."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.follower = Follower(b"k")
+        self.supervisor = client._invoker.supervise(WATCH, self.follower, "follower")
+        self.written: list[int] = []
+
+    async def write(self) -> None:
+        """Write until one write is certain."""
+        while True:
+            with suppress(EtcdError):
+                self.written.append((await self.client.put("k", "v")).header.revision)
+                return
+
+    async def keep_writing(self) -> None:
+        while True:
+            await self.write()
+            await asyncio.sleep(0.005)
+
+    async def caught_up(self, timeout: float = 15.0) -> None:
+        async with asyncio.timeout(timeout):
+            while not self.written or self.written[-1] not in self.follower.revisions[-100:]:  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+
+    async def opened(self, count: int, timeout: float = 15.0) -> None:
+        """Wait until a stream with this number was opened, and works."""
+        async with asyncio.timeout(timeout):
+            while len(self.follower.opened) < count:  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+            await self.follower.created.wait()
+
+    def check(self) -> None:
+        """Whoever writes one key alone gets every revision; some writes are known to nobody but the watch."""
+        seen = self.follower.revisions
+        assert all(later == earlier + 1 for earlier, later in itertools.pairwise(seen))
+        assert set(self.written) <= set(seen)
+
+
+@asynccontextmanager
+async def followed(endpoints: Iterable[str], tls: ssl.SSLContext | None = None) -> AsyncIterator[Followed]:
+    async with Client(endpoints, tls=tls) as client:
+        await client.wait_ready(15)
+        world = Followed(client)
+        world.supervisor.wake()
+        async with asyncio.timeout(15):
+            await world.follower.created.wait()
+        yield world
+    await turns()
+    names = [task.get_name() for task in asyncio.all_tasks()]
+    assert not [name for name in names if name.startswith("etcd_aio")], names
+
+
+def carrier(cluster: EtcdCluster, world: Followed) -> EtcdServer:
+    """The member that carries the stream."""
+    return next(member for member in cluster.members if member.endpoint == world.supervisor.endpoint)
+
+
+async def kill(cluster: EtcdCluster, member: EtcdServer) -> None:
+    await member.kill()
+
+
+async def terminate(cluster: EtcdCluster, member: EtcdServer) -> None:
+    await member.terminate()
+
+
+EachTLS = tuple[ServerTLS | None, ssl.SSLContext | None]
+Harm: TypeAlias = Callable[[EtcdCluster, EtcdServer], Awaitable[None]]
+
+
+@pytest.mark.parametrize("harm", [kill, terminate], ids=lambda one: one.__name__)
+async def test_the_stream_survives_a_member_that_ends(harm: Harm, each_tls: EachTLS) -> None:
+    server_tls, client_tls = each_tls
+    async with EtcdCluster(size=3, tls=server_tls) as cluster:
+        await cluster.wait_healthy()
+        async with followed(cluster.endpoints, client_tls) as world:
+            writing = asyncio.create_task(world.keep_writing())
+            for number in range(2, 5):
+                await asyncio.sleep(0.3)
+                member = carrier(cluster, world)
+                await harm(cluster, member)
+                await world.opened(number)
+                assert world.supervisor.endpoint != member.endpoint
+                await world.caught_up()
+                await member.restart()
+                await cluster.wait_healthy()
+            writing.cancel()
+            world.check()
+            assert not world.follower.ends
+
+
+async def test_the_stream_leaves_a_frozen_member_that_calls_find_silent(cluster: EtcdCluster) -> None:
+    async with followed(cluster.endpoints) as world:
+        writing = [asyncio.create_task(world.keep_writing()) for _ in range(4)]
+        await asyncio.sleep(0.3)
+        member = carrier(cluster, world)
+        member.pause()
+        await world.opened(2)
+        await world.caught_up()
+        for one in writing:
+            one.cancel()
+        world.check()
+        member.resume()
+
+
+async def test_a_member_that_does_not_answer_a_new_stream_is_left_for_another(cluster: EtcdCluster) -> None:
+    """No call is under way, so only the conversation can tell."""
+    async with AsyncExitStack() as stack:
+        proxies = [await stack.enter_async_context(FaultProxy(member.endpoint)) for member in cluster.members]
+        world = await stack.enter_async_context(followed([proxy.endpoint for proxy in proxies]))
+        for _ in range(3):
+            await world.write()
+        await world.caught_up()
+        by_endpoint = {proxy.endpoint: proxy for proxy in proxies}
+        current = by_endpoint[world.supervisor.endpoint]
+        for proxy in proxies:
+            if proxy is not current:
+                proxy.black_hole()
+        current.reset()
+        async with asyncio.timeout(15):
+            while world.supervisor.endpoint == current.endpoint:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+            while world.supervisor.endpoint != current.endpoint:  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+            await world.follower.created.wait()
+        assert any("no answer within" in str(error) for error in world.follower.losses)
+        for proxy in proxies:
+            proxy.heal()
+        await world.write()
+        await world.caught_up()
+        world.check()
+
+
+async def test_the_stream_leaves_a_member_that_is_cut_off_from_its_peers() -> None:
+    async with EtcdCluster(size=3, peer_proxies=True) as cluster:
+        await cluster.wait_healthy()
+        async with followed(cluster.endpoints) as world:
+            member = carrier(cluster, world)
+            writing = [asyncio.create_task(world.keep_writing()) for _ in range(4)]
+            await asyncio.sleep(0.3)
+            cluster.isolate(member)
+            await world.opened(2, timeout=30)
+            async with asyncio.timeout(15):
+                while world.supervisor.endpoint == member.endpoint:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+            await world.caught_up()
+            for one in writing:
+                one.cancel()
+            world.check()
+            cluster.reconnect(member)
+
+
+async def test_a_full_outage_ends_with_the_return_of_the_members(cluster: EtcdCluster) -> None:
+    async with followed(cluster.endpoints) as world:
+        await world.write()
+        for member in cluster.members:
+            await member.kill()
+        await asyncio.sleep(1)
+        assert not world.supervisor.is_open
+        error = world.supervisor.outage_error()
+        assert set(error.errors) == set(cluster.endpoints)
+        assert all("refused" in str(cause).lower() or "111" in str(cause) for cause in error.errors.values())
+        used = time.process_time()
+        await asyncio.sleep(2)
+        assert time.process_time() - used < 0.5
+        await cluster.restart()
+        await cluster.wait_healthy()
+        await world.write()
+        await world.caught_up()
+        world.check()
+        assert not world.follower.ends
+
+
+async def test_a_client_closes_within_a_second_while_its_member_is_frozen(cluster: EtcdCluster) -> None:
+    async with followed(cluster.endpoints) as world:
+        member = carrier(cluster, world)
+        member.pause()
+        async with asyncio.timeout(1):
+            await world.client.aclose()
+        assert [type(error) for error in world.follower.ends] == [ClientClosedError]
+        member.resume()
+
+
+async def test_a_stream_that_nobody_needs_ends_on_the_server_too(cluster: EtcdCluster) -> None:
+    async with followed(cluster.endpoints) as world:
+        world.follower.is_needed = False
+        world.supervisor.wake()
+        await turns(10)
+        assert not world.supervisor.is_open
+        assert sum(one.streams for one in world.client.statistics()) == 0
+        world.follower.is_needed = True
+        world.supervisor.wake()
+        await world.opened(2)
+        await world.write()
+        await world.caught_up()

@@ -1,0 +1,306 @@
+"""The keepalive schedule against a model: members that answer late or not at all, streams that break, stalls.
+
+The invariants, for every lease that nobody has forgotten:
+
+(a) it is reported lost at the first look at or after its local deadline (the sending of the last acknowledged request,
+    plus the TTL), and not before it; and the server's own deadline is never before that one;
+(b) it is never lost if answers take less than a quarter of the TTL and streams come back within a quarter of it;
+(c) once it is forgotten or lost, nothing more is asked about it.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+from math import inf
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from etcd_aio.api.keepalive import WINDOW, KeepAlive, ScheduledLease, State
+from etcd_aio.errors import ConnectionLostError, EtcdError
+from etcd_aio.results import Header, LeaseKeepAliveResult
+
+
+class Holder:
+    """One lease: what the schedule says of it, and what is true."""
+
+    def __init__(self, lease_id: int, ttl: int, now: float) -> None:
+        self.id = lease_id
+        self.ttl = ttl
+        self.deadline = now + ttl  # what the schedule may believe at most
+        self.expiry = now + ttl  # the server's
+        self.lost_at = inf
+        self.is_forgotten = False
+        self.is_revoked = False
+        self.now = now
+        self.scheduled: ScheduledLease | None = None
+
+    def on_renewed(self, reply: LeaseKeepAliveResult, deadline: float) -> None:
+        assert self.is_live
+        assert reply.ttl == self.ttl
+        assert deadline == self.deadline
+
+    def on_missing(self, reply: LeaseKeepAliveResult) -> None:
+        assert self.is_live
+        assert reply.ttl == 0
+
+    def on_lost(self, error: EtcdError) -> None:
+        assert self.is_live
+        self.lost_at = self.now
+
+    @property
+    def is_live(self) -> bool:
+        return not self.is_forgotten and self.lost_at == inf
+
+
+@dataclass
+class World:
+    """The schedule, its stream, and a server that renews what it is asked for, in order."""
+
+    now: float = 100.0
+    is_open: bool = False
+    holders: dict[int, Holder] = field(default_factory=dict)
+    under_way: deque[tuple[int, float]] = field(default_factory=deque)  # id, sent
+    answers: deque[tuple[LeaseKeepAliveResult, float]] = field(default_factory=deque)  # and sent
+    stalls: list[float] = field(default_factory=list)
+    asked: int = 0
+    schedule: KeepAlive = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.schedule = KeepAlive(self.stalls.append)
+
+    def grant(self, ttl: int, took: float = 0.0) -> Holder:
+        holder = Holder(len(self.holders) + 1, ttl, self.now - took)
+        self.holders[holder.id] = holder
+        holder.now = self.now
+        holder.scheduled = self.schedule.hold(holder.id, ttl, holder.deadline, holder, self.now)
+        return holder
+
+    def send(self) -> None:
+        if not self.is_open:
+            return
+        for request in self.schedule.requests(self.now):
+            assert self.holders[request.id].is_live, "(c)"
+            self.under_way.append((request.id, self.now))
+            self.asked += 1
+        assert len(self.under_way) + len(self.answers) <= WINDOW
+
+    def serve(self) -> None:
+        """The server works on one request, now."""
+        if self.under_way:
+            lease_id, sent = self.under_way.popleft()
+            holder = self.holders[lease_id]
+            has_it = not holder.is_revoked and holder.expiry > self.now
+            if has_it:
+                holder.expiry = self.now + holder.ttl
+            self.answers.append((LeaseKeepAliveResult(Header(), lease_id, holder.ttl if has_it else 0), sent))
+
+    def deliver(self) -> None:
+        """An answer arrives, now."""
+        if self.answers:
+            reply, sent = self.answers.popleft()
+            holder = self.holders[reply.id]
+            if reply.ttl and holder.is_live:
+                holder.deadline = sent + holder.ttl
+            self.schedule.on_reply(reply, self.now)
+            self.send()
+
+    def open(self) -> None:
+        if not self.is_open and self.schedule.is_needed:
+            self.is_open = True
+            self.schedule.on_open("m", self.now)
+            self.send()
+
+    def lose(self) -> None:
+        if self.is_open:
+            self.is_open = False
+            self.under_way.clear()
+            self.answers.clear()
+            self.schedule.on_lost(ConnectionLostError("lost"), self.now)
+
+    def look(self) -> None:
+        """The timer fires."""
+        for holder in self.holders.values():
+            holder.now = self.now
+        reason = self.schedule.on_time(self.now)
+        for holder in self.holders.values():
+            assert holder.is_forgotten or (holder.lost_at != inf) == (holder.deadline <= holder.lost_at <= self.now)
+            assert not holder.is_live or holder.deadline > self.now, "(a): not reported"
+            assert holder.is_revoked or not holder.is_live or holder.expiry >= holder.deadline, "(a): believed too much"
+        if reason is not None:
+            self.lose()
+        self.send()
+        assert self.schedule.due > self.now or not self.schedule.is_needed, "or the timer would fire for ever"
+
+    def advance(self, until: float) -> None:
+        """Time passes, and timers fire when they are due."""
+        while (due := self.schedule.due) <= until:
+            self.now = max(self.now, due)
+            self.look()
+        self.now = until
+
+    def stall(self, until: float) -> None:
+        """Time passes, and nothing runs; then what has arrived is read before a timer fires."""
+        self.now = until
+        while self.answers:
+            self.deliver()
+        if self.schedule.due <= self.now:
+            self.look()
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("advance"), st.floats(0.01, 6.0)),
+        st.tuples(st.just("stall"), st.floats(0.1, 20.0)),
+        st.tuples(st.sampled_from(["serve", "deliver"]), st.integers(1, 8)),
+        st.tuples(st.sampled_from(["open", "lose", "answer all"]), st.just(0)),
+        st.tuples(st.just("grant"), st.integers(2, 20)),
+        st.tuples(st.sampled_from(["forget", "revoke", "restore", "confirm"]), st.integers(1, 8)),
+    ),
+    max_size=60,
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(STEPS)
+def test_losses_are_told_at_the_deadline_and_the_deadline_is_safe(steps: list[tuple[str, float]]) -> None:
+    world = World()
+    for kind, number in [("grant", 5), ("grant", 8), ("open", 0), *steps]:
+        holder = world.holders.get(int(number))
+        match kind:
+            case "advance":
+                world.advance(world.now + number)
+            case "stall":
+                world.stall(world.now + number)
+            case "serve" | "deliver":
+                for _ in range(int(number)):
+                    getattr(world, kind)()
+            case "answer all":
+                while world.under_way or world.answers:
+                    world.serve()
+                    world.deliver()
+            case "open" | "lose":
+                getattr(world, kind)()
+            case "grant":
+                world.grant(int(number), took=number / 10)
+            case "revoke" if holder is not None:
+                holder.is_revoked = True
+            case "restore" if holder is not None and holder.scheduled is not None:
+                world.schedule.restore(holder.scheduled, world.now)
+            case "forget" if holder is not None and holder.scheduled is not None:
+                holder.is_forgotten = holder.is_live or holder.is_forgotten
+                world.schedule.forget(holder.scheduled)
+            case "confirm" if holder is not None and holder.scheduled is not None:
+                if holder.scheduled.state is State.MISSING:
+                    holder.is_forgotten = True
+                    world.schedule.forget(holder.scheduled)
+            case _:
+                pass
+    assert world.schedule.is_needed == any(holder.is_live for holder in world.holders.values())
+    world.lose()
+    world.advance(world.now + 100.0)
+    assert not any(holder.is_live for holder in world.holders.values()), "without a stream all are lost in the end"
+    assert world.schedule.due == inf
+
+
+QUARTERS = st.floats(0.001, 0.249)
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.lists(st.integers(2, 28), min_size=1, max_size=6),
+    st.lists(QUARTERS, min_size=1, max_size=20),
+    st.lists(st.tuples(QUARTERS, st.floats(0.0, 1.0)), min_size=1, max_size=20),
+)
+def test_no_lease_is_lost_while_members_answer_and_streams_come_back_in_time(
+    ttls: list[int], latencies: list[float], breaks: list[tuple[float, float]]
+) -> None:
+    """(b). Quarters are of the shortest TTL; a stream breaks between answers, as the worst case breaks at once."""
+    world = World()
+    shortest = min(ttls)
+    for ttl in ttls:
+        world.grant(ttl)
+    world.open()
+    rounds = 0
+    while rounds < 60:
+        rounds += 1
+        outage, at = breaks[rounds % len(breaks)]
+        latency = latencies[rounds % len(latencies)] * shortest
+        if not world.under_way:
+            # Until something is due; or until the stream breaks, which is just then in the worst case.
+            due = world.schedule.due
+            if at > 0.5:
+                world.advance(due - 1e-9)
+                world.lose()
+                world.advance(world.now + outage * shortest)
+                world.open()
+            else:
+                world.advance(due)
+        if world.under_way:
+            sent = world.now
+            world.advance(sent + latency)
+            assert world.is_open, f"given up though the answer took only {latency} of {shortest} s"
+            while world.under_way or world.answers:
+                world.serve()
+                world.deliver()
+    assert all(holder.is_live for holder in world.holders.values())
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    st.integers(2, 60),
+    st.lists(st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 0.249)), min_size=1, max_size=10),
+    st.floats(0.001, 0.12),
+)
+def test_one_break_at_any_instant_costs_nothing(ttl: int, breaks: list[tuple[float, float]], latency: float) -> None:
+    """Also with a request under way, which has to be said again, if answers take an eighth of the TTL."""
+    world = World()
+    world.grant(ttl)
+    world.open()
+    for at, outage in breaks:
+        _run(world, until=world.now + ttl * (1 + at), latency=latency * ttl)
+        world.lose()
+        world.advance(world.now + outage * ttl)
+        world.open()
+    _run(world, until=world.now + 3 * ttl, latency=latency * ttl)
+    assert world.holders[1].is_live
+    assert world.asked <= 4 * (2 * len(breaks) + 4), "and it does not ask more often than it has to"
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(2, 60), st.floats(0.0, 0.9))
+def test_two_silent_members_cost_nothing(ttl: int, at: float) -> None:
+    """The first two streams say nothing at all; the third answers at once."""
+    world = World()
+    holder = world.grant(ttl)
+    world.open()
+    _run(world, until=world.now + ttl * (2 + at), latency=0.001)
+    silent = 0
+    while silent < 2:
+        world.advance(world.schedule.due)  # no answer comes
+        assert holder.is_live
+        if not world.is_open:
+            silent += 1
+            world.open()
+    _run(world, until=world.now + 3 * ttl, latency=0.001)
+    assert holder.is_live
+
+
+def test_a_thousand_leases_need_no_more_than_two_renewals_each_per_ttl() -> None:
+    world = World()
+    for number in range(1000):
+        world.advance(world.now + 0.001)
+        world.grant(5 + number % 3)
+    world.open()
+    _run(world, until=world.now + 50.0, latency=0.01)
+    assert all(holder.is_live for holder in world.holders.values())
+    assert world.asked <= 1000 * (2 * 50 / 5 + 2)
+
+
+def _run(world: World, until: float, latency: float) -> None:
+    """Time passes, and every request is answered `latency` after it was sent."""
+    while world.now < until:
+        arrives = world.under_way[0][1] + latency if world.under_way else inf
+        world.advance(max(world.now, min(until, arrives, max(world.schedule.due, world.now))))
+        while world.under_way and world.under_way[0][1] + latency <= world.now + 1e-9:
+            world.serve()
+            world.deliver()

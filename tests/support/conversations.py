@@ -1,0 +1,77 @@
+"""A conversation that writes down what it hears, and says what a test wants.
+
+Knows: `etcd_aio.error_handler.conversation`, whose rules it checks. Never knows: etcd, streams, what is tested.
+"""
+
+from collections.abc import Iterable
+from math import inf
+from typing import Generic
+
+from etcd_aio.errors import EtcdError
+from etcd_aio.methods import Reply, Request
+
+
+class Recorder(Generic[Request, Reply]):
+    """See `Conversation`. It greets every stream with the same requests.
+
+    Attributes:
+        heard: what it was told: the names of the methods, in order.
+        gives_up: what `on_time` returns.
+        next_due: the `due` that follows an `on_time`.
+    """
+
+    def __init__(self, *greeting: Request) -> None:
+        self.greeting = greeting
+        self.wanted = True
+        self.due = inf
+        self.next_due = inf
+        self.gives_up: str | None = None
+        self.heard: list[str] = []
+        self.endpoints: list[str] = []
+        self.replies: list[Reply] = []
+        self.instants: list[float] = []
+        self.losses: list[EtcdError] = []
+        self.ends: list[EtcdError] = []
+        self.waiting: list[Request] = []
+        self._is_open = False
+
+    @property
+    def is_needed(self) -> bool:
+        return self.wanted
+
+    def requests(self, now: float) -> Iterable[Request]:
+        assert self._is_open, "asked for requests without a stream"
+        said, self.waiting = self.waiting, []
+        return said
+
+    def on_open(self, endpoint: str, now: float) -> None:
+        assert not self._is_open, "opened twice"
+        self._is_open = True
+        self.heard.append("open")
+        self.endpoints.append(endpoint)
+        self.waiting = list(self.greeting)
+
+    def on_reply(self, reply: Reply, now: float) -> None:
+        assert self._is_open, "a reply without a stream"
+        self.heard.append("reply")
+        self.replies.append(reply)
+        self.instants.append(now)
+
+    def on_time(self, now: float) -> str | None:
+        assert now >= self.due, "called before it was due"
+        self.heard.append("time")
+        self.instants.append(now)
+        self.due = self.next_due
+        return self.gives_up
+
+    def on_lost(self, error: EtcdError, now: float) -> None:
+        assert self._is_open, "lost twice"
+        self._is_open = False
+        self.heard.append("lost")
+        self.losses.append(error)
+
+    def on_end(self, error: EtcdError) -> None:
+        assert not self._is_open, "ended while open"
+        self.wanted = False
+        self.heard.append("end")
+        self.ends.append(error)

@@ -1,0 +1,168 @@
+"""Leases without servers: an invoker that grants and revokes, and a stream that renews, in virtual time.
+
+Knows: the lease RPCs, the contract of `Conversation`. Never knows: how leases are scheduled or held.
+
+    members = FakeLeases()
+    members.failures.append(error)    what the next unary calls raise, in turn, before anything is done
+    members.is_reachable = False      the stream is lost, and does not come back
+    members.is_silent = True          the stream stays open, and says nothing
+    members.deny.append(member_id)    who falsely answers next that there is no such lease
+"""
+
+import asyncio
+from collections import deque
+from typing import Any
+
+from etcd_aio import pb
+from etcd_aio.api.leases import Leases
+from etcd_aio.deadline import deadline_after
+from etcd_aio.error_handler.conversation import Conversation
+from etcd_aio.errors import (
+    ConnectionLostError,
+    EtcdError,
+    LeaseExistsError,
+    LeaseNotFoundError,
+    NoAvailableEndpointsError,
+)
+from etcd_aio.methods import LEASE_GRANT, LEASE_LEASES, LEASE_REVOKE, LEASE_TIME_TO_LIVE
+from etcd_aio.options import UNSET, Timeout
+from etcd_aio.results import (
+    Header,
+    LeaseKeepAliveResult,
+    LeaseListResult,
+    LeaseRevokeResult,
+    LeaseStatus,
+    LeaseTimeToLiveResult,
+)
+
+MIN_TTL = 2
+
+
+class FakeLeases:
+    """See above. `leases` maps what was granted to its TTL and its expiry; `calls` has the name of every call."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.leases: dict[int, tuple[int, float]] = {}
+        self.calls: list[str] = []
+        self.timeouts: list[Timeout] = []
+        self.failures: deque[EtcdError] = deque()
+        self.deny: deque[int] = deque()
+        self.answering: deque[int] = deque()  # which member answers the next unary calls; else 1
+        self.latency = 0.01
+        self.is_reachable = True
+        self.is_silent = False
+        self.streams: list[FakeSupervisor] = []
+        self.group = Leases(self, draw_id=iter(range(100, 200)).__next__)  # type: ignore[arg-type] # as much as it uses
+
+    def header(self) -> Header:
+        return Header(member_id=self.answering.popleft() if self.answering else 1, revision=len(self.calls))
+
+    def ttl_of(self, lease: int) -> int:
+        ttl, expiry = self.leases.get(lease, (0, 0.0))
+        return ttl if expiry > self.loop.time() else 0
+
+    # As an invoker.
+
+    async def unary(self, method: object, request: Any, *, timeout: Timeout = UNSET, retry: object = None) -> object:
+        self.calls.append(type(request).__name__.removeprefix("Lease").removesuffix("Request"))
+        self.timeouts.append(timeout)
+        await asyncio.sleep(self.latency)
+        if self.failures:
+            raise self.failures.popleft()
+        if method is LEASE_GRANT:
+            if self.ttl_of(request.id):
+                raise LeaseExistsError
+            ttl = max(request.ttl, MIN_TTL)
+            self.leases[request.id] = (ttl, self.loop.time() + ttl)
+            return pb.LeaseGrantResponse(header=pb.ResponseHeader(revision=len(self.calls)), id=request.id, ttl=ttl)
+        if method is LEASE_REVOKE:
+            if self.leases.pop(request.id, None) is None:
+                raise LeaseNotFoundError
+            return LeaseRevokeResult(self.header())
+        if method is LEASE_TIME_TO_LIVE:
+            ttl = self.ttl_of(request.id)
+            left = int(self.leases[request.id][1] - self.loop.time()) if ttl else -1
+            return LeaseTimeToLiveResult(self.header(), request.id, left, ttl)
+        assert method is LEASE_LEASES
+        return LeaseListResult(self.header(), tuple(LeaseStatus(one) for one in self.leases))
+
+    def supervise(self, method: object, conversation: Conversation[Any, Any], name: str) -> "FakeSupervisor":
+        self.streams.append(FakeSupervisor(self, conversation))
+        return self.streams[-1]
+
+    def deadline(self, timeout: Timeout, now: float) -> float:
+        return now + 5.0 if timeout is UNSET else deadline_after(timeout, now)
+
+    def renew(self, request: pb.LeaseKeepAliveRequest) -> LeaseKeepAliveResult:
+        self.calls.append("KeepAlive")
+        if self.deny:
+            return LeaseKeepAliveResult(Header(member_id=self.deny.popleft()), request.id, 0)
+        ttl = self.ttl_of(request.id)
+        if ttl:
+            self.leases[request.id] = (ttl, self.loop.time() + ttl)
+        return LeaseKeepAliveResult(Header(member_id=1), request.id, ttl)
+
+
+class FakeSupervisor:
+    """The stream: it comes back 10 ms after it was lost, if it can."""
+
+    def __init__(self, members: FakeLeases, conversation: Conversation[Any, Any]) -> None:
+        self.members = members
+        self.conversation = conversation
+        self.is_open = False
+        self.opened = 0
+        self.end: EtcdError | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def outage_error(self) -> NoAvailableEndpointsError:
+        return NoAvailableEndpointsError(errors={"m1": OSError("refused")})
+
+    def wake(self) -> None:
+        self.members.loop.call_soon(self.advance)
+
+    def advance(self) -> None:
+        loop, conversation = self.members.loop, self.conversation
+        if self.end is not None:
+            if conversation.is_needed:
+                conversation.on_end(self.end)
+            return
+        if self.is_open and not (self.members.is_reachable and conversation.is_needed):
+            self.lose("gone")
+        elif not self.is_open and self.members.is_reachable and conversation.is_needed:
+            self.is_open = True
+            self.opened += 1
+            conversation.on_open("m1", loop.time())
+        if self.is_open:
+            for request in conversation.requests(loop.time()):
+                loop.call_later(self.members.latency, self._answer, request, self.opened)
+        if self._timer is not None:
+            self._timer.cancel()
+        if conversation.is_needed:
+            soon = 0.01 if not self.is_open and self.members.is_reachable else 3600.0
+            due = min(conversation.due, loop.time() + soon)
+            self._timer = loop.call_at(max(due, loop.time() + 0.001), self._on_timer)
+
+    def close(self, error: EtcdError) -> None:
+        """There will be no further stream."""
+        self.end = error
+        if self.is_open:
+            self.lose("closed")
+        self.conversation.on_end(error)
+
+    def lose(self, reason: str) -> None:
+        self.is_open = False
+        self.conversation.on_lost(ConnectionLostError(reason), self.members.loop.time())
+
+    def _answer(self, request: pb.LeaseKeepAliveRequest, stream: int) -> None:
+        if self.is_open and self.opened == stream and self.members.is_reachable and not self.members.is_silent:
+            self.conversation.on_reply(self.members.renew(request), self.members.loop.time())
+            self.advance()
+
+    def _on_timer(self) -> None:
+        now = self.members.loop.time()
+        if self.conversation.due <= now:
+            reason = self.conversation.on_time(now)
+            if reason is not None and self.is_open:
+                self.lose(reason)
+        self.advance()

@@ -1,0 +1,645 @@
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from etcd_aio import codec, pb
+from etcd_aio.errors import (
+    AttemptFailure,
+    ClientClosedError,
+    ClusterChangedError,
+    ConnectionLostError,
+    Delivery,
+    EtcdError,
+    InvalidRequestError,
+    MalformedReplyError,
+    NoLeaderError,
+    PermissionDeniedError,
+    StatusCode,
+)
+from etcd_aio.methods import BIDIRECTIONAL, Method
+from tests.support.calls import CLUSTER, Calls, answered, no_leader, unknown, unprocessed, unsent
+from tests.support.conversations import Recorder
+from tests.support.fake_engine import FakeStream, Refuse
+from tests.support.virtual_time import tasks, timers, turns
+
+pytestmark = pytest.mark.anyio
+
+# Not WATCH itself, whose reply may be decoded into something else.
+CHAT: Method[pb.WatchRequest, pb.WatchResponse] = Method(
+    "Test/Chat", "/test.Test/Chat", pb.WatchRequest, pb.WatchResponse, BIDIRECTIONAL, True, False
+)
+HELLO = pb.WatchRequest(create_request=pb.WatchCreateRequest(key=b"hello"))
+MORE = pb.WatchRequest(create_request=pb.WatchCreateRequest(key=b"more"))
+
+
+def said(number: int = 0, cluster_id: int = CLUSTER) -> bytes:
+    return codec.encode(pb.WatchResponse(header=pb.ResponseHeader(cluster_id=cluster_id), watch_id=number))
+
+
+class World:
+    """A supervised stream over fake members, which greet every stream unless told otherwise."""
+
+    def __init__(self, members: int = 3, *, greets: bool = True) -> None:
+        self.calls = Calls(members)
+        self.engine = self.calls.engine
+        self.loop = self.calls.loop
+        self.talk: Recorder[pb.WatchRequest, pb.WatchResponse] = Recorder(HELLO)
+        self.supervisor = self.calls.invoker.supervise(CHAT, self.talk, "chat")
+        if greets:
+            for name in self.calls.names:
+                self.engine[name].on_stream = lambda stream: stream.say(said())
+
+    async def open(self) -> "World":
+        await self.calls.ready()
+        self.supervisor.wake()
+        await turns(6)
+        assert self.supervisor.is_open
+        return self
+
+    @property
+    def stream(self) -> FakeStream:
+        return self.engine.streams[-1]
+
+    def where(self) -> list[str]:
+        return [stream.member.authority[:2] for stream in self.engine.streams]
+
+    async def aclose(self) -> None:
+        await self.calls.aclose()
+        await turns()
+        assert not tasks()
+        assert not timers()
+
+
+async def test_nothing_is_opened_until_it_is_needed() -> None:
+    world = World()
+    world.talk.wanted = False
+    await world.calls.ready()
+    world.supervisor.wake()
+    await turns(6)
+    assert not world.engine.streams
+    assert not world.supervisor.is_open
+    world.talk.wanted = True
+    world.supervisor.wake()
+    await turns(6)
+    assert world.talk.heard == ["open", "reply"]
+    assert world.supervisor.endpoint == world.talk.endpoints[0]
+    await world.aclose()
+
+
+async def test_the_first_wake_connects_the_client() -> None:
+    world = World()
+    world.supervisor.wake()
+    await turns(10)
+    assert world.supervisor.is_open
+    await world.aclose()
+
+
+async def test_it_says_what_the_conversation_wants_and_hands_over_what_comes() -> None:
+    world = await World().open()
+    assert world.stream.sent == [codec.encode(HELLO)]
+    assert ("hasleader", "true") in world.stream.metadata
+    assert world.stream.path == CHAT.path
+    world.talk.waiting.append(MORE)
+    world.supervisor.wake()
+    await turns(4)
+    assert world.stream.sent == [codec.encode(HELLO), codec.encode(MORE)]
+    world.stream.say(said(7))
+    await turns()
+    assert [reply.watch_id for reply in world.talk.replies] == [0, 7]
+    await world.aclose()
+
+
+async def test_what_follows_from_a_reply_is_said_without_a_wake() -> None:
+    world = await World().open()
+    world.talk.waiting.append(MORE)
+    world.stream.say(said())
+    await turns(4)
+    assert world.stream.sent[-1] == codec.encode(MORE)
+    await world.aclose()
+
+
+async def test_a_server_that_takes_nothing_is_still_heard() -> None:
+    world = await World().open()
+    world.stream.is_blocked = True
+    world.talk.waiting += [MORE] * 100
+    world.supervisor.wake()
+    await turns(4)
+    world.stream.say(said(7))
+    await turns()
+    assert world.talk.replies[-1].watch_id == 7
+    await world.aclose()
+
+
+async def test_many_requests_let_others_run() -> None:
+    world = await World().open()
+    world.talk.waiting += [MORE] * 1000
+    world.supervisor.wake()
+    await turns(4)
+    assert 1 < len(world.stream.sent) < 1000
+    await turns(20)
+    assert len(world.stream.sent) == 1001
+    await world.aclose()
+
+
+async def test_many_replies_let_others_run() -> None:
+    world = await World().open()
+    big = codec.encode(pb.WatchResponse(cancel_reason="x" * 40_000))
+    for _ in range(20):
+        world.stream.say(big)
+    await turns(4)
+    assert 1 < len(world.talk.replies) < 21
+    await turns(20)
+    assert len(world.talk.replies) == 21
+    await world.aclose()
+
+
+async def test_a_reply_beyond_a_step_is_decoded_in_steps() -> None:
+    world = await World().open()
+    events = [pb.Event(kv=pb.KeyValue(key=b"k", mod_revision=number)) for number in range(1, 30_000)]
+    world.stream.say(codec.encode(pb.WatchResponse(watch_id=9, events=events)))
+    await turns(3)
+    assert len(world.talk.replies) == 1
+    await turns(100)
+    assert len(world.talk.replies[-1].events) == len(events)
+    await world.aclose()
+
+
+# Losing it.
+
+
+async def lose_connection(world: World) -> None:
+    world.stream.member.connection.lose(ConnectionResetError(104, "reset"))
+
+
+async def go_away(world: World) -> None:
+    world.stream.member.connection.go_away("going away")
+
+
+async def end_with_ok(world: World) -> None:
+    world.stream.end()
+
+
+async def remove_endpoint(world: World) -> None:
+    lost = world.stream.member.authority
+    world.calls.balancer.set_endpoints([one for one in world.calls.balancer.endpoints if lost not in one.name])
+
+
+async def answer_no_leader_to_a_call(world: World) -> None:
+    world.stream.member.answers.append(no_leader())
+    for _ in range(3):  # one of them meets it
+        await world.calls.read()
+
+
+@pytest.mark.parametrize(
+    "lose",
+    [lose_connection, go_away, end_with_ok, remove_endpoint, answer_no_leader_to_a_call],
+    ids=lambda one: one.__name__,
+)
+async def test_it_goes_on_elsewhere_at_once(lose: Callable[[World], Awaitable[None]]) -> None:
+    world = await World().open()
+    first, began = world.stream, world.loop.time()
+    await lose(world)
+    await turns(8)
+    assert world.loop.time() == began
+    assert world.talk.heard == ["open", "reply", "lost", "open", "reply"]
+    assert isinstance(world.talk.losses[0], ConnectionLostError)
+    assert world.talk.losses[0].endpoint == world.talk.endpoints[0]
+    assert world.stream.member is not first.member
+    assert world.stream.sent == [codec.encode(HELLO)]
+    assert world.supervisor.statistics().opened == 2
+    assert first.is_over
+    await world.aclose()
+
+
+async def test_a_draining_connection_is_not_kept_by_streams() -> None:
+    world = await World().open()
+    connection = world.stream.member.connection
+    connection.go_away()
+    await turns(8)
+    assert connection.is_lost
+    await world.aclose()
+
+
+async def test_what_was_said_before_the_end_is_heard_first() -> None:
+    world = await World().open()
+    for number in range(1, 4):
+        world.stream.say(said(number))
+    world.stream.member.connection.lose(ConnectionResetError(104, "reset"))
+    await turns(8)
+    assert world.talk.heard == ["open", *["reply"] * 4, "lost", "open", "reply"]
+    await world.aclose()
+
+
+async def test_streams_that_cannot_be_opened_are_no_conversation() -> None:
+    world = World()
+    for name in world.calls.names[:2]:
+        world.engine[name].openings.append(unsent())
+    await world.open()
+    assert world.talk.heard == ["open", "reply"]
+    assert world.talk.endpoints[0].endswith("m3:2379")
+    await world.aclose()
+
+
+@pytest.mark.parametrize("failure", [no_leader(), unknown(), unprocessed(), answered(StatusCode.UNKNOWN, "odd")])
+async def test_members_that_refuse_are_tried_in_turn_ever_more_slowly(failure: AttemptFailure) -> None:
+    world = World(greets=False)
+    for name in world.calls.names:
+        world.engine[name].on_stream = lambda stream: stream.fail(failure)
+    await world.calls.ready()
+    world.supervisor.wake()
+    await asyncio.sleep(60)
+    assert set(world.where()[:3]) == {"m1", "m2", "m3"}
+    assert 60 < len(world.engine.streams) < 300  # about one wait of a second for each quorum, or each endpoint
+    assert not world.talk.ends
+    for name in world.calls.names:
+        world.engine[name].on_stream = lambda stream: stream.say(said())
+    await asyncio.sleep(3)
+    assert world.supervisor.is_open
+    opened = len(world.engine.streams)
+    began = world.loop.time()
+    for number in (1, 2):
+        world.stream.fail(failure)
+        await turns(8)
+        assert len(world.engine.streams) == opened + number, "a reply ends the waiting"
+    assert world.loop.time() == began
+    await world.aclose()
+
+
+async def test_members_that_answer_and_then_end_the_stream_are_no_busy_loop() -> None:
+    world = World(greets=False)
+
+    def greet_and_end(stream: FakeStream) -> None:
+        stream.say(said())
+        stream.fail(unknown())
+
+    for name in world.calls.names:
+        world.engine[name].on_stream = greet_and_end
+    await world.calls.ready()
+    world.supervisor.wake()
+    await asyncio.sleep(60)
+    assert 50 < len(world.engine.streams) < 100
+    await world.aclose()
+
+
+async def test_what_one_stream_did_not_take_is_not_said_on_the_next() -> None:
+    world = await World().open()
+    world.stream.is_blocked = True
+    world.talk.waiting += [MORE] * 3
+    world.supervisor.wake()
+    await turns(4)
+    world.stream.fail(unknown())
+    await turns(8)
+    assert world.stream.sent == [codec.encode(HELLO)]
+    await world.aclose()
+
+
+async def test_an_outage_costs_nothing_and_ends_with_the_first_member() -> None:
+    world = await World().open()
+    for name in world.calls.names:
+        world.engine[name].dial = Refuse()
+    for name in world.calls.names:
+        world.engine[name].connection.lose(ConnectionResetError(104, "reset"))
+    await turns(8)
+    opened = len(world.engine.streams)
+    await asyncio.sleep(600)
+    assert len(world.engine.streams) == opened
+    assert not world.supervisor.is_open
+    error = world.supervisor.outage_error()
+    assert len(error.errors) == 3
+    assert all("refused" in str(cause) for cause in error.errors.values())
+    world.engine["m2:2379"].dial = world.engine["m9:2379"].dial
+    await asyncio.sleep(2)
+    assert world.supervisor.is_open
+    assert world.where()[-1] == "m2"
+    await world.aclose()
+
+
+async def test_a_single_endpoint_is_taken_again_as_soon_as_it_is_back() -> None:
+    world = await World(members=1).open()
+    await asyncio.sleep(5)
+    world.stream.member.connection.go_away()
+    await asyncio.sleep(0.2)
+    assert world.talk.heard == ["open", "reply", "lost", "open", "reply"]
+    await world.aclose()
+
+
+# The end.
+
+
+@pytest.mark.parametrize(
+    ("failure", "error"),
+    [
+        (answered(StatusCode.PERMISSION_DENIED, "etcdserver: permission denied"), PermissionDeniedError),
+        (unknown(StatusCode.RESOURCE_EXHAUSTED, is_final=True), EtcdError),
+    ],
+)
+async def test_what_is_final_ends_it(failure: AttemptFailure, error: type[EtcdError]) -> None:
+    world = await World().open()
+    world.stream.fail(failure)
+    await turns(8)
+    assert world.talk.heard == ["open", "reply", "lost", "end"]
+    assert isinstance(world.talk.ends[0], error)
+    assert world.talk.ends[0].endpoint == world.talk.endpoints[0]
+    assert len(world.engine.streams) == 1
+    assert not world.supervisor.is_open
+    world.talk.wanted = True
+    world.supervisor.wake()
+    await turns(8)
+    assert world.supervisor.is_open
+    await world.aclose()
+
+
+async def test_a_reply_that_is_none_ends_it() -> None:
+    world = await World().open()
+    world.stream.say(b"\xff\xff\xff")
+    await turns(8)
+    assert isinstance(world.talk.ends[0], MalformedReplyError)
+    await world.aclose()
+
+
+async def test_a_member_of_another_cluster_is_left_and_rejected() -> None:
+    world = await World().open()
+    await world.calls.read()
+    stranger = world.stream.member
+    world.stream.say(said(cluster_id=0xBAD))
+    await turns(8)
+    assert world.talk.heard == ["open", "reply", "lost", "open", "reply"]
+    assert isinstance(world.talk.losses[0], ClusterChangedError)
+    assert world.stream.member is not stranger
+    assert stranger.connections[0].is_lost
+    await world.aclose()
+
+
+async def test_a_mistake_of_the_conversation_reaches_its_users() -> None:
+    world = await World().open()
+
+    def fails(reply: pb.WatchResponse, now: float) -> None:
+        raise KeyError("a value of the user's")
+
+    world.talk.on_reply = fails  # type: ignore[method-assign]
+    world.stream.say(said())
+    await turns(8)
+    assert "KeyError" in str(world.talk.ends[0])
+    assert world.talk.heard[-2:] == ["lost", "end"]
+    await world.aclose()
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+async def test_so_does_one_that_is_met_outside_of_the_task(is_open: bool) -> None:
+    world = World()
+    if is_open:
+        await world.open()
+    else:
+        for name in world.calls.names:
+            world.engine[name].dial = Refuse()
+        world.supervisor.wake()
+        await turns(8)
+
+    def fails(now: float) -> None:
+        raise KeyError("a value of the user's")
+
+    world.talk.on_time = fails  # type: ignore[method-assign]
+    world.talk.due = world.loop.time()
+    world.supervisor.wake()
+    await asyncio.sleep(1)
+    assert "KeyError" in str(world.talk.ends[0])
+    assert world.talk.heard[-1] == "end"
+    await world.aclose()
+
+
+async def test_a_request_that_cannot_be_written_ends_it() -> None:
+    world = await World().open()
+    world.talk.waiting.append(pb.WatchRequest(create_request=pb.WatchCreateRequest(start_revision=2**70)))
+    world.supervisor.wake()
+    await turns(8)
+    assert isinstance(world.talk.ends[0], InvalidRequestError)
+    await world.aclose()
+
+
+# Who needs it.
+
+
+async def test_a_stream_that_nobody_needs_is_closed_and_opened_again_when_somebody_does() -> None:
+    world = await World().open()
+    world.talk.wanted = False
+    world.supervisor.wake()
+    await turns(8)
+    assert world.stream.is_cancelled
+    assert world.talk.heard == ["open", "reply", "lost"]
+    assert not any(task.get_name().startswith("etcd_aio chat") for task in tasks())
+    world.talk.wanted = True
+    world.supervisor.wake()
+    await turns(8)
+    assert world.talk.heard == ["open", "reply", "lost", "open", "reply"]
+    await world.aclose()
+
+
+async def test_one_that_is_needed_again_in_the_same_moment_is_no_failure(caplog: pytest.LogCaptureFixture) -> None:
+    world = await World().open()
+    for _ in range(20):
+        world.talk.wanted = False
+        world.supervisor.wake()
+        await turns(1)
+        world.talk.wanted = True
+        world.supervisor.wake()
+        await turns(8)
+        assert world.supervisor.is_open
+    assert world.supervisor.statistics().last_error is None
+    assert not caplog.records
+    await world.aclose()
+
+
+async def test_a_reply_may_make_it_unneeded() -> None:
+    world = await World().open()
+    handle = world.talk.on_reply
+
+    def last(reply: pb.WatchResponse, now: float) -> None:
+        handle(reply, now)
+        world.talk.wanted = False
+
+    world.talk.on_reply = last  # type: ignore[method-assign]
+    world.stream.say(said())
+    await turns(8)
+    assert not world.supervisor.is_open
+    assert world.stream.is_cancelled
+    await world.aclose()
+
+
+async def test_nobody_needs_it_any_more_during_an_outage() -> None:
+    world = World()
+    for name in world.calls.names:
+        world.engine[name].dial = Refuse()
+    world.supervisor.wake()
+    await asyncio.sleep(1)
+    world.talk.wanted = False
+    world.supervisor.wake()
+    for name in world.calls.names:
+        world.engine[name].dial = world.engine["m9:2379"].dial
+    await asyncio.sleep(5)
+    assert not world.engine.streams
+    await world.aclose()
+
+
+# Time.
+
+
+async def test_a_silence_that_is_too_long_for_the_conversation_moves_the_stream() -> None:
+    world = await World().open()
+    silent = world.stream.member
+    world.talk.gives_up = "no answer within 2 s"
+    world.talk.due = world.loop.time() + 2
+    world.supervisor.wake()
+    await asyncio.sleep(3)
+    assert world.talk.heard == ["open", "reply", "time", "lost", "open", "reply"]
+    assert world.talk.losses[0].message == "no answer within 2 s"
+    assert world.stream.member is not silent
+    assert world.engine.streams[0].is_cancelled
+    await world.aclose()
+
+
+async def test_time_passes_without_a_stream_too() -> None:
+    world = World()
+    for name in world.calls.names:
+        world.engine[name].dial = Refuse()
+    world.talk.due = world.loop.time() + 5
+    world.supervisor.wake()
+    await asyncio.sleep(10)
+    assert world.talk.heard == ["time"]
+    await world.aclose()
+
+
+async def test_what_is_due_is_sent() -> None:
+    world = await World().open()
+    on_time = world.talk.on_time
+
+    def renew(now: float) -> str | None:
+        world.talk.waiting.append(MORE)
+        return on_time(now)
+
+    world.talk.on_time = renew  # type: ignore[method-assign]
+    world.talk.due = world.loop.time() + 1
+    world.supervisor.wake()
+    await asyncio.sleep(2)
+    assert world.stream.sent == [codec.encode(HELLO), codec.encode(MORE)]
+    await world.aclose()
+
+
+async def test_after_a_stall_what_was_said_in_time_is_heard_before_the_silence_is_judged() -> None:
+    world = await World().open()
+    on_reply = world.talk.on_reply
+
+    def answered_in_time(reply: pb.WatchResponse, now: float) -> None:
+        on_reply(reply, now)
+        world.talk.due = now + 10
+
+    world.talk.on_reply = answered_in_time  # type: ignore[method-assign]
+    world.talk.due = world.loop.time() + 2
+    world.supervisor.wake()
+    await turns()
+    # The reply becomes readable in the very turn in which the timer fires, as everything does after a stall.
+    world.loop.call_at(world.talk.due, world.loop.call_soon, world.stream.say, said())
+    await asyncio.sleep(5)
+    assert "time" not in world.talk.heard
+    assert len(world.engine.streams) == 1
+    await world.aclose()
+
+
+# Closing.
+
+
+async def test_a_close_ends_it_at_once_and_for_good() -> None:
+    world = await World().open()
+    began = world.loop.time()
+    await world.supervisor.aclose()
+    await world.supervisor.aclose()
+    assert world.loop.time() == began
+    assert world.stream.is_cancelled
+    assert world.talk.heard == ["open", "reply", "lost", "end"]
+    assert isinstance(world.talk.ends[0], ClientClosedError)
+    assert not any(task.get_name().startswith("etcd_aio chat") for task in tasks())
+    world.talk.wanted = True
+    world.supervisor.wake()
+    await turns()
+    assert [type(error) for error in world.talk.ends] == [ClientClosedError] * 2
+    assert len(world.engine.streams) == 1
+    await world.aclose()
+
+
+@pytest.mark.parametrize("state", ["sending", "waiting for an endpoint", "backing off", "just woken"])
+async def test_a_client_that_closes_ends_it_in_any_state(state: str) -> None:
+    world = World()
+    if state == "sending":
+        await world.open()
+        world.stream.is_blocked = True
+        world.talk.waiting += [MORE] * 10
+        world.supervisor.wake()
+        await turns(4)
+    elif state == "waiting for an endpoint":
+        for name in world.calls.names:
+            world.engine[name].dial = Refuse()
+        world.supervisor.wake()
+        await turns(6)
+    elif state == "backing off":
+        await world.calls.ready()
+        for name in world.calls.names:
+            world.engine[name].on_stream = lambda stream: stream.fail(no_leader())
+        world.supervisor.wake()
+        await asyncio.sleep(30)
+    else:
+        world.supervisor.wake()
+    began = world.loop.time()
+    await world.calls.aclose()
+    assert world.loop.time() - began < 1
+    await turns()
+    assert [type(error) for error in world.talk.ends] == [ClientClosedError]
+    await world.aclose()
+
+
+async def test_a_task_that_somebody_else_cancels_does_not_leave_its_users_waiting() -> None:
+    world = await World().open()
+    next(task for task in tasks() if task.get_name() == "etcd_aio chat").cancel()
+    await turns(6)
+    assert isinstance(world.talk.ends[0], ClientClosedError)
+    await world.aclose()
+
+
+# What can be seen.
+
+
+async def test_the_statistics() -> None:
+    world = World()
+    assert world.supervisor.statistics().since == 0.0
+    await world.open()
+    await asyncio.sleep(5)
+    seen = world.supervisor.statistics()
+    assert (seen.method, seen.endpoint, seen.is_open) == (CHAT.name, world.talk.endpoints[0], True)
+    assert (seen.since, seen.opened, seen.last_error) == (5.0, 1, None)
+    world.stream.fail(no_leader())
+    await turns(8)
+    seen = world.supervisor.statistics()
+    assert (seen.since, seen.opened) == (0.0, 2)
+    assert isinstance(seen.last_error, NoLeaderError)
+    assert sum(one.streams for one in world.calls.balancer.statistics()) == 1
+    await world.aclose()
+
+
+async def test_the_log_has_one_line_for_each_change(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "etcd_aio.streams")
+    world = await World().open()
+    for name in world.calls.names:
+        world.engine[name].on_stream = lambda stream: stream.fail(
+            AttemptFailure(StatusCode.UNAVAILABLE, "gone", Delivery.UNKNOWN)
+        )
+    world.stream.fail(no_leader())
+    await asyncio.sleep(30)
+    for name in world.calls.names:
+        world.engine[name].on_stream = lambda stream: stream.say(said())
+    await asyncio.sleep(5)
+    lines = [(record.levelname, record.getMessage()) for record in caplog.records if "streams" in record.name]
+    assert [level for level, _ in lines] == ["WARNING", "INFO"]
+    assert "lost at" in lines[0][1]
+    assert "no leader" in lines[0][1]
+    assert "goes on at" in lines[1][1]
+    await world.aclose()
