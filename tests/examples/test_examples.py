@@ -14,8 +14,11 @@ FOLDER = ROOT / "examples"
 # What each example must say, besides ending well.
 SAYS = {
     "ambiguous_write": ("unknown:", "the order is ours", "the key was written 1 time since"),
+    "config_reload": ("log level: info", "log level: debug", "settings left: 0"),
     "failover_tour": ("all roads are open", "is cut: 40 calls", "READY"),
+    "follow_prefix": ("the snapshot is of revision", "the copy is the store: 51 keys"),
     "kv": ("it was hello at revision", "a scan gave 30 keys", "deleted 31 keys"),
+    "service_registration": ("now registered: web-1, web-2, web-3", "now registered: nobody"),
     "txn_compare_and_swap": ("the counter is 50",),
 }
 

@@ -1,0 +1,53 @@
+"""Follow a prefix: one consistent snapshot, then every change after it. Endpoints: arguments or $ETCD_ENDPOINTS."""
+
+import asyncio
+import os
+import sys
+
+from etcd_aio import Client
+
+PREFIX = "example/follow/"
+END = f"{PREFIX}~end".encode()
+
+
+async def follow(client: Client, copy: dict[bytes, str]) -> int:
+    """Keep `copy` what the prefix holds, until the end is written; returns how many changes were followed."""
+    scan = client.scan(prefix=PREFIX)
+    async for kv in scan:  # however many there are, all at one revision
+        copy[kv.key] = kv.text()
+    print("the snapshot is of revision", scan.revision)
+
+    changes = 0
+    # What was written while the snapshot was read comes first. If it was compacted meanwhile, the difference comes.
+    async with client.watch(prefix=PREFIX, start_revision=scan.revision + 1, on_compaction="resync") as watcher:
+        async for batch in watcher.batches():  # whole revisions: the copy is never half of a txn
+            for event in batch:
+                changes += 1
+                if event.is_put:
+                    copy[event.key] = event.value.decode()
+                else:
+                    copy.pop(event.key, None)
+            if END in copy:
+                break
+    return changes
+
+
+async def main() -> None:
+    async with Client(sys.argv[1:] or os.environ.get("ETCD_ENDPOINTS")) as client:
+        await asyncio.gather(*(client.put(f"{PREFIX}{number:03}", "old") for number in range(100)))
+        copy: dict[bytes, str] = {}
+        follower = asyncio.create_task(follow(client, copy), name="follower")
+        try:
+            for number in range(0, 100, 2):
+                await client.put(f"{PREFIX}{number:03}", "new")
+                await client.delete(f"{PREFIX}{number + 1:03}")
+            await client.put(END, "")
+            print("followed", await asyncio.wait_for(follower, 30), "changes")
+            assert copy == {kv.key: kv.text() for kv in await client.range(prefix=PREFIX)}
+            print("the copy is the store:", len(copy), "keys")
+        finally:
+            follower.cancel()
+            await client.delete(prefix=PREFIX)
+
+
+asyncio.run(main())
