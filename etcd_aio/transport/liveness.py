@@ -6,8 +6,13 @@ Theory. Any byte from the peer proves it alive. A peer may be quiet for two reas
   - calls wait for their answers: after `silence_time` it is pinged, `silence_timeout` later it is dead;
   - only streams are open (an idle watch): after `keepalive_time` it is pinged, `keepalive_timeout` later it is dead.
 With nothing open it is neither pinged nor judged: etcd counts pings without streams as abuse.
-Pings are never closer than `MIN_PING_INTERVAL`. A judgement that comes late (the loop stalled, the machine slept) is
-put off once by `STALL_GRACE`, so that bytes which already arrived are read before the peer is judged by their absence.
+
+Pings are `MIN_PING_INTERVAL` apart, as etcd asks. But a member that was pinged a moment ago, answered, and froze then,
+would go unnoticed as long. Go's servers forget what they count once they have answered a call, and forgive two pings
+that come too early until they do; so one early ping is made between two answered calls, and no more.
+
+A judgement that comes late (the loop stalled, the machine slept) is put off once by `STALL_GRACE`, so that bytes which
+already arrived are read before the peer is judged by their absence.
 """
 
 from enum import Enum
@@ -15,6 +20,7 @@ from math import inf
 from typing import Final
 
 MIN_PING_INTERVAL: Final = 5.0  # etcd's keepalive enforcement (embed: GRPCKeepAliveMinTime)
+EARLY_PING_INTERVAL: Final = 1.0  # the one that is forgiven
 STALL_GRACE: Final = 0.1  # a timer this late says more about our loop than about the peer
 
 
@@ -30,6 +36,7 @@ class Liveness:
     """The state of one connection's liveness."""
 
     __slots__ = (
+        "_has_early_ping",
         "_heard",
         "_keepalive_time",
         "_keepalive_timeout",
@@ -60,6 +67,7 @@ class Liveness:
         self._last_received = now
         self._last_ping = now - MIN_PING_INTERVAL
         self._ping_pending = False
+        self._has_early_ping = False
         self._put_off_until: float | None = None
         self._waiting = 0
         self._waiting_since = -inf
@@ -79,9 +87,11 @@ class Liveness:
             self._begin_waiting(now)
         self._waiting += 1
 
-    def call_ended(self) -> None:
-        """A unary call no longer waits."""
+    def call_ended(self, is_answered: bool) -> None:
+        """A unary call no longer waits; its server has answered, or has not."""
         self._waiting -= 1
+        if is_answered:
+            self._has_early_ping = True
 
     def stream_opened(self, now: float) -> None:
         """A stream was opened."""
@@ -105,7 +115,8 @@ class Liveness:
             return max(self._last_ping + timeout, self._put_off_until or 0.0)
         time = self._silence_time if self._waiting else self._keepalive_time
         quiet_since = max(self._last_received, self._waiting_since)
-        return max(quiet_since + time, self._last_ping + MIN_PING_INTERVAL)
+        interval = EARLY_PING_INTERVAL if self._waiting and self._has_early_ping else MIN_PING_INTERVAL
+        return max(quiet_since + time, self._last_ping + interval)
 
     def check(self, now: float) -> Action:
         """Judge the silence. To be called at `next_check()`; early or late calls are harmless."""
@@ -117,6 +128,8 @@ class Liveness:
         if not self._ping_pending:
             self._ping_pending = True
             self._put_off_until = None
+            if now < self._last_ping + MIN_PING_INTERVAL:
+                self._has_early_ping = False
             self._last_ping = now
             return Action.PING
         if self._put_off_until is None and now - due > STALL_GRACE:

@@ -161,8 +161,8 @@ class NativeConnection(HandshakingProtocol):
             self._close(call)
             raise
         finally:
+            liveness.call_ended(call.has_headers)
             del call  # its failure knows this frame, and must not be known by it
-            liveness.call_ended()
             self._calls -= 1
             if self._is_draining:
                 self._close_if_drained()

@@ -314,7 +314,10 @@ class _Call:
         connection = self._connection
         protocol = connection.protocol
         connection.calls.discard(self)
-        (protocol.liveness.call_ended if self._is_unary else protocol.liveness.stream_closed)()
+        if self._is_unary:
+            protocol.liveness.call_ended(self._stream.is_answered)
+        else:
+            protocol.liveness.stream_closed()
         if self._release is not None:
             # `closable` looks at the transport, which grpclib deletes with the connection.
             if not protocol.is_lost and self._stream.closable:
