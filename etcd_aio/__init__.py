@@ -10,7 +10,23 @@ servers and faults for your own tests.
 
 import logging
 
-from etcd_aio.api import Compare, Key, KeyRange, Lease, Leases, Op, Scan, SortBy, SortOrder, Txn, op
+from etcd_aio.api import (
+    Compare,
+    Key,
+    KeyRange,
+    Lease,
+    Leases,
+    OnCompaction,
+    Op,
+    Scan,
+    SortBy,
+    SortOrder,
+    Txn,
+    Watcher,
+    WatchFilter,
+    WatchStatistics,
+    op,
+)
 from etcd_aio.balancer import Candidate, ConnectivityState, EndpointStatistics
 from etcd_aio.client import Client
 from etcd_aio.error_handler import RetryPolicy, RetryThrottling
@@ -26,6 +42,7 @@ from etcd_aio.errors import (
     NoAvailableEndpointsError,
     ServerError,
 )
+from etcd_aio.events import Event, EventType, WatchBatch
 from etcd_aio.results import (
     CompactResult,
     DeleteResult,
@@ -59,6 +76,8 @@ __all__ = [
     "EndpointStatistics",
     "EtcdError",
     "EtcdTimeoutError",
+    "Event",
+    "EventType",
     "Header",
     "InvalidRequestError",
     "Key",
@@ -75,6 +94,7 @@ __all__ = [
     "LeaseTimeToLiveResult",
     "Leases",
     "NoAvailableEndpointsError",
+    "OnCompaction",
     "Op",
     "PutResult",
     "RangeResult",
@@ -86,6 +106,10 @@ __all__ = [
     "SortOrder",
     "Txn",
     "TxnResult",
+    "WatchBatch",
+    "WatchFilter",
+    "WatchStatistics",
+    "Watcher",
     "__version__",
     "op",
 ]

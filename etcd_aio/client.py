@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
-from etcd_aio.api import KV, Lease, Leases, OnLost
+from etcd_aio.api import KV, Lease, Leases, OnLost, WatchCalls, WatchHub
 from etcd_aio.balancer import Balancer, Choice, EndpointStatistics, PolicyName
 from etcd_aio.config import ClientConfig, endpoints_from
 from etcd_aio.deadline import deadline_after
@@ -19,7 +19,7 @@ from etcd_aio.transport import EngineName, create_engine
 from etcd_aio.version import __version__
 
 
-class Client(KV):
+class Client(KV, WatchCalls):
     """An etcd client: one for each event loop of an application, meant to live as long as it does.
 
     Making a client touches nothing; entering it, `connect()` and the first call begin to dial. Every call is spread
@@ -106,7 +106,8 @@ class Client(KV):
             require_leader=config.require_leader,
             max_send_bytes=config.max_send_bytes,
         )
-        super().__init__(invoker)
+        KV.__init__(self, invoker)
+        WatchCalls.__init__(self, WatchHub(invoker, self._range))
         self._leases = Leases(invoker)
 
     def __repr__(self) -> str:

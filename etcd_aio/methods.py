@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from etcd_aio import pb
+from etcd_aio.events import WatchReply, WatchResult
 from etcd_aio.results import (
     CompactResult,
     DeleteResult,
@@ -28,7 +29,7 @@ from etcd_aio.results import (
 )
 
 Request = TypeVar("Request", bound=pb.Message)
-Reply = TypeVar("Reply", bound=pb.Message | Result)
+Reply = TypeVar("Reply", bound=pb.Message | Result | WatchResult)
 
 
 class Cardinality(Enum):
@@ -127,7 +128,7 @@ COMPACT: Final = _mutation("KV/Compact", pb.CompactionRequest, CompactResult)
 # --- Watch ---
 
 # Its owner creates each watcher anew at its next revision, so opening the stream again is safe at any time.
-WATCH: Final = _read("Watch/Watch", pb.WatchRequest, pb.WatchResponse, BIDIRECTIONAL)
+WATCH: Final = _read("Watch/Watch", pb.WatchRequest, WatchReply, BIDIRECTIONAL)
 
 # --- Lease ---
 

@@ -6,7 +6,16 @@ endpoints, connections; every call goes through the error handler's invoker.
 
 from etcd_aio.api.arguments import HasLeaseId, LeaseLike, ValueLike
 from etcd_aio.api.compare import Compare, Key
-from etcd_aio.api.enums import SortBy, SortByLike, SortOrder, SortOrderLike
+from etcd_aio.api.enums import (
+    OnCompaction,
+    OnCompactionLike,
+    SortBy,
+    SortByLike,
+    SortOrder,
+    SortOrderLike,
+    WatchFilter,
+    WatchFilterLike,
+)
 from etcd_aio.api.keys import KeyLike, KeyRange, prefix_end
 from etcd_aio.api.kv import KV
 from etcd_aio.api.lease import Lease, OnLost
@@ -14,6 +23,8 @@ from etcd_aio.api.leases import Leases
 from etcd_aio.api.operations import DeleteOp, GetOp, Op, PutOp, RangeOp, TxnOp
 from etcd_aio.api.scan import Scan, ScanPages
 from etcd_aio.api.txn import Txn
+from etcd_aio.api.watch import WatchBatches, WatchCalls, Watcher, WatchStatistics
+from etcd_aio.api.watch_hub import WatchHub
 
 __all__ = [
     "KV",
@@ -27,6 +38,8 @@ __all__ = [
     "Lease",
     "LeaseLike",
     "Leases",
+    "OnCompaction",
+    "OnCompactionLike",
     "OnLost",
     "Op",
     "PutOp",
@@ -40,5 +53,12 @@ __all__ = [
     "Txn",
     "TxnOp",
     "ValueLike",
+    "WatchBatches",
+    "WatchCalls",
+    "WatchFilter",
+    "WatchFilterLike",
+    "WatchHub",
+    "WatchStatistics",
+    "Watcher",
     "prefix_end",
 ]

@@ -1,4 +1,4 @@
-"""Enums of the key-value API, each also accepted as its lower-case word.
+"""Enums of the API, each also accepted as its lower-case word.
 
 Knows: the words. Never knows: etcd's numbers for them.
 """
@@ -26,8 +26,24 @@ class SortOrder(Enum):
     DESCEND = "descend"
 
 
+class WatchFilter(Enum):
+    """What a watch leaves out."""
+
+    NO_PUT = "no_put"
+    NO_DELETE = "no_delete"
+
+
+class OnCompaction(Enum):
+    """What a watch does when its history was compacted before it was delivered."""
+
+    RAISE = "raise"
+    RESYNC = "resync"
+
+
 SortByLike: TypeAlias = SortBy | Literal["key", "version", "create_revision", "mod_revision", "value"]
 SortOrderLike: TypeAlias = SortOrder | Literal["ascend", "descend"]
+WatchFilterLike: TypeAlias = WatchFilter | Literal["no_put", "no_delete"]
+OnCompactionLike: TypeAlias = OnCompaction | Literal["raise", "resync"]
 
 _E = TypeVar("_E", bound=Enum)
 

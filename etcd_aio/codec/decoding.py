@@ -37,7 +37,7 @@ is over, and when it has read what there was, the position that it got to and ho
 is sent more, as `data, at, end, is_whole`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -45,7 +45,7 @@ from etcd_aio import pb
 from etcd_aio.codec.compiler import Unit
 from etcd_aio.codec.fields import LENGTH, MAX_DEPTH, VARINT, Field
 from etcd_aio.codec.key_values import KeyValuesReader
-from etcd_aio.codec.shapes import OnlyMember, Shape
+from etcd_aio.codec.shapes import RESULT_ENUMS, OnlyMember, Shape
 from etcd_aio.codec.source import Source, local_name
 from etcd_aio.codec.varints import (
     CUT_SHORT,
@@ -60,7 +60,7 @@ from etcd_aio.codec.varints import (
     skip_unknown,
 )
 from etcd_aio.frozen import thawed
-from etcd_aio.results import Header
+from etcd_aio.results import Header, KeyValue
 
 STEP: Final = 1 << 18
 """Bytes that are decoded in one step. Each field counts for `ITEM` more of them, and a message that is read in steps
@@ -77,7 +77,10 @@ _RESERVED: Final = frozenset(
     }
 )
 _INLINE: Final = "bcde"
-_NO_HEADER: Final = Header()
+_ABSENT: Final = {
+    "header": ("NO_HEADER", Header()),
+    "kv": ("NO_KV", KeyValue(b"")),
+}  # what a result has for what is not there
 _SHARED: Final = (Refusal, behind_field, long_signed, long_unsigned, read_packed, read_tag, read_varint, skip_unknown)
 
 
@@ -105,12 +108,15 @@ class Decoder:
     def namespace(self) -> dict[str, object]:
         """The classes it makes, and what `varints` has."""
         names: dict[str, object] = {one.__name__: one for one in _SHARED}
-        names |= {one.enum_variable: one.enum_class for one in self.shape.fields.values() if one.enum_class}
         result_class = self.shape.result_class
+        for field in self.shape.fields.values():
+            if field.enum_class is not None:
+                convert = field.enum_class if result_class is None else _members_of(field)
+                names |= {field.enum_variable: convert, f"{field.enum_variable}_0": convert(0)}
         if result_class is None:
             names |= {"new": object.__new__, self.shape.message_class.__name__: self.shape.message_class}
         elif result_class is not OnlyMember:
-            names |= {"NO_HEADER": _NO_HEADER, result_class.__name__: result_class}
+            names |= {result_class.__name__: result_class, **dict(_ABSENT.values())}
             names[f"Thawed{result_class.__name__}"] = thawed(result_class)
         return names
 
@@ -211,12 +217,12 @@ class _Writing:
     def _default(self, field: Field) -> str:
         if field.repeated:
             return "[]"
-        if field.name == "header" and self._shape.result_class is not None:
-            return "NO_HEADER"
+        if field.name in _ABSENT and self._shape.result_class is not None:
+            return _ABSENT[field.name][0]
         if field.may_be_none:
             return "None"
         if field.enum_class is not None:
-            return f"{field.enum_variable}(0)"
+            return f"{field.enum_variable}_0"
         return {"bytes": 'b""', "string": '""', "bool": "False"}.get(field.proto_type, "0")
 
     # The loop.
@@ -398,3 +404,17 @@ def _converted(field: Field, name: str) -> str:
             return f"({name} + 0x80000000 & 0xFFFFFFFF) - 0x80000000"
         case _:
             return name
+
+
+def _members_of(field: Field) -> Callable[[int], object]:
+    """What turns the number of an enum into what stands for it in a result."""
+    members = RESULT_ENUMS[field.enum_class]
+
+    def member_of(number: int) -> object:
+        try:
+            return members[number]
+        except KeyError:
+            pass
+        raise Refusal(f"field {field.number} has an unknown value")
+
+    return member_of

@@ -7,10 +7,12 @@ Never knows: any bytes.
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Final, TypeVar
 
 from etcd_aio import pb
 from etcd_aio.codec.fields import Field, fields_of
+from etcd_aio.events import Event, EventType, WatchReply, WatchResult
 from etcd_aio.results import (
     CompactResult,
     DeleteResult,
@@ -28,7 +30,7 @@ from etcd_aio.results import (
     TxnResult,
 )
 
-Decodable = TypeVar("Decodable", bound=pb.Message | Result)
+Decodable = TypeVar("Decodable", bound=pb.Message | Result | WatchResult)
 
 
 class OnlyMember:
@@ -50,10 +52,18 @@ _RESULTS: Final[Mapping[type[pb.Message], type[object]]] = {
     pb.LeaseStatus: LeaseStatus,
     pb.LeaseLeasesResponse: LeaseListResult,
     pb.ResponseOp: OnlyMember,
+    pb.Event: Event,
+    pb.WatchResponse: WatchReply,
 }
 _MESSAGES: Final[Mapping[type[object], type[pb.Message]]] = {
     result: message for message, result in _RESULTS.items() if result is not OnlyMember
 }
+
+
+RESULT_ENUMS: Final[Mapping[object, Mapping[int, Enum]]] = {
+    pb.EventEventType: {int(number): EventType[number.name or ""] for number in pb.EventEventType}
+}
+"""What stands in a result for the numbers of an enum. A number that is not here is refused: nobody could act on it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,11 @@ class Invoker:
         return await call.run(now)
 
     def deadline(self, timeout: Timeout, now: float) -> float:
-        """When something is over that begins now and may take `timeout`."""
+        """When something is over that begins at `now` and may take `timeout`; `UNSET` is the client's default.
+
+        Raises:
+            InvalidRequestError: the timeout is negative, or no number of seconds.
+        """
         return now + self._seconds if timeout is UNSET else deadline_after(timeout, now)
 
     async def read(

@@ -124,6 +124,7 @@ from etcd_aio.errors.server import (
     UnauthenticatedError,
     UnavailableError,
     UnknownServerError,
+    WatchError,
 )
 from etcd_aio.errors.status import StatusCode
 from etcd_aio.errors.text import printable
@@ -239,6 +240,7 @@ __all__ = [
     "UserNotFoundError",
     "ValueProvidedError",
     "WatchCancelledError",
+    "WatchError",
     "WrongDowngradeVersionFormatError",
     "WrongLoopError",
     "printable",

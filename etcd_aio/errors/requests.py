@@ -13,6 +13,7 @@ from etcd_aio.errors.server import (
     ResourceExhaustedError,
     ServerCancelledError,
     ServerDeadlineExceededError,
+    WatchError,
 )
 from etcd_aio.errors.status import StatusCode
 
@@ -131,20 +132,20 @@ class LeaseTTLTooLargeError(LeaseError, OutOfRangeError, ValueError):
     is_definite = True
 
 
-class EmptyWatcherRangeError(InvalidArgumentError):
+class EmptyWatcherRangeError(WatchError, InvalidArgumentError):
     """The watched range holds no key, since its end is not behind its start."""
 
     default_message = "mvcc: watcher range is empty"
 
 
-class DuplicateWatchIDError(InvalidArgumentError):
+class DuplicateWatchIDError(WatchError, InvalidArgumentError):
     """The stream has a watcher with this watch ID already."""
 
     default_message = "mvcc: duplicate watch ID provided on the WatchStream"
 
 
-class WatchCancelledError(ServerCancelledError):
-    """The server ended the watch stream."""
+class WatchCancelledError(WatchError, ServerCancelledError):
+    """The server ended the watch, or the stream of all watches, and gave no reason that means more."""
 
     default_message = "etcdserver: watch canceled"
 

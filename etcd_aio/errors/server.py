@@ -26,6 +26,7 @@ The builtins are there for callers that do not know etcd.
     └─ by topic
         ├─ AuthError                            users, roles, passwords, tokens
         ├─ LeaseError                           leases
+        ├─ WatchError                           watches
         ├─ MembershipError                      members and learners
         └─ DowngradeError                       downgrades of the cluster's version
 """
@@ -168,6 +169,10 @@ class AuthError(ServerError):
 
 class LeaseError(ServerError):
     """It was about a lease."""
+
+
+class WatchError(ServerError):
+    """It was about a watch."""
 
 
 class MembershipError(ServerError):

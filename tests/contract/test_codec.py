@@ -9,6 +9,8 @@ import pytest
 from etcd_aio import pb
 from etcd_aio.codec import compiled, reference
 from etcd_aio.errors import InvalidRequestError, MalformedReplyError
+from etcd_aio.events import Event, EventType, WatchReply
+from etcd_aio.results import Header, KeyValue
 
 CODECS = [reference, compiled]
 
@@ -291,3 +293,69 @@ def test_encoding_does_not_change_the_message(codec: ModuleType) -> None:
     message = pb.TxnRequest(success=[pb.RequestOp(request_put=pb.PutRequest(key=b"k"))])
     assert codec.encode(message) == codec.encode(message)
     assert message == pb.TxnRequest(success=[pb.RequestOp(request_put=pb.PutRequest(key=b"k"))])
+
+
+# What a watch says: the reference reads the messages, and the compiled codec the results that stand for them.
+
+WATCH_REPLIES: dict[str, tuple[bytes, WatchReply]] = {
+    "nothing": (b"", WatchReply()),
+    "created": (b"\x0a\x04\x08\x01\x18\x07\x10\x00\x18\x01", WatchReply(Header(1, 0, 7), created=True)),
+    "refused": (
+        b"\x10" + b"\xff" * 9 + b"\x01\x18\x01\x20\x01\x32\x02no",
+        WatchReply(watch_id=-1, created=True, canceled=True, cancel_reason="no"),
+    ),
+    "compacted": (b"\x10\x05\x20\x01\x28\xac\x02", WatchReply(watch_id=5, canceled=True, compact_revision=300)),
+    "events": (
+        b"\x10\x05\x38\x01"
+        + length_field(11, length_field(2, b"\x0a\x01k\x18\x09") + length_field(3, b"\x0a\x01k"))
+        + length_field(11, b"\x08\x01" + length_field(2, b"\x0a\x01k\x18\x0a"))
+        + length_field(11, b""),
+        WatchReply(
+            watch_id=5,
+            fragment=True,
+            events=(
+                Event(EventType.PUT, KeyValue(b"k", mod_revision=9), KeyValue(b"k")),
+                Event(EventType.DELETE, KeyValue(b"k", mod_revision=10)),
+                Event(EventType.PUT, KeyValue(b"")),
+            ),
+        ),
+    ),
+}
+
+
+def as_result(message: pb.WatchResponse) -> WatchReply:
+    """The result that a message stands for, by hand."""
+
+    def kv(one: pb.KeyValue | None) -> KeyValue | None:
+        if one is None:
+            return None
+        return KeyValue(one.key, one.value, one.create_revision, one.mod_revision, one.version, one.lease)
+
+    header = message.header or pb.ResponseHeader()
+    return WatchReply(
+        Header(header.cluster_id, header.member_id, header.revision, header.raft_term),
+        message.watch_id,
+        message.created,
+        message.canceled,
+        message.compact_revision,
+        message.cancel_reason,
+        message.fragment,
+        tuple(
+            Event(list(EventType)[event.type], kv(event.kv) or KeyValue(b""), kv(event.prev_kv))
+            for event in message.events
+        ),
+    )
+
+
+@pytest.mark.parametrize(("data", "expected"), WATCH_REPLIES.values(), ids=WATCH_REPLIES)
+def test_what_a_watch_says(codec: ModuleType, data: bytes, expected: WatchReply) -> None:
+    assert as_result(codec.decode(pb.WatchResponse, data)) == expected
+    if codec is compiled:
+        assert codec.decode(WatchReply, data) == expected
+
+
+@pytest.mark.parametrize("number", [2, 7, -1])
+def test_an_event_of_an_unknown_kind_is_refused(number: int) -> None:
+    data = compiled.encode(pb.WatchResponse(events=[pb.Event(type=number)]))  # type: ignore[arg-type]
+    with pytest.raises(MalformedReplyError, match="unknown"):
+        compiled.decode(WatchReply, data)

@@ -13,13 +13,13 @@ import pytest
 
 from etcd_aio import Client, EtcdError, pb
 from etcd_aio.errors import ClientClosedError
+from etcd_aio.events import WatchReply
 from etcd_aio.methods import WATCH
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy, ServerTLS
 from tests.support.virtual_time import turns
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine")]
 
-WatchReply: TypeAlias = pb.WatchResponse  # what WATCH's replies are decoded into
 
 SILENCE = 1.0  # seconds after which the follower below gives an answer up
 

@@ -18,6 +18,8 @@ from etcd_aio import (
     EndpointStatistics,
     EtcdError,
     EtcdTimeoutError,
+    Event,
+    EventType,
     Header,
     InvalidRequestError,
     Key,
@@ -38,6 +40,10 @@ from etcd_aio import (
     SortOrder,
     Txn,
     TxnResult,
+    WatchBatch,
+    Watcher,
+    WatchFilter,
+    WatchStatistics,
     op,
 )
 from etcd_aio.api import DeleteOp, GetOp, PutOp, RangeOp, ScanPages, TxnOp
@@ -137,6 +143,29 @@ async def scans(client: Client) -> None:
     await scan  # type: ignore[misc]
     for _ in scan:  # type: ignore[attr-defined]
         pass
+
+
+async def watches(client: Client) -> None:
+    watcher = client.watch(prefix="p", start_revision=1, prev_kv=True, filters=["no_put", WatchFilter.NO_DELETE])
+    assert_type(watcher, Watcher)
+    async with client.watch("k", on_compaction="resync", max_outage=3, timeout=None) as entered:
+        assert_type(entered, Watcher)
+        async for event in entered:
+            assert_type(event, Event)
+            assert_type((event.type, event.is_put, event.is_delete), tuple[EventType, bool, bool])
+            assert_type((event.key, event.value, event.revision, event.is_resync), tuple[bytes, bytes, int, bool])
+            assert_type((event.kv, event.prev_kv), tuple[KeyValue, KeyValue | None])
+            event.kv = event.kv  # type: ignore[misc]
+        async for batch in entered.batches():
+            assert_type(batch, WatchBatch)
+            assert_type((batch[0], batch[1:], batch.revision), tuple[Event, tuple[Event, ...], int])
+        assert_type(entered.revision, int)
+        assert_type(entered.statistics(), WatchStatistics)
+        await entered.request_progress()
+    client.watch("k", filters=["no_puts"])  # type: ignore[list-item]
+    client.watch("k", on_compaction="ignore")  # type: ignore[arg-type]
+    client.watch("a", "b")  # type: ignore[call-arg]
+    await watcher  # type: ignore[misc]
 
 
 def compares(lease: HasId) -> None:

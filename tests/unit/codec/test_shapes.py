@@ -8,11 +8,12 @@ import pytest
 from etcd_aio import pb
 from etcd_aio.codec.fields import fields_of
 from etcd_aio.codec.shapes import OnlyMember, Shape, message_class_of, shape_of
+from etcd_aio.events import Event, WatchReply, WatchResult
 from etcd_aio.results import CompactResult, Header, KeyValue, RangeResult, Result, TxnResult
 
 
-@pytest.mark.parametrize("result_class", get_args(Result), ids=lambda found: found.__name__)
-def test_a_result_has_the_fields_of_its_message(result_class: type[Result]) -> None:
+@pytest.mark.parametrize("result_class", [*get_args(Result), *get_args(WatchResult)], ids=lambda found: found.__name__)
+def test_a_result_has_the_fields_of_its_message(result_class: type[Result | WatchResult]) -> None:
     names = {field.name for field in fields_of(message_class_of(result_class)).values()}
     assert {field.name for field in dataclasses.fields(result_class)} == names
 
@@ -39,7 +40,15 @@ def test_names_tell_shapes_apart() -> None:
 
 @pytest.mark.parametrize(
     ("decodable", "is_endless"),
-    [(Header, False), (KeyValue, False), (RangeResult, True), (TxnResult, True), (CompactResult, False)],
+    [
+        (Header, False),
+        (KeyValue, False),
+        (RangeResult, True),
+        (TxnResult, True),
+        (CompactResult, False),
+        (Event, False),
+        (WatchReply, True),
+    ],
 )
-def test_only_what_holds_lists_is_endless(decodable: type[Result], is_endless: bool) -> None:
+def test_only_what_holds_lists_is_endless(decodable: type[Result | WatchResult], is_endless: bool) -> None:
     assert shape_of(decodable).is_endless is is_endless

@@ -28,6 +28,7 @@ from etcd_aio.errors import (
     UnauthenticatedError,
     UnavailableError,
     UnknownServerError,
+    WatchError,
 )
 
 BUILTINS = (
@@ -64,7 +65,7 @@ def test_a_family_is_the_builtin_that_fits_and_no_other(
     assert {builtin for builtin in BUILTINS if issubclass(family, builtin)} == builtins
 
 
-@pytest.mark.parametrize("topic", [AuthError, LeaseError, MembershipError, DowngradeError])
+@pytest.mark.parametrize("topic", [AuthError, LeaseError, WatchError, MembershipError, DowngradeError])
 def test_a_topic_says_nothing_about_status_or_remedy(topic: type[ServerError]) -> None:
     assert topic.__bases__ == (ServerError,)
     assert not {"default_code", "remedy", "is_definite", "retryable"} & vars(topic).keys()

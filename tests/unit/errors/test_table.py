@@ -172,7 +172,7 @@ def test_a_class_of_the_table_carries_its_own_row(leaf: type[ServerError]) -> No
 
 
 def test_every_server_error_is_a_row_a_family_or_a_topic() -> None:
-    topics = {errors.AuthError, errors.LeaseError, errors.MembershipError, errors.DowngradeError}
+    topics = {errors.AuthError, errors.LeaseError, errors.WatchError, errors.MembershipError, errors.DowngradeError}
     assert set(CLASSES) == {ServerError, *topics, *BY_CODE.values(), *LEAVES}
 
 

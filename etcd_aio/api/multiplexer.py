@@ -1,0 +1,385 @@
+"""Multiplexer: all watches of a client on one stream.
+
+Knows: which watch an answer is about, what is to be said on the stream, when silence is too long. Never knows: how the
+stream travels, what a watch makes of its events (`watch_state.py`), or who waits; it is told the time.
+
+Theory of operation. Creations are sent without waiting for each other, and the server answers them in the order in
+which it got them; nothing in an answer but its place in that order tells whose it is. `_creating` is that queue. It
+belongs to one stream, as do the server's ids: on a new stream both begin empty, and every watch is created again from
+its next revision, the oldest first. A watch that ended while its creation was under way keeps its place in the queue,
+and its id is cancelled as soon as it is known.
+
+Progress marks. A mark for one id is about that watch. A mark for all watches (id -1) answers a request of ours, but it
+carries no sign of which: it speaks only for the watches that the server had when it met that request, and the server
+lets marks and `created` replies overtake each other. So a mark speaks for a watch only if the store has moved on since
+that watch was created, or if every request that was sent before has had its answer. The server says nothing at all as
+long as any watch of the stream is behind; it is asked again until it answers.
+
+Silence. Whoever takes bytes and answers nothing (a frozen process, a lost network) is found by its connection's
+keepalive, but only after many seconds. A creation is always answered at once, so `SILENCE` without any word while one
+is unanswered means: give this stream up. Requests for marks prove nothing, since they may rightly stay unanswered.
+
+Slow consumers. A watch whose consumer has left more than `max_pending` bytes lying is cancelled on the server, and
+created again from its next revision once half of that was taken. The stream is always read, whoever is slow.
+"""
+
+import copy
+from collections import deque
+from collections.abc import Callable
+from math import inf
+from typing import Final
+
+from etcd_aio.api import requests
+from etcd_aio.api.watch_state import Phase, Step, WatchState
+from etcd_aio.errors import (
+    CompactedError,
+    EtcdError,
+    UnknownServerError,
+    WatchCancelledError,
+    server_error,
+)
+from etcd_aio.events import Event, WatchReply
+from etcd_aio.pb import WatchRequest
+
+SILENCE: Final = 2.0
+"""Seconds without any word while a creation is unanswered, after which the stream is given up. A member answers in
+milliseconds; one that is so loaded that it takes seconds still says something to others on the stream meanwhile."""
+
+_FIRST_ASK: Final = 0.1  # seconds until a mark is asked for again: etcd looks after watches that are behind as often
+_LONGEST_ASK: Final = 1.0
+_ALL: Final = -1
+
+
+class Multiplexer:
+    """The conversation of the watch stream; see `Conversation` for what its supervisor calls.
+
+    Args:
+        outage_error: makes the error of a watch that had no stream for longer than it wanted to wait.
+    """
+
+    def __init__(self, outage_error: Callable[[], EtcdError]) -> None:
+        self.wake: Callable[[], None] = lambda: None
+        """Called when the supervisor has to look again, since something changed that it did not bring about."""
+        self._outage_error = outage_error
+        # For as long as the watches live. A dict keeps the order of age.
+        self._watches: dict[WatchState, None] = {}
+        self._asking: dict[WatchState, None] = {}
+        self._bounded: dict[WatchState, float] = {}  # those with a longest outage, which it is
+        # For as long as the stream lives.
+        self._is_open = False
+        self._waiting: deque[WatchState] = deque()  # may hold some that are not waiting any more
+        self._creating: deque[WatchState] = deque()
+        self._live: dict[int, WatchState] = {}
+        self._cancels: list[int] = []
+        self._cancelled: set[int] = set()  # ids that the server was told to cancel, until it says that it did
+        self._heard = 0.0
+        self._lost_at = 0.0
+        self._marks_to_come = 0
+        self._next_ask = inf
+        self._ask_wait = _FIRST_ASK
+        self._complaint: str | None = None
+
+    def __len__(self) -> int:
+        return len(self._watches)
+
+    # What users bring about.
+
+    def add(self, watch: WatchState, now: float) -> None:
+        """A new watch.
+
+        Raises:
+            ClientUsageError: what `wake` raises, before anything is changed.
+        """
+        self.wake()
+        self._watches[watch] = None
+        watch.since = watch.outage_since = now
+        if watch.options.max_outage is not None:
+            self._bounded[watch] = watch.options.max_outage
+        self._waiting.append(watch)
+
+    def close(self, watch: WatchState) -> None:
+        """Its consumer wants no more of it: it is cancelled on the server, and what it has not taken is forgotten."""
+        if watch.phase is not Phase.ENDED:
+            self._end(watch, None)
+            self.wake()
+        watch.drop()
+
+    def fail(self, watch: WatchState, error: EtcdError) -> None:
+        """It is over; its consumer gets the error behind what it has not taken yet."""
+        if watch.phase is not Phase.ENDED:
+            self._end(watch, error)
+            self.wake()
+            watch.on_change()
+
+    def after_take(self, watch: WatchState) -> None:
+        """Its consumer took something; a watch that was too slow may go on."""
+        if watch.phase is Phase.PAUSED and watch.is_drained:
+            self._go_on(watch, Step.DRAINED)
+
+    def ask_for_mark(self, watch: WatchState) -> None:
+        """Its consumer wants to know how far it is."""
+        watch.wants_mark = True
+        self._asking[watch] = None
+        self._ask_wait = _FIRST_ASK
+        self._next_ask = 0.0
+        self.wake()
+
+    def listed(self, watch: WatchState, events: tuple[Event, ...], revision: int) -> None:
+        """What there is instead of the history that is gone."""
+        if watch.phase is Phase.LISTING:
+            watch.add_resync(events, revision)
+            self._go_on(watch, Step.LISTED)
+            if watch.is_full:
+                watch.move(Step.FILLED)
+                watch.pauses += 1
+            watch.on_change()
+
+    def _go_on(self, watch: WatchState, step: Step) -> None:
+        watch.move(step)
+        if not self._is_open and watch.outage_since is None:
+            watch.outage_since = self._lost_at
+        self._waiting.append(watch)
+        self.wake()
+
+    # The conversation.
+
+    @property
+    def is_needed(self) -> bool:
+        """See `Conversation`. Watches that are paused keep the stream, for they come back."""
+        return bool(self._watches)
+
+    @property
+    def due(self) -> float:
+        """See `Conversation`."""
+        due = inf
+        if self._is_open:
+            if self._complaint is not None:
+                return self._heard
+            if self._creating:
+                due = self._heard + SILENCE
+            if self._asking and self._next_ask < due:
+                due = self._next_ask
+        for watch, longest in self._bounded.items():
+            if watch.outage_since is not None:
+                due = min(due, watch.outage_since + longest)
+        return due
+
+    def requests(self, now: float) -> list[WatchRequest]:
+        """See `Conversation`."""
+        found = [requests.watch_cancel_request(watch_id) for watch_id in self._cancels]
+        self._cancels.clear()
+        if self._waiting:
+            if not self._creating:
+                self._heard = now
+            for watch in self._waiting:
+                if watch.phase is Phase.WAITING:
+                    watch.move(Step.ASKED)
+                    self._creating.append(watch)
+                    found.append(requests.watch_request(watch.options, watch.next_revision))
+            self._waiting.clear()
+        if self._asking and now >= self._next_ask:
+            if any(watch.phase is Phase.LIVE for watch in self._asking):
+                found.append(requests.watch_progress_request())
+                self._marks_to_come += 1
+                self._next_ask = now + self._ask_wait
+                self._ask_wait = min(self._ask_wait * 2, _LONGEST_ASK)
+            else:
+                self._next_ask = inf  # until one is created
+        return found
+
+    def on_open(self, endpoint: str, now: float) -> None:
+        """See `Conversation`."""
+        del endpoint
+        self._is_open = True
+        self._heard = now
+        self._waiting = deque(watch for watch in self._watches if watch.phase is Phase.WAITING)
+        for watch in self._watches:
+            if watch.phase is Phase.LISTING:
+                watch.outage_since = None
+
+    def on_reply(self, reply: WatchReply, now: float) -> None:
+        """See `Conversation`."""
+        self._heard = now
+        watch_id = reply.watch_id
+        if reply.created:
+            self._on_created(reply, now)
+            return
+        if reply.canceled:
+            self._on_cancelled(reply)
+            return
+        if watch_id == _ALL:
+            if not reply.events:
+                self._on_mark_for_all(reply.header.revision)
+            return
+        watch = self._live.get(watch_id)
+        if watch is None:
+            self._cancel(watch_id)
+        elif reply.events:
+            had = len(watch.pending)
+            watch.add_events(reply.events, is_fragment=reply.fragment)
+            if len(watch.pending) != had:
+                if watch.is_full:
+                    self._leave_server(watch, Step.FILLED)
+                    watch.pauses += 1
+                watch.on_change()
+        elif not reply.fragment:
+            self._mark(watch, reply.header.revision)
+
+    def on_time(self, now: float) -> str | None:
+        """See `Conversation`."""
+        for watch, longest in tuple(self._bounded.items()):
+            if watch.outage_since is not None and now >= watch.outage_since + longest:
+                self.fail(watch, self._outage_error())
+        if not self._is_open:
+            return None
+        reason, self._complaint = self._complaint, None
+        if reason is None and self._creating and now >= self._heard + SILENCE:
+            reason = f"the member said nothing for {SILENCE:g} s though a watch was to be created"
+        if reason is not None:
+            self._heard = now  # once is enough
+        return reason
+
+    def on_lost(self, error: EtcdError, now: float) -> None:
+        """See `Conversation`."""
+        del error
+        self._forget_stream()
+        self._lost_at = now
+        for watch in self._watches:
+            if watch.phase is Phase.LIVE:
+                watch.reconnects += 1
+                watch.since = now
+            watch.move(Step.LOST)
+            watch.watch_id = -1
+            watch.partial = ()
+            if watch.outage_since is None and watch.phase is not Phase.PAUSED:
+                watch.outage_since = now
+
+    def on_end(self, error: EtcdError) -> None:
+        """See `Conversation`."""
+        self._forget_stream()
+        for watch in tuple(self._watches):
+            # Each its own: whoever raises an error adds the traceback to it.
+            self._end(watch, copy.copy(error))
+            watch.on_change()
+        self._waiting.clear()
+
+    # Answers.
+
+    def _on_created(self, reply: WatchReply, now: float) -> None:
+        watch = self._creating.popleft() if self._creating else None
+        watch_id = reply.watch_id
+        if reply.canceled or watch_id < 0:
+            if watch is not None and watch.phase is Phase.CREATING:
+                self._on_refused(watch, reply)
+            return
+        if watch_id in self._live:
+            self._complaint = f"the member gave two watches the id {watch_id}"
+        elif watch is None or watch.phase is not Phase.CREATING:
+            self._cancel(watch_id)
+        else:
+            watch.move(Step.CREATED)
+            watch.watch_id = watch_id
+            watch.created_revision = reply.header.revision
+            watch.marks_before = self._marks_to_come
+            watch.begin(reply.header.revision)
+            watch.outage_since = None
+            watch.since = now
+            self._live[watch_id] = watch
+            if watch.wants_mark:
+                self._next_ask = now
+                if watch.next_revision > watch.created_revision:
+                    self._mark(watch, watch.next_revision - 1)  # the store has nothing more
+            watch.on_change()
+
+    def _on_refused(self, watch: WatchState, reply: WatchReply) -> None:
+        # Where a token is refreshed once it can be: for `error.remedy is Remedy.REFRESH_TOKEN` a watch goes back to
+        # WAITING once, and the stream is given up by a complaint, since its token was fixed when it was opened.
+        self._over(watch, reply)
+
+    def _on_cancelled(self, reply: WatchReply) -> None:
+        self._cancelled.discard(reply.watch_id)
+        watch = self._live.pop(reply.watch_id, None)
+        if watch is not None:
+            watch.watch_id = -1
+            if reply.compact_revision:
+                # etcd keeps a watcher whose history is gone, and then never gives a mark for all, until it is told.
+                self._cancel(reply.watch_id)
+            self._over(watch, reply)
+
+    def _over(self, watch: WatchState, reply: WatchReply) -> None:
+        """The server has ended a watch."""
+        watch.partial = ()
+        if not reply.compact_revision:
+            self.fail(watch, _reason(reply.cancel_reason))
+        elif reply.compact_revision <= watch.next_revision:
+            # What is gone is what was handed over, or lay before the beginning, and the server had not sent it yet.
+            self._go_on(watch, Step.LOST)
+        elif watch.options.resync:
+            watch.move(Step.COMPACTED)
+            watch.on_change()
+        else:
+            self.fail(watch, CompactedError(compact_revision=reply.compact_revision))
+
+    def _on_mark_for_all(self, revision: int) -> None:
+        for watch in tuple(self._live.values()):
+            if revision > watch.created_revision or not watch.marks_before:
+                self._mark(watch, revision)
+            else:
+                watch.marks_before -= 1
+        if self._marks_to_come:
+            self._marks_to_come -= 1
+
+    def _mark(self, watch: WatchState, revision: int) -> None:
+        had = len(watch.pending)
+        was_asked = watch.wants_mark
+        watch.add_mark(revision)
+        if was_asked and not watch.wants_mark:
+            self._asking.pop(watch, None)
+        if watch.pending and (was_asked or len(watch.pending) != had):
+            watch.on_change()
+
+    # Ends.
+
+    def _cancel(self, watch_id: int) -> None:
+        """Have the server cancel an id, once."""
+        if watch_id not in self._cancelled:
+            self._cancelled.add(watch_id)
+            self._cancels.append(watch_id)
+
+    def _leave_server(self, watch: WatchState, step: Step) -> None:
+        """The watch stays on the server no longer."""
+        watch.move(step)
+        watch.partial = ()
+        if self._live.pop(watch.watch_id, None) is not None:
+            self._cancel(watch.watch_id)
+        watch.watch_id = -1
+
+    def _end(self, watch: WatchState, error: EtcdError | None) -> None:
+        watch.error = error
+        watch.outage_since = None
+        self._leave_server(watch, Step.ENDED)
+        del self._watches[watch]
+        self._asking.pop(watch, None)
+        self._bounded.pop(watch, None)
+
+    def _forget_stream(self) -> None:
+        self._is_open = False
+        self._creating.clear()
+        self._live.clear()
+        self._cancels.clear()
+        self._cancelled.clear()
+        self._marks_to_come = 0
+        self._complaint = None
+        if self._asking:
+            self._next_ask = 0.0
+            self._ask_wait = _FIRST_ASK
+
+
+def _reason(text: str) -> EtcdError:
+    """Why the server has cancelled a watch."""
+    if not text:
+        return WatchCancelledError("the server cancelled the watch and gave no reason")
+    error = server_error(None, text)
+    if type(error) is UnknownServerError:
+        return WatchCancelledError(error.message)
+    return error

@@ -1,0 +1,416 @@
+"""Watch: following the changes of keys.
+
+Knows: the arguments of a watch, and how its events are handed to whoever iterates. Never knows: streams, revisions to
+resume from, or retries.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass
+from enum import Enum
+from math import inf
+from types import TracebackType
+from typing import Final, NoReturn, Self
+
+from etcd_aio.api.arguments import whole_number
+from etcd_aio.api.enums import OnCompaction, OnCompactionLike, WatchFilter, WatchFilterLike, parse_word
+from etcd_aio.api.keys import KeyLike, KeyRange, flag
+from etcd_aio.api.resync import KnownKeys
+from etcd_aio.api.watch_hub import WatchHub
+from etcd_aio.api.watch_state import Phase, WatchOptions, WatchState
+from etcd_aio.deadline import deadline_after
+from etcd_aio.errors import ClientUsageError, InvalidRequestError
+from etcd_aio.events import Event, WatchBatch
+from etcd_aio.options import UNSET, Timeout
+
+DEFAULT_MAX_PENDING: Final = 16 * 2**20
+"""Bytes. What a consumer that takes a hundred thousand small events in a second may be late by a third of one."""
+
+
+class WatchCalls:
+    """The watch API."""
+
+    def __init__(self, watches: WatchHub) -> None:
+        self._watches = watches
+
+    def watch(
+        self,
+        key: KeyLike | None = None,
+        *,
+        range_end: KeyLike | None = None,
+        prefix: KeyLike | None = None,
+        from_key: KeyLike | None = None,
+        all_keys: bool = False,
+        start_revision: int = 0,
+        prev_kv: bool = False,
+        progress_notify: bool = False,
+        filters: Iterable[WatchFilterLike] = (),
+        fragment: bool = True,
+        on_compaction: OnCompactionLike = OnCompaction.RAISE,
+        max_pending: int = DEFAULT_MAX_PENDING,
+        max_outage: float | None = None,
+        timeout: Timeout = UNSET,
+    ) -> "Watcher":
+        """Follow the changes of keys. Every change is delivered once and in order, whatever happens to members.
+
+            async with client.watch(prefix="svc/") as watcher:
+                async for event in watcher: ...
+
+        Args:
+            key: this key alone; with `range_end`, the first key of an interval.
+            range_end: the key before which the interval ends.
+            prefix: every key that begins with this.
+            from_key: every key from this one on.
+            all_keys: every key.
+            start_revision: the first revision of interest. 0 is from now: what is written once the watch is entered.
+                After a range or scan, its `revision + 1` continues it without a gap.
+            prev_kv: tell of each event what the key held before, as far as that is not compacted.
+            progress_notify: have the server tell now and then how far a watch without events is, every 10 minutes
+                unless it is configured otherwise: an empty batch. It also keeps a quiet watch from falling behind what
+                is compacted.
+            filters: what to leave out: `"no_put"`, `"no_delete"`. The server does so.
+            fragment: let the server send what is too large for one message in several. Without it, a catch-up of 1000
+                revisions that is larger than the client's `max_receive_bytes` ends all watches. With it, etcd takes
+                time that grows with the square of the number of events in a fragment: a minute for 100 000 small
+                events of 1000 txns, while all watches of this client wait. For such a history pass False. What is
+                delivered is the same.
+            on_compaction: what happens if the next revision was compacted while the watch was not connected, or if
+                `start_revision` was: `"raise"` ends it with `CompactedError`; `"resync"` lists the keys as they are,
+                delivers the difference as one batch of events with `is_resync`, and goes on behind it. For that it
+                remembers each key of the range (its size and some 100 bytes), lists them all when it is entered, and
+                holds the whole difference in memory at once. If even the revision before `start_revision` is
+                compacted when the watch is entered, it cannot know which keys were there then, and tells of no delete
+                of those. Deletes cannot be told of with the filter `"no_put"`, so the two exclude each other.
+            max_pending: bytes of memory, estimated, that undelivered events may take. If a consumer is slower than
+                that, its watch is cancelled on the server and created again when half of it is taken. Nothing is lost,
+                and no other watch notices. A batch that is larger by itself is taken alone. Default: 16 MiB.
+            max_outage: seconds without any member to watch on, after which the watch ends with
+                `NoAvailableEndpointsError`. Default: None, it waits for ever.
+            timeout: seconds that entering may take; None waits for ever; the client's default if it is not given.
+
+        Returns:
+            Watcher: nothing is sent before it is entered.
+
+        Raises:
+            InvalidRequestError: not exactly one form names the keys, or an option is out of bounds.
+            EmptyKeyError: the key is empty.
+            TypeError: something is of a wrong type.
+        """
+        keys = KeyRange.of(key, range_end=range_end, prefix=prefix, from_key=from_key, all_keys=all_keys)
+        if keys.range_end > b"\0" and keys.range_end <= keys.key:
+            raise InvalidRequestError("the range holds no key, since its end is not behind its first key")
+        if isinstance(filters, str):
+            raise TypeError("filters must be a list of words, got str")
+        chosen = tuple(dict.fromkeys(parse_word(WatchFilter, one, "filters") for one in filters))
+        resync = parse_word(OnCompaction, on_compaction, "on_compaction") is OnCompaction.RESYNC
+        if resync and WatchFilter.NO_PUT in chosen:
+            raise InvalidRequestError('on_compaction="resync" needs to see puts: it excludes the filter "no_put"')
+        if max_outage is not None:
+            deadline_after(max_outage, 0.0)
+        if timeout is not UNSET:
+            deadline_after(timeout, 0.0)
+        options = WatchOptions(
+            keys,
+            prev_kv=flag(prev_kv, "prev_kv"),
+            progress_notify=flag(progress_notify, "progress_notify"),
+            filters=chosen,
+            fragment=flag(fragment, "fragment"),
+            resync=resync,
+            max_pending=whole_number(max_pending, "max_pending", minimum=1),
+            max_outage=max_outage,
+        )
+        return Watcher(self._watches, options, whole_number(start_revision, "start_revision"), timeout)
+
+
+@dataclass(frozen=True, slots=True)
+class WatchStatistics:
+    """What a watch has seen.
+
+    Attributes:
+        is_connected: whether it is on a server now.
+        seconds: how long it has been so.
+        pending_events: events that came and were not delivered yet.
+        pending_bytes: what they take in memory, estimated.
+        delivered: events that were delivered.
+        reconnects: how often it lost its server.
+        pauses: how often it was taken off the server since its consumer was too slow.
+    """
+
+    is_connected: bool
+    seconds: float
+    pending_events: int
+    pending_bytes: int
+    delivered: int
+    reconnects: int
+    pauses: int
+
+
+class _Taken(Enum):
+    """By what a consumer takes its events."""
+
+    NOT_YET = "not yet"
+    SINGLY = "singly"
+    BY_BATCH = "by batch"
+
+
+class Watcher(AsyncIterator[Event]):
+    """A watch. Entered, it is on the server; iterated over, it gives `Event`s, or `WatchBatch`es by `batches()`.
+
+    It is entered and iterated over once, by one task at a time. However it is left (by a break, an exception, a
+    cancellation), it is cancelled on the server at once, without waiting for the answer. Cancelling a step of the
+    iteration loses no event: the next step gives it.
+
+    Iterating raises, behind everything that was received, why the watch has ended, and again if it is asked again:
+
+        CompactedError: the next revision was compacted; `compact_revision` is the oldest that can be watched.
+        PermissionDeniedError: the user may not read the range.
+        WatchCancelledError: the server has ended the watch for another reason.
+        NoAvailableEndpointsError: there was no member to watch on for `max_outage` seconds.
+        ClientClosedError: the client was closed.
+    """
+
+    __slots__ = (
+        "_at",
+        "_batch",
+        "_delivered",
+        "_hub",
+        "_is_closed",
+        "_is_entered",
+        "_is_taking",
+        "_last_revision",
+        "_state",
+        "_taken",
+        "_task",
+        "_timeout",
+        "_waiter",
+    )
+
+    def __init__(self, hub: WatchHub, options: WatchOptions, start_revision: int, timeout: Timeout) -> None:
+        self._hub = hub
+        self._state = WatchState(options, start_revision, self._on_change)
+        self._timeout = timeout
+        self._taken = _Taken.NOT_YET
+        self._batch: tuple[Event, ...] = ()  # what single events are given from
+        self._at = 0
+        self._delivered = 0  # events of earlier batches
+        self._waiter: asyncio.Future[None] | None = None
+        self._task: asyncio.Task[None] | None = None  # lists the keys for a resync
+        self._last_revision = 0  # that was delivered, once it is closed
+        self._is_entered = False
+        self._is_closed = False
+        self._is_taking = False
+
+    def __repr__(self) -> str:
+        return f"<Watcher {self._state.options.keys} {self._state.phase.value} after revision {self.revision}>"
+
+    # Lifetime.
+
+    async def __aenter__(self) -> Self:
+        """Wait until the watch is on a server: everything that is written from now on will be delivered.
+
+        Raises:
+            EtcdTimeoutError: the server did not answer in time.
+            NoAvailableEndpointsError: none could be connected to in time; `errors` has every endpoint's reason.
+            PermissionDeniedError: the user may not read the range.
+            ClientUsageError: it was entered before, or the client is closed, or belongs to another loop or process.
+
+        Cancellation leaves nothing behind.
+        """
+        if self._is_entered:
+            raise ClientUsageError("a watch is entered once: make another one")
+        self._is_entered = True
+        state, hub = self._state, self._hub
+        if state.options.resync and WatchFilter.NO_DELETE not in state.options.filters:
+            state.known = KnownKeys()
+        deadline = hub.deadline(self._timeout)
+        try:
+            hub.add(state)
+            while not state.created_revision:
+                if state.error is not None:
+                    raise state.error
+                if hub.clock() >= deadline:
+                    raise hub.timeout_error()
+                await self._wait(deadline)
+            await hub.begin_known(state, deadline)
+        except BaseException:
+            self._close()
+            raise
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End the watch, and cancel it on the server at once. What was not delivered is forgotten. Safe to repeat."""
+        self._close()
+
+    def _close(self) -> None:
+        if not self._is_closed:
+            self._last_revision = self.revision
+            self._is_closed = True
+            self._batch, self._at, self._delivered = (), 0, self._delivered + self._at
+            self._hub.close(self._state)
+            self._on_change()
+
+    # Iteration.
+
+    def __aiter__(self) -> Self:
+        self._take(_Taken.SINGLY)
+        return self
+
+    async def __anext__(self) -> Event:
+        at = self._at
+        if at == len(self._batch):
+            at = await self._next_events()
+        self._at = at + 1
+        return self._batch[at]
+
+    async def _next_events(self) -> int:
+        self._take(_Taken.SINGLY)
+        while True:
+            events = (await self.next_batch()).events
+            self._delivered += len(self._batch)
+            self._batch, self._at = events, 0
+            if events:
+                return 0
+
+    def batches(self) -> "WatchBatches":
+        """The same watch by batches, each of one or more whole revisions, for whoever wants them.
+
+        Raises:
+            ClientUsageError: single events were already iterated over, so that the rest of a batch would be lost.
+        """
+        self._take(_Taken.BY_BATCH)
+        return WatchBatches(self)
+
+    async def next_batch(self) -> WatchBatch:
+        """The next batch; what `batches()` and single events are taken from."""
+        if self._is_taking:
+            raise ClientUsageError("two tasks iterate over one watch: give each its own")
+        state = self._state
+        self._is_taking = True
+        try:
+            while not state.pending:
+                if self._is_closed or state.phase is Phase.ENDED:
+                    self._raise_end()
+                await self._wait(inf)
+        finally:
+            self._is_taking = False
+        batch = state.take()
+        self._hub.after_take(state)
+        if self._taken is _Taken.BY_BATCH:
+            self._delivered += len(batch.events)
+        return batch
+
+    def _take(self, taken: _Taken) -> None:
+        if not self._is_entered:
+            raise ClientUsageError("the watch is not entered: write `async with client.watch(...) as watcher:`")
+        if self._taken is not _Taken.NOT_YET and self._taken is not taken:
+            raise ClientUsageError("the watch already gives the other: take events or batches, not both")
+        self._taken = taken
+
+    def _raise_end(self) -> NoReturn:
+        error = self._state.error
+        if self._is_closed or error is None:
+            raise StopAsyncIteration
+        raise error
+
+    # What it tells.
+
+    @property
+    def revision(self) -> int:
+        """The last revision that was delivered wholly, also after the end.
+
+        A new watch from `revision + 1` misses and repeats nothing.
+
+        0 before a watch from now is entered.
+        """
+        if self._is_closed:
+            return self._last_revision
+        state = self._state
+        if self._at < len(self._batch):
+            return self._batch[self._at].kv.mod_revision - 1
+        if state.pending:
+            return state.taken_revision
+        return max(state.taken_revision, state.next_revision - 1)
+
+    async def request_progress(self) -> None:
+        """Ask how far the watch is. The answer comes as a batch without events, behind everything before it.
+
+        It moves `revision` on, too. This returns once it is asked, since the answer comes by iterating; etcd answers
+        when no watch of this client is behind, and is asked again until then, over lost connections too.
+
+        A proxy in between may never answer. Releases of etcd before 3.5.8 can answer too early.
+
+        Raises:
+            ClientUsageError: the watch is not entered.
+            EtcdError: the watch has ended, and why.
+        """
+        if not self._is_entered or self._is_closed:
+            raise ClientUsageError("the watch is not entered, or closed")
+        if self._state.error is not None:
+            raise self._state.error
+        self._hub.ask_for_mark(self._state)
+
+    def statistics(self) -> WatchStatistics:
+        """A snapshot of what the watch has seen."""
+        state = self._state
+        return WatchStatistics(
+            is_connected=state.phase is Phase.LIVE,
+            seconds=self._hub.clock() - state.since if self._is_entered else 0.0,
+            pending_events=state.pending_events + len(self._batch) - self._at,
+            pending_bytes=state.pending_bytes,
+            delivered=self._delivered + self._at,
+            reconnects=state.reconnects,
+            pauses=state.pauses,
+        )
+
+    # Waiting.
+
+    def _on_change(self) -> None:
+        waiter, phase = self._waiter, self._state.phase
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+        if phase is Phase.LISTING:
+            if self._task is None or self._task.done():
+                self._task = asyncio.create_task(self._hub.resync(self._state), name="etcd_aio watch resync")
+        elif phase is Phase.ENDED and self._task is not None:
+            self._task.cancel()
+
+    async def _wait(self, deadline: float) -> None:
+        """Wait for a change, but not beyond the deadline."""
+        loop = asyncio.get_running_loop()
+        waiter = self._waiter = loop.create_future()
+        timer = None if deadline == inf else loop.call_at(deadline, _wake, waiter)
+        try:
+            await waiter
+        finally:
+            self._waiter = None
+            if timer is not None:
+                timer.cancel()
+
+
+def _wake(waiter: "asyncio.Future[None]") -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+class WatchBatches(AsyncIterator[WatchBatch]):
+    """A watch by batches; see `Watcher`, which it ends with."""
+
+    __slots__ = ("_watcher",)
+
+    def __init__(self, watcher: Watcher) -> None:
+        self._watcher = watcher
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> WatchBatch:
+        return await self._watcher.next_batch()
+
+    async def aclose(self) -> None:
+        """End the watch. Safe to repeat."""
+        await self._watcher.aclose()

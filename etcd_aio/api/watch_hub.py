@@ -1,0 +1,141 @@
+"""Watch hub: where the watches of a client meet the stream and the store.
+
+Knows: the multiplexer, its supervisor, how keys are listed. Never knows: what a user does with a watch, or which phase
+follows which.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable
+from math import inf
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from etcd_aio import methods
+from etcd_aio.api.enums import WatchFilter
+from etcd_aio.api.multiplexer import Multiplexer
+from etcd_aio.api.operations import RangeOp
+from etcd_aio.api.resync import difference
+from etcd_aio.api.scan import DEFAULT_PAGE_SIZE, ReadPage, ScanPages
+from etcd_aio.api.watch_state import Phase, WatchState
+from etcd_aio.backoff import Backoff
+from etcd_aio.errors import CompactedError, EtcdError, EtcdTimeoutError
+from etcd_aio.options import UNSET, RetryMode, Timeout
+from etcd_aio.results import KeyValue, RangeResult
+
+if TYPE_CHECKING:
+    from etcd_aio.error_handler import Invoker
+
+_BACKOFF: Final = Backoff(initial=0.1, multiplier=2.0, maximum=5.0, jitter=0.2)
+
+OnPage: TypeAlias = Callable[[RangeResult], None]
+
+
+class WatchHub:
+    """All watches of a client. Making it touches nothing.
+
+    Args:
+        invoker: has the stream.
+        read_page: reads a page of a range.
+    """
+
+    def __init__(self, invoker: "Invoker", read_page: ReadPage) -> None:
+        self._invoker = invoker
+        self._read_page = read_page
+        self._watches = Multiplexer(self._outage_error)
+        self._supervisor = invoker.supervise(methods.WATCH, self._watches, "watch")
+        self._watches.wake = self._supervisor.wake
+
+    @property
+    def clock(self) -> Callable[[], float]:
+        """The clock of every instant here."""
+        return self._invoker.clock
+
+    def add(self, watch: WatchState) -> None:
+        """A new watch.
+
+        Raises:
+            ClientUsageError: the client belongs to another loop or process.
+        """
+        self._watches.add(watch, self._invoker.clock())
+
+    def close(self, watch: WatchState) -> None:
+        """Its consumer wants no more of it. It is cancelled on the server at once, which nobody waits for."""
+        self._watches.close(watch)
+
+    def after_take(self, watch: WatchState) -> None:
+        """Its consumer took a batch."""
+        self._watches.after_take(watch)
+
+    def ask_for_mark(self, watch: WatchState) -> None:
+        """Its consumer wants a progress mark."""
+        self._watches.ask_for_mark(watch)
+
+    def deadline(self, timeout: Timeout) -> float:
+        """The instant that a timeout means, from now on."""
+        return self._invoker.deadline(timeout, self._invoker.clock())
+
+    def timeout_error(self) -> EtcdError:
+        """Why a watch is not on any server in time."""
+        return EtcdTimeoutError() if self._supervisor.is_open else self._outage_error()
+
+    async def begin_known(self, watch: WatchState, deadline: float) -> None:
+        """List the keys that there were when a watch with `resync` began.
+
+        Raises:
+            EtcdError: they could not be listed.
+        """
+        known, revision = watch.known, watch.taken_revision
+        if known is None or known.is_complete:
+            return
+        keys: list[bytes] = []
+        if revision > 0:
+            operation = RangeOp(watch.options.keys, revision=revision, keys_only=True)
+            try:
+                await self._list(operation, lambda page: keys.extend(kv.key for kv in page.kvs), deadline)
+            except CompactedError:
+                keys.clear()  # too old to know: see on_compaction= of `client.watch()`
+        if not known.is_complete:  # a resync has come in between, and knows better
+            known.begin(keys)
+
+    async def resync(self, watch: WatchState) -> None:
+        """List what there is instead of the history that is gone, until it succeeds; the watch goes on from there."""
+        failures = 0
+        while watch.phase is Phase.LISTING:
+            try:
+                await self._resync_once(watch)
+            except EtcdError as error:
+                # A listing that takes so long that it is compacted itself begins anew, as one that failed does.
+                if not error.retryable and not isinstance(error, CompactedError):
+                    self._watches.fail(watch, error)
+                    return
+                await asyncio.sleep(_BACKOFF.wait(failures, random.random))
+                failures += 1
+
+    async def _resync_once(self, watch: WatchState) -> None:
+        since = watch.next_revision
+        changed: list[KeyValue] = []
+        there: list[bytes] = []
+
+        def on_page(page: RangeResult) -> None:
+            there.extend(kv.key for kv in page.kvs)
+            changed.extend(kv for kv in page.kvs if kv.mod_revision >= since)
+
+        revision = await self._list(RangeOp(watch.options.keys), on_page, inf)
+        gone = () if watch.known is None else watch.known.replace(there)
+        hides_deletes = WatchFilter.NO_DELETE in watch.options.filters
+        self._watches.listed(watch, difference(changed, gone, revision, hides_deletes=hides_deletes), revision)
+
+    async def _list(self, operation: RangeOp, on_page: OnPage, deadline: float) -> int:
+        """Read all pages of a range at one revision; returns the revision."""
+
+        async def read_page(page: RangeOp, timeout: Timeout, retry: RetryMode | None) -> RangeResult:
+            timeout = UNSET if deadline == inf else max(deadline - self._invoker.clock(), 0.0)
+            return await self._read_page(page, timeout, retry)
+
+        pages = ScanPages(read_page, operation, page_size=DEFAULT_PAGE_SIZE, timeout=UNSET, retry=None)
+        async for page in pages:
+            on_page(page)
+        return pages.revision
+
+    def _outage_error(self) -> EtcdError:
+        return self._supervisor.outage_error()

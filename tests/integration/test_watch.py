@@ -1,0 +1,440 @@
+"""watch on real servers: every change once and in order, and nothing left behind on the server."""
+
+import asyncio
+import re
+import urllib.request
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from etcd_aio import Client, Event, EventType, NoAvailableEndpointsError, WatchBatch, op
+from etcd_aio.errors import ClientClosedError, ClientUsageError, CompactedError, EtcdTimeoutError
+from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy
+
+pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine")]
+
+PATIENCE = 30.0  # seconds for what takes milliseconds, on a machine that is busy
+
+
+@pytest.fixture
+async def own_server() -> AsyncIterator[EtcdServer]:
+    """A member of this test's own."""
+    async with EtcdServer() as server:
+        yield server
+
+
+async def metric(server: EtcdServer, name: str) -> float:
+    def read() -> str:
+        with urllib.request.urlopen(f"{server.endpoint}/metrics", timeout=5) as reply:
+            text: str = reply.read().decode()
+            return text
+
+    found = re.search(rf"^{name} (\S+)$", await asyncio.to_thread(read), re.MULTILINE)
+    return float(found[1]) if found else 0.0
+
+
+async def watchers(server: EtcdServer) -> float:
+    return await metric(server, "etcd_debugging_mvcc_watcher_total")
+
+
+async def until_watchers(server: EtcdServer, number: float) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while await watchers(server) != number:  # noqa: ASYNC110 - another process tells nobody
+            await asyncio.sleep(0.02)
+
+
+async def take(watcher: AsyncIterator[Event], number: int) -> list[Event]:
+    async with asyncio.timeout(PATIENCE):
+        return [await anext(watcher) for _ in range(number)]
+
+
+async def next_batch(batches: AsyncIterator[WatchBatch]) -> WatchBatch:
+    async with asyncio.timeout(PATIENCE):
+        return await anext(batches)
+
+
+async def test_a_put_from_inside_is_always_seen(client: Client, prefix: str) -> None:
+    for number in range(300):
+        async with client.watch(prefix + "k") as watcher:
+            put = await client.put(prefix + "k", str(number))
+            (event,) = await take(watcher, 1)
+            assert (event.revision, event.value) == (put.revision, str(number).encode())
+
+
+async def test_events_say_what_happened(client: Client, prefix: str) -> None:
+    async with client.watch(prefix=prefix, prev_kv=True) as watcher:
+        await client.put(prefix + "a", "1")
+        await client.put(prefix + "a", "2")
+        await client.delete(prefix + "a")
+        created, changed, deleted = await take(watcher, 3)
+        assert (created.type, created.is_put, created.prev_kv) == (EventType.PUT, True, None)
+        assert changed.prev_kv is not None
+        assert (changed.value, changed.prev_kv.value) == (b"2", b"1")
+        assert deleted.prev_kv is not None
+        assert (deleted.is_delete, deleted.key, deleted.value, deleted.prev_kv.value) == (
+            True,
+            prefix.encode() + b"a",
+            b"",
+            b"2",
+        )
+        assert watcher.revision == deleted.revision
+        assert watcher.statistics().delivered == 3
+
+
+async def test_every_form_of_range(client: Client, prefix: str) -> None:
+    async with (
+        client.watch(prefix + "b") as one,
+        client.watch(prefix=prefix) as several,
+        client.watch(prefix + "b", range_end=prefix + "d") as interval,
+        client.watch(from_key=prefix + "c") as rest,
+        client.watch(all_keys=True) as everything,
+    ):
+        for name in "abcd":
+            await client.put(prefix + name, name)
+        for watcher, expected in (
+            (one, "b"),
+            (several, "abcd"),
+            (interval, "bc"),
+            (rest, "cd"),
+            (everything, "abcd"),
+        ):
+            assert [event.value.decode() for event in await take(watcher, len(expected))] == list(expected)
+
+
+async def test_filters_leave_out_what_they_name(client: Client, prefix: str) -> None:
+    async with (
+        client.watch(prefix=prefix, filters=["no_put"]) as deletes,
+        client.watch(prefix=prefix, filters=["no_delete"]) as puts,
+    ):
+        await client.put(prefix + "a", "1")
+        await client.delete(prefix + "a")
+        await client.put(prefix + "a", "2")
+        await client.delete(prefix + "a")
+        assert [event.type for event in await take(deletes, 2)] == [EventType.DELETE] * 2
+        assert [event.value for event in await take(puts, 2)] == [b"1", b"2"]
+
+
+async def test_a_txn_is_one_batch_and_history_is_whole_revisions(client: Client, prefix: str) -> None:
+    first = 0
+    for number in range(50):
+        done = await client.txn().then(*(op.put(f"{prefix}{key}", str(number)) for key in range(20))).commit()
+        first = first or done.revision
+    async with client.watch(prefix=prefix, start_revision=first) as watcher:
+        seen = 0
+        async for batch in watcher.batches():
+            assert len(batch) % 20 == 0
+            assert batch.revision >= batch[-1].revision
+            assert len({event.revision for event in batch}) * 20 == len(batch)
+            seen += len(batch)
+            assert watcher.revision == batch.revision
+            if seen == 1000:
+                break
+        assert seen == 1000
+
+
+async def test_revision_is_where_a_new_watch_goes_on(client: Client, prefix: str) -> None:
+    done = await client.txn().then(*(op.put(f"{prefix}{key}", "1") for key in range(5))).commit()
+    await client.put(prefix + "later", "2")
+    async with client.watch(prefix=prefix, start_revision=done.revision) as watcher:
+        await take(watcher, 3)
+        assert watcher.revision == done.revision - 1  # the txn was not delivered wholly
+        await take(watcher, 2)
+        assert watcher.revision == done.revision
+    assert watcher.revision == done.revision  # and the last put was not delivered
+    async with client.watch(prefix=prefix, start_revision=watcher.revision + 1) as watcher:
+        assert [event.value for event in await take(watcher, 1)] == [b"2"]
+
+
+async def test_a_mark_that_was_asked_for(client: Client, prefix: str) -> None:
+    first = await client.put(prefix + "a", "1")
+    await client.put("elsewhere/" + prefix, "2")
+    async with client.watch(prefix=prefix, start_revision=first.revision) as watcher, client.watch("x") as other:
+        batches = watcher.batches()
+        await watcher.request_progress()
+        assert [event.value for event in await next_batch(batches)] == [b"1"]
+        mark = await next_batch(batches)
+        assert not mark
+        assert mark.revision > first.revision
+        assert watcher.revision == mark.revision
+        last = await client.put(prefix + "a", "3")
+        assert [event.value for event in await next_batch(batches)] == [b"3"]
+        assert watcher.revision == last.revision
+        assert other.revision >= mark.revision  # it was told, too, but not its consumer
+        assert other.statistics().pending_bytes == 0
+
+
+async def test_three_mebibytes_of_one_revision_range_come_in_fragments(shared_server: EtcdServer, prefix: str) -> None:
+    # One message may have 2 MiB, and the catch-up is 3 MiB in 12 revisions.
+    async with Client(shared_server.endpoint, max_receive_bytes=2 * 2**20 + 512 * 1024) as client:
+        first = 0
+        for _ in range(12):
+            done = await client.txn().then(*(op.put(f"{prefix}{key}", bytes(64 * 1024)) for key in range(4))).commit()
+            first = first or done.revision
+        async with client.watch(prefix=prefix, start_revision=first) as watcher:
+            revisions: list[int] = []
+            async for batch in watcher.batches():
+                found = [event.revision for event in batch]
+                assert all(found.count(revision) == 4 for revision in found)
+                revisions += found
+                if len(revisions) == 48:
+                    break
+            assert revisions == sorted(revisions)
+            assert watcher.statistics().reconnects == 0
+
+
+async def test_compaction_is_raised_behind_what_was_received(own_server: EtcdServer) -> None:
+    async with FaultProxy(own_server.endpoint) as proxy, Client(own_server.endpoint) as direct:  # noqa: SIM117 - two levels read better
+        async with Client(proxy.endpoint) as client, client.watch(prefix="k/") as watcher:
+            await direct.put("k/1", "1")
+            await take(watcher, 1)
+            await direct.put("k/2", "2")
+            await until(lambda: watcher.statistics().pending_events == 1)
+            proxy.refuse()
+            proxy.cut()
+            await until(lambda: not watcher.statistics().is_connected)
+            await direct.put("k/3", "3")
+            last = await direct.put("k/3", "4")
+            await direct.compact(last.revision)
+            proxy.accept()
+            (event,) = await take(watcher, 1)
+            assert event.value == b"2"
+            for _ in range(2):
+                with pytest.raises(CompactedError) as caught:
+                    await take(watcher, 1)
+                assert caught.value.compact_revision == last.revision
+            assert watcher.revision == event.revision
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not condition():  # noqa: ASYNC110 - as above
+            await asyncio.sleep(0.01)
+
+
+async def test_a_resync_delivers_the_difference_and_goes_on(own_server: EtcdServer) -> None:
+    async with FaultProxy(own_server.endpoint) as proxy, Client(own_server.endpoint) as direct:
+        for name in ("kept", "gone", "changed"):
+            await direct.put("k/" + name, "0")
+        async with (
+            Client(proxy.endpoint) as client,
+            client.watch(prefix="k/", on_compaction="resync") as watcher,
+            client.watch(prefix="k/", on_compaction="resync", filters=["no_delete"]) as puts,
+        ):
+            await direct.put("k/seen", "0")
+            await take(watcher, 1)
+            await take(puts, 1)
+            proxy.refuse()
+            proxy.cut()
+            await until(lambda: not watcher.statistics().is_connected)
+            await direct.put("k/changed", "1")
+            await direct.delete("k/gone")
+            await direct.delete("k/seen")
+            await direct.put("k/came and went", "")
+            await direct.delete("k/came and went")
+            last = await direct.put("k/new", "1")
+            await direct.compact(last.revision)
+            proxy.accept()
+            found = await take(watcher, 4)
+            assert all(event.is_resync for event in found)
+            assert [(event.type.name, event.key) for event in found] == [
+                ("PUT", b"k/changed"),
+                ("PUT", b"k/new"),
+                ("DELETE", b"k/gone"),
+                ("DELETE", b"k/seen"),
+            ]
+            assert watcher.revision == last.revision
+            assert [event.key for event in await take(puts, 2)] == [b"k/changed", b"k/new"]
+            await direct.put("k/new", "2")
+            (event,) = await take(watcher, 1)
+            assert (event.value, event.is_resync) == (b"2", False)
+            await until(lambda: watcher.statistics().is_connected)
+
+
+async def test_a_slow_consumer_is_bounded_and_loses_nothing(client: Client, prefix: str) -> None:
+    bound = 256 * 1024
+    async with (
+        client.watch(prefix=prefix, max_pending=bound) as slow,
+        client.watch(prefix=prefix) as quick,
+    ):
+        for number in range(200):
+            await client.put(f"{prefix}{number}", bytes(8 * 1024))
+            await take(quick, 1)
+        await until(lambda: slow.statistics().pauses > 0)
+        assert slow.statistics().pending_bytes <= bound + 16 * 1024
+        assert quick.statistics().pauses == 0
+        revisions = [event.revision for event in await take(slow, 200)]
+        assert revisions == sorted(set(revisions))
+        assert slow.statistics().pending_events == 0
+
+
+async def test_however_a_watch_is_left_the_server_forgets_it(own_server: EtcdServer) -> None:
+    async with Client(own_server.endpoint) as client, client.watch("stays") as stays:
+        await until_watchers(own_server, 1)
+
+        async def leave_by_break() -> None:
+            async with client.watch(prefix="k") as watcher:
+                await client.put("k", "v")
+                async for _ in watcher:
+                    break
+
+        async def leave_by_exception() -> None:
+            with pytest.raises(ZeroDivisionError):
+                async with client.watch(prefix="k"):
+                    raise ZeroDivisionError
+
+        async def leave_by_cancellation() -> None:
+            entered = asyncio.Event()
+
+            async def follow() -> None:
+                async with client.watch(prefix="k") as watcher:
+                    entered.set()
+                    async for _ in watcher:
+                        pass
+
+            task = asyncio.create_task(follow())
+            await entered.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+        async def leave_while_entering() -> None:
+            tasks = [asyncio.create_task(client.watch(prefix="k").__aenter__()) for _ in range(5)]
+            await asyncio.sleep(0)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+        for leave in (leave_by_break, leave_by_exception, leave_by_cancellation, leave_while_entering):
+            for _ in range(5):
+                await leave()
+            await until_watchers(own_server, 1)
+        await client.put("stays", "v")
+        await take(stays, 1)
+
+
+async def test_a_cancelled_step_loses_no_event(client: Client, prefix: str) -> None:
+    async with client.watch(prefix=prefix) as watcher:
+        seen: list[Event] = []
+        cancelled = 0
+        for number in range(200):
+            step = asyncio.ensure_future(anext(watcher))
+            put = asyncio.create_task(client.put(prefix, str(number)))
+            if number % 2:
+                await put
+            for _ in range(number % 7):
+                await asyncio.sleep(0)
+            step.cancel()
+            try:
+                seen.append(await step)
+            except asyncio.CancelledError:
+                cancelled += 1
+            await put
+        seen += await take(watcher, cancelled)
+        assert cancelled
+        assert [event.value for event in seen] == [str(number).encode() for number in range(200)]
+
+
+async def test_what_cannot_be_used_says_so(client: Client, prefix: str) -> None:
+    watcher = client.watch(prefix)
+    with pytest.raises(ClientUsageError, match="not entered"):
+        await anext(watcher)
+    async with watcher:
+        with pytest.raises(ClientUsageError, match="once"):
+            await watcher.__aenter__()
+        first = asyncio.create_task(anext(watcher))
+        await asyncio.sleep(0)
+        with pytest.raises(ClientUsageError, match="two tasks"):
+            await anext(watcher)
+        with pytest.raises(ClientUsageError, match="not both"):
+            watcher.batches()
+        await client.put(prefix, "v")
+        assert (await first).value == b"v"
+    with pytest.raises(StopAsyncIteration):
+        await anext(watcher)
+
+
+async def test_the_close_of_the_client_ends_its_watches(shared_server: EtcdServer, prefix: str) -> None:
+    client = Client(shared_server.endpoint)
+    async with client.watch(prefix) as one, client.watch(prefix) as other:
+        step = asyncio.create_task(anext(one))
+        await asyncio.sleep(0)
+        await client.aclose()
+        for waiting in (step, anext(other), anext(one)):
+            with pytest.raises(ClientClosedError):
+                await waiting
+    with pytest.raises(ClientClosedError):
+        async with client.watch(prefix):
+            pass
+
+
+async def test_without_a_member_entering_ends_in_time() -> None:
+    async with Client("127.0.0.1:1") as client:
+        with pytest.raises(NoAvailableEndpointsError) as caught:
+            async with client.watch("k", timeout=0.3):
+                pass
+        assert list(caught.value.errors) == ["127.0.0.1:1"]
+
+
+async def test_a_silent_member_does_not_hold_entering(shared_server: EtcdServer) -> None:
+    async with FaultProxy(shared_server.endpoint) as proxy, Client(proxy.endpoint) as client:
+        await client.get("k")
+        proxy.black_hole()
+        with pytest.raises((EtcdTimeoutError, NoAvailableEndpointsError)):
+            async with client.watch("k", timeout=0.5):
+                pass
+
+
+async def test_an_outage_that_is_too_long_ends_only_the_watches_that_say_so(own_server: EtcdServer) -> None:
+    async with FaultProxy(own_server.endpoint) as proxy, Client(proxy.endpoint) as client:  # noqa: SIM117 - as above
+        async with client.watch("k", max_outage=0.3) as impatient, client.watch("k") as patient:
+            proxy.refuse()
+            proxy.cut()
+            with pytest.raises(NoAvailableEndpointsError):
+                await take(impatient, 1)
+            proxy.accept()
+            async with Client(own_server.endpoint) as direct:
+                await direct.put("k", "v")
+            await take(patient, 1)
+            assert patient.statistics().reconnects >= 1
+
+
+async def test_a_frozen_member_is_left(cluster: EtcdCluster) -> None:
+    async with Client(cluster.endpoints) as client, client.watch(prefix="k/") as watcher:
+        written = 0
+        seen: list[int] = []
+
+        async def follow() -> None:
+            async for event in watcher:
+                seen.append(int(event.value))  # noqa: PERF401 - it is read meanwhile
+
+        task = asyncio.create_task(follow())
+        for member in cluster.members:
+            member.pause()
+            for _ in range(20):
+                async with asyncio.timeout(PATIENCE):
+                    while True:
+                        try:
+                            await client.put("k/", str(written), timeout=5)
+                            break
+                        except (EtcdTimeoutError, OSError):
+                            continue
+                written += 1
+            await until(lambda last=written - 1: bool(seen) and seen[-1] == last)  # type: ignore[misc]
+            member.resume()
+            await cluster.wait_healthy()
+        task.cancel()
+        assert sorted(set(seen)) == list(range(written))
+        assert list(dict.fromkeys(seen)) == sorted(set(seen))
+
+
+async def test_ten_thousand_are_opened_and_closed(own_server: EtcdServer) -> None:
+    async with Client(own_server.endpoint, timeout=PATIENCE) as client:
+        before = await watchers(own_server)
+        opened = [client.watch(f"k/{number}") for number in range(10_000)]
+        await asyncio.gather(*(watcher.__aenter__() for watcher in opened))
+        await until_watchers(own_server, before + 10_000)
+        await client.put("k/4711", "v")
+        await take(opened[4711], 1)
+        for watcher in opened:
+            await watcher.aclose()
+        await until_watchers(own_server, before)

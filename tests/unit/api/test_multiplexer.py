@@ -1,0 +1,424 @@
+"""Multiplexer: whose answer it is, what is said when, and how each watch ends."""
+
+from math import inf
+
+import pytest
+
+from etcd_aio.api.keys import KeyRange
+from etcd_aio.api.multiplexer import SILENCE, Multiplexer
+from etcd_aio.api.watch_state import EVENT_BYTES, Phase, WatchOptions, WatchState
+from etcd_aio.errors import (
+    CompactedError,
+    ConnectionLostError,
+    EmptyWatcherRangeError,
+    InvalidTokenError,
+    NoAvailableEndpointsError,
+    PermissionDeniedError,
+    UnavailableError,
+    WatchCancelledError,
+    WatchError,
+)
+from etcd_aio.events import Event, EventType, WatchReply
+from etcd_aio.results import Header, KeyValue
+
+LOST = ConnectionLostError("lost")
+
+
+def events(*revisions: int) -> tuple[Event, ...]:
+    return tuple(Event(EventType.PUT, KeyValue(b"k", b"v", mod_revision=revision)) for revision in revisions)
+
+
+def created(watch_id: int, revision: int = 10) -> WatchReply:
+    return WatchReply(Header(revision=revision), watch_id, created=True)
+
+
+def changed(watch_id: int, *revisions: int) -> WatchReply:
+    return WatchReply(Header(revision=99), watch_id, events=events(*revisions))
+
+
+def refused(reason: str = "", compact_revision: int = 0) -> WatchReply:
+    return WatchReply(Header(revision=10), -1, True, True, compact_revision, reason)
+
+
+class Bench:
+    """A machine on an open stream, and a clock."""
+
+    def __init__(self) -> None:
+        self.machine = Multiplexer(NoAvailableEndpointsError)
+        self.wakes = 0
+        self.machine.wake = self.wake
+        self.changes: list[WatchState] = []
+        self.now = 100.0
+        self.machine.on_open("m1", self.now)
+
+    def wake(self) -> None:
+        self.wakes += 1
+
+    def watch(self, start: int = 0, **options: object) -> WatchState:
+        keys = KeyRange.of(f"k{len(self.machine)}")
+        state = WatchState(WatchOptions(keys, **options), start, lambda: self.changes.append(state))  # type: ignore[arg-type]
+        self.machine.add(state, self.now)
+        return state
+
+    def live(self, watch_id: int, start: int = 0, **options: object) -> WatchState:
+        state = self.watch(start, **options)
+        self.said()
+        self.hear(created(watch_id))
+        assert state.phase is Phase.LIVE
+        return state
+
+    def hear(self, reply: WatchReply) -> None:
+        self.machine.on_reply(reply, self.now)
+
+    def said(self) -> list[tuple[str, int]]:
+        """What is sent: the start of creations, the id of cancellations, 0 for progress."""
+        found = []
+        for request in self.machine.requests(self.now):
+            if request.create_request is not None:
+                found.append(("create", request.create_request.start_revision))
+            elif request.cancel_request is not None:
+                found.append(("cancel", request.cancel_request.watch_id))
+            else:
+                found.append(("progress", 0))
+        return found
+
+    def reopen(self) -> None:
+        self.machine.on_lost(LOST, self.now)
+        self.machine.on_open("m2", self.now)
+
+
+def test_creations_are_pipelined_and_answered_in_their_order() -> None:
+    bench = Bench()
+    first, second = bench.watch(5), bench.watch(6)
+    assert bench.said() == [("create", 5), ("create", 6)]
+    assert bench.said() == []
+    bench.hear(created(8))
+    bench.hear(created(7))
+    bench.hear(changed(7, 20))
+    assert (first.watch_id, second.watch_id) == (8, 7)
+    assert (len(first.pending), len(second.pending)) == (0, 1)
+
+
+def test_on_a_new_stream_all_are_created_again_from_their_next_revision_the_oldest_first() -> None:
+    bench = Bench()
+    watches = [bench.live(watch_id, 5 + watch_id) for watch_id in range(4)]
+    bench.hear(changed(2, 7, 30))
+    late = bench.watch(50)
+    bench.said()
+    bench.reopen()
+    assert bench.said() == [("create", 5), ("create", 6), ("create", 31), ("create", 8), ("create", 50)]
+    bench.hear(changed(2, 31))  # an id of the old stream means nothing
+    assert bench.said() == [("cancel", 2)]
+    assert len(watches[2].pending) == 1
+    assert [watch.reconnects for watch in (*watches, late)] == [1, 1, 1, 1, 0]
+
+
+def test_an_unknown_id_is_cancelled_once() -> None:
+    bench = Bench()
+    bench.live(0)
+    for _ in range(3):
+        bench.hear(changed(9, 20))
+    assert bench.said() == [("cancel", 9)]
+    bench.hear(WatchReply(watch_id=9, canceled=True))
+    assert bench.said() == []
+
+
+def test_a_watch_that_ends_is_cancelled_at_once() -> None:
+    bench = Bench()
+    watch, other = bench.live(3), bench.live(4)
+    wakes = bench.wakes
+    bench.machine.close(watch)
+    assert bench.wakes > wakes
+    assert bench.said() == [("cancel", 3)]
+    bench.hear(changed(3, 20))
+    bench.hear(WatchReply(watch_id=3, canceled=True))
+    assert not watch.pending
+    assert bench.said() == []
+    bench.machine.close(watch)
+    assert bench.machine.is_needed
+    bench.machine.close(other)
+    assert not bench.machine.is_needed
+
+
+def test_a_watch_that_ends_before_it_is_created_is_cancelled_when_its_id_is_known() -> None:
+    bench = Bench()
+    first, second, third = bench.watch(), bench.watch(), bench.watch()
+    bench.said()
+    bench.machine.close(second)
+    assert bench.said() == []
+    for watch_id in range(3):
+        bench.hear(created(watch_id))
+    assert bench.said() == [("cancel", 1)]
+    assert (first.watch_id, third.watch_id) == (0, 2)
+
+
+def test_a_watch_that_ends_before_anything_was_said_of_it_is_never_created() -> None:
+    bench = Bench()
+    watch = bench.watch()
+    bench.machine.close(watch)
+    assert bench.said() == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "error"),
+    [
+        ("rpc error: code = PermissionDenied desc = etcdserver: permission denied", PermissionDeniedError),
+        ("rpc error: code = Unauthenticated desc = etcdserver: invalid auth token", InvalidTokenError),
+        ("mvcc: watcher range is empty", EmptyWatcherRangeError),
+        ("something new", WatchCancelledError),
+        ("", WatchCancelledError),
+    ],
+)
+def test_a_refused_watch_ends_with_the_reason_and_no_other_does(reason: str, error: type[Exception]) -> None:
+    bench = Bench()
+    watch, other = bench.watch(), bench.watch()
+    bench.said()
+    bench.hear(refused(reason))
+    bench.hear(created(0))
+    assert type(watch.error) is error
+    assert other.phase is Phase.LIVE
+    assert issubclass(WatchCancelledError, WatchError)
+
+
+def test_a_watch_that_the_server_ends_later_says_why() -> None:
+    bench = Bench()
+    watch = bench.live(0)
+    bench.hear(WatchReply(watch_id=0, canceled=True, cancel_reason="rpc error: code = Unavailable desc = no"))
+    assert type(watch.error) is UnavailableError
+
+
+def test_compaction_ends_a_watch_behind_what_it_has_and_is_confirmed() -> None:
+    bench = Bench()
+    watch = bench.live(0, 5)
+    bench.hear(changed(0, 7))
+    bench.hear(WatchReply(watch_id=0, canceled=True, compact_revision=20))
+    assert isinstance(watch.error, CompactedError)
+    assert watch.error.compact_revision == 20
+    assert len(watch.pending) == 1
+    # etcd keeps such a watcher, and gives no mark for all because of it, until it is cancelled.
+    assert bench.said() == [("cancel", 0)]
+
+
+def test_compaction_of_what_was_handed_over_is_none() -> None:
+    bench = Bench()
+    watch = bench.live(0, 5)
+    bench.hear(changed(0, 7))
+    bench.hear(WatchReply(watch_id=0, canceled=True, compact_revision=8))
+    assert bench.said() == [("cancel", 0), ("create", 8)]
+    assert watch.error is None
+
+
+def test_a_resync_lists_and_goes_on_behind_it() -> None:
+    bench = Bench()
+    watch = bench.watch(5, resync=True)
+    bench.said()
+    bench.hear(refused(compact_revision=20))
+    assert watch.phase is Phase.LISTING
+    assert bench.changes == [watch]
+    bench.reopen()
+    assert bench.said() == []
+    bench.machine.listed(watch, events(12, 22), 30)
+    assert bench.said() == [("create", 31)]
+    assert [event.revision for event in watch.take()] == [12, 22]
+    bench.machine.listed(watch, events(40), 40)  # it has ended meanwhile, or is listed twice
+    assert not watch.pending
+
+
+def test_a_mark_for_one_is_about_it_alone() -> None:
+    bench = Bench()
+    one, other = bench.live(0, 5), bench.live(1, 5)
+    bench.hear(WatchReply(Header(revision=30), 0))
+    assert (one.next_revision, other.next_revision) == (31, 5)
+
+
+def test_a_mark_for_all_speaks_for_those_that_were_there() -> None:
+    bench = Bench()
+    asking, old = bench.live(0, 5), bench.live(1, 5)
+    bench.machine.ask_for_mark(asking)
+    assert bench.said() == [("progress", 0)]
+    young = bench.live(2, 5)  # its creation overtakes the mark, and the store has not moved on since
+    bench.hear(WatchReply(Header(revision=10), -1))
+    assert (asking.next_revision, old.next_revision, young.next_revision) == (11, 11, 5)
+    assert [(len(watch.pending), watch.wants_mark) for watch in (asking, old, young)] == [(1, False), (0, 0), (0, 0)]
+    bench.machine.ask_for_mark(asking)
+    bench.said()
+    bench.hear(WatchReply(Header(revision=10), -1))
+    assert young.next_revision == 11
+    younger = bench.live(3, 5)
+    bench.hear(WatchReply(Header(revision=11), -1))  # not asked for, but later than its creation
+    assert younger.next_revision == 12
+
+
+def test_a_mark_is_asked_for_again_until_it_comes_and_on_new_streams_too() -> None:
+    bench = Bench()
+    watch = bench.live(0, 5)
+    bench.machine.ask_for_mark(watch)
+    times = 0
+    for _ in range(300):
+        times += len(bench.said())
+        bench.now += 0.01
+    assert 4 <= times <= 7
+    bench.reopen()
+    assert bench.said() == [("create", 5)]
+    assert bench.machine.due == bench.now + SILENCE
+    bench.hear(created(0))
+    assert bench.said() == [("progress", 0)]
+    bench.hear(WatchReply(Header(revision=10), -1))
+    bench.now += 60
+    assert bench.said() == []
+    assert bench.machine.due == inf
+
+
+def test_a_watch_that_is_created_at_the_end_of_the_store_needs_no_mark() -> None:
+    bench = Bench()
+    watch = bench.watch()
+    bench.machine.ask_for_mark(watch)
+    assert bench.said() == [("create", 0)]
+    bench.hear(created(0, 10))
+    assert [batch.revision for batch, _ in watch.pending] == [10]
+
+
+def test_silence_while_a_creation_is_unanswered_gives_the_stream_up() -> None:
+    bench = Bench()
+    bench.live(0)
+    assert bench.machine.due == inf
+    bench.now += 60
+    bench.watch()
+    bench.said()
+    assert bench.machine.due == bench.now + SILENCE
+    bench.now += SILENCE - 0.1
+    assert bench.machine.on_time(bench.now) is None
+    bench.hear(changed(0, 20))  # it lives
+    bench.now += SILENCE - 0.1
+    assert bench.machine.on_time(bench.now) is None
+    bench.now += 0.1
+    reason = bench.machine.on_time(bench.now)
+    assert reason is not None
+    assert "2 s" in reason
+    assert bench.machine.due > bench.now  # once is enough
+    bench.machine.on_lost(LOST, bench.now)
+    assert bench.machine.due == inf
+
+
+def test_an_id_for_two_watches_gives_the_stream_up() -> None:
+    bench = Bench()
+    bench.live(0)
+    bench.watch()
+    bench.said()
+    bench.hear(created(0))
+    assert bench.machine.due <= bench.now
+    assert bench.machine.on_time(bench.now) == "the member gave two watches the id 0"
+
+
+def test_an_answer_to_nothing_is_cancelled() -> None:
+    bench = Bench()
+    bench.live(0)
+    bench.hear(created(5))
+    bench.hear(refused("whatever"))
+    assert bench.said() == [("cancel", 5)]
+
+
+def test_a_slow_consumer_is_taken_off_the_server_until_half_is_taken() -> None:
+    bench = Bench()
+    slow, other = bench.live(0, 5, max_pending=5 * EVENT_BYTES), bench.live(1, 5)
+    for revision in (20, 21, 22):
+        bench.hear(changed(0, revision))
+        bench.hear(changed(1, revision))
+    assert slow.phase is Phase.PAUSED
+    assert bench.said() == [("cancel", 0)]
+    bench.hear(changed(0, 23))  # was under way
+    assert (len(slow.pending), len(other.pending), slow.pauses) == (3, 3, 1)
+    slow.take()
+    bench.machine.after_take(slow)
+    assert bench.said() == []
+    slow.take()
+    bench.machine.after_take(slow)
+    assert bench.said() == [("create", 23)]
+
+
+def test_a_slow_consumer_stays_off_over_a_new_stream() -> None:
+    bench = Bench()
+    slow = bench.live(0, 5, max_pending=EVENT_BYTES)
+    bench.hear(changed(0, 20))
+    assert slow.phase is Phase.PAUSED
+    bench.reopen()
+    assert bench.said() == []
+    assert bench.machine.is_needed
+    slow.take()
+    bench.machine.after_take(slow)
+    assert bench.said() == [("create", 21)]
+
+
+def test_a_batch_beyond_the_bound_is_taken_alone() -> None:
+    bench = Bench()
+    watch = bench.live(0, 5, max_pending=EVENT_BYTES)
+    bench.hear(changed(0, *range(20, 40)))
+    assert len(watch.take()) == 20
+
+
+def test_half_a_revision_is_dropped_with_its_stream() -> None:
+    bench = Bench()
+    watch = bench.live(0, 5)
+    bench.hear(WatchReply(watch_id=0, fragment=True, events=events(20, 21)))
+    bench.reopen()
+    assert bench.said() == [("create", 21)]
+    bench.hear(created(0))
+    bench.hear(changed(0, 21, 21))
+    assert [len(batch) for batch, _ in watch.pending] == [1, 2]
+
+
+def test_an_outage_ends_those_that_do_not_want_to_wait() -> None:
+    bench = Bench()
+    patient, impatient = bench.live(0), bench.live(1, max_outage=5.0)
+    assert bench.machine.due == inf
+    bench.now += 60
+    bench.machine.on_lost(LOST, bench.now)
+    assert bench.machine.due == bench.now + 5
+    bench.now += 3
+    bench.machine.on_open("m2", bench.now)  # which answers nothing
+    bench.said()
+    bench.now += 1
+    bench.machine.on_lost(LOST, bench.now)
+    bench.now += 1
+    assert bench.machine.on_time(bench.now) is None
+    assert isinstance(impatient.error, NoAvailableEndpointsError)
+    assert patient.error is None
+    assert bench.machine.due == inf
+
+
+def test_an_outage_ends_with_the_answer_of_a_server() -> None:
+    bench = Bench()
+    watch = bench.live(0, max_outage=5.0)
+    bench.machine.on_lost(LOST, bench.now)
+    bench.now += 4
+    bench.machine.on_open("m2", bench.now)
+    bench.said()
+    bench.hear(created(0))
+    assert bench.machine.due == inf
+    assert watch.outage_since is None
+
+
+def test_a_final_reason_ends_all_each_with_an_error_of_its_own() -> None:
+    bench = Bench()
+    one, other = bench.live(0), bench.watch()
+    bench.machine.on_lost(LOST, bench.now)
+    bench.machine.on_end(CompactedError(compact_revision=7))
+    assert not bench.machine.is_needed
+    assert one.error is not other.error
+    assert isinstance(other.error, CompactedError)
+    assert other.error.compact_revision == 7
+    again = bench.watch()
+    bench.machine.on_open("m1", bench.now)
+    assert bench.said() == [("create", 0)]
+    assert again.error is None
+
+
+def test_nothing_is_added_if_the_client_cannot_be_used() -> None:
+    def refuse() -> None:
+        raise RuntimeError
+
+    machine = Multiplexer(NoAvailableEndpointsError)
+    machine.wake = refuse
+    with pytest.raises(RuntimeError):
+        machine.add(WatchState(WatchOptions(KeyRange.of("k")), 0, lambda: None), 0.0)
+    assert not machine.is_needed

@@ -1,0 +1,309 @@
+"""Watcher: arguments, entering and leaving, and the hand-over to whoever iterates. The hub is scripted."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from etcd_aio import InvalidRequestError, OnCompaction, WatchFilter
+from etcd_aio.api.keys import KeyRange
+from etcd_aio.api.watch import DEFAULT_MAX_PENDING, WatchCalls, Watcher
+from etcd_aio.api.watch_state import Phase, Step, WatchState
+from etcd_aio.errors import (
+    ClientUsageError,
+    CompactedError,
+    EmptyKeyError,
+    EtcdError,
+    EtcdTimeoutError,
+    PermissionDeniedError,
+)
+from etcd_aio.events import Event, EventType
+from etcd_aio.options import Timeout
+from etcd_aio.results import KeyValue
+from tests.support.virtual_time import VirtualTimeLoop, turns
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> tuple[str, dict[str, object]]:
+    return "asyncio", {"loop_factory": VirtualTimeLoop}
+
+
+def events(*revisions: int) -> tuple[Event, ...]:
+    return tuple(Event(EventType.PUT, KeyValue(b"k", b"v", mod_revision=revision)) for revision in revisions)
+
+
+class ScriptedHub:
+    """What a watcher asks of its hub, and what a test makes happen."""
+
+    def __init__(self) -> None:
+        self.state: WatchState | None = None
+        self.said: list[str] = []
+        self.listing: EtcdError | None = None
+
+    @property
+    def watch(self) -> WatchState:
+        assert self.state is not None
+        return self.state
+
+    @property
+    def clock(self) -> Callable[[], float]:
+        return asyncio.get_running_loop().time
+
+    def deadline(self, timeout: Timeout) -> float:
+        return self.clock() + (timeout if isinstance(timeout, int | float) else 5.0)
+
+    def add(self, watch: WatchState) -> None:
+        self.state = watch
+        self.said.append("add")
+
+    def close(self, watch: WatchState) -> None:
+        self.said.append("close")
+        if watch.phase is not Phase.ENDED:
+            watch.move(Step.ENDED)
+        watch.drop()
+
+    def after_take(self, watch: WatchState) -> None:
+        del watch
+
+    def ask_for_mark(self, watch: WatchState) -> None:
+        del watch
+        self.said.append("mark")
+
+    def timeout_error(self) -> EtcdError:
+        return EtcdTimeoutError()
+
+    async def begin_known(self, watch: WatchState, deadline: float) -> None:
+        del watch, deadline
+        if self.listing is not None:
+            raise self.listing
+
+    async def resync(self, watch: WatchState) -> None:
+        del watch
+        self.said.append("resync")
+        await asyncio.Event().wait()
+
+    # The server's side.
+
+    def created(self, revision: int = 10) -> None:
+        self.watch.move(Step.ASKED)
+        self.watch.move(Step.CREATED)
+        self.watch.created_revision = revision
+        self.watch.begin(revision)
+        self.watch.on_change()
+
+    def come(self, *revisions: int) -> None:
+        self.watch.add_events(events(*revisions), is_fragment=False)
+        self.watch.on_change()
+
+    def end(self, error: EtcdError) -> None:
+        self.watch.error = error
+        self.watch.move(Step.ENDED)
+        self.watch.on_change()
+
+
+def make(**options: Any) -> tuple[ScriptedHub, Watcher]:
+    hub = ScriptedHub()
+    return hub, WatchCalls(hub).watch("k", **options)  # type: ignore[arg-type]
+
+
+async def entered(**options: Any) -> tuple[ScriptedHub, Watcher]:
+    hub, watcher = make(**options)
+    entering = asyncio.create_task(watcher.__aenter__())
+    await turns()
+    assert not entering.done()
+    hub.created()
+    assert await entering is watcher
+    return hub, watcher
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({}, InvalidRequestError),
+        ({"key": ""}, EmptyKeyError),
+        ({"key": "a", "prefix": "b"}, InvalidRequestError),
+        ({"key": "b", "range_end": "a"}, InvalidRequestError),
+        ({"key": 7}, TypeError),
+        ({"key": "a", "start_revision": -1}, InvalidRequestError),
+        ({"key": "a", "start_revision": "1"}, TypeError),
+        ({"key": "a", "filters": ["no_puts"]}, InvalidRequestError),
+        ({"key": "a", "filters": "no_put"}, TypeError),
+        ({"key": "a", "prev_kv": "no"}, TypeError),
+        ({"key": "a", "fragment": 1}, TypeError),
+        ({"key": "a", "progress_notify": None}, TypeError),
+        ({"key": "a", "on_compaction": "ignore"}, InvalidRequestError),
+        ({"key": "a", "on_compaction": "resync", "filters": ["no_put"]}, InvalidRequestError),
+        ({"key": "a", "max_pending": 0}, InvalidRequestError),
+        ({"key": "a", "max_outage": -1.0}, InvalidRequestError),
+        ({"key": "a", "timeout": -1.0}, InvalidRequestError),
+        ({"key": "a", "timeout": "1"}, TypeError),
+    ],
+)
+def test_what_cannot_be_right_is_refused_before_anything_is_sent(
+    arguments: dict[str, Any], error: type[Exception]
+) -> None:
+    hub = ScriptedHub()
+    with pytest.raises(error):
+        WatchCalls(hub).watch(**arguments)  # type: ignore[arg-type]
+    assert hub.said == []
+
+
+async def test_what_was_asked_for_arrives() -> None:
+    hub, _ = await entered(
+        start_revision=7,
+        prev_kv=True,
+        filters=["no_delete", WatchFilter.NO_DELETE],
+        on_compaction=OnCompaction.RESYNC,
+        max_outage=3,
+    )
+    options = hub.watch.options
+    assert (options.keys, options.prev_kv, options.fragment, options.resync) == (KeyRange.of("k"), True, True, True)
+    assert (options.filters, options.max_outage) == ((WatchFilter.NO_DELETE,), 3)
+    assert options.max_pending == DEFAULT_MAX_PENDING
+    assert hub.watch.next_revision == 7
+    assert hub.watch.known is None  # it hears of no delete, so it need not know what is gone
+
+
+async def test_entering_waits_for_the_server_but_not_for_ever() -> None:
+    hub, watcher = make(timeout=2.0)
+    began = hub.clock()
+    with pytest.raises(EtcdTimeoutError):
+        await watcher.__aenter__()
+    assert hub.clock() == began + 2.0
+    assert hub.said == ["add", "close"]
+
+
+@pytest.mark.parametrize("how", ["refused", "cancelled", "not listed"])
+async def test_entering_that_fails_leaves_nothing_behind(how: str) -> None:
+    hub, watcher = make(on_compaction="resync")
+    entering = asyncio.create_task(watcher.__aenter__())
+    await turns()
+    if how == "refused":
+        hub.end(PermissionDeniedError())
+    elif how == "cancelled":
+        entering.cancel()
+    else:
+        hub.listing = PermissionDeniedError()
+        hub.created()
+    with pytest.raises(asyncio.CancelledError if how == "cancelled" else PermissionDeniedError):
+        await entering
+    assert hub.said == ["add", "close"]
+
+
+async def test_events_come_singly_and_revision_counts_whole_revisions() -> None:
+    hub, watcher = await entered()
+    assert watcher.revision == 10
+    hub.come(11, 11, 12)
+    found = [(watcher.revision, (await anext(watcher)).revision) for _ in range(3)]
+    assert found == [(10, 11), (10, 11), (11, 12)]
+    assert watcher.revision == 12
+    assert watcher.statistics().delivered == 3
+
+
+async def test_a_waiting_step_gets_what_comes_and_a_cancelled_one_loses_nothing() -> None:
+    hub, watcher = await entered()
+    step = asyncio.ensure_future(anext(watcher))
+    await turns()
+    hub.come(11)
+    step.cancel()  # after it was told, before it ran
+    with pytest.raises(asyncio.CancelledError):
+        await step
+    assert (await anext(watcher)).revision == 11
+
+
+async def test_marks_move_the_revision_and_are_no_events() -> None:
+    hub, watcher = await entered(progress_notify=True)
+    step = asyncio.ensure_future(anext(watcher))
+    await turns()
+    hub.watch.add_mark(20)
+    hub.watch.on_change()
+    await turns()
+    assert watcher.revision == 20
+    assert not step.done()
+    hub.come(21)
+    assert (await step).revision == 21
+
+
+async def test_batches_are_whole() -> None:
+    hub, watcher = await entered()
+    batches = watcher.batches()
+    hub.come(11, 11, 12)
+    batch = await anext(batches)
+    assert (len(batch), batch.revision, watcher.revision) == (3, 12, 12)
+    assert watcher.batches() is not batches
+    with pytest.raises(ClientUsageError, match="not both"):
+        await anext(watcher)
+    await batches.aclose()
+    with pytest.raises(StopAsyncIteration):
+        await anext(batches)
+
+
+async def test_the_end_comes_behind_the_events_and_again() -> None:
+    hub, watcher = await entered()
+    hub.come(11)
+    hub.end(CompactedError(compact_revision=20))
+    assert (await anext(watcher)).revision == 11
+    for _ in range(2):
+        with pytest.raises(CompactedError) as caught:
+            await anext(watcher)
+        assert caught.value is hub.watch.error
+    assert watcher.revision == 11
+    with pytest.raises(CompactedError):
+        await watcher.request_progress()
+
+
+async def test_closing_ends_whoever_waits_and_keeps_what_was_delivered() -> None:
+    hub, watcher = await entered()
+    hub.come(11, 12)
+    hub.come(13)
+    assert (await anext(watcher)).revision == 11
+    await watcher.aclose()
+    await watcher.aclose()
+    assert hub.said == ["add", "close"]
+    assert watcher.revision == 11
+    assert watcher.statistics().delivered == 1
+    with pytest.raises(StopAsyncIteration):
+        await anext(watcher)
+    other, waiting = await entered()
+    step = asyncio.ensure_future(anext(waiting))
+    await turns()
+    await waiting.aclose()
+    with pytest.raises(StopAsyncIteration):
+        await step
+    assert other.said == ["add", "close"]
+
+
+async def test_wrong_use_says_so() -> None:
+    hub, watcher = make()
+    for use in (lambda: anext(watcher), watcher.request_progress):
+        with pytest.raises(ClientUsageError, match="not entered"):
+            await use()
+    with pytest.raises(ClientUsageError, match="not entered"):
+        watcher.batches()
+    hub, watcher = await entered()
+    with pytest.raises(ClientUsageError, match="once"):
+        await watcher.__aenter__()
+    step = asyncio.ensure_future(anext(watcher))
+    await turns()
+    with pytest.raises(ClientUsageError, match="two tasks"):
+        await anext(watcher)
+    hub.come(11)
+    await step
+    await watcher.request_progress()
+    assert hub.said == ["add", "mark"]
+
+
+async def test_a_history_that_is_gone_is_listed_by_one_task_that_ends_with_the_watch() -> None:
+    hub, watcher = await entered(on_compaction="resync")
+    hub.watch.move(Step.COMPACTED)
+    for _ in range(2):
+        hub.watch.on_change()
+        await turns()
+    assert hub.said == ["add", "resync"]
+    (task,) = [task for task in asyncio.all_tasks() if task.get_name() == "etcd_aio watch resync"]
+    await watcher.aclose()
+    await turns()
+    assert task.cancelled()

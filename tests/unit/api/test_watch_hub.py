@@ -1,0 +1,170 @@
+"""Watch hub: what is listed for a resync, and what happens when it cannot be."""
+
+import asyncio
+from collections import deque
+from typing import Any
+
+import pytest
+
+from etcd_aio.api.enums import WatchFilter
+from etcd_aio.api.keys import KeyRange
+from etcd_aio.api.operations import RangeOp
+from etcd_aio.api.resync import KnownKeys
+from etcd_aio.api.watch_hub import WatchHub
+from etcd_aio.api.watch_state import Phase, Step, WatchOptions, WatchState
+from etcd_aio.errors import (
+    CompactedError,
+    EtcdError,
+    EtcdTimeoutError,
+    NoAvailableEndpointsError,
+    PermissionDeniedError,
+)
+from etcd_aio.options import UNSET, RetryMode, Timeout
+from etcd_aio.results import Header, KeyValue, RangeResult
+from tests.support.virtual_time import VirtualTimeLoop
+
+pytestmark = pytest.mark.anyio
+KEYS = KeyRange.of(prefix="k")
+
+
+@pytest.fixture
+def anyio_backend() -> tuple[str, dict[str, object]]:
+    return "asyncio", {"loop_factory": VirtualTimeLoop}
+
+
+class Supervisor:
+    """One that does nothing."""
+
+    is_open = False
+
+    def wake(self) -> None:
+        """Do nothing."""
+
+    def outage_error(self) -> EtcdError:
+        return NoAvailableEndpointsError()
+
+
+class Invoker:
+    """A clock, and a supervisor."""
+
+    def __init__(self) -> None:
+        self.supervisor = Supervisor()
+
+    def supervise(self, method: object, conversation: object, name: str) -> Supervisor:
+        assert (getattr(method, "name", ""), name) == ("Watch/Watch", "watch")
+        assert conversation is not None
+        return self.supervisor
+
+    def clock(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def deadline(self, timeout: Timeout) -> float:
+        return self.clock() + (timeout if isinstance(timeout, int | float) else 5.0)
+
+
+class Store:
+    """Answers pages from a script."""
+
+    def __init__(self, *answers: RangeResult | EtcdError) -> None:
+        self.answers = deque(answers)
+        self.asked: list[tuple[RangeOp, Timeout]] = []
+        self.invoker = Invoker()
+        self.hub = WatchHub(self.invoker, self.read_page)  # type: ignore[arg-type]
+
+    async def read_page(self, operation: RangeOp, timeout: Timeout, retry: RetryMode | None) -> RangeResult:
+        assert retry is None
+        self.asked.append((operation, timeout))
+        answer = self.answers.popleft()
+        if isinstance(answer, EtcdError):
+            raise answer
+        return answer
+
+    def watch(self, start: int, phase: Phase, **options: Any) -> WatchState:
+        state = WatchState(WatchOptions(KEYS, resync=True, **options), start, lambda: None)
+        state.known = KnownKeys()
+        self.hub.add(state)
+        if phase is Phase.LISTING:
+            state.move(Step.ASKED)
+            state.move(Step.COMPACTED)
+        return state
+
+
+def page(revision: int, *kvs: tuple[bytes, int], more: bool = False) -> RangeResult:
+    found = tuple(KeyValue(key, b"v", mod_revision=changed) for key, changed in kvs)
+    return RangeResult(Header(revision=revision), found, more=more, count=len(found))
+
+
+async def test_the_first_keys_are_listed_as_they_were_before_the_beginning() -> None:
+    store = Store(page(9, (b"ka", 1), more=True), page(9, (b"kb", 2)))
+    state = store.watch(8, Phase.WAITING)
+    await store.hub.begin_known(state, store.invoker.clock() + 5)
+    assert state.known is not None
+    assert state.known.replace([]) == {b"ka", b"kb"}
+    for operation, timeout in store.asked:
+        assert (operation.revision, operation.keys_only, timeout) == (7, True, 5.0)
+
+
+@pytest.mark.parametrize("start", [1, 8])
+async def test_where_there_is_no_before_nothing_is_known(start: int) -> None:
+    store = Store(CompactedError())
+    state = store.watch(start, Phase.WAITING)
+    await store.hub.begin_known(state, store.invoker.clock() + 5)
+    assert state.known is not None
+    assert state.known.is_complete
+    assert state.known.replace([b"k"]) == set()
+    assert len(store.asked) == (start > 1)
+
+
+async def test_a_resync_delivers_the_difference() -> None:
+    store = Store(page(30, (b"ka", 5), (b"kb", 20), more=True), page(31, (b"kc", 12)))
+    state = store.watch(8, Phase.LISTING)
+    assert state.known is not None
+    state.known.begin([b"ka", b"kgone"])
+    await store.hub.resync(state)
+    batch = state.take()
+    assert [(event.type.name, event.key) for event in batch] == [("PUT", b"kc"), ("PUT", b"kb"), ("DELETE", b"kgone")]
+    assert (batch.revision, state.next_revision, state.phase) == (30, 31, Phase.WAITING)
+    assert [operation.revision for operation, _ in store.asked] == [0, 30]
+    assert {timeout for _, timeout in store.asked} == {UNSET}
+
+
+async def test_without_deletes_none_is_made_up() -> None:
+    store = Store(page(30, (b"ka", 20)))
+    state = store.watch(8, Phase.LISTING, filters=(WatchFilter.NO_DELETE,))
+    state.known = None
+    await store.hub.resync(state)
+    assert [event.key for event in state.take()] == [b"ka"]
+
+
+async def test_a_resync_goes_on_until_it_succeeds() -> None:
+    store = Store(EtcdTimeoutError(), NoAvailableEndpointsError(), page(30, (b"ka", 9), more=True), CompactedError())
+    store.answers.append(page(40, (b"ka", 9)))
+    state = store.watch(8, Phase.LISTING)
+    began = store.invoker.clock()
+    await store.hub.resync(state)
+    assert state.take().revision == 40
+    assert 0.4 < store.invoker.clock() - began < 1.2
+
+
+async def test_what_no_repetition_helps_ends_the_watch() -> None:
+    store = Store(PermissionDeniedError())
+    state = store.watch(8, Phase.LISTING)
+    await store.hub.resync(state)
+    assert isinstance(state.error, PermissionDeniedError)
+
+
+async def test_a_watch_that_ended_meanwhile_is_listed_no_more() -> None:
+    store = Store(EtcdTimeoutError())
+    state = store.watch(8, Phase.LISTING)
+    listing = asyncio.create_task(store.hub.resync(state))
+    await asyncio.sleep(0)
+    store.hub.close(state)
+    await listing
+    assert len(store.asked) == 1
+
+
+async def test_why_a_watch_is_nowhere_in_time() -> None:
+    store = Store()
+    assert isinstance(store.hub.timeout_error(), NoAvailableEndpointsError)
+    store.invoker.supervisor.is_open = True
+    assert isinstance(store.hub.timeout_error(), EtcdTimeoutError)
