@@ -61,6 +61,25 @@ async def test_a_put_from_inside_is_always_seen(client: Client, prefix: str) -> 
             assert (event.revision, event.value) == (put.revision, str(number).encode())
 
 
+async def test_a_watch_from_now_begins_exactly_behind_its_revision(own_server: EtcdServer) -> None:
+    """Whatever is written while it is being created: no revision is missing, none is from before."""
+    async with Client(own_server.endpoint) as client:
+
+        async def write() -> None:
+            while True:
+                await client.put("k/", "v")
+                await asyncio.sleep(0.005)  # the stock engine reads slower than four tasks can write
+
+        writers = [asyncio.create_task(write()) for _ in range(4)]
+        for _ in range(100):
+            async with client.watch(prefix="k/") as watcher:
+                begin = watcher.revision
+                assert [event.revision for event in await take(watcher, 3)] == [begin + 1, begin + 2, begin + 3]
+        for writer in writers:
+            writer.cancel()
+        await asyncio.gather(*writers, return_exceptions=True)
+
+
 async def test_events_say_what_happened(client: Client, prefix: str) -> None:
     async with client.watch(prefix=prefix, prev_kv=True) as watcher:
         await client.put(prefix + "a", "1")

@@ -121,6 +121,8 @@ def test_an_unknown_id_is_cancelled_once() -> None:
     assert bench.said() == [("cancel", 9)]
     bench.hear(WatchReply(watch_id=9, canceled=True))
     assert bench.said() == []
+    bench.hear(changed(9, 20))  # it said that it had
+    assert bench.said() == [("cancel", 9)]
 
 
 def test_a_watch_that_ends_is_cancelled_at_once() -> None:
