@@ -250,11 +250,12 @@ class KeepAlive:
             return f"no renewal was answered for {now - self._silent_since:.2f} seconds"
         return None
 
-    def on_lost(self, error: EtcdError, now: float) -> None:
+    def on_lost(self, error: EtcdError, now: float) -> bool:
         """See `Conversation`."""
         if self.is_needed:  # else it was closed for that, which explains no loss
             self._last_error = error
         self._close()
+        return False
 
     def on_end(self, error: EtcdError) -> None:
         """See `Conversation`. Nothing keeps the leases alive any more, so each is lost, sooner or later: sooner."""

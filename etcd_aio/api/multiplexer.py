@@ -19,6 +19,10 @@ Silence. Whoever takes bytes and answers nothing (a frozen process, a lost netwo
 keepalive, but only after many seconds. A creation is always answered at once, so `SILENCE` without any word while one
 is unanswered means: give this stream up. Requests for marks prove nothing, since they may rightly stay unanswered.
 
+Fragments. A server joins a thousand revisions in one message if it is not asked for fragments, and takes time that
+grows with the square of their events if it is. So they are asked for, unless a user decided otherwise, only on the
+stream that follows one which brought a message too large to be taken: nobody can tell whose it was.
+
 Slow consumers. A watch whose consumer has left more than `max_pending` bytes lying is cancelled on the server, and
 created again from its next revision once half of that was taken. The stream is always read, whoever is slow.
 """
@@ -34,6 +38,7 @@ from etcd_aio.api.watch_state import Phase, Step, WatchState
 from etcd_aio.errors import (
     CompactedError,
     EtcdError,
+    ReplyTooLargeError,
     UnknownServerError,
     WatchCancelledError,
     server_error,
@@ -67,6 +72,7 @@ class Multiplexer:
         self._bounded: dict[WatchState, float] = {}  # those with a longest outage, which it is
         # For as long as the stream lives.
         self._is_open = False
+        self._in_fragments = False  # since the stream before brought a message that was too large
         self._waiting: deque[WatchState] = deque()  # may hold some that are not waiting any more
         self._creating: deque[WatchState] = deque()
         self._live: dict[int, WatchState] = {}
@@ -175,7 +181,7 @@ class Multiplexer:
                 if watch.phase is Phase.WAITING:
                     watch.move(Step.ASKED)
                     self._creating.append(watch)
-                    found.append(requests.watch_request(watch.options, watch.next_revision))
+                    found.append(requests.watch_request(watch.options, watch.next_revision, self._in_fragments))
             self._waiting.clear()
         if self._asking and now >= self._next_ask:
             if any(watch.phase is Phase.LIVE for watch in self._asking):
@@ -239,10 +245,11 @@ class Multiplexer:
             self._heard = now  # once is enough
         return reason
 
-    def on_lost(self, error: EtcdError, now: float) -> None:
+    def on_lost(self, error: EtcdError, now: float) -> bool:
         """See `Conversation`."""
-        del error
         self._forget_stream()
+        had_fragments = self._in_fragments
+        self._in_fragments = isinstance(error, ReplyTooLargeError)
         self._lost_at = now
         for watch in self._watches:
             if watch.phase is Phase.LIVE:
@@ -253,6 +260,8 @@ class Multiplexer:
             watch.partial = ()
             if watch.outage_since is None and watch.phase is not Phase.PAUSED:
                 watch.outage_since = now
+        may_be_cut = any(watch.options.fragment is None for watch in self._watches)
+        return self._in_fragments and not had_fragments and may_be_cut
 
     def on_end(self, error: EtcdError) -> None:
         """See `Conversation`."""

@@ -109,8 +109,8 @@ def txn_request(txn: TxnOp, depth: int = 1) -> bytes:
     )
 
 
-def watch_request(watch: WatchOptions, start_revision: int) -> pb.WatchRequest:
-    """The message that creates a watch; 0 is "from now"."""
+def watch_request(watch: WatchOptions, start_revision: int, in_fragments: bool) -> pb.WatchRequest:
+    """The message that creates a watch; 0 is "from now". Whether in fragments is asked if the user does not care."""
     return pb.WatchRequest(
         create_request=pb.WatchCreateRequest(
             key=watch.keys.key,
@@ -119,7 +119,7 @@ def watch_request(watch: WatchOptions, start_revision: int) -> pb.WatchRequest:
             progress_notify=watch.progress_notify,
             filters=[_WATCH_FILTERS[one] for one in watch.filters],
             prev_kv=watch.prev_kv,
-            fragment=watch.fragment,
+            fragment=in_fragments if watch.fragment is None else watch.fragment,
         )
     )
 

@@ -45,7 +45,7 @@ class WatchCalls:
         prev_kv: bool = False,
         progress_notify: bool = False,
         filters: Iterable[WatchFilterLike] = (),
-        fragment: bool = True,
+        fragment: bool | None = None,
         on_compaction: OnCompactionLike = OnCompaction.RAISE,
         max_pending: int = DEFAULT_MAX_PENDING,
         max_outage: float | None = None,
@@ -69,11 +69,10 @@ class WatchCalls:
                 unless it is configured otherwise: an empty batch. It also keeps a quiet watch from falling behind what
                 is compacted.
             filters: what to leave out: `"no_put"`, `"no_delete"`. The server does so.
-            fragment: let the server send what is too large for one message in several. Without it, a catch-up of 1000
-                revisions that is larger than the client's `max_receive_bytes` ends all watches. With it, etcd takes
-                time that grows with the square of the number of events in a fragment: a minute for 100 000 small
-                events of 1000 txns, while all watches of this client wait. For such a history pass False. What is
-                delivered is the same.
+            fragment: have the server send what is too large for one message in several. What is delivered is the same.
+                Default: None, only after a message came that was larger than the client's `max_receive_bytes`. etcd
+                cuts in time that grows with the square of the number of events: a catch-up of 100 000 small events of
+                1000 txns took it a minute, and 0.4 s uncut.
             on_compaction: what happens if the next revision was compacted while the watch was not connected, or if
                 `start_revision` was: `"raise"` ends it with `CompactedError`; `"resync"` lists the keys as they are,
                 delivers the difference as one batch of events with `is_resync`, and goes on behind it. For that it
@@ -114,7 +113,7 @@ class WatchCalls:
             prev_kv=flag(prev_kv, "prev_kv"),
             progress_notify=flag(progress_notify, "progress_notify"),
             filters=chosen,
-            fragment=flag(fragment, "fragment"),
+            fragment=None if fragment is None else flag(fragment, "fragment"),
             resync=resync,
             max_pending=whole_number(max_pending, "max_pending", minimum=1),
             max_outage=max_outage,

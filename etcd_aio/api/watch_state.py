@@ -98,7 +98,7 @@ class WatchOptions:
     prev_kv: bool = False
     progress_notify: bool = False
     filters: tuple[WatchFilter, ...] = ()
-    fragment: bool = True
+    fragment: bool | None = None
     resync: bool = False
     max_pending: int = 16 * 2**20
     max_outage: float | None = None

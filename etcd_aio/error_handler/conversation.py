@@ -46,8 +46,13 @@ class Conversation(Protocol[Request_co, Reply_contra]):
         """`due` has come. A text says that this stream is to be given up, and why: another one is opened elsewhere."""
         ...
 
-    def on_lost(self, error: EtcdError, now: float) -> None:
-        """The stream is gone, and another one will be opened. Called once for each `on_open`."""
+    def on_lost(self, error: EtcdError, now: float) -> bool:
+        """The stream is gone, and another one will be opened. Called once for each `on_open`.
+
+        Returns:
+            bool: whether it will be said in another way what brought an answer that this side does not take; if not,
+                another stream would end as this one did, and there will be none.
+        """
         ...
 
     def on_end(self, error: EtcdError) -> None:

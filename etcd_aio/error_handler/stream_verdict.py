@@ -30,7 +30,7 @@ class StreamSituation(Enum):
     """How a stream ended, in the order in which the facts are looked at."""
 
     UNACCEPTABLE = "an answer came that this side does not take, and would come again"
-    LEFT = "this side left it, or the server ended it with OK"
+    LEFT = "this side left it, to say something else or somewhere else, or the server ended it with OK"
     LOST = "no gRPC status came back"
     TOKEN_REFUSED = "the server refused the token"  # noqa: S105 - no password
     REFUSED = "the server ended it, for a reason that passes or belongs to one member"
@@ -46,6 +46,7 @@ class StreamFacts:
         remedy: what the server's answer asks for; only looked at if there was one.
         is_unforeseen: the answer is none that etcd lists: it has no status of its own.
         is_final: this side does not take what came, and another stream would bring the same.
+        says_otherwise: unless its owner asks in another way, which it will.
         has_token: there is a token that can be fetched anew, and that was not done for this very failure already.
     """
 
@@ -53,6 +54,7 @@ class StreamFacts:
     remedy: Remedy = Remedy.RAISE
     is_unforeseen: bool = False
     is_final: bool = False
+    says_otherwise: bool = False
     has_token: bool = False
 
 
@@ -70,9 +72,9 @@ STREAM_VERDICTS: Final[Mapping[StreamSituation, StreamVerdict]] = {
 
 def classify_stream(facts: StreamFacts) -> StreamSituation:
     """The first situation that holds."""
-    if facts.is_final:
+    if facts.is_final and not facts.says_otherwise:
         return _S.UNACCEPTABLE
-    if facts.delivery is None:
+    if facts.is_final or facts.delivery is None:
         return _S.LEFT
     if facts.delivery is not Delivery.ANSWERED:
         return _S.LOST

@@ -15,7 +15,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeAlias
 
 from etcd_aio import codec
@@ -133,6 +133,7 @@ class Supervisor(Generic[Request, Reply]):
         self._timer = DueTimer(lambda: conversation.due, lambda: self._received, self._on_due)
         self._is_wake_due = False
         self._is_told_open = False
+        self._says_otherwise = False  # what the conversation answered to the last loss
         self._is_closed = False
         self._fatal: EtcdError | None = None  # a mistake that was met outside of the task
         self._received = 0
@@ -293,7 +294,7 @@ class Supervisor(Generic[Request, Reply]):
             if ending.is_unneeded or not self._conversation.is_needed:
                 continue  # it did not fail, or nobody minds
             self._note(ending, sub_connection)
-            verdict = judge_stream(ending.facts)
+            verdict = judge_stream(replace(ending.facts, says_otherwise=self._says_otherwise))
             if verdict is StreamVerdict.END or verdict is StreamVerdict.REFRESH_TOKEN:  # tokens come with credentials
                 return ending.error
             wait = self._failures.wait(verdict, ending.pushback)
@@ -426,7 +427,7 @@ class Supervisor(Generic[Request, Reply]):
         """Tell the conversation that the stream is gone, once for each that it knows of."""
         if self._is_told_open:
             self._is_told_open = False
-            self._conversation.on_lost(error, asyncio.get_running_loop().time())
+            self._says_otherwise = self._conversation.on_lost(error, asyncio.get_running_loop().time())
 
     def _end(self, error: EtcdError) -> None:
         self._lose(error)

@@ -64,10 +64,11 @@ class Follower:
         self.due = inf
         return f"no answer within {SILENCE:g} s"
 
-    def on_lost(self, error: EtcdError, now: float) -> None:
+    def on_lost(self, error: EtcdError, now: float) -> bool:
         self.losses.append(error)
         self.created.clear()
         self.due = inf
+        return False
 
     def on_end(self, error: EtcdError) -> None:
         self.ends.append(error)

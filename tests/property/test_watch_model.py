@@ -171,7 +171,7 @@ class World:
         options = WatchOptions(
             keys,
             progress_notify=bool(number & 4),
-            fragment=bool(number & 8),
+            fragment=(None, False, True)[number // 8 % 3],
             resync=bool(number & 16) and (not start or self.store.compacted < start <= self.store.revision + 1),
             max_pending=EVENT_BYTES * (3 + number % 6),
         )

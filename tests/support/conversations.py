@@ -26,6 +26,7 @@ class Recorder(Generic[Request, Reply]):
         self.due = inf
         self.next_due = inf
         self.gives_up: str | None = None
+        self.says_otherwise = False
         self.heard: list[str] = []
         self.endpoints: list[str] = []
         self.replies: list[Reply] = []
@@ -64,11 +65,12 @@ class Recorder(Generic[Request, Reply]):
         self.due = self.next_due
         return self.gives_up
 
-    def on_lost(self, error: EtcdError, now: float) -> None:
+    def on_lost(self, error: EtcdError, now: float) -> bool:
         assert self._is_open, "lost twice"
         self._is_open = False
         self.heard.append("lost")
         self.losses.append(error)
+        return self.says_otherwise
 
     def on_end(self, error: EtcdError) -> None:
         assert not self._is_open, "ended while open"

@@ -14,6 +14,7 @@ from etcd_aio.errors import (
     InvalidTokenError,
     NoAvailableEndpointsError,
     PermissionDeniedError,
+    ReplyTooLargeError,
     UnavailableError,
     WatchCancelledError,
     WatchError,
@@ -424,3 +425,40 @@ def test_nothing_is_added_if_the_client_cannot_be_used() -> None:
     with pytest.raises(RuntimeError):
         machine.add(WatchState(WatchOptions(KeyRange.of("k")), 0, lambda: None), 0.0)
     assert not machine.is_needed
+
+
+# --- messages that are too large ---
+
+
+def creations(bench: Bench) -> list[bool]:
+    found = [request.create_request for request in bench.machine.requests(bench.now)]
+    return [create.fragment for create in found if create is not None]
+
+
+def test_fragments_are_asked_for_once_a_message_was_too_large() -> None:
+    bench = Bench()
+    bench.watch()
+    bench.watch(fragment=False)
+    bench.watch(fragment=True)
+    assert creations(bench) == [False, False, True]
+    assert bench.machine.on_lost(ReplyTooLargeError("too large"), bench.now), "it is worth another stream"
+    bench.machine.on_open("m2", bench.now)
+    assert creations(bench) == [True, False, True]
+    assert not bench.machine.on_lost(ReplyTooLargeError("too large"), bench.now), "even in fragments"
+
+
+def test_fragments_are_asked_for_no_longer_than_needed() -> None:
+    bench = Bench()
+    bench.watch()
+    assert bench.machine.on_lost(ReplyTooLargeError("too large"), bench.now)
+    bench.machine.on_open("m2", bench.now)
+    assert creations(bench) == [True]
+    assert not bench.machine.on_lost(LOST, bench.now)
+    bench.machine.on_open("m1", bench.now)
+    assert creations(bench) == [False]
+
+
+def test_who_decided_about_fragments_gets_no_others() -> None:
+    bench = Bench()
+    bench.watch(fragment=False)
+    assert not bench.machine.on_lost(ReplyTooLargeError("too large"), bench.now)

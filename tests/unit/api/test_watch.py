@@ -160,7 +160,7 @@ async def test_what_was_asked_for_arrives() -> None:
         max_outage=3,
     )
     options = hub.watch.options
-    assert (options.keys, options.prev_kv, options.fragment, options.resync) == (KeyRange.of("k"), True, True, True)
+    assert (options.keys, options.prev_kv, options.fragment, options.resync) == (KeyRange.of("k"), True, None, True)
     assert (options.filters, options.max_outage) == ((WatchFilter.NO_DELETE,), 3)
     assert options.max_pending == DEFAULT_MAX_PENDING
     assert hub.watch.next_revision == 7

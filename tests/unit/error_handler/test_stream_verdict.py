@@ -25,6 +25,7 @@ def test_every_situation_stands_in_the_table() -> None:
         (StreamFacts(Delivery.UNPROCESSED), AT_ONCE),
         (StreamFacts(Delivery.UNKNOWN), AT_ONCE),
         (StreamFacts(Delivery.UNKNOWN, is_final=True), END),
+        (StreamFacts(Delivery.UNKNOWN, is_final=True, says_otherwise=True), AT_ONCE),
         (StreamFacts(ANSWERED), END),
         (StreamFacts(ANSWERED, is_unforeseen=True), BACKOFF),
         (StreamFacts(ANSWERED, Remedy.RETRY_ELSEWHERE), BACKOFF),

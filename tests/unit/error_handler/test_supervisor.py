@@ -351,6 +351,16 @@ async def test_what_is_final_ends_it(failure: AttemptFailure, error: type[EtcdEr
     await world.aclose()
 
 
+async def test_what_will_be_asked_for_in_another_way_is_worth_another_stream() -> None:
+    world = await World().open()
+    world.talk.says_otherwise = True
+    world.stream.fail(unknown(StatusCode.RESOURCE_EXHAUSTED, is_final=True))
+    await turns(8)
+    assert world.talk.heard[:4] == ["open", "reply", "lost", "open"]
+    assert len(world.engine.streams) == 2
+    await world.aclose()
+
+
 async def test_a_reply_that_is_none_ends_it() -> None:
     world = await World().open()
     world.stream.say(b"\xff\xff\xff")
