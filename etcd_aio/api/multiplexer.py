@@ -37,6 +37,7 @@ from etcd_aio.api import requests
 from etcd_aio.api.watch_state import Phase, Step, WatchState
 from etcd_aio.errors import (
     CompactedError,
+    EmptyWatcherRangeError,
     EtcdError,
     ReplyTooLargeError,
     UnknownServerError,
@@ -257,7 +258,7 @@ class Multiplexer:
                 watch.since = now
             watch.move(Step.LOST)
             watch.watch_id = -1
-            watch.partial = ()
+            watch.partial = None
             if watch.outage_since is None and watch.phase is not Phase.PAUSED:
                 watch.outage_since = now
         may_be_cut = any(watch.options.fragment is None for watch in self._watches)
@@ -303,7 +304,12 @@ class Multiplexer:
     def _on_refused(self, watch: WatchState, reply: WatchReply) -> None:
         # Where a token is refreshed once it can be: for `error.remedy is Remedy.REFRESH_TOKEN` a watch goes back to
         # WAITING once, and the stream is given up by a complaint, since its token was fixed when it was opened.
-        self._over(watch, reply)
+        if not reply.compact_revision and isinstance(_reason(reply.cancel_reason), EmptyWatcherRangeError):
+            # No such range is sent. It is also what etcd says of every range on a stream that it has begun to close.
+            self._complaint = "the member is closing the stream"
+            watch.move(Step.LOST)  # it is created on the next one
+        else:
+            self._over(watch, reply)
 
     def _on_cancelled(self, reply: WatchReply) -> None:
         self._cancelled.discard(reply.watch_id)
@@ -317,7 +323,7 @@ class Multiplexer:
 
     def _over(self, watch: WatchState, reply: WatchReply) -> None:
         """The server has ended a watch."""
-        watch.partial = ()
+        watch.partial = None
         if not reply.compact_revision:
             self.fail(watch, _reason(reply.cancel_reason))
         elif reply.compact_revision <= watch.next_revision:
@@ -358,7 +364,7 @@ class Multiplexer:
     def _leave_server(self, watch: WatchState, step: Step) -> None:
         """The watch stays on the server no longer."""
         watch.move(step)
-        watch.partial = ()
+        watch.partial = None
         if self._live.pop(watch.watch_id, None) is not None:
             self._cancel(watch.watch_id)
         watch.watch_id = -1

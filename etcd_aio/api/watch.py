@@ -5,12 +5,15 @@ resume from, or retries.
 """
 
 import asyncio
+import warnings
 from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from math import inf
 from types import TracebackType
 from typing import Final, NoReturn, Self
+from weakref import ref
 
 from etcd_aio.api.arguments import whole_number
 from etcd_aio.api.enums import OnCompaction, OnCompactionLike, WatchFilter, WatchFilterLike, parse_word
@@ -62,7 +65,8 @@ class WatchCalls:
             prefix: every key that begins with this.
             from_key: every key from this one on.
             all_keys: every key.
-            start_revision: the first revision of interest. 0 is from now: what is written once the watch is entered.
+            start_revision: the first revision of interest. 0 is from now: what is written once the watch is entered,
+                and what was written shortly before, if the member that serves it is behind.
                 After a range or scan, its `revision + 1` continues it without a gap.
             prev_kv: tell of each event what the key held before, as far as that is not compacted.
             progress_notify: have the server tell now and then how far a watch without events is, every 10 minutes
@@ -81,8 +85,9 @@ class WatchCalls:
                 compacted when the watch is entered, it cannot know which keys were there then, and tells of no delete
                 of those. Deletes cannot be told of with the filter `"no_put"`, so the two exclude each other.
             max_pending: bytes of memory, estimated, that undelivered events may take. If a consumer is slower than
-                that, its watch is cancelled on the server and created again when half of it is taken. Nothing is lost,
-                and no other watch notices. A batch that is larger by itself is taken alone. Default: 16 MiB.
+                that, its watch is cancelled on the server and created again when half of it is taken. No other watch
+                notices, and nothing is lost, unless what it has yet to see is compacted before: then see
+                `on_compaction`. A batch that is larger by itself is taken alone. Default: 16 MiB.
             max_outage: seconds without any member to watch on, after which the watch ends with
                 `NoAvailableEndpointsError`. Default: None, it waits for ever.
             timeout: seconds that entering may take; None waits for ever; the client's default if it is not given.
@@ -156,8 +161,9 @@ class Watcher(AsyncIterator[Event]):
     """A watch. Entered, it is on the server; iterated over, it gives `Event`s, or `WatchBatch`es by `batches()`.
 
     It is entered and iterated over once, by one task at a time. However it is left (by a break, an exception, a
-    cancellation), it is cancelled on the server at once, without waiting for the answer. Cancelling a step of the
-    iteration loses no event: the next step gives it.
+    cancellation), it is cancelled on the server at once, without waiting for the answer. One that is dropped without
+    being left is too, once it is collected, with a ResourceWarning. Cancelling a step of the iteration loses no event:
+    the next step gives it.
 
     Iterating raises, behind everything that was received, why the watch has ended, and again if it is asked again:
 
@@ -169,30 +175,35 @@ class Watcher(AsyncIterator[Event]):
     """
 
     __slots__ = (
+        "__weakref__",
         "_at",
         "_batch",
+        "_bell",
+        "_before",
         "_delivered",
         "_hub",
         "_is_closed",
         "_is_entered",
         "_is_taking",
         "_last_revision",
+        "_loop",
         "_state",
         "_taken",
         "_task",
         "_timeout",
-        "_waiter",
     )
 
     def __init__(self, hub: WatchHub, options: WatchOptions, start_revision: int, timeout: Timeout) -> None:
         self._hub = hub
-        self._state = WatchState(options, start_revision, self._on_change)
+        self._bell = _Bell(self)
+        self._state = WatchState(options, start_revision, self._bell.ring)
         self._timeout = timeout
         self._taken = _Taken.NOT_YET
         self._batch: tuple[Event, ...] = ()  # what single events are given from
         self._at = 0
+        self._before = 0  # the revision that was delivered wholly before this batch
         self._delivered = 0  # events of earlier batches
-        self._waiter: asyncio.Future[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None  # that it was entered in
         self._task: asyncio.Task[None] | None = None  # lists the keys for a resync
         self._last_revision = 0  # that was delivered, once it is closed
         self._is_entered = False
@@ -201,6 +212,14 @@ class Watcher(AsyncIterator[Event]):
 
     def __repr__(self) -> str:
         return f"<Watcher {self._state.options.keys} {self._state.phase.value} after revision {self.revision}>"
+
+    def __del__(self) -> None:
+        # The collector may run in any thread. A loop that is closed has nothing open any more.
+        if self._is_entered and not self._is_closed and self._state.phase is not Phase.ENDED:
+            if self._loop is not None:
+                with suppress(RuntimeError):
+                    self._loop.call_soon_threadsafe(_abandon, self._hub, self._state, self._task)
+            warnings.warn(f"dropped without being left: {self!r}", ResourceWarning, stacklevel=1, source=self)
 
     # Lifetime.
 
@@ -211,6 +230,7 @@ class Watcher(AsyncIterator[Event]):
             EtcdTimeoutError: the server did not answer in time.
             NoAvailableEndpointsError: none could be connected to in time; `errors` has every endpoint's reason.
             PermissionDeniedError: the user may not read the range.
+            RequestTooLargeError: its keys are larger than any server takes; nothing was sent.
             ClientUsageError: it was entered before, or the client is closed, or belongs to another loop or process.
 
         Cancellation leaves nothing behind.
@@ -222,6 +242,7 @@ class Watcher(AsyncIterator[Event]):
         if state.options.resync and WatchFilter.NO_DELETE not in state.options.filters:
             state.known = KnownKeys()
         deadline = hub.deadline(self._timeout)
+        self._loop = asyncio.get_running_loop()
         try:
             hub.add(state)
             while not state.created_revision:
@@ -269,7 +290,7 @@ class Watcher(AsyncIterator[Event]):
     async def _next_events(self) -> int:
         self._take(_Taken.SINGLY)
         while True:
-            events = (await self.next_batch()).events
+            events = (await self._next_batch()).events
             self._delivered += len(self._batch)
             self._batch, self._at = events, 0
             if events:
@@ -285,7 +306,18 @@ class Watcher(AsyncIterator[Event]):
         return WatchBatches(self)
 
     async def next_batch(self) -> WatchBatch:
-        """The next batch; what `batches()` and single events are taken from."""
+        """The next batch: what `batches()` would give.
+
+        Raises:
+            StopAsyncIteration: the watch was left.
+            EtcdError: it has ended, and why.
+        """
+        self._take(_Taken.BY_BATCH)
+        batch = await self._next_batch()
+        self._delivered += len(batch.events)
+        return batch
+
+    async def _next_batch(self) -> WatchBatch:
         if self._is_taking:
             raise ClientUsageError("two tasks iterate over one watch: give each its own")
         state = self._state
@@ -297,10 +329,9 @@ class Watcher(AsyncIterator[Event]):
                 await self._wait(inf)
         finally:
             self._is_taking = False
+        self._before = state.taken_revision
         batch = state.take()
         self._hub.after_take(state)
-        if self._taken is _Taken.BY_BATCH:
-            self._delivered += len(batch.events)
         return batch
 
     def _take(self, taken: _Taken) -> None:
@@ -314,7 +345,7 @@ class Watcher(AsyncIterator[Event]):
         error = self._state.error
         if self._is_closed or error is None:
             raise StopAsyncIteration
-        raise error
+        raise error.with_traceback(None)  # it is raised whenever it is asked for, and would remember each time
 
     # What it tells.
 
@@ -330,7 +361,9 @@ class Watcher(AsyncIterator[Event]):
             return self._last_revision
         state = self._state
         if self._at < len(self._batch):
-            return self._batch[self._at].kv.mod_revision - 1
+            event = self._batch[self._at]
+            # Of a resync the deletes come last, whenever they were: nothing is whole before all of it is delivered.
+            return self._before if event.is_resync else event.kv.mod_revision - 1
         if state.pending:
             return state.taken_revision
         return max(state.taken_revision, state.next_revision - 1)
@@ -350,7 +383,7 @@ class Watcher(AsyncIterator[Event]):
         if not self._is_entered or self._is_closed:
             raise ClientUsageError("the watch is not entered, or closed")
         if self._state.error is not None:
-            raise self._state.error
+            self._raise_end()
         self._hub.ask_for_mark(self._state)
 
     def statistics(self) -> WatchStatistics:
@@ -369,9 +402,9 @@ class Watcher(AsyncIterator[Event]):
     # Waiting.
 
     def _on_change(self) -> None:
-        waiter, phase = self._waiter, self._state.phase
-        if waiter is not None and not waiter.done():
-            waiter.set_result(None)
+        phase = self._state.phase
+        if self._bell.waiter is not None:
+            _wake(self._bell.waiter)
         if phase is Phase.LISTING:
             if self._task is None or self._task.done():
                 self._task = asyncio.create_task(self._hub.resync(self._state), name="etcd_aio watch resync")
@@ -381,19 +414,45 @@ class Watcher(AsyncIterator[Event]):
     async def _wait(self, deadline: float) -> None:
         """Wait for a change, but not beyond the deadline."""
         loop = asyncio.get_running_loop()
-        waiter = self._waiter = loop.create_future()
+        waiter = self._bell.waiter = loop.create_future()
         timer = None if deadline == inf else loop.call_at(deadline, _wake, waiter)
         try:
             await waiter
         finally:
-            self._waiter = None
+            self._bell.waiter = None
             if timer is not None:
                 timer.cancel()
+
+
+class _Bell:
+    """By what the hub, which knows every watch, reaches a watcher, which it must not keep alive.
+
+    Only a task that waits is kept, and by it its watcher: asyncio itself keeps no task that nobody will wake.
+    """
+
+    __slots__ = ("_watcher", "waiter")
+
+    def __init__(self, watcher: Watcher) -> None:
+        self._watcher = ref(watcher)
+        self.waiter: asyncio.Future[None] | None = None
+
+    def ring(self) -> None:
+        """Tell the watcher that something changed."""
+        watcher = self._watcher()
+        if watcher is not None:
+            watcher._on_change()
 
 
 def _wake(waiter: "asyncio.Future[None]") -> None:
     if not waiter.done():
         waiter.set_result(None)
+
+
+def _abandon(hub: WatchHub, state: WatchState, listing: "asyncio.Task[None] | None") -> None:
+    """Nobody will take anything from this watch any more."""
+    hub.close(state)
+    if listing is not None:
+        listing.cancel()
 
 
 class WatchBatches(AsyncIterator[WatchBatch]):

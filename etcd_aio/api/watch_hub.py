@@ -18,12 +18,19 @@ from etcd_aio.api.resync import difference
 from etcd_aio.api.scan import DEFAULT_PAGE_SIZE, ReadPage, ScanPages
 from etcd_aio.api.watch_state import Phase, WatchState
 from etcd_aio.backoff import Backoff
-from etcd_aio.errors import CompactedError, EtcdError, EtcdTimeoutError
+from etcd_aio.errors import CompactedError, EtcdError, EtcdTimeoutError, RequestTooLargeError
+from etcd_aio.error_handler import mistake
 from etcd_aio.options import UNSET, RetryMode, Timeout
 from etcd_aio.results import KeyValue, RangeResult
 
 if TYPE_CHECKING:
     from etcd_aio.error_handler import Invoker
+
+MAX_REQUEST_BYTES: Final = 512 * 1024
+"""What every etcd takes, whatever its `--max-request-bytes`: it adds as much to that. A larger request could be refused,
+and etcd refuses one by ending the stream, with all watches on it."""
+
+_FRAME_BYTES: Final = 64  # of a creation, at most, beside its keys
 
 _BACKOFF: Final = Backoff(initial=0.1, multiplier=2.0, maximum=5.0, jitter=0.2)
 
@@ -55,7 +62,12 @@ class WatchHub:
 
         Raises:
             ClientUsageError: the client belongs to another loop or process.
+            RequestTooLargeError: some server might refuse it, which would end all watches.
         """
+        size = _FRAME_BYTES + len(watch.options.keys.key) + len(watch.options.keys.range_end)
+        most = min(MAX_REQUEST_BYTES, self._invoker.max_send_bytes)
+        if size > most:
+            raise RequestTooLargeError(f"the keys of the watch make a request of {size} bytes; no more than {most} are sent")
         self._watches.add(watch, self._invoker.clock())
 
     def close(self, watch: WatchState) -> None:
@@ -110,6 +122,9 @@ class WatchHub:
                     return
                 await asyncio.sleep(_BACKOFF.wait(failures, random.random))
                 failures += 1
+            except Exception as error:  # a user's policy's: it must reach whoever waits for the watch
+                self._watches.fail(watch, mistake(error))
+                return
 
     async def _resync_once(self, watch: WatchState) -> None:
         since = watch.next_revision

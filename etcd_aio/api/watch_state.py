@@ -150,7 +150,7 @@ class WatchState:
         self.created_revision = 0  # of the store, when the server made the watcher that there is now
         self.marks_before = 0  # answers to come that may have been asked for before it was created
         self.wants_mark = False
-        self.partial: tuple[Event, ...] = ()
+        self.partial: list[Event] | None = None  # a revision of which the rest is still to come
         self.pending: deque[tuple[WatchBatch, int]] = deque()  # with their sizes
         self.pending_bytes = 0
         self.pending_events = 0
@@ -178,16 +178,21 @@ class WatchState:
 
     def add_events(self, events: tuple[Event, ...], *, is_fragment: bool) -> None:
         """Hand over events that came, as far as they are whole revisions that were not handed over yet."""
-        if self.partial:
-            events = self.partial + events
-            self.partial = ()
+        partial, self.partial = self.partial, None
         if is_fragment:
+            # Only what has just come is looked at: one delete of a prefix may come in hundreds of fragments.
             last = events[-1].kv.mod_revision
             whole = len(events)
             while whole and events[whole - 1].kv.mod_revision == last:
                 whole -= 1
-            self.partial = events[whole:]
+            if not whole and partial and partial[-1].kv.mod_revision == last:
+                partial.extend(events)
+                self.partial = partial
+                return
+            self.partial = list(events[whole:])
             events = events[:whole]
+        if partial:
+            events = (*partial, *events)
         if events and events[0].kv.mod_revision <= self.seen:
             seen = self.seen
             events = tuple(event for event in events if event.kv.mod_revision > seen)
@@ -228,7 +233,7 @@ class WatchState:
     def drop(self) -> None:
         """Forget what was not taken."""
         self.pending.clear()
-        self.partial = ()
+        self.partial = None
         self.pending_bytes = self.pending_events = 0
 
     @property
@@ -243,6 +248,8 @@ class WatchState:
 
     def _push(self, batch: WatchBatch) -> None:
         size = size_of(batch)
+        if not self.pending and batch.events and batch.events[0].kv.mod_revision >= self.next_revision:
+            self.taken_revision = max(self.taken_revision, self.next_revision - 1)  # what marks said without a batch
         self.pending.append((batch, size))
         self.pending_bytes += size
         self.pending_events += len(batch.events)

@@ -6,6 +6,7 @@ there are.
 """
 
 from etcd_aio.error_handler.conversation import Conversation
+from etcd_aio.error_handler.ending import mistake
 from etcd_aio.error_handler.identity import ClusterIdentity
 from etcd_aio.error_handler.invoker import Invoker
 from etcd_aio.error_handler.lifetime import Lifetime
@@ -23,4 +24,5 @@ __all__ = [
     "RetryThrottling",
     "StreamStatistics",
     "Supervisor",
+    "mistake",
 ]

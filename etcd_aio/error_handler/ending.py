@@ -85,7 +85,7 @@ def mistake(error: Exception) -> EtcdError:
     """Something raised that must not. What it says may hold values, so only its kind is told, and itself as cause."""
     if isinstance(error, EtcdError):
         return error
-    wrapped = EtcdError(f"the stream ended by a mistake on this side: {type(error).__name__}")
+    wrapped = EtcdError(f"ended by a mistake on this side: {type(error).__name__}")
     wrapped.__cause__ = error
     return wrapped
 

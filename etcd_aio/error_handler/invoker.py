@@ -180,6 +180,11 @@ class Invoker:
         """
         return Supervisor(self._streams, method, conversation, name=name)
 
+    @property
+    def max_send_bytes(self) -> int:
+        """The largest request message."""
+        return self._max_send_bytes
+
     def clock(self) -> float:
         """The instant, on the clock of every deadline: that of the running loop."""
         return asyncio.get_running_loop().time()

@@ -10,7 +10,6 @@ from etcd_aio.api.watch_state import EVENT_BYTES, Phase, WatchOptions, WatchStat
 from etcd_aio.errors import (
     CompactedError,
     ConnectionLostError,
-    EmptyWatcherRangeError,
     InvalidTokenError,
     NoAvailableEndpointsError,
     PermissionDeniedError,
@@ -167,7 +166,6 @@ def test_a_watch_that_ends_before_anything_was_said_of_it_is_never_created() -> 
     [
         ("rpc error: code = PermissionDenied desc = etcdserver: permission denied", PermissionDeniedError),
         ("rpc error: code = Unauthenticated desc = etcdserver: invalid auth token", InvalidTokenError),
-        ("mvcc: watcher range is empty", EmptyWatcherRangeError),
         ("something new", WatchCancelledError),
         ("", WatchCancelledError),
     ],
@@ -181,6 +179,20 @@ def test_a_refused_watch_ends_with_the_reason_and_no_other_does(reason: str, err
     assert type(watch.error) is error
     assert other.phase is Phase.LIVE
     assert issubclass(WatchCancelledError, WatchError)
+
+
+def test_a_stream_that_the_member_is_closing_refuses_no_watch_for_good() -> None:
+    bench = Bench()
+    watch, later = bench.watch(5), bench.watch(6)
+    bench.said()
+    for _ in (watch, later):
+        bench.hear(refused("mvcc: watcher range is empty"))  # which is checked before it is sent
+    assert bench.said() == []  # it would hear the same
+    assert bench.machine.due <= bench.now
+    assert bench.machine.on_time(bench.now) == "the member is closing the stream"
+    bench.reopen()
+    assert bench.said() == [("create", 5), ("create", 6)]
+    assert watch.error is None
 
 
 def test_a_watch_that_the_server_ends_later_says_why() -> None:

@@ -1,6 +1,8 @@
 """Watcher: arguments, entering and leaving, and the hand-over to whoever iterates. The hub is scripted."""
 
 import asyncio
+import gc
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -8,6 +10,7 @@ import pytest
 
 from etcd_aio import InvalidRequestError, OnCompaction, WatchFilter
 from etcd_aio.api.keys import KeyRange
+from etcd_aio.api.resync import difference
 from etcd_aio.api.watch import DEFAULT_MAX_PENDING, WatchCalls, Watcher
 from etcd_aio.api.watch_state import Phase, Step, WatchState
 from etcd_aio.errors import (
@@ -23,7 +26,8 @@ from etcd_aio.options import Timeout
 from etcd_aio.results import KeyValue
 from tests.support.virtual_time import VirtualTimeLoop, turns
 
-pytestmark = pytest.mark.anyio
+# Most of these tests drop what they entered.
+pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore:dropped without being left:ResourceWarning")]
 
 
 @pytest.fixture
@@ -253,6 +257,97 @@ async def test_the_end_comes_behind_the_events_and_again() -> None:
     assert watcher.revision == 11
     with pytest.raises(CompactedError):
         await watcher.request_progress()
+
+
+async def test_an_end_that_is_asked_for_often_does_not_grow() -> None:
+    hub, watcher = await entered()
+    hub.end(CompactedError(compact_revision=20))
+    depths = []
+    for _ in range(3):
+        for use in (lambda: anext(watcher), watcher.request_progress):
+            with pytest.raises(CompactedError) as caught:
+                await use()
+            depths.append(len(caught.traceback))
+    assert depths[0] == depths[2] == depths[4]
+    assert depths[1] == depths[3] == depths[5]
+
+
+async def test_of_a_resync_nothing_counts_before_all_of_it_is_delivered() -> None:
+    # The deletes come last, and may have happened before the puts: a new watch from a put would not tell of them.
+    hub, watcher = await entered()
+    hub.watch.add_mark(15)
+    found = difference([KeyValue(b"a", b"", mod_revision=25)], [b"gone"], 30, hides_deletes=False)
+    hub.watch.add_resync(found, 30)
+    hub.watch.on_change()
+    seen = [((await anext(watcher)).key, watcher.revision) for _ in range(2)]
+    assert seen == [(b"a", 15), (b"gone", 30)]
+
+
+async def test_one_batch_may_be_taken_by_itself() -> None:
+    hub, watcher = make()
+    with pytest.raises(ClientUsageError, match="not entered"):
+        await watcher.next_batch()
+    hub, watcher = await entered()
+    hub.come(11, 12)
+    assert len(await watcher.next_batch()) == 2
+    assert watcher.statistics().delivered == 2
+    with pytest.raises(ClientUsageError, match="not both"):
+        await anext(watcher)
+
+
+async def test_a_watch_that_is_dropped_is_closed_when_it_is_collected() -> None:
+    hub, watcher = await entered()
+    await turns()  # what it was entered by is gone
+    with pytest.warns(ResourceWarning, match="dropped without being left: <Watcher"):
+        del watcher
+        gc.collect()
+    await turns()
+    assert hub.said == ["add", "close"]
+
+
+async def test_a_watch_that_a_forgotten_task_waits_on_is_not_dropped() -> None:
+    hub, _ = made = make()
+    del made
+    seen: list[int] = []
+
+    async def follow(watcher: Watcher) -> None:
+        async with watcher:
+            async for event in watcher:
+                seen.append(event.revision)  # noqa: PERF401 - each is seen when it comes
+                if event.revision == 12:
+                    break
+
+    asyncio.create_task(follow(_))  # noqa: RUF006 - what is tested
+    del _
+    await turns()
+    gc.collect()
+    hub.created()
+    await turns()
+    gc.collect()
+    hub.come(11)
+    await turns()
+    gc.collect()
+    hub.come(12)
+    await turns()
+    assert seen == [11, 12]
+    assert hub.said == ["add", "close"]
+
+
+@pytest.mark.parametrize("how", ["left", "ended", "never entered"])
+async def test_a_watch_that_has_nothing_left_on_the_server_is_dropped_in_silence(how: str) -> None:
+    hub, watcher = make() if how == "never entered" else await entered()
+    if how == "left":
+        await watcher.aclose()
+    elif how == "ended":
+        hub.end(CompactedError())
+    await turns()
+    said = list(hub.said)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        del watcher
+        gc.collect()
+    await turns()
+    assert hub.said == said
 
 
 async def test_closing_ends_whoever_waits_and_keeps_what_was_delivered() -> None:

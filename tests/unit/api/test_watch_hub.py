@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from etcd_aio import codec
 from etcd_aio.api.enums import WatchFilter
 from etcd_aio.api.keys import KeyRange
 from etcd_aio.api.operations import RangeOp
+from etcd_aio.api.requests import watch_request
 from etcd_aio.api.resync import KnownKeys
-from etcd_aio.api.watch_hub import WatchHub
+from etcd_aio.api.watch_hub import MAX_REQUEST_BYTES, WatchHub
 from etcd_aio.api.watch_state import Phase, Step, WatchOptions, WatchState
 from etcd_aio.errors import (
     CompactedError,
@@ -18,6 +20,7 @@ from etcd_aio.errors import (
     EtcdTimeoutError,
     NoAvailableEndpointsError,
     PermissionDeniedError,
+    RequestTooLargeError,
 )
 from etcd_aio.options import UNSET, RetryMode, Timeout
 from etcd_aio.results import Header, KeyValue, RangeResult
@@ -46,6 +49,8 @@ class Supervisor:
 
 class Invoker:
     """A clock, and a supervisor."""
+
+    max_send_bytes = 2**21
 
     def __init__(self) -> None:
         self.supervisor = Supervisor()
@@ -151,6 +156,29 @@ async def test_what_no_repetition_helps_ends_the_watch() -> None:
     state = store.watch(8, Phase.LISTING)
     await store.hub.resync(state)
     assert isinstance(state.error, PermissionDeniedError)
+
+
+async def test_a_mistake_of_a_users_own_ends_the_watch_instead_of_hanging_it() -> None:
+    store = Store()  # which has no answer: an IndexError
+    state = store.watch(8, Phase.LISTING)
+    await store.hub.resync(state)
+    assert state.phase is Phase.ENDED
+    assert isinstance(state.error, EtcdError)
+    assert isinstance(state.error.__cause__, IndexError)
+
+
+@pytest.mark.parametrize(("max_send_bytes", "most"), [(2**21, MAX_REQUEST_BYTES), (1000, 1000)])
+async def test_a_request_that_could_be_refused_is_not_sent(max_send_bytes: int, most: int) -> None:
+    store = Store()
+    store.invoker.max_send_bytes = max_send_bytes
+    for size, is_sent in ((most // 2 - 50, True), (most // 2, False)):
+        state = WatchState(WatchOptions(KeyRange.of(prefix=bytes(size))), 2**63 - 1, lambda: None)
+        assert (len(codec.encode(watch_request(state.options, 2**63 - 1, True))) < most) == is_sent
+        if is_sent:
+            store.hub.add(state)
+        else:
+            with pytest.raises(RequestTooLargeError, match=f"no more than {most}"):
+                store.hub.add(state)
 
 
 async def test_a_watch_that_ended_meanwhile_is_listed_no_more() -> None:

@@ -83,6 +83,42 @@ def test_of_a_fragment_all_but_the_last_revision_is_handed_over() -> None:
     assert watch.next_revision == 6
 
 
+def test_a_revision_in_many_fragments_is_looked_at_once() -> None:
+    reads = 0
+
+    class Counted(Event):
+        def __getattribute__(self, name: str) -> object:
+            nonlocal reads
+            reads += name == "kv"
+            return super().__getattribute__(name)
+
+    watch = state()
+    for number in range(200):
+        watch.add_events((Counted(EventType.DELETE, KeyValue(b"k", mod_revision=7)),) * 5, is_fragment=number < 199)
+    assert len(watch.take()) == 1000
+    assert reads < 5000  # each when it comes, and by the sum of sizes
+
+
+def test_a_fragment_may_begin_where_the_one_before_ended_a_revision() -> None:
+    watch = state()
+    watch.add_events(events(3), is_fragment=True)
+    watch.add_events(events(4), is_fragment=True)
+    assert taken(watch) == [([3], 3)]
+    watch.add_events(events(4), is_fragment=False)
+    assert taken(watch) == [([4, 4], 4)]
+
+
+def test_what_a_silent_mark_covered_stays_covered() -> None:
+    watch = state()
+    watch.add_mark(20)
+    watch.add_events(events(21), is_fragment=False)
+    assert watch.taken_revision == 20
+    late = state()
+    late.add_mark(20)
+    late.add_events(events(15), is_fragment=False)  # the mark was wrong
+    assert late.taken_revision == 0
+
+
 def test_a_mark_moves_on_and_is_told_to_those_who_want_it() -> None:
     quiet = state()
     quiet.add_mark(7)
