@@ -178,8 +178,8 @@ class Watcher(AsyncIterator[Event]):
         "__weakref__",
         "_at",
         "_batch",
-        "_bell",
         "_before",
+        "_bell",
         "_delivered",
         "_hub",
         "_is_closed",
@@ -235,16 +235,15 @@ class Watcher(AsyncIterator[Event]):
 
         Cancellation leaves nothing behind.
         """
-        if self._is_entered:
+        if self._is_entered or self._is_closed:
             raise ClientUsageError("a watch is entered once: make another one")
-        self._is_entered = True
         state, hub = self._state, self._hub
         if state.options.resync and WatchFilter.NO_DELETE not in state.options.filters:
             state.known = KnownKeys()
         deadline = hub.deadline(self._timeout)
-        self._loop = asyncio.get_running_loop()
+        hub.add(state)  # if it raises, there is nothing to close
+        self._is_entered, self._loop = True, asyncio.get_running_loop()
         try:
-            hub.add(state)
             while not state.created_revision:
                 if state.error is not None:
                     raise state.error
@@ -271,7 +270,8 @@ class Watcher(AsyncIterator[Event]):
             self._last_revision = self.revision
             self._is_closed = True
             self._batch, self._at, self._delivered = (), 0, self._delivered + self._at
-            self._hub.close(self._state)
+            if self._is_entered:
+                self._hub.close(self._state)
             self._on_change()
 
     # Iteration.

@@ -18,8 +18,8 @@ from etcd_aio.api.resync import difference
 from etcd_aio.api.scan import DEFAULT_PAGE_SIZE, ReadPage, ScanPages
 from etcd_aio.api.watch_state import Phase, WatchState
 from etcd_aio.backoff import Backoff
-from etcd_aio.errors import CompactedError, EtcdError, EtcdTimeoutError, RequestTooLargeError
 from etcd_aio.error_handler import mistake
+from etcd_aio.errors import CompactedError, EtcdError, EtcdTimeoutError, RequestTooLargeError
 from etcd_aio.options import UNSET, RetryMode, Timeout
 from etcd_aio.results import KeyValue, RangeResult
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from etcd_aio.error_handler import Invoker
 
 MAX_REQUEST_BYTES: Final = 512 * 1024
-"""What every etcd takes, whatever its `--max-request-bytes`: it adds as much to that. A larger request could be refused,
-and etcd refuses one by ending the stream, with all watches on it."""
+"""What every etcd takes, whatever its `--max-request-bytes`: it adds as much to that. A larger request might
+be refused, which etcd does by ending the stream, with all watches on it."""
 
 _FRAME_BYTES: Final = 64  # of a creation, at most, beside its keys
 
@@ -67,7 +67,8 @@ class WatchHub:
         size = _FRAME_BYTES + len(watch.options.keys.key) + len(watch.options.keys.range_end)
         most = min(MAX_REQUEST_BYTES, self._invoker.max_send_bytes)
         if size > most:
-            raise RequestTooLargeError(f"the keys of the watch make a request of {size} bytes; no more than {most} are sent")
+            text = f"the keys of the watch make a request of {size} bytes, and no more than {most} are sent"
+            raise RequestTooLargeError(text)
         self._watches.add(watch, self._invoker.clock())
 
     def close(self, watch: WatchState) -> None:

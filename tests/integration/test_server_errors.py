@@ -28,6 +28,7 @@ from etcd_aio.errors import (
 )
 from etcd_aio.testing import EtcdServer, ServerTLS
 from etcd_aio.testing.probe import ask
+from tests.support.auth import enable_auth
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
 
@@ -239,24 +240,6 @@ async def test_corrupt() -> None:
         await ask(server.endpoint, "/v3/maintenance/alarm", body={**alarm, "action": "DEACTIVATE"}, timeout=5)
         found = await client.range("k")
         assert (found[0].text(), found.revision) == ("v", put.revision)
-
-
-async def enable_auth(server: EtcdServer, *, reader: str | None = None) -> None:
-    """Root, and a user who may read `reader` and nothing else."""
-
-    async def auth(path: str, **body: object) -> None:
-        await ask(server.endpoint, f"/v3/auth/{path}", body=body, tls=server.probe_tls, timeout=5)
-
-    await auth("user/add", name="root", password="secret")
-    await auth("role/add", name="root")
-    await auth("user/grant", user="root", role="root")
-    if reader is not None:
-        await auth("user/add", name="reader", options={"no_password": True})
-        await auth("role/add", name="reads")
-        # "aw==" is "k" as JSON spells bytes.
-        await auth("role/grant", name="reads", perm={"permType": "READ", "key": reader})
-        await auth("user/grant", user="reader", role="reads")
-    await auth("enable")
 
 
 async def test_a_server_that_wants_to_know_who_asks() -> None:

@@ -1,15 +1,26 @@
 """watch on real servers: every change once and in order, and nothing left behind on the server."""
 
 import asyncio
+import logging
 import re
 import urllib.request
 from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
 
 import pytest
 
 from etcd_aio import Client, Event, EventType, NoAvailableEndpointsError, WatchBatch, op
-from etcd_aio.errors import ClientClosedError, ClientUsageError, CompactedError, EtcdTimeoutError
+from etcd_aio.errors import (
+    ClientClosedError,
+    ClientUsageError,
+    CompactedError,
+    EtcdTimeoutError,
+    PermissionDeniedError,
+    RequestTooLargeError,
+    UserEmptyError,
+)
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy
+from tests.support.auth import enable_auth
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine")]
 
@@ -271,6 +282,71 @@ async def test_a_resync_delivers_the_difference_and_goes_on(own_server: EtcdServ
             (event,) = await take(watcher, 1)
             assert (event.value, event.is_resync) == (b"2", False)
             await until(lambda: watcher.statistics().is_connected)
+
+
+async def test_what_a_server_refuses_ends_no_other_watch(own_server: EtcdServer) -> None:
+    async with Client(own_server.endpoint) as client, client.watch("stays") as stays:
+        lease = await client.leases.grant(2)
+        await client.put("stays", "v", lease=lease.id)
+        await take(stays, 1)
+        for form in ({"key": bytes([1]) * 2**21}, {"prefix": bytes([1]) * 2**18}):
+            with pytest.raises(RequestTooLargeError):
+                async with client.watch(**form):  # type: ignore[arg-type]
+                    pass
+        async with client.watch(bytes([1]) * (2**19 - 64)):
+            pass
+        await enable_auth(own_server)
+        for _ in range(3):
+            with pytest.raises((UserEmptyError, PermissionDeniedError)):
+                async with client.watch("k"):
+                    pass
+        (event,) = await take(stays, 1)  # the lease has expired, which needs no permission
+        assert event.is_delete
+        assert stays.statistics().reconnects == 0
+
+
+async def test_a_watch_that_is_dropped_leaves_the_server(own_server: EtcdServer) -> None:
+    async with Client(own_server.endpoint) as client, client.watch("stays"):
+        watcher = await client.watch("k").__aenter__()
+        await until_watchers(own_server, 2)
+        await asyncio.sleep(0)
+        with pytest.warns(ResourceWarning, match="dropped"):
+            del watcher
+        await until_watchers(own_server, 1)
+
+
+async def test_no_value_is_told_to_anybody(own_server: EtcdServer, caplog: pytest.LogCaptureFixture) -> None:
+    canary = "canary-7d1f"
+    told: list[object] = []
+    caplog.set_level(logging.DEBUG)
+    async with AsyncExitStack() as stack:
+        proxy = await stack.enter_async_context(FaultProxy(own_server.endpoint))
+        direct = await stack.enter_async_context(Client(own_server.endpoint))
+        client = await stack.enter_async_context(Client(proxy.endpoint))
+        raising, resynced, slow = [
+            await stack.enter_async_context(client.watch(prefix="k/", prev_kv=True, **options))  # type: ignore[arg-type]
+            for options in ({}, {"on_compaction": "resync"}, {"max_pending": 1})
+        ]
+        for _ in range(3):
+            await direct.put("k/1", canary)
+            told += [*await take(raising, 1), *await take(resynced, 1)]
+        await until(lambda: slow.statistics().pauses == 1)
+        told += [slow, slow.statistics(), *slow._state.pending, await slow.next_batch(), slow.batches()]
+        proxy.refuse()
+        proxy.cut()
+        await until(lambda: not raising.statistics().is_connected)
+        for _ in range(3):
+            last = await direct.put("k/1", canary)
+        await direct.compact(last.revision)
+        proxy.accept()
+        told += await take(resynced, 1)
+        with pytest.raises(CompactedError) as caught:
+            await take(raising, 1)
+        told += [caught.value, raising, resynced, client, vars(caught.value)]
+    shown = f"{told}{[str(one) for one in told]}{caplog.text}"
+    assert "k/1" in shown
+    assert "stream watch: lost" in shown
+    assert canary not in shown
 
 
 async def test_a_slow_consumer_is_bounded_and_loses_nothing(client: Client, prefix: str) -> None:

@@ -20,6 +20,7 @@ from etcd_aio.errors import (
     EtcdError,
     EtcdTimeoutError,
     PermissionDeniedError,
+    WrongLoopError,
 )
 from etcd_aio.events import Event, EventType
 from etcd_aio.options import Timeout
@@ -46,6 +47,7 @@ class ScriptedHub:
         self.state: WatchState | None = None
         self.said: list[str] = []
         self.listing: EtcdError | None = None
+        self.refusal: EtcdError | None = None
 
     @property
     def watch(self) -> WatchState:
@@ -60,6 +62,8 @@ class ScriptedHub:
         return self.clock() + (timeout if isinstance(timeout, int | float) else 5.0)
 
     def add(self, watch: WatchState) -> None:
+        if self.refusal is not None:
+            raise self.refusal
         self.state = watch
         self.said.append("add")
 
@@ -178,6 +182,18 @@ async def test_entering_waits_for_the_server_but_not_for_ever() -> None:
         await watcher.__aenter__()
     assert hub.clock() == began + 2.0
     assert hub.said == ["add", "close"]
+
+
+async def test_a_client_that_cannot_be_used_says_so_and_nothing_else() -> None:
+    hub, watcher = make()
+    hub.refusal = WrongLoopError()
+    for _ in range(2):
+        with pytest.raises(WrongLoopError):
+            await watcher.__aenter__()
+    await watcher.aclose()
+    assert hub.said == []
+    with pytest.raises(ClientUsageError, match="once"):
+        await watcher.__aenter__()
 
 
 @pytest.mark.parametrize("how", ["refused", "cancelled", "not listed"])
@@ -300,7 +316,6 @@ async def test_a_watch_that_is_dropped_is_closed_when_it_is_collected() -> None:
     await turns()  # what it was entered by is gone
     with pytest.warns(ResourceWarning, match="dropped without being left: <Watcher"):
         del watcher
-        gc.collect()
     await turns()
     assert hub.said == ["add", "close"]
 
@@ -313,7 +328,7 @@ async def test_a_watch_that_a_forgotten_task_waits_on_is_not_dropped() -> None:
     async def follow(watcher: Watcher) -> None:
         async with watcher:
             async for event in watcher:
-                seen.append(event.revision)  # noqa: PERF401 - each is seen when it comes
+                seen.append(event.revision)
                 if event.revision == 12:
                     break
 
