@@ -14,20 +14,17 @@ The conversation's `due` runs on a timer of its own (`due_timer.py`), with a str
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeAlias
 
 from etcd_aio import codec
-from etcd_aio.balancer import Balancer, Metadata, Stream, SubConnection
+from etcd_aio.balancer import Metadata, Stream, SubConnection
 from etcd_aio.deadline import NEVER
+from etcd_aio.error_handler.call import CallContext
 from etcd_aio.error_handler.conversation import Conversation
 from etcd_aio.error_handler.due_timer import DueTimer
 from etcd_aio.error_handler.ending import Ending, failed, left, mistake, stranger, unneeded, unreadable
-from etcd_aio.error_handler.identity import ClusterIdentity
 from etcd_aio.error_handler.large import LARGE, decode_large
-from etcd_aio.error_handler.lifetime import Lifetime
-from etcd_aio.error_handler.retry import RetryPolicy
 from etcd_aio.error_handler.stream_failures import StreamFailures
 from etcd_aio.error_handler.stream_verdict import StreamVerdict, judge_stream
 from etcd_aio.errors import (
@@ -53,29 +50,22 @@ AnySupervisor: TypeAlias = "Supervisor[Any, Any]"
 
 
 class StreamContext:
-    """What all streams of a client share.
+    """What all streams of a client share: what its calls do, and more.
 
     Attributes:
+        metadata: of the request that opens a stream.
         running: the supervisors that have something to close.
     """
 
     __slots__ = ("backoff", "balancer", "identity", "lifetime", "metadata", "random", "running")
 
-    def __init__(
-        self,
-        balancer: Balancer,
-        lifetime: Lifetime,
-        identity: ClusterIdentity,
-        policy: RetryPolicy,
-        metadata: Metadata,
-        random: Callable[[], float],
-    ) -> None:
-        self.balancer = balancer
-        self.lifetime = lifetime
-        self.identity = identity
-        self.backoff = policy.backoff()
+    def __init__(self, calls: CallContext, metadata: Metadata) -> None:
+        self.balancer = calls.balancer
+        self.lifetime = calls.lifetime
+        self.identity = calls.identity
+        self.backoff = calls.backoff
+        self.random = calls.random
         self.metadata = metadata
-        self.random = random
         self.running: set[AnySupervisor] = set()
 
 

@@ -5,6 +5,7 @@ Pages and chunks fail at any point; whatever happens, what comes is one revision
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 
 from hypothesis import given, settings
@@ -119,29 +120,41 @@ class ChangingStore:
         self.left = None
 
 
-STORES = (
-    st.sets(KEYS, max_size=20),
-    st.lists(KEYS, max_size=20),
-    st.lists(st.sampled_from(PAGE_EVENTS), max_size=20),
-    st.lists(st.sampled_from(CHUNK_EVENTS), max_size=20),
-    st.integers(1, 8),
+@dataclass
+class World:
+    """A store that changes, a weather, and what is scanned."""
+
+    keys: set[bytes]
+    changes: list[bytes]
+    pages: list[str]
+    chunks: list[str]
+    fits: int
+    page_size: int
+    interval: KeyRange
+
+    def scan(self) -> tuple[ChangingStore, Scan]:
+        store = ChangingStore(self.keys, self.changes, iter(self.pages), iter(self.chunks), self.fits)
+        whole, size = RangeOp(self.interval), self.page_size
+        return store, Scan(store.read_page, whole, page_size=size, timeout=UNSET, retry=None, chunks=store)
+
+
+WORLDS = st.builds(
+    World,
+    keys=st.sets(KEYS, max_size=20),
+    changes=st.lists(KEYS, max_size=20),
+    pages=st.lists(st.sampled_from(PAGE_EVENTS), max_size=20),
+    chunks=st.lists(st.sampled_from(CHUNK_EVENTS), max_size=20),
+    fits=st.integers(1, 8),
+    page_size=st.integers(1, 20),
+    interval=st.sampled_from(INTERVALS),
 )
 
 
 @settings(deadline=None)
-@given(*STORES, st.integers(1, 20), st.sampled_from(INTERVALS))
-def test_a_scan_is_one_revision_of_the_store_whatever_happens(
-    keys: set[bytes],
-    changes: list[bytes],
-    pages: list[str],
-    chunks: list[str],
-    fits: int,
-    page_size: int,
-    interval: KeyRange,
-) -> None:
+@given(WORLDS)
+def test_a_scan_is_one_revision_of_the_store_whatever_happens(world: World) -> None:
     async def scan_all() -> None:
-        store = ChangingStore(keys, changes, iter(pages), iter(chunks), fits)
-        scan = Scan(store.read_page, RangeOp(interval), page_size=page_size, timeout=UNSET, retry=None, chunks=store)
+        store, scan = world.scan()
         seen: list[bytes] = []
         while True:
             try:
@@ -152,26 +165,17 @@ def test_a_scan_is_one_revision_of_the_store_whatever_happens(
                 continue
             except EtcdError:  # even a single key was too large, for now
                 continue
-        assert seen == sorted(key for key in store.history[scan.revision - 1] if key in interval)
+        assert seen == sorted(key for key in store.history[scan.revision - 1] if key in world.interval)
         assert store.left is None, "a stream was left open"
 
     asyncio.run(scan_all())
 
 
 @settings(deadline=None)
-@given(*STORES, st.integers(1, 20), st.sampled_from(INTERVALS))
-def test_pages_tell_what_is_left_whichever_way_they_come(
-    keys: set[bytes],
-    changes: list[bytes],
-    pages: list[str],
-    chunks: list[str],
-    fits: int,
-    page_size: int,
-    interval: KeyRange,
-) -> None:
+@given(WORLDS)
+def test_pages_tell_what_is_left_whichever_way_they_come(world: World) -> None:
     async def scan_all() -> None:
-        store = ChangingStore(keys, changes, iter(pages), iter(chunks), fits)
-        scan = Scan(store.read_page, RangeOp(interval), page_size=page_size, timeout=UNSET, retry=None, chunks=store)
+        _, scan = world.scan()
         found: list[RangeResult] = []
         while True:
             try:
@@ -180,7 +184,7 @@ def test_pages_tell_what_is_left_whichever_way_they_come(
                 break
             except (WeatherError, asyncio.CancelledError, EtcdError):
                 continue
-        assert all(1 <= len(page) <= page_size for page in found[1:])
+        assert all(1 <= len(page) <= world.page_size for page in found[1:])
         assert all(before.count - len(before) == after.count for before, after in pairwise(found))
         assert [page.more for page in found] == [True] * (len(found) - 1) + [False]
         assert found[-1].count == len(found[-1])
