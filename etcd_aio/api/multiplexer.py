@@ -102,7 +102,7 @@ class Multiplexer:
         watch.since = watch.outage_since = now
         if watch.options.max_outage is not None:
             self._bounded[watch] = watch.options.max_outage
-        self._waiting.append(watch)
+        self._wait(watch)
 
     def close(self, watch: WatchState) -> None:
         """Its consumer wants no more of it: it is cancelled on the server, and what it has not taken is forgotten."""
@@ -145,8 +145,13 @@ class Multiplexer:
         watch.move(step)
         if not self._is_open and watch.outage_since is None:
             watch.outage_since = self._lost_at
-        self._waiting.append(watch)
+        self._wait(watch)
         self.wake()
+
+    def _wait(self, watch: WatchState) -> None:
+        """It is to be created; on a stream that is still to be opened all are that wait by then."""
+        if self._is_open:
+            self._waiting.append(watch)
 
     # The conversation.
 
@@ -271,7 +276,6 @@ class Multiplexer:
             # Each its own: whoever raises an error adds the traceback to it.
             self._end(watch, copy.copy(error))
             watch.on_change()
-        self._waiting.clear()
 
     # Answers.
 
@@ -379,6 +383,7 @@ class Multiplexer:
 
     def _forget_stream(self) -> None:
         self._is_open = False
+        self._waiting.clear()
         self._creating.clear()
         self._live.clear()
         self._cancels.clear()

@@ -428,6 +428,20 @@ def test_a_final_reason_ends_all_each_with_an_error_of_its_own() -> None:
     assert again.error is None
 
 
+def test_an_outage_collects_nothing_of_those_who_gave_up() -> None:
+    bench = Bench()
+    bench.live(0)
+    bench.machine.on_lost(LOST, bench.now)
+    for _ in range(10):
+        bench.machine.close(bench.watch())
+    assert len(bench.machine) == 1
+    assert not bench.machine._waiting
+    late = bench.watch(7)
+    bench.machine.on_open("m2", bench.now)
+    assert bench.said() == [("create", 11), ("create", 7)]
+    bench.machine.close(late)
+
+
 def test_nothing_is_added_if_the_client_cannot_be_used() -> None:
     def refuse() -> None:
         raise RuntimeError
