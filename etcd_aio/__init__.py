@@ -29,7 +29,7 @@ from etcd_aio.api import (
 )
 from etcd_aio.balancer import Candidate, ConnectivityState, EndpointStatistics
 from etcd_aio.client import Client
-from etcd_aio.error_handler import RetryPolicy, RetryThrottling
+from etcd_aio.error_handler import RetryPolicy, RetryThrottling, StreamStatistics
 from etcd_aio.errors import (
     ClientClosedError,
     ConfigError,
@@ -104,6 +104,7 @@ __all__ = [
     "ServerError",
     "SortBy",
     "SortOrder",
+    "StreamStatistics",
     "Txn",
     "TxnResult",
     "WatchBatch",

@@ -13,7 +13,7 @@ from etcd_aio.api import KV, Lease, Leases, OnLost, WatchCalls, WatchHub
 from etcd_aio.balancer import Balancer, Choice, EndpointStatistics, PolicyName
 from etcd_aio.config import ClientConfig, endpoints_from
 from etcd_aio.deadline import deadline_after
-from etcd_aio.error_handler import ClusterIdentity, Invoker, Lifetime, RetryPolicy
+from etcd_aio.error_handler import ClusterIdentity, Invoker, Lifetime, RetryPolicy, StreamStatistics
 from etcd_aio.options import UNSET, RetryMode, Timeout
 from etcd_aio.transport import EngineName, create_engine
 from etcd_aio.version import __version__
@@ -219,3 +219,12 @@ class Client(KV, WatchCalls):
     def statistics(self) -> tuple[EndpointStatistics, ...]:
         """What each endpoint has seen so far, in the order given; empty before the first use."""
         return self._balancer.statistics()
+
+    def streams(self) -> tuple[StreamStatistics, ...]:
+        """The streams that are needed now: one for all leases that are kept alive, one for all watches.
+
+        One that is not open for longer than a failover takes (well below a second, or an election) means that no member
+        can be reached: `since` is how long, `statistics()` says why. Leases then last until their local deadlines, and
+        watches wait, or end by their `max_outage`.
+        """
+        return self._invoker.streams()

@@ -157,6 +157,12 @@ class KeepAlive:
         if lease.state is not State.GONE:
             self._drop(lease)
 
+    def expire(self, lease: ScheduledLease) -> None:
+        """Somebody was told that its deadline has passed: it is lost, whatever answer is still on its way."""
+        if lease.state is not State.GONE:
+            self._drop(lease)
+            lease.listener.on_lost(self._expired(lease))
+
     def restore(self, lease: ScheduledLease, now: float) -> None:
         """The lease that was said to be missing is not, or that could not be found out: go on with it."""
         if lease.state is State.MISSING:

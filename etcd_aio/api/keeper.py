@@ -10,7 +10,8 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from etcd_aio.api.keepalive import KeepAlive, ScheduledLease, State
-from etcd_aio.errors import EtcdError, EtcdTimeoutError, LeaseExpiredError, LeaseNotFoundError
+from etcd_aio.api.log_summary import LogSummary
+from etcd_aio.errors import EtcdError, EtcdTimeoutError, LeaseExpiredError, LeaseLostError, LeaseNotFoundError
 from etcd_aio.methods import LEASE_KEEP_ALIVE, LEASE_TIME_TO_LIVE
 from etcd_aio.options import UNSET, Timeout
 from etcd_aio.pb import LeaseTimeToLiveRequest
@@ -34,7 +35,7 @@ class Holder(Protocol):
         """The lease lasts at least until `deadline`."""
         ...
 
-    def on_lost(self, error: EtcdError) -> None:
+    def on_lost(self, error: LeaseLostError) -> None:
         """The lease is lost."""
         ...
 
@@ -45,6 +46,10 @@ class LeaseKeeper:
     Args:
         invoker: runs calls and supervises the stream, which it also closes with the client: every lease that is still
             held then is lost.
+
+    Attributes:
+        losses: the log of what was lost.
+        leftovers: the log of what could not be revoked.
     """
 
     def __init__(self, invoker: "Invoker") -> None:
@@ -52,6 +57,8 @@ class LeaseKeeper:
         self._schedule = KeepAlive(_warn_of_stall)
         self._supervisor = invoker.supervise(LEASE_KEEP_ALIVE, self._schedule, "lease keepalive")
         self._tasks: set[asyncio.Task[object]] = set()
+        self.losses = LogSummary(logger, "%d leases were lost; the first: %s")
+        self.leftovers = LogSummary(logger, "%d leases could not be revoked and end by their TTLs; the first: %s")
 
     def hold(self, lease_id: int, ttl: int, deadline: float, holder: Holder) -> ScheduledLease:
         """Keep a lease alive that lasts at least until `deadline`, and tell its holder when it is lost."""
@@ -64,6 +71,11 @@ class LeaseKeeper:
         """Leave the lease alone."""
         self._wake()
         self._schedule.forget(scheduled)
+
+    def expire(self, scheduled: ScheduledLease) -> None:
+        """Its holder was told that its deadline has passed: it is lost."""
+        self._wake()
+        self._schedule.expire(scheduled)
 
     async def renew_once(self, lease_id: int, timeout: Timeout = UNSET) -> LeaseKeepAliveResult:
         """Renew a lease now; see `Leases.keep_alive_once`."""
@@ -164,12 +176,14 @@ class _Held(_Listener):
         self._holder.on_renewed(reply.ttl, deadline)
 
     def on_lost(self, error: EtcdError) -> None:
-        lost = error
-        if isinstance(error, LeaseNotFoundError):
+        if isinstance(error, LeaseLostError):
+            lost = error
+            if isinstance(error, LeaseExpiredError):
+                lost.__cause__ = self._keeper.outage_error() or error.__cause__
+        else:
             lost = LeaseExpiredError(f"lease {self.scheduled.id:x} does not exist any more: it expired or was revoked")
             lost.__cause__ = error
-        elif isinstance(error, LeaseExpiredError):
-            lost.__cause__ = self._keeper.outage_error() or error.__cause__
+        self._keeper.losses.add(lost.message)
         self._holder.on_lost(lost)
 
 

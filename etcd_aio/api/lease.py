@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias, get_args
 
 from anyio import CancelScope
 
-from etcd_aio.api.keeper import logger
 from etcd_aio.api.leases import checked_id, checked_ttl
-from etcd_aio.errors import ClientUsageError, EtcdError, InvalidRequestError, LeaseNotFoundError
+from etcd_aio.errors import ClientUsageError, EtcdError, InvalidRequestError, LeaseLostError, LeaseNotFoundError
 from etcd_aio.options import UNSET, Timeout
 from etcd_aio.results import LeaseGrantResult, LeaseKeepAliveResult, LeaseRevokeResult
 
@@ -66,11 +65,11 @@ class Lease:
         self._deadline = 0.0
         self._scheduled: ScheduledLease | None = None
         self._gone = asyncio.Event()
-        self._error: EtcdError | None = None
+        self._error: LeaseLostError | None = None
+        self._is_overdue = False  # somebody was told that the deadline has passed
         self._task: asyncio.Task[object] | None = None
         self._cancelling = 0
         self._has_cancelled = False
-        self._has_cancelled_itself = False
 
     def __repr__(self) -> str:
         if self._error is not None:
@@ -93,7 +92,8 @@ class Lease:
             f"grant lease {self.id:x}",
         )
         try:
-            granted = await asyncio.shield(granting)
+            await asyncio.wait([granting])
+            granted = granting.result()
         except (asyncio.CancelledError, EtcdError):
             self._leases.keeper.run(self._undo(granting), f"undo lease {self.id:x}")
             raise
@@ -107,12 +107,15 @@ class Lease:
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if not self._gone.is_set() and self.is_lost:
+            self._on_lost = "signal"  # the block is over: there is nothing to cancel
+            self._expire()
         if self._error is None:
             if not self._gone.is_set():
                 self._end()
                 await self._revoke_shielded()
             return
-        is_ours = await self._take_back(exc)
+        is_ours = self._take_back()
         if exc is None or (is_ours and isinstance(exc, asyncio.CancelledError)):
             raise self._error
         exc.add_note(f"Meanwhile: {self._error.message}")
@@ -122,26 +125,33 @@ class Lease:
     @property
     def remaining(self) -> float:
         """Seconds until the local deadline, which every acknowledged renewal moves on; 0 if it is gone."""
-        if self._loop is None or self._gone.is_set():
+        if self._loop is None or self._is_overdue or self._gone.is_set():
             return 0.0
         return max(0.0, self._deadline - self._loop.time())
 
     @property
     def is_lost(self) -> bool:
-        """Whether the lease was lost while it was held.
+        """Whether the lease was lost while it was held. Once True, it stays True.
 
-        It is also True while the local deadline has passed and the event loop was too busy to look at what has arrived;
-        that may still turn out well.
+        It is also True if the local deadline has passed and the event loop was too busy to say so. By being asked then,
+        the lease is lost for good, even if an answer has come that nobody has read yet: whoever is told may have acted
+        on it. It may be asked in any thread.
         """
-        if self._error is not None:
+        if self._error is not None or self._is_overdue:
             return True
-        return self._scheduled is not None and not self._gone.is_set() and self.remaining <= 0
+        loop = self._loop
+        if loop is None or self._scheduled is None or self._gone.is_set() or loop.time() < self._deadline:
+            return False
+        self._is_overdue = True
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(self._expire)
+        return True
 
-    async def lost(self) -> EtcdError | None:
+    async def lost(self) -> LeaseLostError | None:
         """Wait until the lease is gone.
 
         Returns:
-            Why it was lost, a `LeaseLostError`; None if it was revoked here, as on leaving the block.
+            Why it was lost; None if it was revoked here, as on leaving the block.
 
         Cancelling it changes nothing.
         """
@@ -164,7 +174,8 @@ class Lease:
         """
         if self._scheduled is None:
             raise ClientUsageError("the lease was not granted yet")
-        self._end()
+        if not self._is_overdue:  # else its loss is on the way
+            self._end()
         return await self._leases.revoke(self.id, timeout=timeout)
 
     # What the keeper tells.
@@ -174,14 +185,16 @@ class Lease:
         self.ttl = ttl
         self._deadline = deadline
 
-    def on_lost(self, error: EtcdError) -> None:
+    def on_lost(self, error: LeaseLostError) -> None:
         """The lease is lost. Called by the keeper."""
         self._error = error
         self._gone.set()
-        logger.warning("%s", error.message)
         if self._on_lost == "cancel" and self._task is not None:
-            self._has_cancelled_itself = _current_task() is self._task
             self._has_cancelled = self._task.cancel()
+
+    def _expire(self) -> None:
+        if self._scheduled is not None:
+            self._leases.keeper.expire(self._scheduled)
 
     # Leaving.
 
@@ -211,24 +224,15 @@ class Lease:
         except LeaseNotFoundError:
             pass  # what was to be reached
         except EtcdError as error:
-            logger.warning("lease %x could not be revoked and ends by its TTL of %s s: %s", self.id, self.ttl, error)
+            text = f"lease {self.id:x} could not be revoked and ends by its TTL of {self.ttl} s: {error}"
+            self._leases.keeper.leftovers.add(text)
 
-    async def _take_back(self, exc: BaseException | None) -> bool:
-        """Take back our request to cancel, if there was one; True if it was the only one."""
+    def _take_back(self) -> bool:
+        """Take back our request to cancel, if there was one; True if it was the only one.
+
+        It has reached the block already: no loss is told while the task that holds the lease runs, only while it waits.
+        """
         task = self._task
-        if not self._has_cancelled or task is None or _current_task() is not task:
+        if not self._has_cancelled or task is None or asyncio.current_task() is not task:
             return False
-        is_alone = task.uncancel() <= self._cancelling
-        if is_alone and exc is None and self._has_cancelled_itself:
-            # The task that holds the lease made it lost, such as by closing the client, and has not waited since. Its
-            # cancellation is still on the way: it would hit what comes after the block.
-            with suppress(asyncio.CancelledError):  # not swallowed: it becomes LeaseLostError
-                await asyncio.sleep(0)
-        return is_alone
-
-
-def _current_task() -> "asyncio.Task[object] | None":
-    try:
-        return asyncio.current_task()
-    except RuntimeError:
-        return None  # no loop is running here
+        return task.uncancel() <= self._cancelling

@@ -18,7 +18,7 @@ from etcd_aio.error_handler.identity import ClusterIdentity
 from etcd_aio.error_handler.lifetime import Lifetime
 from etcd_aio.error_handler.reading import Reading, Step
 from etcd_aio.error_handler.retry import RetryPolicy
-from etcd_aio.error_handler.supervisor import StreamContext, Supervisor
+from etcd_aio.error_handler.supervisor import StreamContext, StreamStatistics, Supervisor
 from etcd_aio.errors import InvalidRequestError, RequestTooLargeError
 from etcd_aio.methods import Method, Reply, Request
 from etcd_aio.options import UNSET, RetryMode, Timeout
@@ -184,6 +184,11 @@ class Invoker:
     def max_send_bytes(self) -> int:
         """The largest request message."""
         return self._max_send_bytes
+
+    def streams(self) -> tuple[StreamStatistics, ...]:
+        """What each supervised stream that is needed has seen so far, by the name of its method."""
+        found = (supervisor.statistics() for supervisor in self._streams.running)
+        return tuple(sorted((one for one in found if one is not None), key=lambda one: one.method))
 
     def clock(self) -> float:
         """The instant, on the clock of every deadline: that of the running loop."""

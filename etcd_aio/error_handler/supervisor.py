@@ -71,15 +71,15 @@ class StreamContext:
 
 @dataclass(frozen=True, slots=True)
 class StreamStatistics:
-    """What a supervised stream has seen.
+    """A stream that outlives its connections: all watches of a client share one, and so do its leases.
 
     Attributes:
         method: name of the RPC.
         endpoint: where the stream is open; empty if it is not.
-        is_open: whether it is.
-        since: seconds it has been open, or not.
+        is_open: whether it is. If not, no member could be reached for it yet.
+        since: seconds it has been open, or has been needed and was not.
         opened: how often it was opened.
-        last_error: how the last stream ended, None if none has.
+        last_error: why it was moved or lost the last time; None if it never was.
     """
 
     method: str
@@ -183,9 +183,11 @@ class Supervisor(Generic[Request, Reply]):
         """Where the stream is open; empty if it is not."""
         return self._endpoint
 
-    def statistics(self) -> StreamStatistics:
-        """A snapshot of what it has seen."""
-        since = 0.0 if self._since == NEVER else asyncio.get_running_loop().time() - self._since
+    def statistics(self) -> StreamStatistics | None:
+        """A snapshot of what it has seen; None while nobody needs it."""
+        if self._task is None or not self._conversation.is_needed:
+            return None
+        since = self._task.get_loop().time() - self._since
         return StreamStatistics(self._method.name, self._endpoint, self.is_open, since, self._opened, self._last_error)
 
     # The conversation's wishes.
@@ -200,6 +202,7 @@ class Supervisor(Generic[Request, Reply]):
             if not self._conversation.is_needed:
                 return
             self._fatal = None
+            self._since = NEVER
             self._task = asyncio.create_task(self._run(), name=f"etcd_aio {self._name}")
             self._context.running.add(self)
         try:
@@ -212,8 +215,11 @@ class Supervisor(Generic[Request, Reply]):
         conversation = self._conversation
         if not conversation.is_needed:
             self._timer.stop()
+            self._since = NEVER
             self._part(unneeded())
             return
+        if self._since == NEVER:
+            self._since = asyncio.get_running_loop().time()
         if self._stream is not None and self._parting is None:
             self._outbox.extend(conversation.requests(asyncio.get_running_loop().time()))
             if self._outbox:

@@ -28,6 +28,7 @@ from etcd_aio import (
     Lease,
     LeaseGrantResult,
     LeaseKeepAliveResult,
+    LeaseLostError,
     LeaseRevokeResult,
     LeaseTimeToLiveResult,
     NoAvailableEndpointsError,
@@ -38,6 +39,7 @@ from etcd_aio import (
     Scan,
     SortBy,
     SortOrder,
+    StreamStatistics,
     Txn,
     TxnResult,
     WatchBatch,
@@ -60,7 +62,7 @@ async def leases(client: Client) -> None:
     async with client.lease(10, id=7, on_lost="signal", timeout=None) as lease:
         assert_type(lease, Lease)
         assert_type((lease.id, lease.ttl, lease.remaining, lease.is_lost), tuple[int, int, float, bool])
-        assert_type(await lease.lost(), EtcdError | None)
+        assert_type(await lease.lost(), LeaseLostError | None)
         assert_type(await lease.keep_alive_once(timeout=1), LeaseKeepAliveResult)
         await client.put("k", "v", lease=lease)
         assert_type(await lease.revoke(), LeaseRevokeResult)
@@ -235,6 +237,8 @@ async def clients() -> None:
         assert_type(client.statistics(), tuple[EndpointStatistics, ...])
         assert_type(client.statistics()[0].state, ConnectivityState)
         assert_type(client.statistics()[0].last_error, BaseException | None)
+        assert_type(client.streams(), tuple[StreamStatistics, ...])
+        assert_type(client.streams()[0].last_error, EtcdError | None)
         client.set_endpoints(["a", "b"])
         await client.wait_ready(timeout=1)
     Client(["a"], policy=lambda candidates: candidates[0])

@@ -19,6 +19,7 @@ async def test_the_endpoints_are_shown_in_one_spelling_and_in_order() -> None:
 async def test_an_unused_client_has_no_state_and_says_so() -> None:
     client = Client(["http://a", "http://b"])
     assert client.statistics() == ()
+    assert client.streams() == ()
     assert repr(client) == "<Client http://a:2379 IDLE, http://b:2379 IDLE>"
     await client.aclose()
     await client.aclose()

@@ -5,11 +5,13 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from threading import Thread
 
 import anyio
 import pytest
 
 from etcd_aio.api.lease import Lease, OnLost
+from etcd_aio.api.leases import Leases
 from etcd_aio.errors import (
     ClientClosedError,
     ClientUsageError,
@@ -197,10 +199,12 @@ async def test_a_revocation_that_fails_is_logged_and_not_raised(
 ) -> None:
     async with lease(members):
         members.failures.append(EtcdTimeoutError())
+    await turns()
     assert "could not be revoked and ends by its TTL of 10 s" in caplog.text
     caplog.clear()
     async with lease(members):
         members.failures.append(LeaseNotFoundError())
+    await asyncio.sleep(2)
     assert not caplog.text, "it is gone, as it should be"
 
 
@@ -311,13 +315,6 @@ async def test_a_lease_inside_of_a_task_group_ends_it(members: FakeLeases) -> No
     assert isinstance(caught.value.exceptions[0], LeaseExpiredError)
 
 
-async def test_a_block_that_ends_its_own_lease_is_not_hit_by_the_cancellation_later(members: FakeLeases) -> None:
-    with pytest.raises(LeaseLostError):
-        async with lease(members):
-            members.streams[0].close(ClientClosedError())  # as client.aclose() does, and no await after it
-    await asyncio.sleep(1)
-
-
 async def test_entering_and_leaving_in_different_tasks(members: FakeLeases) -> None:
     one = lease(members, on_lost="signal")
     await asyncio.create_task(one.__aenter__())
@@ -402,6 +399,124 @@ async def test_a_stalled_loop_cannot_hide_that_the_deadline_has_passed(members: 
             assert one.is_lost
             assert one.remaining == 0.0
             await asyncio.sleep(1)
+
+
+@pytest.mark.parametrize("mode", ["cancel", "signal"])
+async def test_who_was_told_that_the_deadline_has_passed_is_not_told_otherwise(
+    members: FakeLeases, mode: OnLost
+) -> None:
+    assert isinstance(members.loop, VirtualTimeLoop)
+    members.latency = 0.2
+    one = lease(members, on_lost=mode)
+    with pytest.raises(LeaseExpiredError):
+        async with one:
+            await asyncio.sleep(4.9)  # a renewal is on its way, and its answer comes while the loop is busy
+            members.loop._jumping.now += 5.5
+            assert one.is_lost
+            await turns(20)
+            await asyncio.sleep(0.5)
+            assert one.is_lost
+            assert one.remaining == 0.0
+            assert await one.lost() is not None
+    assert one.is_lost
+    assert isinstance(await one.lost(), LeaseExpiredError)
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
+    await asyncio.sleep(1)
+
+
+async def test_who_does_not_ask_during_a_stall_profits_from_an_answer_that_came_in_time(members: FakeLeases) -> None:
+    assert isinstance(members.loop, VirtualTimeLoop)
+    members.latency = 0.2
+    async with lease(members) as one:
+        await asyncio.sleep(4.9)
+        members.loop._jumping.now += 4.95
+        await asyncio.sleep(5)
+        assert not one.is_lost
+        assert one.remaining > 4
+
+
+@pytest.mark.parametrize("mode", ["cancel", "signal"])
+async def test_a_block_that_outlasts_its_lease_without_looking_at_the_loop_hears_of_it_on_leaving(
+    members: FakeLeases, mode: OnLost
+) -> None:
+    assert isinstance(members.loop, VirtualTimeLoop)
+    one = lease(members, on_lost=mode)
+    with pytest.raises(LeaseExpiredError):
+        async with one:
+            members.loop._jumping.now += 10.5
+    assert one.is_lost
+    with pytest.raises(ValueError, match="mine") as caught:
+        async with lease(members, on_lost=mode):
+            members.loop._jumping.now += 10.5
+            raise ValueError("mine")
+    assert "has expired" in str(caught.value.__notes__)
+    await asyncio.sleep(1)  # and nothing is left that would hit what comes after the block
+
+    async def block() -> None:
+        async with lease(members, on_lost=mode):
+            try:
+                await asyncio.sleep(1000)
+            finally:
+                members.loop._jumping.now += 10.5  # type: ignore[attr-defined] # checked above
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(2):
+            await block()
+    await asyncio.sleep(1)
+
+
+async def test_it_may_be_asked_in_another_thread(members: FakeLeases) -> None:
+    assert isinstance(members.loop, VirtualTimeLoop)
+    with pytest.raises(LeaseExpiredError):
+        async with lease(members) as one:
+            members.loop._jumping.now += 10.5
+            asked: list[bool] = []
+            thread = Thread(target=lambda: asked.append(one.is_lost))
+            thread.start()
+            thread.join()
+            assert asked == [True]
+            await one.lost()
+
+
+async def test_a_lease_that_is_revoked_by_hand_after_its_deadline_is_lost_all_the_same(members: FakeLeases) -> None:
+    assert isinstance(members.loop, VirtualTimeLoop)
+    with pytest.raises(LeaseExpiredError):
+        async with lease(members, on_lost="signal") as one:
+            members.loop._jumping.now += 10.5
+            assert one.is_lost
+            with pytest.raises(LeaseNotFoundError):
+                members.leases.clear()
+                await one.revoke()
+            assert await one.lost() is not None
+
+
+async def test_a_thousand_leases_that_are_lost_together_are_one_line_of_log(
+    members: FakeLeases, caplog: pytest.LogCaptureFixture
+) -> None:
+    members.group = Leases(members, draw_id=iter(range(1, 2000)).__next__)  # type: ignore[arg-type] # as much as it uses
+    many = [lease(members, on_lost="signal") for _ in range(1000)]
+    await asyncio.gather(*(one.__aenter__() for one in many))
+    members.is_reachable = False
+    await asyncio.gather(*(one.lost() for one in many))
+    await asyncio.sleep(5)
+    assert caplog.messages == [
+        "1000 leases were lost; the first: lease 1 has expired: no renewal was acknowledged in time"
+    ]
+
+
+async def test_a_thousand_leases_that_cannot_be_revoked_are_one_line_of_log(
+    members: FakeLeases, caplog: pytest.LogCaptureFixture
+) -> None:
+    members.group = Leases(members, draw_id=iter(range(1, 2000)).__next__)  # type: ignore[arg-type] # as much as it uses
+    many = [lease(members) for _ in range(1000)]
+    await asyncio.gather(*(one.__aenter__() for one in many))
+    members.failures.extend(EtcdTimeoutError() for _ in many)
+    await asyncio.gather(*(one.__aexit__(None, None, None) for one in many))
+    await asyncio.sleep(5)
+    [line] = caplog.messages
+    assert line.startswith("1000 leases could not be revoked and end by their TTLs; the first: lease 1 could not be")
 
 
 async def test_it_is_entered_once(members: FakeLeases) -> None:

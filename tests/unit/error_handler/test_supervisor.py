@@ -619,19 +619,43 @@ async def test_a_task_that_somebody_else_cancels_does_not_leave_its_users_waitin
 
 
 async def test_the_statistics() -> None:
-    world = World()
-    assert world.supervisor.statistics().since == 0.0
-    await world.open()
+    world = await World().open()
     await asyncio.sleep(5)
     seen = world.supervisor.statistics()
+    assert seen is not None
     assert (seen.method, seen.endpoint, seen.is_open) == (CHAT.name, world.talk.endpoints[0], True)
     assert (seen.since, seen.opened, seen.last_error) == (5.0, 1, None)
     world.stream.fail(no_leader())
     await turns(8)
     seen = world.supervisor.statistics()
+    assert seen is not None
     assert (seen.since, seen.opened) == (0.0, 2)
     assert isinstance(seen.last_error, NoLeaderError)
     assert sum(one.streams for one in world.calls.balancer.statistics()) == 1
+    assert world.calls.invoker.streams() == (seen,)
+    await world.aclose()
+    assert world.calls.invoker.streams() == ()
+
+
+async def test_a_stream_that_was_never_open_tells_how_long_it_has_been_needed() -> None:
+    world = World()
+    for name in world.calls.names:
+        world.engine[name].dial = Refuse()
+    assert world.calls.invoker.streams() == ()
+    await asyncio.sleep(3)
+    world.supervisor.wake()
+    await asyncio.sleep(4)
+    [seen] = world.calls.invoker.streams()
+    assert (seen.since, seen.opened, seen.is_open, seen.endpoint) == (4.0, 0, False, "")
+    world.talk.wanted = False
+    world.supervisor.wake()
+    await asyncio.sleep(1)
+    assert world.calls.invoker.streams() == (), "nobody needs it"
+    world.talk.wanted = True
+    world.supervisor.wake()
+    await asyncio.sleep(2)
+    [seen] = world.calls.invoker.streams()
+    assert seen.since == 2.0
     await world.aclose()
 
 
