@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
-from etcd_aio.api import KV, Lease, Leases, OnLost, WatchCalls, WatchHub
+from etcd_aio.api import KV, Lease, LeaseKeeper, Leases, OnLost, WatchCalls, WatchHub
 from etcd_aio.balancer import Balancer, Choice, EndpointStatistics, PolicyName
 from etcd_aio.config import ClientConfig, endpoints_from
 from etcd_aio.deadline import deadline_after
@@ -108,7 +108,8 @@ class Client(KV, WatchCalls):
         )
         KV.__init__(self, invoker)
         WatchCalls.__init__(self, WatchHub(invoker, self._range))
-        self._leases = Leases(invoker)
+        self._keeper = LeaseKeeper(invoker)
+        self._leases = Leases(invoker, self._keeper)
 
     def __repr__(self) -> str:
         if self._lifetime.is_closed:
@@ -141,7 +142,7 @@ class Client(KV, WatchCalls):
         Raises:
             InvalidRequestError: an argument cannot be right. Nothing was sent.
         """
-        return Lease(self._leases, ttl, id=id, on_lost=on_lost, timeout=timeout)
+        return Lease(self._leases, self._keeper, ttl, id=id, on_lost=on_lost, timeout=timeout)
 
     # Lifetime.
 

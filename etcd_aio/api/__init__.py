@@ -16,6 +16,7 @@ from etcd_aio.api.enums import (
     WatchFilter,
     WatchFilterLike,
 )
+from etcd_aio.api.keeper import LeaseKeeper
 from etcd_aio.api.keys import KeyLike, KeyRange, prefix_end
 from etcd_aio.api.kv import KV
 from etcd_aio.api.lease import Lease, OnLost
@@ -36,6 +37,7 @@ __all__ = [
     "KeyLike",
     "KeyRange",
     "Lease",
+    "LeaseKeeper",
     "LeaseLike",
     "Leases",
     "OnCompaction",

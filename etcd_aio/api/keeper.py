@@ -1,4 +1,4 @@
-"""Keeper: keeps the leases of a client alive, on one stream that moves from member to member.
+"""Keeper: grants the leases of a client and keeps them alive, on one stream that moves from member to member.
 
 Knows: the schedule (`keepalive.py`), the supervisor of its stream, the background tasks of leases. Never knows: when a
 lease is due (the schedule does), what becomes of a user's task that holds one (`lease.py` does).
@@ -6,16 +6,25 @@ lease is due (the schedule does), what becomes of a user's task that holds one (
 
 import asyncio
 import logging
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+import secrets
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from etcd_aio.api.keepalive import KeepAlive, ScheduledLease, State
 from etcd_aio.api.log_summary import LogSummary
-from etcd_aio.errors import EtcdError, EtcdTimeoutError, LeaseExpiredError, LeaseLostError, LeaseNotFoundError
-from etcd_aio.methods import LEASE_KEEP_ALIVE, LEASE_TIME_TO_LIVE
-from etcd_aio.options import UNSET, Timeout
-from etcd_aio.pb import LeaseTimeToLiveRequest
-from etcd_aio.results import LeaseKeepAliveResult
+from etcd_aio.api.replies import lease_grant_result
+from etcd_aio.errors import (
+    EtcdError,
+    EtcdTimeoutError,
+    LeaseExistsError,
+    LeaseExpiredError,
+    LeaseLostError,
+    LeaseNotFoundError,
+)
+from etcd_aio.methods import LEASE_GRANT, LEASE_KEEP_ALIVE, LEASE_TIME_TO_LIVE
+from etcd_aio.options import UNSET, RetryMode, Timeout
+from etcd_aio.pb import LeaseGrantRequest, LeaseTimeToLiveRequest
+from etcd_aio.results import LeaseGrantResult, LeaseKeepAliveResult
 
 if TYPE_CHECKING:
     from etcd_aio.error_handler import Invoker
@@ -28,16 +37,11 @@ _VERIFY_SECONDS: Final = 5.0  # the client's default for a call; a lease's own d
 _VERIFY_ASKS: Final = 3  # so that round robin reaches another member, if there is one
 
 
-class Holder(Protocol):
-    """Who holds a lease."""
+OnRenewed: TypeAlias = Callable[[int, float], None]
+"""Told a TTL and a deadline: the lease lasts at least until then."""
 
-    def on_renewed(self, ttl: int, deadline: float) -> None:
-        """The lease lasts at least until `deadline`."""
-        ...
-
-    def on_lost(self, error: LeaseLostError) -> None:
-        """The lease is lost."""
-        ...
+OnLoss: TypeAlias = Callable[[LeaseLostError], None]
+"""Told why the lease is lost."""
 
 
 class LeaseKeeper:
@@ -46,24 +50,51 @@ class LeaseKeeper:
     Args:
         invoker: runs calls and supervises the stream, which it also closes with the client: every lease that is still
             held then is lost.
+        draw_id: returns a random number of 63 bits. Default: from the system's entropy, so that no two clients draw
+            the same.
 
     Attributes:
         losses: the log of what was lost.
         leftovers: the log of what could not be revoked.
     """
 
-    def __init__(self, invoker: "Invoker") -> None:
+    def __init__(self, invoker: "Invoker", draw_id: Callable[[], int] | None = None) -> None:
         self._invoker = invoker
+        self._draw_id = _draw_id if draw_id is None else draw_id
         self._schedule = KeepAlive(_warn_of_stall)
         self._supervisor = invoker.supervise(LEASE_KEEP_ALIVE, self._schedule, "lease keepalive")
         self._tasks: set[asyncio.Task[object]] = set()
         self.losses = LogSummary(logger, "%d leases were lost; the first: %s")
         self.leftovers = LogSummary(logger, "%d leases could not be revoked and end by their TTLs; the first: %s")
 
-    def hold(self, lease_id: int, ttl: int, deadline: float, holder: Holder) -> ScheduledLease:
-        """Keep a lease alive that lasts at least until `deadline`, and tell its holder when it is lost."""
+    def draw_id(self) -> int:
+        """A random id that no other lease has: positive, as those that etcd draws itself."""
+        return self._draw_id() or 1
+
+    async def grant(
+        self, id: int, ttl: int, timeout: Timeout, retry: RetryMode | None = None, *, is_own_id: bool
+    ) -> LeaseGrantResult:
+        """Grant a lease; `is_own_id` says that this client has drawn the id. See `Leases.grant`."""
+        deadline = self._invoker.deadline(timeout, self._invoker.clock())
+        try:
+            reply = await self._invoker.unary(
+                LEASE_GRANT, LeaseGrantRequest(ttl=ttl, id=id), timeout=timeout, retry=retry
+            )
+        except LeaseExistsError as error:
+            if not is_own_id or not error.maybe_applied:
+                raise
+            # Nobody else draws this id: an attempt whose answer was lost has granted it.
+            left = max(0.0, deadline - self._invoker.clock())
+            found = await self._invoker.unary(LEASE_TIME_TO_LIVE, LeaseTimeToLiveRequest(id=id), timeout=left)
+            if found.is_expired:
+                raise LeaseNotFoundError from error
+            return LeaseGrantResult(found.header, id, found.granted_ttl)
+        return lease_grant_result(reply)
+
+    def hold(self, lease_id: int, ttl: int, deadline: float, on_renewed: OnRenewed, on_loss: OnLoss) -> ScheduledLease:
+        """Keep a lease alive that lasts at least until `deadline`, and tell its holder what becomes of it."""
         self._wake()
-        held = _Held(self, holder)
+        held = _Held(self, on_renewed, on_loss)
         held.scheduled = self._schedule.hold(lease_id, ttl, deadline, held, asyncio.get_running_loop().time())
         return held.scheduled
 
@@ -168,12 +199,13 @@ class _Listener:
 class _Held(_Listener):
     """For a lease that somebody holds."""
 
-    def __init__(self, keeper: LeaseKeeper, holder: Holder) -> None:
+    def __init__(self, keeper: LeaseKeeper, on_renewed: OnRenewed, on_loss: OnLoss) -> None:
         super().__init__(keeper)
-        self._holder = holder
+        self._on_renewed = on_renewed
+        self._on_loss = on_loss
 
     def on_renewed(self, reply: LeaseKeepAliveResult, deadline: float) -> None:
-        self._holder.on_renewed(reply.ttl, deadline)
+        self._on_renewed(reply.ttl, deadline)
 
     def on_lost(self, error: EtcdError) -> None:
         if isinstance(error, LeaseLostError):
@@ -184,7 +216,7 @@ class _Held(_Listener):
             lost = LeaseExpiredError(f"lease {self.scheduled.id:x} does not exist any more: it expired or was revoked")
             lost.__cause__ = error
         self._keeper.losses.add(lost.message)
-        self._holder.on_lost(lost)
+        self._on_loss(lost)
 
 
 class _Asked(_Listener):
@@ -201,6 +233,10 @@ class _Asked(_Listener):
     def on_lost(self, error: EtcdError) -> None:
         if not self.answer.done():
             self.answer.set_exception(error)
+
+
+def _draw_id() -> int:
+    return secrets.randbits(63)
 
 
 def _warn_of_stall(seconds: float) -> None:

@@ -23,6 +23,7 @@ from etcd_aio.results import LeaseGrantResult, LeaseKeepAliveResult, LeaseRevoke
 
 if TYPE_CHECKING:
     from etcd_aio.api.keepalive import ScheduledLease
+    from etcd_aio.api.keeper import LeaseKeeper
     from etcd_aio.api.leases import Leases
 
 OnLost: TypeAlias = Literal["cancel", "signal"]
@@ -49,17 +50,25 @@ class Lease:
     """
 
     def __init__(
-        self, leases: "Leases", ttl: int, *, id: int | None = None, on_lost: OnLost = "cancel", timeout: Timeout = UNSET
+        self,
+        leases: "Leases",
+        keeper: "LeaseKeeper",
+        ttl: int,
+        *,
+        id: int | None = None,
+        on_lost: OnLost = "cancel",
+        timeout: Timeout = UNSET,
     ) -> None:
         if on_lost not in get_args(OnLost):
             raise InvalidRequestError(
                 f"on_lost must be one of {', '.join(map(repr, get_args(OnLost)))}; got {on_lost!r}"
             )
         self.ttl = checked_ttl(ttl)
-        self.id = leases.draw_id() if id is None else checked_id(id)
+        self.id = keeper.draw_id() if id is None else checked_id(id)
         self._is_own_id = id is None
         self._leases = leases
-        self._on_lost: OnLost = on_lost
+        self._keeper = keeper
+        self._mode: OnLost = on_lost
         self._timeout = timeout
         self._loop: asyncio.AbstractEventLoop | None = None
         self._deadline = 0.0
@@ -87,28 +96,28 @@ class Lease:
         began = self._loop.time()
         # In a task of its own: cut short by a cancellation of this one, it could still be carried out, after whatever
         # would be done to undo it.
-        granting = self._leases.keeper.run(
-            self._leases.grant_with(self.id, self.ttl, self._timeout, is_own_id=self._is_own_id),
+        granting = self._keeper.run(
+            self._keeper.grant(self.id, self.ttl, self._timeout, is_own_id=self._is_own_id),
             f"grant lease {self.id:x}",
         )
         try:
             await asyncio.wait([granting])
             granted = granting.result()
         except (asyncio.CancelledError, EtcdError):
-            self._leases.keeper.run(self._undo(granting), f"undo lease {self.id:x}")
+            self._keeper.run(self._undo(granting), f"undo lease {self.id:x}")
             raise
         self.ttl = granted.ttl
         self._deadline = began + granted.ttl
         self._task = asyncio.current_task()
         self._cancelling = self._task.cancelling() if self._task is not None else 0
-        self._scheduled = self._leases.keeper.hold(self.id, self.ttl, self._deadline, self)
+        self._scheduled = self._keeper.hold(self.id, self.ttl, self._deadline, self._on_renewed, self._on_lost)
         return self
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if not self._gone.is_set() and self.is_lost:
-            self._on_lost = "signal"  # the block is over: there is nothing to cancel
+            self._mode = "signal"  # the block is over: there is nothing to cancel
             self._expire()
         if self._error is None:
             if not self._gone.is_set():
@@ -180,31 +189,29 @@ class Lease:
 
     # What the keeper tells.
 
-    def on_renewed(self, ttl: int, deadline: float) -> None:
-        """A renewal was acknowledged. Called by the keeper."""
+    def _on_renewed(self, ttl: int, deadline: float) -> None:
         self.ttl = ttl
         self._deadline = deadline
 
-    def on_lost(self, error: LeaseLostError) -> None:
-        """The lease is lost. Called by the keeper."""
+    def _on_lost(self, error: LeaseLostError) -> None:
         self._error = error
         self._gone.set()
-        if self._on_lost == "cancel" and self._task is not None:
+        if self._mode == "cancel" and self._task is not None:
             self._has_cancelled = self._task.cancel()
 
     def _expire(self) -> None:
         if self._scheduled is not None:
-            self._leases.keeper.expire(self._scheduled)
+            self._keeper.expire(self._scheduled)
 
     # Leaving.
 
     def _end(self) -> None:
         self._gone.set()
         if self._scheduled is not None:
-            self._leases.keeper.forget(self._scheduled)
+            self._keeper.forget(self._scheduled)
 
     async def _revoke_shielded(self) -> None:
-        task = self._leases.keeper.run(self._revoke_quietly(), f"revoke lease {self.id:x}")
+        task = self._keeper.run(self._revoke_quietly(), f"revoke lease {self.id:x}")
         # Scopes of anyio around this wait for it. A cancellation of asyncio's gets through, and the task goes on alone.
         with CancelScope(shield=True):
             await asyncio.shield(task)
@@ -225,14 +232,14 @@ class Lease:
             pass  # what was to be reached
         except EtcdError as error:
             text = f"lease {self.id:x} could not be revoked and ends by its TTL of {self.ttl} s: {error}"
-            self._leases.keeper.leftovers.add(text)
+            self._keeper.leftovers.add(text)
 
     def _take_back(self) -> bool:
         """Take back our request to cancel, if there was one; True if it was the only one.
 
         It has reached the block already: no loss is told while the task that holds the lease runs, only while it waits.
         """
-        task = self._task
-        if not self._has_cancelled or task is None or asyncio.current_task() is not task:
+        task = asyncio.current_task()
+        if not self._has_cancelled or task is None or task is not self._task:
             return False
         return task.uncancel() <= self._cancelling

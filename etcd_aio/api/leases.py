@@ -1,20 +1,16 @@
 """Leases: the lease calls.
 
-Knows: the calls, their arguments and their results. Never knows: how a lease is kept alive (`keeper.py`), what happens
-to the task that holds one (`lease.py`).
+Knows: the calls, their arguments and their results. Never knows: how a lease is granted or kept alive (`keeper.py`),
+what happens to the task that holds one (`lease.py`).
 """
 
-import asyncio
-import secrets
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from etcd_aio import methods, pb
 from etcd_aio.api.arguments import MIN_INT64, LeaseLike, lease_id, whole_number
 from etcd_aio.api.keeper import LeaseKeeper
 from etcd_aio.api.keys import flag
-from etcd_aio.api.replies import lease_grant_result
-from etcd_aio.errors import InvalidRequestError, LeaseExistsError, LeaseNotFoundError, LeaseTTLTooLargeError
+from etcd_aio.errors import InvalidRequestError, LeaseNotFoundError, LeaseTTLTooLargeError
 from etcd_aio.options import UNSET, RetryMode, Timeout
 from etcd_aio.results import (
     LeaseGrantResult,
@@ -38,14 +34,12 @@ class Leases:
 
     Args:
         invoker: runs the calls.
-        draw_id: returns a random number of 63 bits. Default: from the system's entropy, so that no two clients draw
-            the same.
+        keeper: grants, and has the stream that renews.
     """
 
-    def __init__(self, invoker: "Invoker", draw_id: Callable[[], int] | None = None) -> None:
+    def __init__(self, invoker: "Invoker", keeper: LeaseKeeper) -> None:
         self._invoker = invoker
-        self._draw_id = _draw_id if draw_id is None else draw_id
-        self.keeper = LeaseKeeper(invoker)
+        self._keeper = keeper
 
     async def grant(
         self, ttl: int, id: int | None = None, *, timeout: Timeout = UNSET, retry: RetryMode | None = None
@@ -70,27 +64,8 @@ class Leases:
         """
         checked_ttl(ttl)
         if id is None:
-            return await self.grant_with(self.draw_id(), ttl, timeout, retry, is_own_id=True)
-        return await self.grant_with(checked_id(id), ttl, timeout, retry, is_own_id=False)
-
-    async def grant_with(
-        self, id: int, ttl: int, timeout: Timeout, retry: RetryMode | None = None, *, is_own_id: bool
-    ) -> LeaseGrantResult:
-        """`grant` with arguments that were checked; `is_own_id` says that this client has drawn the id."""
-        deadline = self._invoker.deadline(timeout, asyncio.get_running_loop().time())
-        try:
-            reply = await self._invoker.unary(
-                methods.LEASE_GRANT, pb.LeaseGrantRequest(ttl=ttl, id=id), timeout=timeout, retry=retry
-            )
-        except LeaseExistsError as error:
-            if not is_own_id or not error.maybe_applied:
-                raise
-            # Nobody else draws this id: an attempt whose answer was lost has granted it.
-            left = await self._time_to_live(id, deadline)
-            if left.is_expired:
-                raise LeaseNotFoundError from error
-            return LeaseGrantResult(left.header, id, left.granted_ttl)
-        return lease_grant_result(reply)
+            return await self._keeper.grant(self._keeper.draw_id(), ttl, timeout, retry, is_own_id=True)
+        return await self._keeper.grant(checked_id(id), ttl, timeout, retry, is_own_id=False)
 
     async def revoke(
         self, lease: LeaseLike, *, timeout: Timeout = UNSET, retry: RetryMode | None = None
@@ -110,7 +85,7 @@ class Leases:
             EtcdError: as every call.
         """
         found = lease_id(lease)
-        deadline = self._invoker.deadline(timeout, asyncio.get_running_loop().time())
+        deadline = self._invoker.deadline(timeout, self._invoker.clock())
         try:
             return await self._invoker.unary(
                 methods.LEASE_REVOKE, pb.LeaseRevokeRequest(id=found), timeout=timeout, retry=retry
@@ -119,7 +94,8 @@ class Leases:
             if not error.maybe_applied:
                 raise
             # An attempt whose answer was lost has revoked it.
-            return LeaseRevokeResult((await self._time_to_live(found, deadline)).header)
+            left = max(0.0, deadline - self._invoker.clock())
+            return LeaseRevokeResult((await self.time_to_live(found, timeout=left)).header)
 
     async def keep_alive_once(self, lease: LeaseLike, *, timeout: Timeout = UNSET) -> LeaseKeepAliveResult:
         """Renew a lease, once and now. It is repeated on other members until one answers.
@@ -137,7 +113,7 @@ class Leases:
             NoAvailableEndpointsError: none could be reached at all; `errors` has every endpoint's real reason.
             EtcdError: as every call.
         """
-        return await self.keeper.renew_once(lease_id(lease), timeout)
+        return await self._keeper.renew_once(lease_id(lease), timeout)
 
     async def time_to_live(
         self, lease: LeaseLike, keys: bool = False, *, timeout: Timeout = UNSET, retry: RetryMode | None = None
@@ -174,13 +150,6 @@ class Leases:
         """
         return await self._invoker.unary(methods.LEASE_LEASES, pb.LeaseLeasesRequest(), timeout=timeout, retry=retry)
 
-    def draw_id(self) -> int:
-        """A random id that no other lease has: positive, as those that etcd draws itself."""
-        return self._draw_id() or 1
-
-    async def _time_to_live(self, lease: int, deadline: float) -> LeaseTimeToLiveResult:
-        return await self.time_to_live(lease, timeout=max(0.0, deadline - asyncio.get_running_loop().time()))
-
 
 def checked_ttl(ttl: int) -> int:
     """`ttl` itself.
@@ -207,7 +176,3 @@ def checked_id(id: int) -> int:
     if whole_number(id, "id", minimum=MIN_INT64) == 0:
         raise InvalidRequestError("id must not be 0, which stands for no lease")
     return id
-
-
-def _draw_id() -> int:
-    return secrets.randbits(63)

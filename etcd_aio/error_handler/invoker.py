@@ -187,8 +187,8 @@ class Invoker:
 
     def streams(self) -> tuple[StreamStatistics, ...]:
         """What each supervised stream that is needed has seen so far, by the name of its method."""
-        found = (supervisor.statistics() for supervisor in self._streams.running)
-        return tuple(sorted((one for one in found if one is not None), key=lambda one: one.method))
+        found = (supervisor.statistics() for supervisor in self._streams.running if supervisor.is_needed)
+        return tuple(sorted(found, key=lambda one: one.method))
 
     def clock(self) -> float:
         """The instant, on the clock of every deadline: that of the running loop."""

@@ -183,11 +183,14 @@ class Supervisor(Generic[Request, Reply]):
         """Where the stream is open; empty if it is not."""
         return self._endpoint
 
-    def statistics(self) -> StreamStatistics | None:
-        """A snapshot of what it has seen; None while nobody needs it."""
-        if self._task is None or not self._conversation.is_needed:
-            return None
-        since = self._task.get_loop().time() - self._since
+    @property
+    def is_needed(self) -> bool:
+        """Whether the stream is open, or is to be."""
+        return self._task is not None and self._conversation.is_needed
+
+    def statistics(self) -> StreamStatistics:
+        """A snapshot of what it has seen."""
+        since = 0.0 if self._since == NEVER else asyncio.get_running_loop().time() - self._since
         return StreamStatistics(self._method.name, self._endpoint, self.is_open, since, self._opened, self._last_error)
 
     # The conversation's wishes.

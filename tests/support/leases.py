@@ -14,6 +14,7 @@ from collections import deque
 from typing import Any
 
 from etcd_aio import pb
+from etcd_aio.api.keeper import LeaseKeeper
 from etcd_aio.api.leases import Leases
 from etcd_aio.deadline import deadline_after
 from etcd_aio.error_handler.conversation import Conversation
@@ -53,7 +54,9 @@ class FakeLeases:
         self.is_reachable = True
         self.is_silent = False
         self.streams: list[FakeSupervisor] = []
-        self.group = Leases(self, draw_id=iter(range(100, 200)).__next__)  # type: ignore[arg-type] # as much as it uses
+        ids = iter(range(100, 2000))
+        self.keeper = LeaseKeeper(self, draw_id=ids.__next__)  # type: ignore[arg-type] # as much as it uses
+        self.group = Leases(self, self.keeper)  # type: ignore[arg-type] # as much as it uses
 
     def header(self) -> Header:
         return Header(member_id=self.answering.popleft() if self.answering else 1, revision=len(self.calls))
@@ -93,6 +96,9 @@ class FakeLeases:
 
     def deadline(self, timeout: Timeout, now: float) -> float:
         return now + 5.0 if timeout is UNSET else deadline_after(timeout, now)
+
+    def clock(self) -> float:
+        return self.loop.time()
 
     def renew(self, request: pb.LeaseKeepAliveRequest) -> LeaseKeepAliveResult:
         self.calls.append("KeepAlive")

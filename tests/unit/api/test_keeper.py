@@ -6,9 +6,9 @@ import logging
 import pytest
 
 from etcd_aio.api.keepalive import State
+from etcd_aio.api.keeper import LeaseKeeper
 from etcd_aio.errors import (
     ClientClosedError,
-    EtcdError,
     EtcdTimeoutError,
     LeaseExpiredError,
     LeaseLostError,
@@ -30,19 +30,19 @@ def anyio_backend() -> tuple[str, dict[str, object]]:
 class Holder:
     def __init__(self) -> None:
         self.deadlines: list[float] = []
-        self.lost: list[EtcdError] = []
+        self.lost: list[LeaseLostError] = []
 
     def on_renewed(self, ttl: int, deadline: float) -> None:
         self.deadlines.append(deadline)
 
-    def on_lost(self, error: EtcdError) -> None:
+    def on_lost(self, error: LeaseLostError) -> None:
         self.lost.append(error)
 
 
 async def held(members: FakeLeases, ttl: int = 10) -> Holder:
     granted = await members.group.grant(ttl)
     holder = Holder()
-    members.group.keeper.hold(granted.id, granted.ttl, members.loop.time() + ttl, holder)
+    members.keeper.hold(granted.id, granted.ttl, members.loop.time() + ttl, holder.on_renewed, holder.on_lost)
     return holder
 
 
@@ -51,8 +51,11 @@ async def test_one_stream_renews_every_lease_and_is_closed_after_the_last() -> N
     granted = [await members.group.grant(10) for _ in range(100)]
     holders = [Holder() for _ in granted]
     begun = members.loop.time()
-    keeper = members.group.keeper
-    scheduled = [keeper.hold(one.id, one.ttl, begun + 10, holder) for one, holder in zip(granted, holders, strict=True)]
+    keeper = members.keeper
+    scheduled = [
+        keeper.hold(one.id, one.ttl, begun + 10, holder.on_renewed, holder.on_lost)
+        for one, holder in zip(granted, holders, strict=True)
+    ]
     await asyncio.sleep(16)
     assert len(members.streams) == 1
     assert members.streams[0].opened == 1
@@ -142,7 +145,7 @@ async def test_renewing_once() -> None:
     members = FakeLeases()
     await members.group.grant(10)
     await asyncio.sleep(8)
-    renewed = await members.group.keeper.renew_once(100)
+    renewed = await members.keeper.renew_once(100)
     assert (renewed.id, renewed.ttl) == (100, 10)
     await asyncio.sleep(8)
     assert members.ttl_of(100)
@@ -153,7 +156,7 @@ async def test_renewing_once() -> None:
 async def test_renewing_once_what_does_not_exist() -> None:
     members = FakeLeases()
     with pytest.raises(LeaseNotFoundError):
-        await members.group.keeper.renew_once(7)
+        await members.keeper.renew_once(7)
     assert not tasks()
 
 
@@ -162,20 +165,20 @@ async def test_renewing_once_says_why_there_was_no_answer() -> None:
     members.is_silent = True
     begun = members.loop.time()
     with pytest.raises(EtcdTimeoutError) as caught:
-        await members.group.keeper.renew_once(7, 2.5)
+        await members.keeper.renew_once(7, 2.5)
     assert members.loop.time() - begun == pytest.approx(2.5)
     assert caught.value.maybe_applied
     assert members.streams[0].opened == 2, "after a second of silence it asked elsewhere"
     members.is_reachable = False
     await asyncio.sleep(1)
     with pytest.raises(NoAvailableEndpointsError):
-        await members.group.keeper.renew_once(7, 1)
+        await members.keeper.renew_once(7, 1)
 
 
 async def test_renewing_once_without_a_limit_waits_and_can_be_cancelled() -> None:
     members = FakeLeases()
     members.is_reachable = False
-    task = asyncio.create_task(members.group.keeper.renew_once(7, None))
+    task = asyncio.create_task(members.keeper.renew_once(7, None))
     await asyncio.sleep(1000)
     assert not task.done()
     task.cancel()
@@ -189,7 +192,7 @@ async def test_the_end_of_the_stream_loses_what_is_held_and_fails_what_is_asked(
     members = FakeLeases()
     holder = await held(members)
     members.is_silent = True
-    asking = asyncio.create_task(members.group.keeper.renew_once(7))
+    asking = asyncio.create_task(members.keeper.renew_once(7))
     await asyncio.sleep(0.1)
     members.streams[0].close(ClientClosedError())
     [error] = holder.lost
@@ -198,7 +201,7 @@ async def test_the_end_of_the_stream_loses_what_is_held_and_fails_what_is_asked(
     with pytest.raises(ClientClosedError):
         await asking
     with pytest.raises(ClientClosedError):
-        await members.group.keeper.renew_once(7)
+        await members.keeper.renew_once(7)
 
 
 async def test_a_stall_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -220,11 +223,20 @@ async def test_a_verified_loss_of_what_was_forgotten_meanwhile_is_told_to_nobody
     members = FakeLeases()
     granted = await members.group.grant(10)
     holder = Holder()
-    scheduled = members.group.keeper.hold(granted.id, 10, members.loop.time() + 10, holder)
+    scheduled = members.keeper.hold(granted.id, 10, members.loop.time() + 10, holder.on_renewed, holder.on_lost)
     await members.group.revoke(granted.id)
     while scheduled.state is not State.MISSING:  # noqa: ASYNC110 - virtual time
         await asyncio.sleep(0.001)
-    members.group.keeper.forget(scheduled)
+    members.keeper.forget(scheduled)
     await asyncio.sleep(1)
     assert not holder.lost
     assert not tasks()
+
+
+async def test_drawn_ids_are_positive_and_of_63_bits() -> None:
+    real = LeaseKeeper(FakeLeases())  # type: ignore[arg-type] # as much as it uses
+    drawn = [real.draw_id() for _ in range(200)]
+    assert all(0 < one < 2**63 for one in drawn)
+    assert len(set(drawn)) == 200
+    assert max(drawn) > 2**62
+    assert LeaseKeeper(FakeLeases(), draw_id=lambda: 0).draw_id() == 1  # type: ignore[arg-type] # as much as it uses

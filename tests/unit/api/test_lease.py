@@ -11,7 +11,6 @@ import anyio
 import pytest
 
 from etcd_aio.api.lease import Lease, OnLost
-from etcd_aio.api.leases import Leases
 from etcd_aio.errors import (
     ClientClosedError,
     ClientUsageError,
@@ -40,7 +39,7 @@ async def members() -> FakeLeases:
 
 
 def lease(members: FakeLeases, ttl: int = 10, *, id: int | None = None, on_lost: OnLost = "cancel") -> Lease:
-    return Lease(members.group, ttl, id=id, on_lost=on_lost)
+    return Lease(members.group, members.keeper, ttl, id=id, on_lost=on_lost)
 
 
 async def test_it_lives_as_long_as_its_block(members: FakeLeases) -> None:
@@ -495,28 +494,26 @@ async def test_a_lease_that_is_revoked_by_hand_after_its_deadline_is_lost_all_th
 async def test_a_thousand_leases_that_are_lost_together_are_one_line_of_log(
     members: FakeLeases, caplog: pytest.LogCaptureFixture
 ) -> None:
-    members.group = Leases(members, draw_id=iter(range(1, 2000)).__next__)  # type: ignore[arg-type] # as much as it uses
     many = [lease(members, on_lost="signal") for _ in range(1000)]
     await asyncio.gather(*(one.__aenter__() for one in many))
     members.is_reachable = False
     await asyncio.gather(*(one.lost() for one in many))
     await asyncio.sleep(5)
     assert caplog.messages == [
-        "1000 leases were lost; the first: lease 1 has expired: no renewal was acknowledged in time"
+        "1000 leases were lost; the first: lease 64 has expired: no renewal was acknowledged in time"
     ]
 
 
 async def test_a_thousand_leases_that_cannot_be_revoked_are_one_line_of_log(
     members: FakeLeases, caplog: pytest.LogCaptureFixture
 ) -> None:
-    members.group = Leases(members, draw_id=iter(range(1, 2000)).__next__)  # type: ignore[arg-type] # as much as it uses
     many = [lease(members) for _ in range(1000)]
     await asyncio.gather(*(one.__aenter__() for one in many))
     members.failures.extend(EtcdTimeoutError() for _ in many)
     await asyncio.gather(*(one.__aexit__(None, None, None) for one in many))
     await asyncio.sleep(5)
     [line] = caplog.messages
-    assert line.startswith("1000 leases could not be revoked and end by their TTLs; the first: lease 1 could not be")
+    assert line.startswith("1000 leases could not be revoked and end by their TTLs; the first: lease 64 could not be")
 
 
 async def test_it_is_entered_once(members: FakeLeases) -> None:

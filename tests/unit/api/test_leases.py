@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from etcd_aio.api.leases import MAX_TTL, Leases
+from etcd_aio.api.leases import MAX_TTL
 from etcd_aio.errors import (
     EtcdTimeoutError,
     InvalidRequestError,
@@ -34,15 +34,6 @@ async def test_a_grant_draws_its_own_id_and_tells_the_ttl_that_etcd_gives() -> N
     assert (granted.id, granted.ttl) == (100, 2)
     assert (await members.group.grant(60, id=-5)).id == -5
     assert set((await members.group.list()).ids) == {100, -5}
-
-
-async def test_drawn_ids_are_positive_and_of_63_bits() -> None:
-    real = Leases(FakeLeases())  # type: ignore[arg-type] # as much as it uses
-    drawn = [real.draw_id() for _ in range(200)]
-    assert all(0 < one < 2**63 for one in drawn)
-    assert len(set(drawn)) == 200
-    assert max(drawn) > 2**62
-    assert Leases(FakeLeases(), draw_id=lambda: 0).draw_id() == 1  # type: ignore[arg-type] # as much as it uses
 
 
 async def test_a_grant_whose_answer_was_lost_has_succeeded_if_the_repetition_finds_it() -> None:

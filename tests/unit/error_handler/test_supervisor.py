@@ -622,13 +622,11 @@ async def test_the_statistics() -> None:
     world = await World().open()
     await asyncio.sleep(5)
     seen = world.supervisor.statistics()
-    assert seen is not None
     assert (seen.method, seen.endpoint, seen.is_open) == (CHAT.name, world.talk.endpoints[0], True)
     assert (seen.since, seen.opened, seen.last_error) == (5.0, 1, None)
     world.stream.fail(no_leader())
     await turns(8)
     seen = world.supervisor.statistics()
-    assert seen is not None
     assert (seen.since, seen.opened) == (0.0, 2)
     assert isinstance(seen.last_error, NoLeaderError)
     assert sum(one.streams for one in world.calls.balancer.statistics()) == 1
