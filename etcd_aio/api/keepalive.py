@@ -52,6 +52,7 @@ WINDOW: Final = 64
 _SHORTEST_PATIENCE: Final = 0.25  # seconds; less would mistake a distant or busy member for a silent one
 _LONGEST_PATIENCE: Final = 7.0  # seconds; etcd itself gives a request up after 5 s and two election timeouts of 1 s
 _ASKING_PATIENCE: Final = 1.0  # seconds, for a lease of unknown deadline; twice as long after each stream in vain
+_LOST_AT_ONCE: Final = 1024  # leases whose holders are told in one turn of the loop: five milliseconds
 _SPARE: Final = 64  # outdated entries of a heap that are not worth cleaning up
 _RESTORED_PAUSE: Final = 0.25  # seconds until a lease that was said to be missing is renewed again
 
@@ -234,7 +235,7 @@ class KeepAlive:
         """See `Conversation`."""
         lost: list[ScheduledLease] = []
         stall = 0.0
-        while self._timers and self._timers[0][0] <= now:
+        while self._timers and self._timers[0][0] <= now and len(lost) < _LOST_AT_ONCE:
             instant, number, lease = heappop(self._timers)
             if lease.timer != number:
                 continue

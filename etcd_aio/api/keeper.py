@@ -64,6 +64,7 @@ class LeaseKeeper:
         self._schedule = KeepAlive(_warn_of_stall)
         self._supervisor = invoker.supervise(LEASE_KEEP_ALIVE, self._schedule, "lease keepalive")
         self._tasks: set[asyncio.Task[object]] = set()
+        self._outage: EtcdError | None = None  # of this turn
         self.losses = LogSummary(logger, "%d leases were lost; the first: %s")
         self.leftovers = LogSummary(logger, "%d leases could not be revoked and end by their TTLs; the first: %s")
 
@@ -136,8 +137,14 @@ class LeaseKeeper:
         self.run(self._verify(listener, reply.header.member_id), f"verify lease {reply.id:x}")
 
     def outage_error(self) -> EtcdError | None:
-        """Why there is no stream; None if there is one."""
-        return None if self._supervisor.is_open else self._supervisor.outage_error()
+        """Why there is no stream; None if there is one. All leases that are lost in one turn of the loop share it."""
+        if self._outage is None and not self._supervisor.is_open:
+            self._outage = self._supervisor.outage_error()
+            asyncio.get_running_loop().call_soon(self._forget_outage)
+        return self._outage
+
+    def _forget_outage(self) -> None:
+        self._outage = None
 
     def _wake(self) -> None:
         """Tell the stream that the schedule changes in this turn; it looks at it in the next.
@@ -147,8 +154,8 @@ class LeaseKeeper:
         self._supervisor.wake()
 
     def _give_up(self, asked: "_Asked") -> None:
-        error = self.outage_error() or EtcdTimeoutError()
-        asked.on_lost(error.with_history((), maybe_applied=True))
+        outage = None if self._supervisor.is_open else self._supervisor.outage_error()
+        asked.on_lost((outage or EtcdTimeoutError()).with_history((), maybe_applied=True))
 
     async def _verify(self, listener: "_Listener", member_id: int) -> None:
         scheduled = listener.scheduled

@@ -97,6 +97,31 @@ def test_a_lease_is_lost_at_its_deadline_with_the_streams_error() -> None:
     schedule.keepalive.forget(lease)  # once more does nothing
 
 
+def test_a_lease_whose_holder_was_told_that_its_deadline_has_passed_is_lost_whatever_comes() -> None:
+    schedule = Schedule()
+    lease, listener = schedule.hold()
+    assert schedule.ids(5.0) == [7]
+    schedule.keepalive.expire(lease)
+    schedule.answer(11.0)
+    schedule.keepalive.expire(lease)
+    assert [type(error) for error in listener.lost] == [LeaseExpiredError]
+    assert listener.renewed == []
+    assert not schedule.keepalive.is_needed
+
+
+def test_ten_thousand_losses_are_told_a_few_at_a_time() -> None:
+    schedule = Schedule(is_open=False)
+    listeners = [schedule.hold(lease_id=number)[1] for number in range(1, 10_001)]
+    told = [0]
+    while schedule.keepalive.is_needed:
+        assert schedule.keepalive.due <= 10.0
+        schedule.keepalive.on_time(10.0)
+        told.append(sum(len(one.lost) for one in listeners))
+        assert told[-2] < told[-1] <= told[-2] + 1024
+    assert told[-1] == 10_000
+    assert schedule.keepalive.due == inf
+
+
 def test_what_was_unanswered_is_said_again_on_the_next_stream_and_nothing_else() -> None:
     schedule = Schedule()
     schedule.hold(ttl=10, lease_id=1)

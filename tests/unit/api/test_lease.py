@@ -412,6 +412,8 @@ async def test_who_was_told_that_the_deadline_has_passed_is_not_told_otherwise(
             await asyncio.sleep(4.9)  # a renewal is on its way, and its answer comes while the loop is busy
             members.loop._jumping.now += 5.5
             assert one.is_lost
+            one._on_renewed(10, members.loop.time() + 10)  # as an answer does that is read in this very turn
+            assert one.remaining == 0.0
             await turns(20)
             await asyncio.sleep(0.5)
             assert one.is_lost

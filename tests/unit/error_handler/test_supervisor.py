@@ -657,6 +657,24 @@ async def test_a_stream_that_was_never_open_tells_how_long_it_has_been_needed() 
     await world.aclose()
 
 
+async def test_a_stream_that_is_needed_again_was_not_lost_in_between() -> None:
+    world = await World().open()
+    await asyncio.sleep(3)
+    world.talk.wanted = False
+    world.supervisor.wake()
+    await turns(6)
+    for name in world.calls.names:
+        world.engine[name].dial = Refuse()
+        world.engine[name].connections[-1].lose()
+    await asyncio.sleep(10)
+    world.talk.wanted = True
+    world.supervisor.wake()
+    await asyncio.sleep(2)
+    [seen] = world.calls.invoker.streams()
+    assert (seen.since, seen.is_open, seen.opened) == (2.0, False, 1)
+    await world.aclose()
+
+
 async def test_the_log_has_one_line_for_each_change(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "etcd_aio.streams")
     world = await World().open()
