@@ -16,7 +16,7 @@ from contextlib import suppress
 import anyio
 import pytest
 
-from etcd_aio.api.lease import Lease
+from etcd_aio.api.lease import Lease, OnLost
 from etcd_aio.errors import LeaseLostError
 from tests.support.leases import FakeLeases
 from tests.support.virtual_time import VirtualTimeLoop, tasks, timers, turns
@@ -45,8 +45,13 @@ class Nest:
         inner = depth - 1
         match kind:
             case "lease":
-                mode = self.chance.choice(["cancel", "cancel", "signal"])
-                lease = Lease(self.members.group, self.members.keeper, self.chance.choice([2, 4, 10]), on_lost=mode)
+                modes: tuple[OnLost, ...] = ("cancel", "cancel", "signal")
+                lease = Lease(
+                    self.members.group,
+                    self.members.keeper,
+                    self.chance.choice([2, 4, 10]),
+                    on_lost=self.chance.choice(modes),
+                )
                 self.leases.append(lease)
                 async with lease:
                     await self.enter(inner)
