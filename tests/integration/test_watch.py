@@ -6,6 +6,7 @@ import re
 import urllib.request
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
+from functools import partial
 
 import pytest
 
@@ -323,10 +324,10 @@ async def test_no_value_is_told_to_anybody(own_server: EtcdServer, caplog: pytes
         proxy = await stack.enter_async_context(FaultProxy(own_server.endpoint))
         direct = await stack.enter_async_context(Client(own_server.endpoint))
         client = await stack.enter_async_context(Client(proxy.endpoint))
-        raising, resynced, slow = [
-            await stack.enter_async_context(client.watch(prefix="k/", prev_kv=True, **options))
-            for options in ({}, {"on_compaction": "resync"}, {"max_pending": 1})
-        ]
+        watch = partial(client.watch, prefix="k/", prev_kv=True)
+        raising = await stack.enter_async_context(watch())
+        resynced = await stack.enter_async_context(watch(on_compaction="resync"))
+        slow = await stack.enter_async_context(watch(max_pending=1))
         for _ in range(3):
             await direct.put("k/1", canary)
             told += [*await take(raising, 1), *await take(resynced, 1)]
