@@ -14,8 +14,9 @@ The conversation's `due` runs on a timer of its own (`due_timer.py`), with a str
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Awaitable
 from dataclasses import dataclass, replace
-from typing import Any, Final, Generic, TypeAlias
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from etcd_aio import codec
 from etcd_aio.balancer import Metadata, Stream, SubConnection
@@ -39,6 +40,8 @@ from etcd_aio.errors import (
 from etcd_aio.methods import Method, Reply, Request
 
 logger = logging.getLogger("etcd_aio.streams")
+
+_T = TypeVar("_T")
 
 _OPEN_TIMEOUT: Final = 2.0  # seconds; headers leave at once unless the member allows no further stream
 _CLOSE_TIMEOUT: Final = 0.1  # the task has to unwind and waits for nobody; Client.aclose() promises a second for all
@@ -118,6 +121,7 @@ class Supervisor(Generic[Request, Reply]):
         self._stream: Stream | None = None
         self._endpoint = ""
         self._parting: Ending | None = None  # why this side ends the stream
+        self._patience: asyncio.Timeout | None = None  # of a wait that ends once nobody needs the stream
         self._outbox: deque[Request] = deque()
         self._sender: asyncio.Future[None] | None = None  # resolved when there is something to send
         self._timer = DueTimer(lambda: conversation.due, lambda: self._received, self._on_due)
@@ -220,6 +224,9 @@ class Supervisor(Generic[Request, Reply]):
             self._timer.stop()
             self._since = NEVER
             self._part(unneeded())
+            if self._patience is not None:
+                self._patience.reschedule(0)
+                self._patience = None
             return
         if self._since == NEVER:
             self._since = asyncio.get_running_loop().time()
@@ -286,9 +293,9 @@ class Supervisor(Generic[Request, Reply]):
         while self._conversation.is_needed:
             sub_connection = balancer.pick(self._failures.avoid)
             if sub_connection is None:
-                sub_connection = await balancer.wait_for_pick(NEVER, self._failures.avoid)
-                if not self._conversation.is_needed:
-                    return None
+                sub_connection = await self._while_needed(balancer.wait_for_pick(NEVER, self._failures.avoid))
+                if sub_connection is None or not self._conversation.is_needed:
+                    continue
             ending = await self._converse(sub_connection)
             if ending.is_unneeded or not self._conversation.is_needed:
                 continue  # it did not fail, or nobody minds
@@ -298,8 +305,22 @@ class Supervisor(Generic[Request, Reply]):
                 return ending.error
             wait = self._failures.wait(verdict, ending.pushback)
             if wait > 0:
-                await asyncio.sleep(wait)
+                await self._while_needed(asyncio.sleep(wait))
         return None
+
+    async def _while_needed(self, waiting: Awaitable[_T]) -> _T | None:
+        """Wait, but not on once nobody needs the stream: an outage may last for ever. Then it returns None."""
+        scope = asyncio.timeout(None)
+        self._patience = scope
+        try:
+            async with scope:
+                return await waiting
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            return None
+        finally:
+            self._patience = None
 
     async def _converse(self, sub_connection: SubConnection) -> Ending:
         """Open one stream and talk until it ends."""

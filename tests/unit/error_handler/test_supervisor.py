@@ -483,12 +483,39 @@ async def test_nobody_needs_it_any_more_during_an_outage() -> None:
         world.engine[name].dial = Refuse()
     world.supervisor.wake()
     await asyncio.sleep(1)
+    assert {"etcd_aio chat"} <= {task.get_name() for task in tasks()}
     world.talk.wanted = False
     world.supervisor.wake()
+    await turns(6)
+    assert "etcd_aio chat" not in {task.get_name() for task in tasks()}, "its task waits for nobody"
     for name in world.calls.names:
         world.engine[name].dial = world.engine["m9:2379"].dial
     await asyncio.sleep(5)
     assert not world.engine.streams
+    await world.aclose()
+
+
+async def test_somebody_needs_it_again_before_a_wait_is_given_up() -> None:
+    world = World(greets=False)
+    for name in world.calls.names:
+        world.engine[name].on_stream = lambda stream: stream.fail(no_leader())
+    await world.calls.ready()
+    world.supervisor.wake()
+    await asyncio.sleep(10)
+    assert not world.supervisor.is_open, "it waits before it tries again"
+    for name in world.calls.names:
+        world.engine[name].on_stream = lambda stream: stream.say(said())
+    for wanted in (False, True, False, True):
+        world.talk.wanted = wanted
+        world.supervisor.wake()
+        await turns(1)
+    await asyncio.sleep(3)
+    assert world.supervisor.is_open
+    assert not world.talk.ends
+    world.talk.wanted = False
+    world.supervisor.wake()
+    await turns(6)
+    assert "etcd_aio chat" not in {task.get_name() for task in tasks()}
     await world.aclose()
 
 
