@@ -70,7 +70,8 @@ class Multiplexer:
         # For as long as the watches live. A dict keeps the order of age.
         self._watches: dict[WatchState, None] = {}
         self._asking: dict[WatchState, None] = {}
-        self._bounded: dict[WatchState, float] = {}  # those with a longest outage, which it is
+        self._outages: dict[WatchState, float] = {}  # those that have no server and will not wait for ever: until when
+        self._outage_due = inf  # no later than the first of these, so that `due` looks at none of ten thousand
         # For as long as the stream lives.
         self._is_open = False
         self._in_fragments = False  # since the stream before brought a message that was too large
@@ -99,9 +100,8 @@ class Multiplexer:
         """
         self.wake()
         self._watches[watch] = None
-        watch.since = watch.outage_since = now
-        if watch.options.max_outage is not None:
-            self._bounded[watch] = watch.options.max_outage
+        watch.since = now
+        self._begin_outage(watch, now)
         self._wait(watch)
 
     def close(self, watch: WatchState) -> None:
@@ -144,7 +144,7 @@ class Multiplexer:
     def _go_on(self, watch: WatchState, step: Step) -> None:
         watch.move(step)
         if not self._is_open and watch.outage_since is None:
-            watch.outage_since = self._lost_at
+            self._begin_outage(watch, self._lost_at)
         self._wait(watch)
         self.wake()
 
@@ -171,10 +171,7 @@ class Multiplexer:
                 due = self._heard + SILENCE
             if self._asking and self._next_ask < due:
                 due = self._next_ask
-        for watch, longest in self._bounded.items():
-            if watch.outage_since is not None:
-                due = min(due, watch.outage_since + longest)
-        return due
+        return min(due, self._outage_due)
 
     def requests(self, now: float) -> list[WatchRequest]:
         """See `Conversation`."""
@@ -207,7 +204,7 @@ class Multiplexer:
         self._waiting = deque(watch for watch in self._watches if watch.phase is Phase.WAITING)
         for watch in self._watches:
             if watch.phase is Phase.LISTING:
-                watch.outage_since = None
+                self._end_outage(watch)
 
     def on_reply(self, reply: WatchReply, now: float) -> None:
         """See `Conversation`."""
@@ -239,9 +236,10 @@ class Multiplexer:
 
     def on_time(self, now: float) -> str | None:
         """See `Conversation`."""
-        for watch, longest in tuple(self._bounded.items()):
-            if watch.outage_since is not None and now >= watch.outage_since + longest:
+        if now >= self._outage_due:
+            for watch in [watch for watch, until in self._outages.items() if now >= until]:
                 self.fail(watch, self._outage_error())
+            self._outage_due = min(self._outages.values(), default=inf)
         if not self._is_open:
             return None
         reason, self._complaint = self._complaint, None
@@ -265,7 +263,7 @@ class Multiplexer:
             watch.watch_id = -1
             watch.partial = None
             if watch.outage_since is None and watch.phase is not Phase.PAUSED:
-                watch.outage_since = now
+                self._begin_outage(watch, now)
         may_be_cut = any(watch.options.fragment is None for watch in self._watches)
         return self._in_fragments and not had_fragments and may_be_cut
 
@@ -296,7 +294,7 @@ class Multiplexer:
             watch.created_revision = reply.header.revision
             watch.marks_before = self._marks_to_come
             watch.begin(reply.header.revision)
-            watch.outage_since = None
+            self._end_outage(watch)
             watch.since = now
             self._live[watch_id] = watch
             if watch.wants_mark:
@@ -357,6 +355,20 @@ class Multiplexer:
         if watch.pending and (was_asked or len(watch.pending) != had):
             watch.on_change()
 
+    # Outages.
+
+    def _begin_outage(self, watch: WatchState, since: float) -> None:
+        watch.outage_since = since
+        longest = watch.options.max_outage
+        if longest is not None:
+            self._outages[watch] = until = since + longest
+            self._outage_due = min(self._outage_due, until)
+
+    def _end_outage(self, watch: WatchState) -> None:
+        watch.outage_since = None
+        if self._outages.pop(watch, None) is not None and not self._outages:
+            self._outage_due = inf
+
     # Ends.
 
     def _cancel(self, watch_id: int) -> None:
@@ -375,11 +387,10 @@ class Multiplexer:
 
     def _end(self, watch: WatchState, error: EtcdError | None) -> None:
         watch.error = error
-        watch.outage_since = None
+        self._end_outage(watch)
         self._leave_server(watch, Step.ENDED)
         del self._watches[watch]
         self._asking.pop(watch, None)
-        self._bounded.pop(watch, None)
 
     def _forget_stream(self) -> None:
         self._is_open = False

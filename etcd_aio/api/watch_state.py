@@ -34,7 +34,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from etcd_aio.api.enums import WatchFilter
 from etcd_aio.api.keys import KeyRange
@@ -46,6 +46,10 @@ if TYPE_CHECKING:
 
 EVENT_BYTES: Final = 400
 """What an event costs beside its key and values: itself, its key-value and its share of lists, in CPython."""
+
+
+_Pending: TypeAlias = deque[tuple[WatchBatch, int]]
+_NOTHING: Final[_Pending] = deque(maxlen=0)  # for all that never had anything: an empty deque takes 760 bytes
 
 
 class Phase(Enum):
@@ -151,7 +155,7 @@ class WatchState:
         self.marks_before = 0  # answers to come that may have been asked for before it was created
         self.wants_mark = False
         self.partial: list[Event] | None = None  # a revision of which the rest is still to come
-        self.pending: deque[tuple[WatchBatch, int]] = deque()  # with their sizes
+        self.pending: _Pending = _NOTHING  # with their sizes
         self.pending_bytes = 0
         self.pending_events = 0
         self.known: KnownKeys | None = None
@@ -232,7 +236,7 @@ class WatchState:
 
     def drop(self) -> None:
         """Forget what was not taken."""
-        self.pending.clear()
+        self.pending = _NOTHING
         self.partial = None
         self.pending_bytes = self.pending_events = 0
 
@@ -250,6 +254,8 @@ class WatchState:
         size = size_of(batch)
         if not self.pending and batch.events and batch.events[0].kv.mod_revision >= self.next_revision:
             self.taken_revision = max(self.taken_revision, self.next_revision - 1)  # what marks said without a batch
+        if self.pending is _NOTHING:
+            self.pending = deque()
         self.pending.append((batch, size))
         self.pending_bytes += size
         self.pending_events += len(batch.events)

@@ -1,6 +1,9 @@
 """Multiplexer: whose answer it is, what is said when, and how each watch ends."""
 
+import sys
+from collections.abc import Callable
 from math import inf
+from types import FrameType
 
 import pytest
 
@@ -399,6 +402,54 @@ def test_an_outage_ends_those_that_do_not_want_to_wait() -> None:
     assert isinstance(impatient.error, NoAvailableEndpointsError)
     assert patient.error is None
     assert bench.machine.due == inf
+
+
+def lines_run(call: Callable[[], object]) -> int:
+    """How many lines of Python a call runs: what it costs, on any machine."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, argument: object) -> Callable[..., object]:
+        nonlocal count
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def test_what_an_answer_costs_does_not_grow_with_the_watches_that_will_not_wait_for_ever() -> None:
+    costs = []
+    for others in (1, 1000):
+        bench = Bench()
+        watches = [bench.watch(max_outage=5.0) for _ in range(others + 2)]
+        bench.said()
+        bench.hear(created(0))  # the others are in their outage
+
+        def answer(bench: Bench = bench) -> None:
+            bench.hear(created(1))
+            assert bench.machine.due < inf
+
+        costs.append(lines_run(answer))
+        assert watches[1].phase is Phase.LIVE
+    assert costs[0] == costs[1]
+
+
+def test_the_longest_outages_end_one_by_one() -> None:
+    bench = Bench()
+    watches = [bench.live(number, max_outage=longest) for number, longest in enumerate((7.0, 5.0, 9.0))]
+    bench.machine.on_lost(LOST, bench.now)
+    ended: list[WatchState] = []
+    while bench.machine.due < inf:
+        bench.now = bench.machine.due
+        bench.machine.on_time(bench.now)
+        ended += [watch for watch in watches if watch.phase is Phase.ENDED and watch not in ended]
+    assert ended == [watches[1], watches[0], watches[2]]
+    assert bench.now == 100.0 + 9.0
 
 
 def test_an_outage_ends_with_the_answer_of_a_server() -> None:
