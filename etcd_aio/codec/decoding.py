@@ -37,14 +37,14 @@ is over, and when it has read what there was, the position that it got to and ho
 is sent more, as `data, at, end, is_whole`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from etcd_aio import pb
 from etcd_aio.codec.compiler import Unit
 from etcd_aio.codec.fields import LENGTH, MAX_DEPTH, VARINT, Field
-from etcd_aio.codec.key_values import KeyValuesReader
+from etcd_aio.codec.key_values import EventsReader, KeyValuesReader
 from etcd_aio.codec.shapes import RESULT_ENUMS, OnlyMember, Shape
 from etcd_aio.codec.source import Source, local_name
 from etcd_aio.codec.varints import (
@@ -81,6 +81,7 @@ _ABSENT: Final = {
     "header": ("NO_HEADER", Header()),
     "kv": ("NO_KV", KeyValue(b"")),
 }  # what a result has for what is not there
+_RUNS: Final[Mapping[object, type[KeyValuesReader]]] = {pb.KeyValue: KeyValuesReader, pb.Event: EventsReader}
 _SHARED: Final = (Refusal, behind_field, long_signed, long_unsigned, read_packed, read_tag, read_varint, skip_unknown)
 
 
@@ -133,8 +134,9 @@ class Decoder:
 
     def run_of(self, field: Field) -> KeyValuesReader | None:
         """The reader of all that the field holds in a row, if there is one."""
-        if self.in_steps and self.shape.result_class and field.repeated and field.message_class is pb.KeyValue:
-            return KeyValuesReader(self.inner(field), ITEM)
+        if self.in_steps and self.shape.result_class and field.repeated:
+            reader = _RUNS.get(field.message_class)
+            return reader and reader(self.inner(field), ITEM)
         return None
 
 

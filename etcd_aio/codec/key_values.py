@@ -1,6 +1,6 @@
-"""Key-values: writes the function that reads a run of them, which is what a large range is made of.
+"""Runs: writes the functions that read many key-values in a row, alone as in a large range, or each in an event.
 
-Knows: how etcd lays a `KeyValue` out. Never knows: what stands around the run, or where a message ends.
+Knows: how etcd lays a `KeyValue` and an `Event` out. Never knows: what stands around the run, or where a message ends.
 
 Most of the time of a decoder goes into asking for one byte after the other. etcd writes key-values much alike, so here
 they are guessed at: a key of less than 128 bytes, behind it the numbers in the order of their fields, asked for all at
@@ -17,6 +17,7 @@ from typing import Final
 from etcd_aio.codec.compiler import Unit
 from etcd_aio.codec.source import Source
 from etcd_aio.codec.varints import long_signed, read_length
+from etcd_aio.events import Event, EventType
 from etcd_aio.frozen import thawed
 from etcd_aio.results import KeyValue
 
@@ -71,9 +72,8 @@ class KeyValuesReader:
             with block(f"for _ in range((pause - at) // {self.cost} + 1):"):
                 self._begin(source)
                 with block("if field == 10 and size < 128:  # key"):
-                    line("at += 2")
-                    line("behind = at + size")
-                    line("key = data[at:behind]")
+                    line("behind = at + 2 + size")
+                    line("key = data[at + 2 : behind]")
                     line(f"{', '.join(map(_number, range(_NUMBERS)))} = numbers(data, behind)")
                     self._revisions(source)
                     self._rest(source)
@@ -82,7 +82,7 @@ class KeyValuesReader:
                     for name in ("key", "create_revision", "mod_revision", "version", "value", "lease"):
                         line(f"kv.{name} = {name}")
                     line("kv.__class__ = KeyValue  # frozen from here on")
-                    line("append(kv)")
+                    self._take(source)
                 with block("else:"):
                     line(f"append({self.one.name}(data, start, stop, depth))")
                     line("at = stop")
@@ -101,6 +101,14 @@ class KeyValuesReader:
             line(f"append({self.one.name}(data, start, stop, depth))")
             line("at = stop")
             line("continue")
+        self._open(source)
+
+    def _open(self, source: Source) -> None:
+        """Set `start` and `stop`, and for a guess `at` to the first field, `field` and `size` to its tag and length.
+
+        `at` must be before `stop`, or `field` none: `at` moves on only as the guess turns out right.
+        """
+        line, block = source.line, source.block
         line("first, low, high, field, size = head(data, at)")
         with block("if first != tag:"):
             line("return at")
@@ -117,6 +125,10 @@ class KeyValuesReader:
         with block("if stop > end:"):
             line("return at")
         line("at = start")
+
+    def _take(self, source: Source) -> None:
+        """What becomes of a `kv`."""
+        source.line("append(kv)")
 
     def _revisions(self, source: Source) -> None:
         """Both revisions and the version's first byte, for all their widths; the second is never less than the first.
@@ -169,6 +181,60 @@ class KeyValuesReader:
                 line("at += size + 1")
             with block("else:"):
                 line("lease = 0")
+
+
+class EventsReader(KeyValuesReader):
+    """The unit of `read_events(data, at, end, pause, tag, events, depth)`, which is like `read_key_values`.
+
+    A put without a previous key-value is guessed: in it is nothing but the key-value, which ends where it does.
+    """
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """What the function is called."""
+        return "read_events"
+
+    def namespace(self) -> dict[str, object]:
+        """What it refers to."""
+        names = {"Event": Event, "ThawedEvent": thawed(Event), "PUT": EventType.PUT}
+        return super().namespace() | names | {"head": Struct("8B").unpack_from}
+
+    def _open(self, source: Source) -> None:
+        line, block = source.line, source.block
+        line("first, low, high, within, inner, outer, field, size = head(data, at)")
+        with block("if first != tag:"):
+            line("return at")
+        with block("if low < 128:"):
+            line("start = at + 2")
+            line("stop = start + low")
+        with block("elif high < 128:"):
+            line("start = at + 3")
+            line("stop = start + low + high * 128 - 128")
+        with block("else:"):
+            line("stop, start = read_length(data, at + 1, end)")
+        with block("if stop > end:"):
+            line("return at")
+        with block("if high == 18 and 0 < within == low - 2 < 126:  # kv"):
+            line("at = start + 2")
+            line("field, size = inner, outer")
+        fits = "start + inner + outer * 128 == stop + 125"  # each of the two lengths takes two bytes
+        with block(f"elif within == 18 and outer < 128 <= inner and high < 128 <= low and {fits}:  # kv"):
+            line("at = start + 3")
+        with block("else:"):
+            line("field = 0  # no guess")
+
+    def _take(self, source: Source) -> None:
+        for text in (
+            "event = ThawedEvent()",
+            "event.type = PUT",
+            "event.kv = kv",
+            "event.prev_kv = None",
+            "event.__class__ = Event",
+            "append(event)",
+        ):
+            source.line(text)
 
 
 def _number(place: int) -> str:

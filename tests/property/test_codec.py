@@ -14,6 +14,7 @@ from etcd_aio import codec, pb
 from etcd_aio.codec import compiled, reference
 from etcd_aio.codec.fields import Field, fields_of
 from etcd_aio.errors import MalformedReplyError
+from etcd_aio.events import WatchReply
 from etcd_aio.results import (
     CompactResult,
     DeleteResult,
@@ -362,27 +363,53 @@ def test_a_run_of_key_values_is_read_whatever_its_cuts(
     padding = data.draw(st.sampled_from([b"", b"\xfa\x07\xfe\x01" + bytes(254)]))
     whole = reference.encode(pb.RangeResponse(kvs=run)) + tail + padding
     cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=8)))
-    assert_pieces_say_what_the_whole_says(whole, cuts, works=data.draw(st.booleans()))
+    assert_pieces_say_what_the_whole_says(RangeResult, whole, cuts, works=data.draw(st.booleans()))
 
 
 @given(run=RUNS, data=st.data())
 @settings(deadline=None, max_examples=500)
 def test_a_damaged_run_is_judged_alike_whatever_its_cuts(run: list[pb.KeyValue], data: st.DataObject) -> None:
-    sound = reference.encode(pb.RangeResponse(kvs=run))
-    begin = data.draw(st.integers(0, len(sound)))
-    end = data.draw(st.integers(begin, min(len(sound), begin + 3)))
-    whole = sound[:begin] + data.draw(st.binary(max_size=3)) + sound[end:]
+    whole = damaged(reference.encode(pb.RangeResponse(kvs=run)), data)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=4)))
-    assert_pieces_say_what_the_whole_says(whole, cuts, works=True)
+    assert_pieces_say_what_the_whole_says(RangeResult, whole, cuts, works=True)
     assert_the_result_says_what_the_message_says(RangeResult, whole)
 
 
-def assert_pieces_say_what_the_whole_says(whole: bytes, cuts: list[int], *, works: bool) -> None:
+PUTS = st.builds(lambda kv: pb.Event(kv=kv), LIKELY)
+ANY_EVENTS = st.builds(
+    pb.Event,
+    type=st.sampled_from([pb.EventEventType.PUT, pb.EventEventType.DELETE]),
+    kv=st.none() | UNLIKELY,
+    prev_kv=st.none() | LIKELY,
+)
+EVENTS = st.lists(PUTS | ANY_EVENTS, max_size=12)
+
+
+@given(run=EVENTS, is_damaged=st.booleans(), data=st.data())
+@settings(deadline=None, max_examples=800)
+def test_a_run_of_events_is_read_whatever_its_cuts(run: list[pb.Event], is_damaged: bool, data: st.DataObject) -> None:
+    whole = reference.encode(pb.WatchResponse(events=run)) + data.draw(st.sampled_from([b"", bytes(200)]))
+    if is_damaged:
+        whole = damaged(whole, data)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=4)))
+    assert_pieces_say_what_the_whole_says(WatchReply, whole, cuts, works=data.draw(st.booleans()))
+
+
+def damaged(sound: bytes, data: st.DataObject) -> bytes:
+    begin = data.draw(st.integers(0, len(sound)))
+    end = data.draw(st.integers(begin, min(len(sound), begin + 3)))
+    return sound[:begin] + data.draw(st.binary(max_size=3)) + sound[end:]
+
+
+def assert_pieces_say_what_the_whole_says(
+    decodable: type[RangeResult] | type[WatchReply], whole: bytes, cuts: list[int], *, works: bool
+) -> None:
+    expected: RangeResult | WatchReply | None
     try:
-        expected: RangeResult | None = compiled.decode(RangeResult, whole)
+        expected = compiled.decode(decodable, whole)
     except MalformedReplyError:
         expected = None
-    collector = codec.Collector(RangeResult)
+    collector = codec.Collector(decodable)
     for begin, end in itertools.pairwise([0, *cuts, len(whole)]):
         collector.feed(whole[begin:end])
         if works:

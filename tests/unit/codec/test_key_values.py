@@ -1,4 +1,4 @@
-"""Runs of key-values: what the guess takes, what it leaves to the decoder of one, and where a run ends."""
+"""Runs of key-values and events: what the guess takes, what it leaves to the decoder of one, and where a run ends."""
 
 from typing import Any
 
@@ -7,9 +7,11 @@ import pytest
 from etcd_aio import codec, pb
 from etcd_aio.codec.compiler import function
 from etcd_aio.codec.decoding import Decoder
-from etcd_aio.codec.key_values import KeyValuesReader
+from etcd_aio.codec.key_values import EventsReader, KeyValuesReader
 from etcd_aio.codec.shapes import shape_of
 from etcd_aio.codec.varints import Refusal
+from etcd_aio.errors import MalformedReplyError
+from etcd_aio.events import Event, EventType
 from etcd_aio.results import KeyValue
 
 TAG = 18
@@ -20,8 +22,9 @@ COST = 128
 class Spied:
     """The reader, with a count of what it left to the decoder of one."""
 
-    def __init__(self) -> None:
-        unit = KeyValuesReader(Decoder(shape_of(KeyValue)), COST)
+    def __init__(self, unit: KeyValuesReader | None = None) -> None:
+        unit = unit or KeyValuesReader(Decoder(shape_of(KeyValue)), COST)
+        self._reader = unit.name
         self._names: dict[str, Any] = unit.namespace()
         unit.source().compile("a spied reader", self._names)
         one = function(unit.one)
@@ -33,10 +36,12 @@ class Spied:
 
         self._names[unit.one.name] = spied
 
-    def read(self, data: bytes, *, end: int | None = None, pause: int = 1 << 30) -> tuple[int, list[KeyValue]]:
-        kvs: list[KeyValue] = []
-        at = self._names["read_key_values"](data, 0, len(data) if end is None else end, pause, TAG, kvs, 2)
-        return at, kvs
+    def read(
+        self, data: bytes, *, end: int | None = None, pause: int = 1 << 30, tag: int = TAG
+    ) -> tuple[int, list[Any]]:
+        found: list[Any] = []
+        at = self._names[self._reader](data, 0, len(data) if end is None else end, pause, tag, found, 2)
+        return at, found
 
 
 def written(*kvs: pb.KeyValue) -> bytes:
@@ -108,6 +113,7 @@ def test_what_is_laid_out_otherwise_is_read_all_the_same(kv: pb.KeyValue) -> Non
 def test_fields_of_others_are_not_taken(behind: bytes) -> None:
     for fields in (
         b"",
+        b"\x0a\x00",
         b"\x0a\x01k",
         b"\x0a\x01k\x10\x01",
         b"\x0a\x01k\x10\x01\x18\x01",
@@ -162,3 +168,95 @@ def test_it_stops_when_the_step_is_over_but_never_before_the_first() -> None:
     assert 5 <= len(kvs) <= 11
     large = written(stored(value=bytes(1000)))
     assert len(Spied().read(large * 10, pause=3000)[1]) == 3
+
+
+def test_an_empty_key_alone_has_nothing_of_the_key_value_before_it() -> None:
+    data = written(stored()) + b"\x12\x02\x0a\x00"
+    assert Spied().read(data + PADDING) == (len(data), [plain(stored()), KeyValue(b"")])
+
+
+# Events.
+
+EVENTS_TAG = 90
+
+
+def spied_events() -> Spied:
+    return Spied(EventsReader(Decoder(shape_of(Event)), COST))
+
+
+def told(*events: pb.Event) -> bytes:
+    return codec.encode(pb.WatchResponse(events=list(events)))
+
+
+def put(kv: pb.KeyValue) -> Event:
+    return Event(EventType.PUT, plain(kv))
+
+
+# All that lie next to where the length of the event, or of the key-value in it, takes one byte more.
+@pytest.mark.parametrize("value", [0, 1, *range(90, 130), 300, *range(16_360, 16_384), 16_384, 100_000])
+@pytest.mark.parametrize("lease", [0, 1 << 62])
+def test_puts_of_every_size_are_read(value: int, lease: int) -> None:
+    kv = stored(value=b"v" * value, lease=lease)
+    data = told(pb.Event(kv=kv))
+    spied = spied_events()
+    assert spied.read(data * 3 + PADDING, tag=EVENTS_TAG) == (len(data) * 3, [put(kv)] * 3)
+    size = len(codec.encode(kv))
+    # One byte of length within, two without; or three, where the value is so large that a guess saves nothing.
+    assert spied.left == (3 if size in {126, 127} or size > 16_380 else 0)
+
+
+def test_events_that_are_no_plain_puts_are_read_all_the_same() -> None:
+    kv, deleted = stored(), pb.KeyValue(key=b"key", mod_revision=9)
+    others = [
+        pb.Event(type=pb.EventEventType.DELETE, kv=deleted),
+        pb.Event(type=pb.EventEventType.DELETE, kv=deleted, prev_kv=kv),
+        pb.Event(kv=kv, prev_kv=kv),
+        pb.Event(kv=stored(value=bytes(500)), prev_kv=stored(value=bytes(500))),
+        pb.Event(kv=stored(value=bytes(500)), prev_kv=stored(value=bytes(20))),
+        pb.Event(kv=pb.KeyValue()),
+        pb.Event(prev_kv=kv),
+        pb.Event(),
+    ]
+    for other in others:
+        data = told(pb.Event(kv=kv), other, pb.Event(kv=kv))
+        spied = spied_events()
+        one = codec.decode(Event, codec.encode(other))
+        assert spied.read(data + PADDING, tag=EVENTS_TAG) == (len(data), [put(kv), one, put(kv)])
+        assert spied.left == 1
+
+
+@pytest.mark.parametrize("fields", [b"", b"\x12\x00", b"\x12\x02\x0a\x00", b"\x12\x03\x0a\x01k", b"\x08\x00"])
+@pytest.mark.parametrize("behind", [b"\x0a\x01k\x10\x01\x18\x01\x20\x01", b"\x10\x01\x18\x01\x20\x01"])
+def test_what_stands_behind_a_short_event_is_not_taken(fields: bytes, behind: bytes) -> None:
+    before = told(pb.Event(kv=stored()))
+    data = before + bytes([EVENTS_TAG, len(fields)]) + fields
+    expected = [put(stored()), codec.decode(Event, fields)]
+    assert spied_events().read(data + behind + PADDING, tag=EVENTS_TAG) == (len(data), expected)
+
+
+def test_an_event_that_fits_by_chance_is_not_taken() -> None:
+    # So short that its length takes one byte, but the bytes behind that look like a longer one's.
+    fields = b"\x20\x12\x89\x00" + b"\x0a\x01" + b"\x10\x01\x18\x01\x20\x01"
+    spied = spied_events()
+    with pytest.raises(Refusal):
+        spied.read(bytes([EVENTS_TAG, len(fields)]) + fields + PADDING, tag=EVENTS_TAG)
+    assert spied.left == 1
+    with pytest.raises(MalformedReplyError):
+        codec.decode(Event, fields)
+
+
+def test_a_key_value_that_ends_behind_its_event_is_refused() -> None:
+    one = codec.encode(stored())
+    for outer, inner in ((len(one) + 2, len(one) + 1), (len(one) + 1, len(one))):
+        data = bytes([EVENTS_TAG, outer, TAG, inner]) + one
+        with pytest.raises((Refusal, IndexError)):
+            spied_events().read(data + PADDING, tag=EVENTS_TAG)
+
+
+def test_events_stop_before_what_is_not_whole() -> None:
+    one = told(pb.Event(kv=stored(value=bytes(300))))
+    for end in range(len(one), 2 * len(one)):
+        data = (one * 2)[:end]
+        assert spied_events().read(data, tag=EVENTS_TAG)[0] == len(one)
+        assert spied_events().read(data + PADDING, end=end, tag=EVENTS_TAG)[0] == len(one)
+    assert spied_events().read(one[:-1], tag=EVENTS_TAG) == (0, [])
