@@ -44,9 +44,9 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run as it was written: the title and the bars of each case, and what the numbers depend on."""
+    """A run as it was written: the title, the unit and the bars of each case, and what the numbers depend on."""
 
-    panels: tuple[tuple[str, tuple[Bar, ...]], ...]
+    panels: tuple[tuple[str, str, tuple[Bar, ...]], ...]
     facts: tuple[str, ...]
 
     @classmethod
@@ -85,7 +85,8 @@ class Run:
                 for client, versions in setting["versions"].items()
             ),
         ]
-        panels = tuple((content["cases"][case], tuple(found)) for case, found in bars.items())
+        units = content.get("units", {})  # files of earlier days have only calls
+        panels = tuple((content["cases"][case], units.get(case, "call"), tuple(found)) for case, found in bars.items())
         return cls(panels, tuple(facts))
 
 
@@ -108,15 +109,15 @@ def draw(run: Run) -> str:
     """The whole picture: a panel of bars for each case, two in a line, and the facts below."""
     subtitle = (
         f"Bar and calls/s: longer is faster. To {REFERENCES[0]}: times its calls/s. "
-        "CPU: user and system time of the client's process for one call."
+        "CPU: user and system time of the client's process for one call. Of watches, the same of events."
     )
     parts = [_text(_MARGIN, 34, "etcd clients side by side", size=18, weight=600), _text(_MARGIN, 56, subtitle)]
     top = _HEAD
     for start in range(0, len(run.panels), _PER_LINE):
         line = run.panels[start : start + _PER_LINE]
-        for column, (title, bars) in enumerate(line):
-            parts += _panel(_MARGIN + column * (_PANEL + _GAP), top, title, bars)
-        top += _TITLE + max(len(bars) for _, bars in line) * _ROW + _GAP
+        for column, (title, unit, bars) in enumerate(line):
+            parts += _panel(_MARGIN + column * (_PANEL + _GAP), top, title, unit, bars)
+        top += _TITLE + max(len(bars) for _, _, bars in line) * _ROW + _GAP
     for fact in run.facts:
         parts.append(_text(_MARGIN, top, fact, size=10, fill=_FAINT))
         top += 15
@@ -128,9 +129,9 @@ def draw(run: Run) -> str:
     return "\n".join([opening, f'<rect width="{_PICTURE}" height="{top}" fill="#ffffff"/>', *parts, "</svg>", ""])
 
 
-def _panel(left: int, top: int, title: str, bars: Sequence[Bar]) -> list[str]:
+def _panel(left: int, top: int, title: str, unit: str, bars: Sequence[Bar]) -> list[str]:
     parts = [_text(left, top, title, size=13, weight=600)]
-    names = ((_RATE, "calls/s"), (_RATIO, f"to {REFERENCES[0]}"), (_CPU, "CPU, µs/call"))
+    names = ((_RATE, f"{unit}s/s"), (_RATIO, f"to {REFERENCES[0]}"), (_CPU, f"CPU, µs/{unit}"))
     parts += [_text(left + end, top + 18, name, size=10, fill=_FAINT, anchor="end") for end, name in names]
     most = max((bar.rate for bar in bars if bar.rate is not None), default=1.0)
     for number, bar in enumerate(bars):

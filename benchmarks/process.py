@@ -27,7 +27,10 @@ class DriverError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Burst:
-    """What one driver did in one burst; seconds throughout, `cpu` is user and system time of the driver's process."""
+    """What one driver did in one burst; seconds throughout, `cpu` is user and system time of the driver's process.
+
+    `calls` of a case that counts events are its events.
+    """
 
     calls: int
     seconds: float
@@ -76,8 +79,13 @@ class DriverProcess:
             raise
         return driver
 
-    async def measure(self, case: Case, seconds: float) -> Burst:
+    async def measure(self, case: Case, seconds: float, revision: int) -> Burst:
         """One burst.
+
+        Args:
+            case: what to do.
+            seconds: for how long at least.
+            revision: where the history of the case begins, if it has one.
 
         Raises:
             DriverError: a call failed, gave a wrong answer, or the driver is gone.
@@ -85,7 +93,7 @@ class DriverProcess:
         stdin = self._process.stdin
         assert stdin is not None
         try:
-            stdin.write(f"{case.operation} {case.keys} {case.in_flight} {seconds}\n".encode())
+            stdin.write(f"{case.operation} {case.keys} {case.in_flight} {seconds} {revision}\n".encode())
             await stdin.drain()
         except ConnectionError as error:
             raise DriverError(await self._last_words()) from error

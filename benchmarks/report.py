@@ -58,7 +58,7 @@ def show(console: Console, setting: Setting, contestants: Sequence[Contestant], 
 def _table(case: Case, contestants: Sequence[Contestant], results: Results) -> Table:
     table = Table(title=case.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
     table.add_column("client")
-    for quantity in ("calls/s", "CPU, µs"):
+    for quantity in (f"{case.unit}s/s", f"CPU, µs/{case.unit}"):
         for column in (quantity, *(f"÷ {reference}" for reference in REFERENCES)):
             table.add_column(column, justify="right")
     table.add_column("spread", justify="right")
@@ -120,6 +120,7 @@ def write_json(path: Path, setting: Setting, contestants: Sequence[Contestant], 
         "format": FORMAT,
         "setting": asdict(setting),
         "cases": {case.name: case.title for case in results.cases},
+        "units": {case.name: case.unit for case in results.cases},
         "results": rows,
     }
     _write(path, content)

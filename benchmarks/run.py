@@ -20,7 +20,7 @@ from benchmarks.clients import CONTESTANTS, Contestant
 from benchmarks.environments import UnavailableError, default_cache
 from benchmarks.process import DriverError, DriverProcess
 from benchmarks.results import Results, Setting
-from benchmarks.workload import CASES, Case
+from benchmarks.workload import CASES, VALUE, Case, history
 from etcd_aio.testing import EtcdServer
 
 _T = TypeVar("_T")
@@ -109,7 +109,9 @@ async def _run(options: Options, console: Console) -> None:
                         drivers[contestant.name] = await DriverProcess.start(command, contestant.environ)
                     except UnavailableError as error:
                         results.leave_out(contestant.name, options.cases, str(error))
-            await _take_turns(options, drivers, results, console)
+            for part in _parts(options.cases):
+                revision = await _begin(part, endpoints[0], prefix, console)
+                await _take_turns(part, revision, options, drivers, results, console)
         finally:
             for driver in drivers.values():
                 await driver.aclose()
@@ -143,20 +145,45 @@ def _prepare(options: Options, results: Results, console: Console) -> dict[str, 
     return commands
 
 
-async def _take_turns(options: Options, drivers: dict[str, DriverProcess], results: Results, console: Console) -> None:
+def _parts(cases: Sequence[Case]) -> list[Sequence[Case]]:
+    """What takes turns with each other. A case with a history has rounds of its own, before anything is put behind it:
+    etcd reads all that it has from a watch's first revision on, wanted or not.
+    """
+    alone = [case for case in cases if case.operation == "watch"]
+    together = [case for case in cases if case not in alone]
+    return [*([case] for case in alone), *([together] if together else [])]
+
+
+async def _begin(part: Sequence[Case], endpoint: str, prefix: str, console: Console) -> int:
+    """Make the history of a case that has one; returns its first revision."""
+    first = part[0]
+    if first.operation != "watch":
+        return 0
+    console.print(f"writing {first.keys} events for {first.name}")
+    return await store.write_history(endpoint, history(prefix, first.keys), VALUE, first.per_txn)
+
+
+async def _take_turns(
+    cases: Sequence[Case],
+    revision: int,
+    options: Options,
+    drivers: dict[str, DriverProcess],
+    results: Results,
+    console: Console,
+) -> None:
     """Every round visits every case, and in it every driver: whatever drifts, drifts for all."""
     names = list(drivers)
     for round_number in range(-1, options.rounds):
         console.print("warming up" if round_number < 0 else f"round {round_number + 1} of {options.rounds}")
         # Each round another driver goes first, so that none always follows the same one.
         shift = max(round_number, 0) % max(len(names), 1)
-        for case in options.cases:
+        for case in cases:
             for name in names[shift:] + names[:shift]:
                 if results.is_left_out(name, case):
                     continue
                 seconds = _WARM_UP if round_number < 0 else options.seconds
                 try:
-                    burst = await drivers[name].measure(case, seconds)
+                    burst = await drivers[name].measure(case, seconds, revision)
                 except DriverError as error:
                     results.leave_out(name, [case], str(error))
                     continue

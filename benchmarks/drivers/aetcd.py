@@ -40,11 +40,28 @@ class AetcdDriver:
 
         return call
 
+    def watch(self, prefix: str, revision: int, events: int) -> Call:
+        client, raw = self._client, prefix.encode()
+
+        async def call() -> int:
+            read, left = 0, events
+            watcher = await client.watch_prefix(raw, start_revision=revision)
+            async for event in watcher:
+                read += len(event.kv.value)
+                left -= 1
+                if not left:
+                    break
+            await watcher.cancel()
+            return read
+
+        return call
+
 
 @asynccontextmanager
 async def connect(settings: Settings) -> AsyncIterator[AetcdDriver]:
     host, port = settings.target
-    async with Client(host=host, port=port) as client:
+    # A thousand revisions may come in one message, which is larger than grpcio takes by default.
+    async with Client(host=host, port=port, options={"grpc.max_receive_message_length": -1}) as client:
         yield AetcdDriver(client)
 
 

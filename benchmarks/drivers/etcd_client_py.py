@@ -40,6 +40,9 @@ class RustDriver:
 
         return call
 
+    def watch(self, prefix: str, revision: int, events: int) -> Call:
+        raise NotImplementedError("its watch takes no first revision")
+
 
 @asynccontextmanager
 async def connect(settings: Settings) -> AsyncIterator[RustDriver]:

@@ -1,7 +1,7 @@
 """Drives etcetra: grpcio and asyncio, one endpoint, text only, always serializable reads."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 
 # Installed in this driver's own environment only.
 from etcetra import EtcdClient, EtcdCommunicator, HostPortPair  # type: ignore[import-not-found]
@@ -37,6 +37,21 @@ class EtcetraDriver:
         async def call() -> int:
             found = await communicator.get_prefix(prefix)
             return sum([len(value) for value in found.values()])
+
+        return call
+
+    def watch(self, prefix: str, revision: int, events: int) -> Call:
+        communicator = self._communicator
+
+        async def call() -> int:
+            read, left = 0, events
+            async with aclosing(communicator.watch_prefix(prefix, start_revision=revision)) as watcher:
+                async for event in watcher:
+                    read += len(event.value)
+                    left -= 1
+                    if not left:
+                        break
+            return read
 
         return call
 

@@ -14,6 +14,7 @@ from benchmarks.drivers.loop import Call, Settings, main
 class StubDriver:
     def __init__(self, channel: object) -> None:
         self._kv = rpc_pb2_grpc.KVStub(channel)
+        self._watch = rpc_pb2_grpc.WatchStub(channel)
 
     def get(self, key: str) -> Call:
         request_range = self._kv.Range
@@ -46,11 +47,32 @@ class StubDriver:
 
         return call
 
+    def watch(self, prefix: str, revision: int, events: int) -> Call:
+        start = prefix.encode()
+        end = start[:-1] + bytes([start[-1] + 1])
+        create = rpc_pb2.WatchCreateRequest(key=start, range_end=end, start_revision=revision)
+
+        async def call() -> int:
+            read, left = 0, events
+            stream = self._watch.Watch()
+            await stream.write(rpc_pb2.WatchRequest(create_request=create))
+            while left > 0:
+                reply = await stream.read()
+                for event in reply.events:
+                    read += len(event.kv.value)
+                left -= len(reply.events)
+            stream.cancel()
+            return read
+
+        return call
+
 
 @asynccontextmanager
 async def connect(settings: Settings) -> AsyncIterator[StubDriver]:
     host, port = settings.target
-    async with grpc.aio.insecure_channel(f"{host}:{port}") as channel:
+    # A thousand revisions may come in one message, which is larger than grpcio takes by default.
+    options = [("grpc.max_receive_message_length", -1)]
+    async with grpc.aio.insecure_channel(f"{host}:{port}", options=options) as channel:
         yield StubDriver(channel)
 
 

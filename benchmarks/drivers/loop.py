@@ -6,7 +6,7 @@ Imports nothing outside the standard library: it runs in every environment.
 The protocol, one line each way:
 
     driver   {"versions": {"aetcd": "1.0.0"}}                    once, as soon as it is connected
-    program  get 1 64 1.0                                        operation, keys, in flight, seconds
+    program  get 1 64 1.0 0                                      operation, keys, in flight, seconds, first revision
     driver   {"calls": 16500, "seconds": 1.002, "cpu": 0.97}     cpu: user + system seconds of this process
     either   {"error": "what happened"}                          instead of an answer
     program  closes stdin                                        the driver ends
@@ -38,6 +38,8 @@ class Driver(Protocol):
     def put(self, key: str, value: bytes) -> Call: ...
 
     def range(self, prefix: str) -> Call: ...
+
+    def watch(self, prefix: str, revision: int, events: int) -> Call: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +100,13 @@ async def _serve(connect: Connect, settings: Settings, prefix: str, versions: di
         _say({"versions": versions})
         # A thread waits for the next line, so that the loop stays free to answer the server's pings.
         while line := await asyncio.to_thread(sys.stdin.readline):
-            operation, keys, in_flight, seconds = line.split()
+            operation, keys, in_flight, seconds, revision = line.split()
             try:
-                calls, expected = _calls(driver, prefix, operation, int(keys), int(in_flight))
-                _say(await _measure(calls, expected, float(seconds)))
+                calls, expected = _calls(driver, prefix, operation, int(keys), int(in_flight), int(revision))
+                burst = await _measure(calls, expected, float(seconds))
+                if operation == "watch":
+                    burst["calls"] *= int(keys)  # its events are counted
+                _say(burst)
             except Exception as error:
                 _say({"error": _told(error)})
 
@@ -115,7 +120,9 @@ async def _measure(calls: Sequence[Call], expected: int, seconds: float) -> dict
     return {"calls": sum(worker.result() for worker in workers), "seconds": elapsed, "cpu": cpu}
 
 
-def _calls(driver: Driver, prefix: str, operation: str, keys: int, in_flight: int) -> tuple[list[Call], int]:
+def _calls(
+    driver: Driver, prefix: str, operation: str, keys: int, in_flight: int, revision: int
+) -> tuple[list[Call], int]:
     """One call per worker, and how many bytes of values each of its answers must hold."""
     size = len(workload.VALUE)
     match operation:
@@ -126,6 +133,8 @@ def _calls(driver: Driver, prefix: str, operation: str, keys: int, in_flight: in
             return [driver.put(name, workload.VALUE) for name in names], 0
         case "range":
             return [driver.range(workload.range_prefix(prefix, keys)) for _ in range(in_flight)], size * keys
+        case "watch":
+            return [driver.watch(workload.watch_prefix(prefix), revision, keys) for _ in range(in_flight)], size * keys
         case _:
             raise ValueError(f"no such operation: {operation}")
 

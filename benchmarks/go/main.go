@@ -54,7 +54,7 @@ func main() {
 
 func obey(client *clientv3.Client, prefix, line string) (map[string]any, error) {
 	words := strings.Fields(line)
-	if len(words) != 4 {
+	if len(words) != 5 {
 		return nil, fmt.Errorf("not understood: %q", line)
 	}
 	keys, err := strconv.Atoi(words[1])
@@ -69,8 +69,13 @@ func obey(client *clientv3.Client, prefix, line string) (map[string]any, error) 
 	if err != nil {
 		return nil, err
 	}
+	revision, err := strconv.ParseInt(words[4], 10, 64)
+	if err != nil {
+		return nil, err
+	}
 	calls := make([]call, inFlight)
 	expected := 0
+	counted := 1
 	for i := range calls {
 		switch words[0] {
 		case "get":
@@ -80,14 +85,17 @@ func obey(client *clientv3.Client, prefix, line string) (map[string]any, error) 
 		case "range":
 			calls[i] = get(client, fmt.Sprintf("%srange-%05d/", prefix, keys), clientv3.WithPrefix())
 			expected = len(value) * keys
+		case "watch":
+			calls[i] = watch(client, prefix+"watch/", revision, keys)
+			expected, counted = len(value)*keys, keys
 		default:
 			return nil, fmt.Errorf("no such operation: %s", words[0])
 		}
 	}
-	return measure(calls, expected, time.Duration(seconds*float64(time.Second)))
+	return measure(calls, expected, counted, time.Duration(seconds*float64(time.Second)))
 }
 
-func measure(calls []call, expected int, length time.Duration) (map[string]any, error) {
+func measure(calls []call, expected, counted int, length time.Duration) (map[string]any, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	done := make([]int, len(calls))
@@ -116,7 +124,7 @@ func measure(calls []call, expected int, length time.Duration) (map[string]any, 
 	}
 	total := 0
 	for _, count := range done {
-		total += count
+		total += count * counted
 	}
 	return map[string]any{"calls": total, "seconds": elapsed.Seconds(), "cpu": cpu.Seconds()}, nil
 }
@@ -155,6 +163,26 @@ func put(client *clientv3.Client, key string) call {
 	return func(ctx context.Context) (int, error) {
 		_, err := client.Put(ctx, key, value)
 		return 0, err
+	}
+}
+
+func watch(client *clientv3.Client, prefix string, revision int64, events int) call {
+	return func(ctx context.Context) (int, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		read, left := 0, events
+		for reply := range client.Watch(ctx, prefix, clientv3.WithPrefix(), clientv3.WithRev(revision)) {
+			if err := reply.Err(); err != nil {
+				return 0, err
+			}
+			for _, event := range reply.Events {
+				read += len(event.Kv.Value)
+			}
+			if left -= len(reply.Events); left <= 0 {
+				return read, nil
+			}
+		}
+		return 0, fmt.Errorf("the watch ended %d events early", left)
 	}
 }
 

@@ -30,6 +30,7 @@ OnLost: TypeAlias = Literal["cancel", "signal"]
 """What the loss of a lease does to the task that holds it: `"cancel"` cancels it, `"signal"` only tells it."""
 
 _REVOKE_SECONDS: Final = 2.0  # for leaving the block: etcd's default election timeout is half of it
+_CANCELLED_SECONDS: Final = 0.5  # for leaving it by a cancellation: a program that is interrupted ends within a second
 
 
 class Lease:
@@ -122,7 +123,8 @@ class Lease:
         if self._error is None:
             if not self._gone.is_set():
                 self._end()
-                await self._revoke_shielded()
+                is_cancelled = isinstance(exc, asyncio.CancelledError)
+                await self._revoke_shielded(_CANCELLED_SECONDS if is_cancelled else None)
             return
         is_ours = self._take_back()
         if exc is None or (is_ours and isinstance(exc, asyncio.CancelledError)):
@@ -210,11 +212,11 @@ class Lease:
         if self._scheduled is not None:
             self._keeper.forget(self._scheduled)
 
-    async def _revoke_shielded(self) -> None:
+    async def _revoke_shielded(self, longest: float | None) -> None:
         task = self._keeper.run(self._revoke_quietly(), f"revoke lease {self.id:x}")
         # Scopes of anyio around this wait for it. A cancellation of asyncio's gets through, and the task goes on alone.
         with CancelScope(shield=True):
-            await asyncio.shield(task)
+            await asyncio.wait([task], timeout=longest)
 
     async def _undo(self, granting: "asyncio.Task[LeaseGrantResult]") -> None:
         """Revoke what was granted, or may have been, to nobody."""

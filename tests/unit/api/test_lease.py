@@ -175,6 +175,25 @@ async def test_a_cancelled_block_is_revoked_and_stays_cancelled(members: FakeLea
     assert not members.leases
 
 
+async def test_a_cancelled_block_waits_only_a_moment_for_members_that_say_nothing(members: FakeLeases) -> None:
+    async def hold() -> None:
+        async with lease(members):
+            members.latency = 1.5
+            await asyncio.sleep(60)
+
+    loop = asyncio.get_running_loop()
+    holder = asyncio.create_task(hold())
+    await asyncio.sleep(1)
+    holder.cancel()
+    begun = loop.time()
+    with pytest.raises(asyncio.CancelledError):
+        await holder
+    assert loop.time() - begun == pytest.approx(0.5)
+    assert members.leases
+    await asyncio.sleep(1.1)
+    assert not members.leases, "it is revoked all the same"
+
+
 async def test_cancelling_the_revocation_lets_go_of_the_task_and_revokes_all_the_same(members: FakeLeases) -> None:
     async def block() -> None:
         async with lease(members):
