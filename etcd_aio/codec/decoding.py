@@ -136,7 +136,7 @@ class Decoder:
         """The reader of all that the field holds in a row, if there is one."""
         if self.in_steps and self.shape.result_class and field.repeated:
             reader = _RUNS.get(field.message_class)
-            return reader and reader(self.inner(field), ITEM)
+            return None if reader is None else reader(self.inner(field), ITEM)
         return None
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C: with all that a client can have open, a program ends within a second and says nothing but KeyboardInterrupt."""
+"""Ctrl-C: with all that a client can have open, a program ends within a second, and says only KeyboardInterrupt."""
 
 import asyncio
 import signal

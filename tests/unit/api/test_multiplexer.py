@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from math import inf
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -408,7 +409,7 @@ def lines_run(call: Callable[[], object]) -> int:
     """How many lines of Python a call runs: what it costs, on any machine."""
     count = 0
 
-    def trace(frame: FrameType, event: str, argument: object) -> Callable[..., object]:
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
         nonlocal count
         count += event == "line"
         return trace
