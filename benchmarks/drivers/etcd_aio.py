@@ -49,9 +49,8 @@ class EtcdAioDriver:
 
         async def call() -> int:
             read, left = 0, events
-            # In one message, as the others have it, and not for ever if the server is gone.
-            watch = client.watch(prefix=prefix, start_revision=revision, fragment=False, max_outage=10)
-            async with watch as watcher:
+            # Not for ever, if the server is gone.
+            async with client.watch(prefix=prefix, start_revision=revision, max_outage=10) as watcher:
                 async for event in watcher:
                     read += len(event.value)
                     left -= 1
