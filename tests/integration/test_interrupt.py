@@ -63,13 +63,16 @@ PROGRAMS = {
             print("open", flush=True)
 """,
     "what is being entered": """
+        async def within(block):
+            async with block:
+                await asyncio.sleep(60)
         await client.put("k", "v")
         print("open", flush=True)
         await asyncio.sleep(0.5)
         async with asyncio.TaskGroup() as group:
             for n in range(20):
-                group.create_task(client.watch(f"k/{n}", timeout=None).__aenter__())
-                group.create_task(client.lease(10, timeout=None).__aenter__())
+                group.create_task(within(client.watch(f"k/{n}", timeout=None)))
+                group.create_task(within(client.lease(10, timeout=None)))
             await asyncio.sleep(60)
 """,
 }
