@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
-from etcd_aio.api import KV, Lease, LeaseKeeper, Leases, OnLost, WatchCalls, WatchHub
+from etcd_aio.api import KV, Cluster, Lease, LeaseKeeper, Leases, Maintenance, OnLost, WatchCalls, WatchHub
 from etcd_aio.balancer import Balancer, Choice, EndpointStatistics, PolicyName
 from etcd_aio.config import ClientConfig, endpoints_from
 from etcd_aio.deadline import deadline_after
@@ -110,6 +110,8 @@ class Client(KV, WatchCalls):
         WatchCalls.__init__(self, WatchHub(invoker, self._range))
         self._keeper = LeaseKeeper(invoker)
         self._leases = Leases(invoker, self._keeper)
+        self._cluster = Cluster(invoker)
+        self._maintenance = Maintenance(invoker)
 
     def __repr__(self) -> str:
         if self._lifetime.is_closed:
@@ -143,6 +145,18 @@ class Client(KV, WatchCalls):
             InvalidRequestError: an argument cannot be right. Nothing was sent.
         """
         return Lease(self._leases, self._keeper, ttl, id=id, on_lost=on_lost, timeout=timeout)
+
+    # The cluster.
+
+    @property
+    def cluster(self) -> Cluster:
+        """The calls about who belongs to the cluster: members, add, add_learner, remove, update, promote."""
+        return self._cluster
+
+    @property
+    def maintenance(self) -> Maintenance:
+        """The calls of whoever looks after a cluster: status, alarms, defragment, move_leader, snapshot and others."""
+        return self._maintenance
 
     # Lifetime.
 

@@ -13,6 +13,21 @@ from enum import Enum
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from etcd_aio import pb
+from etcd_aio.cluster_results import (
+    ClusterResult,
+    DefragmentResult,
+    DowngradeResult,
+    HashKVResult,
+    HashResult,
+    MemberAddResult,
+    MemberListResult,
+    MemberPromoteResult,
+    MemberRemoveResult,
+    MemberUpdateResult,
+    MoveLeaderResult,
+    SnapshotChunk,
+    StatusResult,
+)
 from etcd_aio.events import WatchReply, WatchResult
 from etcd_aio.results import (
     CompactResult,
@@ -29,7 +44,7 @@ from etcd_aio.results import (
 )
 
 Request = TypeVar("Request", bound=pb.Message)
-Reply = TypeVar("Reply", bound=pb.Message | Result | WatchResult)
+Reply = TypeVar("Reply", bound=pb.Message | Result | ClusterResult | WatchResult)
 
 
 class Cardinality(Enum):
@@ -148,11 +163,11 @@ LEASE_LEASES: Final = _read("Lease/LeaseLeases", pb.LeaseLeasesRequest, LeaseLis
 
 # --- Cluster ---
 
-MEMBER_ADD: Final = _mutation("Cluster/MemberAdd", pb.MemberAddRequest, pb.MemberAddResponse)
-MEMBER_REMOVE: Final = _mutation("Cluster/MemberRemove", pb.MemberRemoveRequest, pb.MemberRemoveResponse)
-MEMBER_UPDATE: Final = _mutation("Cluster/MemberUpdate", pb.MemberUpdateRequest, pb.MemberUpdateResponse)
-MEMBER_LIST: Final = _read("Cluster/MemberList", pb.MemberListRequest, pb.MemberListResponse)
-MEMBER_PROMOTE: Final = _mutation("Cluster/MemberPromote", pb.MemberPromoteRequest, pb.MemberPromoteResponse)
+MEMBER_ADD: Final = _mutation("Cluster/MemberAdd", pb.MemberAddRequest, MemberAddResult)
+MEMBER_REMOVE: Final = _mutation("Cluster/MemberRemove", pb.MemberRemoveRequest, MemberRemoveResult)
+MEMBER_UPDATE: Final = _mutation("Cluster/MemberUpdate", pb.MemberUpdateRequest, MemberUpdateResult)
+MEMBER_LIST: Final = _read("Cluster/MemberList", pb.MemberListRequest, MemberListResult)
+MEMBER_PROMOTE: Final = _mutation("Cluster/MemberPromote", pb.MemberPromoteRequest, MemberPromoteResult)
 
 # --- Maintenance ---
 
@@ -160,22 +175,20 @@ MEMBER_PROMOTE: Final = _mutation("Cluster/MemberPromote", pb.MemberPromoteReque
 # the API must not read that as "there was none".
 ALARM: Final = _mutation("Maintenance/Alarm", pb.AlarmRequest, pb.AlarmResponse, repeatable=True)
 STATUS: Final = _read(
-    "Maintenance/Status", pb.StatusRequest, pb.StatusResponse, served_by_learner=True, is_member_local=True
+    "Maintenance/Status", pb.StatusRequest, StatusResult, served_by_learner=True, is_member_local=True
 )
 # Its member serves nobody else meanwhile, and a repetition would start over.
-DEFRAGMENT: Final = _mutation(
-    "Maintenance/Defragment", pb.DefragmentRequest, pb.DefragmentResponse, is_member_local=True
-)
-HASH: Final = _read("Maintenance/Hash", pb.HashRequest, pb.HashResponse, is_member_local=True)
-HASH_KV: Final = _read("Maintenance/HashKV", pb.HashKvRequest, pb.HashKvResponse, is_member_local=True)
+DEFRAGMENT: Final = _mutation("Maintenance/Defragment", pb.DefragmentRequest, DefragmentResult, is_member_local=True)
+HASH: Final = _read("Maintenance/Hash", pb.HashRequest, HashResult, is_member_local=True)
+HASH_KV: Final = _read("Maintenance/HashKV", pb.HashKvRequest, HashKVResult, is_member_local=True)
 # Only until its first reply: chunks of two members' databases do not fit together.
 SNAPSHOT: Final = _read(
-    "Maintenance/Snapshot", pb.SnapshotRequest, pb.SnapshotResponse, SERVER_STREAMING, served_by_learner=True
+    "Maintenance/Snapshot", pb.SnapshotRequest, SnapshotChunk, SERVER_STREAMING, served_by_learner=True
 )
 # Only the leader serves it, and after an attempt that got through the member that was asked leads no more: a repetition
 # is then answered "not leader". The API has to send it to the leader, and after an unknown outcome to look who leads.
-MOVE_LEADER: Final = _mutation("Maintenance/MoveLeader", pb.MoveLeaderRequest, pb.MoveLeaderResponse, repeatable=True)
-DOWNGRADE: Final = _mutation("Maintenance/Downgrade", pb.DowngradeRequest, pb.DowngradeResponse)
+MOVE_LEADER: Final = _mutation("Maintenance/MoveLeader", pb.MoveLeaderRequest, MoveLeaderResult, repeatable=True)
+DOWNGRADE: Final = _mutation("Maintenance/Downgrade", pb.DowngradeRequest, DowngradeResult)
 
 # --- Auth ---
 

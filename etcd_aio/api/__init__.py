@@ -5,8 +5,12 @@ endpoints, connections; every call goes through the error handler's invoker.
 """
 
 from etcd_aio.api.arguments import HasLeaseId, LeaseLike, ValueLike
+from etcd_aio.api.cluster import Cluster, MemberLike
 from etcd_aio.api.compare import Compare, Key
 from etcd_aio.api.enums import (
+    AlarmLike,
+    DowngradeAction,
+    DowngradeActionLike,
     OnCompaction,
     OnCompactionLike,
     SortBy,
@@ -21,16 +25,23 @@ from etcd_aio.api.keys import KeyLike, KeyRange, prefix_end
 from etcd_aio.api.kv import KV
 from etcd_aio.api.lease import Lease, OnLost
 from etcd_aio.api.leases import Leases
+from etcd_aio.api.maintenance import Maintenance
 from etcd_aio.api.operations import DeleteOp, GetOp, Op, PutOp, RangeOp, TxnOp
 from etcd_aio.api.scan import Scan, ScanPages
+from etcd_aio.api.snapshot import Snapshot
+from etcd_aio.api.snapshot_file import OnProgress
 from etcd_aio.api.txn import Txn
 from etcd_aio.api.watch import WatchBatches, WatchCalls, Watcher, WatchStatistics
 from etcd_aio.api.watch_hub import WatchHub
 
 __all__ = [
     "KV",
+    "AlarmLike",
+    "Cluster",
     "Compare",
     "DeleteOp",
+    "DowngradeAction",
+    "DowngradeActionLike",
     "GetOp",
     "HasLeaseId",
     "Key",
@@ -40,14 +51,18 @@ __all__ = [
     "LeaseKeeper",
     "LeaseLike",
     "Leases",
+    "Maintenance",
+    "MemberLike",
     "OnCompaction",
     "OnCompactionLike",
     "OnLost",
+    "OnProgress",
     "Op",
     "PutOp",
     "RangeOp",
     "Scan",
     "ScanPages",
+    "Snapshot",
     "SortBy",
     "SortByLike",
     "SortOrder",

@@ -6,6 +6,7 @@ Knows: the words. Never knows: etcd's numbers for them.
 from enum import Enum
 from typing import Literal, TypeAlias, TypeVar
 
+from etcd_aio.cluster_results import Alarm
 from etcd_aio.errors import InvalidRequestError
 
 
@@ -40,10 +41,20 @@ class OnCompaction(Enum):
     RESYNC = "resync"
 
 
+class DowngradeAction(Enum):
+    """What is to be done about a downgrade of the cluster."""
+
+    VALIDATE = "validate"
+    ENABLE = "enable"
+    CANCEL = "cancel"
+
+
 SortByLike: TypeAlias = SortBy | Literal["key", "version", "create_revision", "mod_revision", "value"]
 SortOrderLike: TypeAlias = SortOrder | Literal["ascend", "descend"]
 WatchFilterLike: TypeAlias = WatchFilter | Literal["no_put", "no_delete"]
 OnCompactionLike: TypeAlias = OnCompaction | Literal["raise", "resync"]
+AlarmLike: TypeAlias = Alarm | Literal["nospace", "corrupt"]
+DowngradeActionLike: TypeAlias = DowngradeAction | Literal["validate", "enable", "cancel"]
 
 _E = TypeVar("_E", bound=Enum)
 

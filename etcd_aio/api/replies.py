@@ -3,11 +3,13 @@
 Knows: which operation a result answers. Never knows: bytes; the codec reads nearly all replies into results by itself.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from etcd_aio.api.operations import DeleteOp, GetOp, Op, PutOp, RangeOp, TxnOp
+from etcd_aio.cluster_results import ActiveAlarm, Alarm, AlarmResult
 from etcd_aio.errors import MalformedReplyError
-from etcd_aio.pb import LeaseGrantResponse, ResponseHeader
+from etcd_aio.pb import AlarmResponse, AlarmType, LeaseGrantResponse, ResponseHeader
 from etcd_aio.results import (
     DeleteResult,
     Header,
@@ -20,6 +22,7 @@ from etcd_aio.results import (
 )
 
 _NO_HEADER: Final = Header()
+_ALARMS: Final[Mapping[int, Alarm]] = {AlarmType.NOSPACE: Alarm.NOSPACE, AlarmType.CORRUPT: Alarm.CORRUPT}
 
 
 def get_result(reply: RangeResult) -> KeyValue | None:
@@ -50,9 +53,26 @@ def txn_result(reply: TxnResult, txn: TxnOp, outer: Header = _NO_HEADER) -> TxnR
 
 def lease_grant_result(reply: LeaseGrantResponse) -> LeaseGrantResult:
     """The result of a grant. The message has an `error` besides, which etcd never fills."""
-    sent = reply.header or ResponseHeader()
-    header = Header(sent.cluster_id, sent.member_id, sent.revision, sent.raft_term)
-    return LeaseGrantResult(header, reply.id, reply.ttl)
+    return LeaseGrantResult(_header(reply.header), reply.id, reply.ttl)
+
+
+def alarm_result(reply: AlarmResponse) -> AlarmResult:
+    """The alarms of a reply.
+
+    Raises:
+        MalformedReplyError: an alarm is of a kind that this client does not know. To leave it out would be to say that
+            all is well.
+    """
+    for one in reply.alarms:
+        if one.alarm not in _ALARMS:
+            raise MalformedReplyError(f"member {one.member_id:x} has raised alarm {int(one.alarm)}, which is unknown")
+    alarms = tuple(ActiveAlarm(one.member_id, _ALARMS[one.alarm]) for one in reply.alarms)
+    return AlarmResult(_header(reply.header), alarms)
+
+
+def _header(sent: ResponseHeader | None) -> Header:
+    found = sent or ResponseHeader()
+    return Header(found.cluster_id, found.member_id, found.revision, found.raft_term)
 
 
 def _op_result(reply: OpResult, operation: Op, outer: Header) -> OpResult:

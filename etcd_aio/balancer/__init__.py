@@ -7,6 +7,7 @@ their messages, and the decision to try again.
 from etcd_aio.balancer.balancer import Balancer
 from etcd_aio.balancer.connectivity import ConnectivityState
 from etcd_aio.balancer.endpoint import Endpoint, Security, parse_endpoint, parse_endpoints
+from etcd_aio.balancer.only import OnlyEndpoint
 from etcd_aio.balancer.picker import POLICIES, Candidate, Choice, PolicyName
 from etcd_aio.balancer.sub_connection import EndpointStatistics, SubConnection
 from etcd_aio.transport import Connection, Metadata, Stream
@@ -21,6 +22,7 @@ __all__ = [
     "Endpoint",
     "EndpointStatistics",
     "Metadata",
+    "OnlyEndpoint",
     "PolicyName",
     "Security",
     "Stream",

@@ -15,11 +15,18 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from etcd_aio.balancer.connectivity import ConnectivityState
-from etcd_aio.balancer.endpoint import Endpoint
+from etcd_aio.balancer.endpoint import Endpoint, Security, parse_endpoint
+from etcd_aio.balancer.only import OnlyEndpoint
 from etcd_aio.balancer.picker import Choice, Picker, Policy, PolicyName
 from etcd_aio.balancer.sub_connection import EndpointStatistics, SubConnection, Verify
 from etcd_aio.deadline import NEVER
-from etcd_aio.errors import ClientClosedError, ConnectError, NoAvailableEndpointsError
+from etcd_aio.errors import (
+    ClientClosedError,
+    ConfigError,
+    ConnectError,
+    NoAvailableEndpointsError,
+    UnknownEndpointError,
+)
 from etcd_aio.transport import Engine
 
 _CLOSE_TIMEOUT: Final = 0.8  # aclose() promises a second in any state ...
@@ -97,32 +104,74 @@ class Balancer:
             NoAvailableEndpointsError: none was READY by then.
             ClientClosedError: the balancer was closed meanwhile.
         """
-        loop = asyncio.get_running_loop()
         while True:
-            if self._is_closed:
-                raise ClientClosedError
             chosen = self.pick(avoid)
             if chosen is not None:
                 return chosen
-            if loop.time() >= deadline:
+            if not await self.changed(deadline):
                 raise self.no_available_endpoints()
-            waiter: asyncio.Future[bool] = loop.create_future()
-            self._waiters.add(waiter)
-            timer = loop.call_at(deadline, _resolve, waiter) if deadline != NEVER else None
-            try:
-                await waiter
-            finally:
-                self._waiters.discard(waiter)
-                if timer is not None:
-                    timer.cancel()
 
-    def no_available_endpoints(self) -> NoAvailableEndpointsError:
-        """The error that names every endpoint's last real error."""
+    async def changed(self, deadline: float) -> bool:
+        """Wait for the next generation; False if `deadline` came first.
+
+        Raises:
+            ClientClosedError: the balancer is closed, or was closed meanwhile.
+        """
+        if self._is_closed:
+            raise ClientClosedError
+        loop = asyncio.get_running_loop()
+        if loop.time() >= deadline:
+            return False
+        waiter: asyncio.Future[bool] = loop.create_future()
+        self._waiters.add(waiter)
+        timer = loop.call_at(deadline, _resolve, waiter, False) if deadline != NEVER else None
+        try:
+            has_changed = await waiter
+        finally:
+            self._waiters.discard(waiter)
+            if timer is not None:
+                timer.cancel()
+        if self._is_closed:
+            raise ClientClosedError
+        return has_changed
+
+    def no_available_endpoints(self, only: str | None = None) -> NoAvailableEndpointsError:
+        """The error that names every endpoint's last real error, or that of one."""
         errors: dict[str, BaseException] = {}
-        for sub_connection in self._current.values():
-            error = sub_connection.last_error
-            errors[sub_connection.endpoint_name] = error or ConnectError("connecting was not finished in time")
+        for name, sub_connection in self._current.items():
+            if only is None or name == only:
+                errors[name] = sub_connection.last_error or ConnectError("connecting was not finished in time")
         return NoAvailableEndpointsError(errors=errors)
+
+    # One endpoint.
+
+    def only(self, endpoint: str) -> OnlyEndpoint:
+        """What a call sees of the balancer that must go to `endpoint`, in any spelling; its scheme may be left out.
+
+        Raises:
+            UnknownEndpointError: it is none of the endpoints in use.
+        """
+        return OnlyEndpoint(self, self._found(endpoint))
+
+    def sub_connection(self, name: str) -> SubConnection | None:
+        """The sub-connection of an endpoint in use, whatever its state; None if there is none."""
+        return self._current.get(name)
+
+    def _found(self, text: str) -> Endpoint:
+        try:
+            wanted = parse_endpoint(text)
+        except ConfigError as error:
+            reason = error.message
+        else:
+            if wanted.name in self._endpoints:
+                return self._endpoints[wanted.name]
+            # Who names a scheme means it: nothing is sent in the clear that was meant for TLS.
+            place = (wanted.host, wanted.port, wanted.path) if wanted.security is Security.OPTIONAL else None
+            for one in self._endpoints.values():
+                if (one.host, one.port, one.path) == place:
+                    return one
+            reason = f"endpoint {wanted.name} is none of this client's: {', '.join(self._endpoints)}"
+        raise UnknownEndpointError(reason)
 
     # Which endpoints there are.
 
@@ -142,6 +191,8 @@ class Balancer:
         self._publish()  # first, so that nobody picks what drains
         for sub_connection in removed:
             sub_connection.drain()
+        if removed:
+            self._wake()  # whoever waits for one of them waits in vain
 
     def statistics(self) -> tuple[EndpointStatistics, ...]:
         """One record for each endpoint, in the order given; empty before the first use."""
@@ -152,8 +203,7 @@ class Balancer:
         self._is_closed = True
         self._picker = None
         self._ready = ()
-        for waiter in tuple(self._waiters):
-            _resolve(waiter)
+        self._wake()
         closing = [
             asyncio.create_task(one.aclose(), name=f"etcd_aio close {one.endpoint_name}")
             for one in (*self._current.values(), *self._draining)
@@ -188,10 +238,13 @@ class Balancer:
         self._ready = ready
         self._picker = self._policy.picker(ready) if ready else None
         if ready:
-            for waiter in tuple(self._waiters):
-                _resolve(waiter)
+            self._wake()
+
+    def _wake(self) -> None:
+        for waiter in tuple(self._waiters):
+            _resolve(waiter, True)
 
 
-def _resolve(waiter: "asyncio.Future[bool]") -> None:
+def _resolve(waiter: "asyncio.Future[bool]", has_changed: bool) -> None:
     if not waiter.done():
-        waiter.set_result(True)
+        waiter.set_result(has_changed)

@@ -42,6 +42,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from etcd_aio import pb
+from etcd_aio.cluster_results import Member
 from etcd_aio.codec.compiler import Unit
 from etcd_aio.codec.fields import LENGTH, MAX_DEPTH, VARINT, Field
 from etcd_aio.codec.key_values import EventsReader, KeyValuesReader
@@ -80,6 +81,7 @@ _INLINE: Final = "bcde"
 _ABSENT: Final = {
     "header": ("NO_HEADER", Header()),
     "kv": ("NO_KV", KeyValue(b"")),
+    "member": ("NO_MEMBER", Member()),
 }  # what a result has for what is not there
 _RUNS: Final[Mapping[object, type[KeyValuesReader]]] = {pb.KeyValue: KeyValuesReader, pb.Event: EventsReader}
 _SHARED: Final = (Refusal, behind_field, long_signed, long_unsigned, read_packed, read_tag, read_varint, skip_unknown)

@@ -11,6 +11,23 @@ from enum import Enum
 from typing import Final, TypeVar
 
 from etcd_aio import pb
+from etcd_aio.cluster_results import (
+    ClusterResult,
+    DefragmentResult,
+    DowngradeInfo,
+    DowngradeResult,
+    HashKVResult,
+    HashResult,
+    Member,
+    MemberAddResult,
+    MemberListResult,
+    MemberPromoteResult,
+    MemberRemoveResult,
+    MemberUpdateResult,
+    MoveLeaderResult,
+    SnapshotChunk,
+    StatusResult,
+)
 from etcd_aio.codec.fields import Field, fields_of
 from etcd_aio.events import Event, EventType, WatchReply, WatchResult
 from etcd_aio.results import (
@@ -30,7 +47,7 @@ from etcd_aio.results import (
     TxnResult,
 )
 
-Decodable = TypeVar("Decodable", bound=pb.Message | Result | WatchResult)
+Decodable = TypeVar("Decodable", bound=pb.Message | Result | ClusterResult | WatchResult)
 
 
 class OnlyMember:
@@ -51,6 +68,20 @@ _RESULTS: Final[Mapping[type[pb.Message], type[object]]] = {
     pb.LeaseTimeToLiveResponse: LeaseTimeToLiveResult,
     pb.LeaseStatus: LeaseStatus,
     pb.LeaseLeasesResponse: LeaseListResult,
+    pb.Member: Member,
+    pb.MemberListResponse: MemberListResult,
+    pb.MemberAddResponse: MemberAddResult,
+    pb.MemberRemoveResponse: MemberRemoveResult,
+    pb.MemberUpdateResponse: MemberUpdateResult,
+    pb.MemberPromoteResponse: MemberPromoteResult,
+    pb.DowngradeInfo: DowngradeInfo,
+    pb.StatusResponse: StatusResult,
+    pb.DefragmentResponse: DefragmentResult,
+    pb.HashResponse: HashResult,
+    pb.HashKvResponse: HashKVResult,
+    pb.MoveLeaderResponse: MoveLeaderResult,
+    pb.DowngradeResponse: DowngradeResult,
+    pb.SnapshotResponse: SnapshotChunk,
     pb.ResponseOp: OnlyMember,
     pb.Event: Event,
     pb.WatchResponse: WatchReply,

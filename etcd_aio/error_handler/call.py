@@ -9,11 +9,12 @@ happened, the next attempt gets all the rest, so that a slow answer is still pos
 """
 
 import asyncio
+import copy
 from collections.abc import Callable
 from typing import Final, Generic, NoReturn
 
 from etcd_aio import codec
-from etcd_aio.balancer import Balancer, Metadata, SubConnection
+from etcd_aio.balancer import Balancer, Metadata, OnlyEndpoint, SubConnection
 from etcd_aio.deadline import NEVER
 from etcd_aio.error_handler.identity import ClusterIdentity
 from etcd_aio.error_handler.large import LARGE, finished
@@ -37,6 +38,7 @@ from etcd_aio.errors import (
     ReplyTooLargeError,
     ServerError,
     StatusCode,
+    UnknownEndpointError,
     server_error,
 )
 from etcd_aio.methods import Method, Reply, Request
@@ -59,13 +61,19 @@ class CallContext:
         policy: RetryPolicy,
         random: Callable[[], float],
     ) -> None:
-        self.balancer = balancer
+        self.balancer: Balancer | OnlyEndpoint = balancer
         self.lifetime = lifetime
         self.identity = identity
         self.policy = policy
         self.backoff = policy.backoff()
         self.budget = RetryBudget(policy.throttling) if policy.throttling is not None else None
         self.random = random
+
+    def only(self, endpoint: OnlyEndpoint) -> "CallContext":
+        """The same for calls that must go to one endpoint."""
+        found = copy.copy(self)
+        found.balancer = endpoint
+        return found
 
 
 class Call(Generic[Request, Reply]):
@@ -269,7 +277,7 @@ class Call(Generic[Request, Reply]):
     async def _wait_for_pick(self) -> SubConnection:
         try:
             return await self._context.balancer.wait_for_pick(self._deadline, self._avoid)
-        except (NoAvailableEndpointsError, ClientClosedError) as error:
+        except (NoAvailableEndpointsError, UnknownEndpointError, ClientClosedError) as error:
             raise self._finish(error) from None
 
     def _meaning(self, error: ServerError | None) -> tuple[Remedy, bool]:

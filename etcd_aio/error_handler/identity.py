@@ -50,6 +50,4 @@ class ClusterIdentity:
             raw = await connection.unary(STATUS.path, codec.encode(StatusRequest()), (), deadline)
         except AttemptFailure as failure:
             raise ConnectError(f"the member did not say which cluster it belongs to: {failure.message}") from failure
-        header = codec.decode(STATUS.reply, raw).header
-        if header is not None:
-            self.check(header.cluster_id, "that was just dialled")
+        self.check(codec.decode(STATUS.reply, raw).header.cluster_id, "that was just dialled")

@@ -77,6 +77,7 @@ class Invoker:
         retry: RetryMode | None = None,
         repeatable: bool | None = None,
         needs_leader: bool = True,
+        endpoint: str | None = None,
     ) -> Reply:
         """Run a call.
 
@@ -88,11 +89,13 @@ class Invoker:
             repeatable: True if this very request only reads, whatever its method can do; False if it must not run
                 twice; None for what its method says.
             needs_leader: the request cannot be served without a leader, so a member without one shall say so at once.
+            endpoint: the endpoint it is about: it goes there and nowhere else. None is any.
 
         Returns:
             What the method says that its reply is.
 
         Raises:
+            UnknownEndpointError: `endpoint` is none of the client's. Nothing was sent.
             EtcdError: whatever became of it; `attempts` and `maybe_applied` tell the story.
 
         Cancellation ends the attempt under way at once; a mutation that was sent may still be applied.
@@ -103,7 +106,7 @@ class Invoker:
         mode = self._retry if retry is None else _checked(retry)
         is_repeatable = method.repeatable if repeatable is None else repeatable
         call = Call(
-            self._context,
+            self._context if endpoint is None else self._context.only(self._balancer.only(endpoint)),
             method,
             payload,
             self._metadata_with_leader if needs_leader else self._metadata,
@@ -130,6 +133,7 @@ class Invoker:
         timeout: Timeout = UNSET,
         retry: RetryMode | None = None,
         needs_leader: bool = True,
+        endpoint: str | None = None,
     ) -> Reply | None:
         """Take the next reply of what the server streams.
 
@@ -141,11 +145,13 @@ class Invoker:
                 client's default.
             retry: the retry mode; None for the client's default. `"never"` ends with the first failure, wherever.
             needs_leader: as with `unary`, when a stream is opened.
+            endpoint: as with `unary`; the same at every step.
 
         Returns:
             The reply; None after the last one, or if the reading was cancelled meanwhile.
 
         Raises:
+            UnknownEndpointError: as `unary`.
             NotSupportedByServerError: no member that is connected has this RPC. Each is asked once for each connection.
             EtcdError: as `unary`. The next step begins with a new stream.
 
@@ -156,7 +162,13 @@ class Invoker:
         deadline = self.deadline(timeout, now)
         mode = self._retry if retry is None else _checked(retry)
         metadata = self._metadata_with_leader if needs_leader else self._metadata
-        return await Step(self._context, reading, payload, metadata, deadline, may_retry=mode != "never").take()
+        context = self._context if endpoint is None else self._context.only(self._balancer.only(endpoint))
+        return await Step(context, reading, payload, metadata, deadline, may_retry=mode != "never").take()
+
+    @property
+    def endpoints(self) -> tuple[str, ...]:
+        """The endpoints in use."""
+        return tuple(endpoint.name for endpoint in self._balancer.endpoints)
 
     def _enter(self, request: Message | bytes) -> bytes:
         """Check that a call can be made here and now, and that its request can; returns its bytes."""

@@ -23,7 +23,15 @@ from etcd_aio.balancer import Metadata, Stream, SubConnection
 from etcd_aio.deadline import NEVER
 from etcd_aio.error_handler.call import Call, CallContext
 from etcd_aio.error_handler.large import LARGE
-from etcd_aio.errors import Attempt, AttemptFailure, Delivery, EtcdTimeoutError, NotSupportedByServerError, StatusCode
+from etcd_aio.errors import (
+    Attempt,
+    AttemptFailure,
+    ConnectionLostError,
+    Delivery,
+    EtcdTimeoutError,
+    NotSupportedByServerError,
+    StatusCode,
+)
 from etcd_aio.methods import Method, Reply, Request
 
 
@@ -32,16 +40,31 @@ class Reading(Generic[Request, Reply]):
 
     Args:
         method: which RPC; it must only read.
+        resumes: what is left can be asked for, anywhere. If not, another stream may be opened until the first reply
+            has come, and never after it; and the stream stays with its connection, however that fares.
 
     Attributes:
         sub_connection: where its stream is open; None if none is.
+        endpoint: the endpoint that sent the last reply; empty before the first.
         is_cancelled: whether it has been ended by `cancel()`.
     """
 
-    __slots__ = ("__weakref__", "_is_late", "_loop", "_stream", "is_cancelled", "method", "sub_connection")
+    __slots__ = (
+        "__weakref__",
+        "_is_late",
+        "_loop",
+        "_stream",
+        "endpoint",
+        "is_cancelled",
+        "method",
+        "resumes",
+        "sub_connection",
+    )
 
-    def __init__(self, method: Method[Request, Reply]) -> None:
+    def __init__(self, method: Method[Request, Reply], *, resumes: bool = True) -> None:
         self.method = method
+        self.resumes = resumes
+        self.endpoint = ""
         self.sub_connection: SubConnection | None = None
         self.is_cancelled = False
         self._stream: Stream | None = None
@@ -54,6 +77,11 @@ class Reading(Generic[Request, Reply]):
         if stream is not None and self._loop is not None:
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(stream.cancel)
+
+    @property
+    def may_open(self) -> bool:
+        """Whether a stream may be opened for it, again or for the first time."""
+        return self.resumes or not self.endpoint
 
     def cancel(self) -> None:
         """End it: its stream is closed at once, and a step under way ends without a reply. Safe to repeat."""
@@ -88,7 +116,7 @@ class Reading(Generic[Request, Reply]):
             is_new = stream is None
             if stream is None:
                 stream = self._stream = await sub_connection.open_stream(
-                    self.method.path, metadata, deadline, _leaver(self)
+                    self.method.path, metadata, deadline, _leaver(self) if self.resumes else None
                 )
                 self.sub_connection = sub_connection
                 if self.is_cancelled:
@@ -168,7 +196,7 @@ class Step(Call[Request, Reply]):
             deadline,
             is_mutation=False,
             may_repeat=True,
-            may_retry=may_retry,
+            may_retry=may_retry and reading.may_open,
         )
         self._reading = reading
 
@@ -207,6 +235,7 @@ class Step(Call[Request, Reply]):
             else:
                 reply = await self._decode_large(raw, sub_connection, started)
             if reply is not None:
+                reading.endpoint = sub_connection.endpoint_name
                 return reply
             reading.close_stream()  # the reply was of another cluster
         return None
@@ -215,6 +244,9 @@ class Step(Call[Request, Reply]):
         """Where the stream is open, or is to be opened: where the RPC may be served, as far as is known."""
         if self._reading.sub_connection is not None:
             return self._reading.sub_connection
+        if not self._reading.may_open:
+            text = f"the stream of {self._method.name} from {self._reading.endpoint} was given up, and cannot go on"
+            raise self._finish(ConnectionLostError(text))
         avoid = self._avoid
         while True:
             chosen = self._context.balancer.pick(avoid) or await self._wait_for_pick()

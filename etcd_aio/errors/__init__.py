@@ -55,8 +55,10 @@ from etcd_aio.errors.base import (
     MalformedReplyError,
     NoAvailableEndpointsError,
     ReplyTooLargeError,
+    SnapshotChecksumError,
     TLSError,
     TransportError,
+    UnknownEndpointError,
     WrongLoopError,
 )
 from etcd_aio.errors.cluster import (
@@ -221,6 +223,7 @@ __all__ = [
     "ServerDeadlineExceededError",
     "ServerError",
     "ServerStoppedError",
+    "SnapshotChecksumError",
     "StatusCode",
     "TLSError",
     "TimeoutDueToConnectionLostError",
@@ -234,6 +237,7 @@ __all__ = [
     "UnauthenticatedError",
     "UnavailableError",
     "UnhealthyClusterError",
+    "UnknownEndpointError",
     "UnknownServerError",
     "UserAlreadyExistsError",
     "UserEmptyError",

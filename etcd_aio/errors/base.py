@@ -5,11 +5,12 @@ Knows: what each error carries. Never knows: etcd's error table (`server.py`) or
 
     EtcdError
     ├─ ConfigError(ValueError)            the client was built wrongly
-    ├─ InvalidRequestError(ValueError)    a call was refused before anything was sent
+    ├─ InvalidRequestError(ValueError)    a call was refused before anything was sent: UnknownEndpointError
     ├─ ClientUsageError(RuntimeError)     ClientClosedError, WrongLoopError, ForkedError
     ├─ TransportError(ConnectionError)    ConnectError, TLSError, ConnectionLostError, NoAvailableEndpointsError,
     │                                     ClusterChangedError, MalformedReplyError, ReplyTooLargeError
     ├─ EtcdTimeoutError(TimeoutError)     the call's deadline passed
+    ├─ SnapshotChecksumError              a snapshot is cut short or damaged
     ├─ LeaseLostError                     a lease that was held is gone: LeaseExpiredError
     └─ ServerError                        etcd answered with an error: see server.py
 """
@@ -75,6 +76,10 @@ class InvalidRequestError(EtcdError, ValueError):
     """A call was refused before anything was sent, since its arguments cannot be right."""
 
     default_code = StatusCode.INVALID_ARGUMENT
+
+
+class UnknownEndpointError(InvalidRequestError):
+    """A call names an endpoint, or needs one, that the client does not use: see `client.endpoints`."""
 
 
 class ClientUsageError(EtcdError, RuntimeError):
@@ -165,6 +170,13 @@ class EtcdTimeoutError(EtcdError, TimeoutError):
 
     default_code = StatusCode.DEADLINE_EXCEEDED
     default_message = "the call's deadline passed"
+    retryable = True
+
+
+class SnapshotChecksumError(EtcdError):
+    """A snapshot came to its end, and is not what the member sent: its SHA-256 is missing or another. Take it again."""
+
+    default_message = "the snapshot is cut short or damaged: its checksum does not fit"
     retryable = True
 
 

@@ -1,0 +1,67 @@
+"""Only: the balancer as a call sees it that must go to one endpoint and to no other.
+
+Knows: one endpoint's name. Never knows: why the call must go there.
+
+It offers what a call asks of the balancer, so that such a call is a call like every other: it waits until its endpoint
+is READY, and what may be repeated is repeated there.
+"""
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from etcd_aio.balancer.connectivity import ConnectivityState
+from etcd_aio.balancer.endpoint import Endpoint
+from etcd_aio.balancer.sub_connection import SubConnection
+from etcd_aio.errors import UnknownEndpointError
+
+if TYPE_CHECKING:
+    from etcd_aio.balancer.balancer import Balancer
+
+
+class OnlyEndpoint:
+    """One endpoint of a balancer. See `Balancer.only`.
+
+    Args:
+        balancer: whose.
+        endpoint: which.
+    """
+
+    __slots__ = ("_balancer", "endpoints")
+
+    def __init__(self, balancer: "Balancer", endpoint: Endpoint) -> None:
+        self._balancer = balancer
+        self.endpoints = (endpoint,)
+
+    @property
+    def ready_count(self) -> int:
+        """How many sub-connections are READY: one or none."""
+        return 0 if self.pick() is None else 1
+
+    def pick(self, avoid: Collection[SubConnection] = ()) -> SubConnection | None:
+        """The sub-connection if it is READY, whatever is to be avoided: there is no other."""
+        del avoid
+        found = self._balancer.sub_connection(self.endpoints[0].name)
+        return found if found is not None and found.state is ConnectivityState.READY else None
+
+    def has_other(self, avoid: Collection[SubConnection]) -> bool:
+        """Whether the sub-connection is READY and not in `avoid`."""
+        found = self.pick()
+        return found is not None and found not in avoid
+
+    async def wait_for_pick(self, deadline: float, avoid: Collection[SubConnection] = ()) -> SubConnection:
+        """The sub-connection, once it is READY.
+
+        Raises:
+            NoAvailableEndpointsError: it was not READY by `deadline`; `errors` has its last real error.
+            UnknownEndpointError: the endpoint was taken from the client meanwhile.
+            ClientClosedError: the balancer was closed meanwhile.
+        """
+        name = self.endpoints[0].name
+        while True:
+            chosen = self.pick(avoid)
+            if chosen is not None:
+                return chosen
+            if self._balancer.sub_connection(name) is None:
+                raise UnknownEndpointError(f"endpoint {name} is not used by this client any more")
+            if not await self._balancer.changed(deadline):
+                raise self._balancer.no_available_endpoints(name)
