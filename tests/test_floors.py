@@ -10,7 +10,9 @@ PACKAGE = Path(__file__).parent.parent / "etcd_aio"
 
 # room: the rooms whose doors it may use, besides floors 0 and 1. Top to bottom, as the README draws it.
 MAY_USE: dict[str, frozenset[str]] = {
-    "__init__": frozenset({"api", "balancer", "client", "cluster_results", "error_handler", "events", "results", "version"}),
+    "__init__": frozenset(
+        {"api", "balancer", "client", "cluster_results", "error_handler", "events", "results", "version"}
+    ),
     "client": frozenset({"api", "balancer", "config", "error_handler", "transport"}),  # the composition root
     "config": frozenset({"balancer", "error_handler", "transport"}),
     "api": frozenset({"error_handler"}),
@@ -23,7 +25,9 @@ MAY_USE: dict[str, frozenset[str]] = {
     "pb": frozenset(),
     "testing": frozenset(),
 }
-GROUND = frozenset({"backoff", "cluster_results", "deadline", "errors", "events", "frozen", "options", "results", "version"})
+GROUND = frozenset(
+    {"backoff", "cluster_results", "deadline", "errors", "events", "frozen", "options", "results", "version"}
+)
 FLOOR_ONE = frozenset({"codec", "methods", "pb"})
 FLOOR_ONE_ORDER: dict[str, frozenset[str]] = {
     "pb": frozenset(),
