@@ -181,7 +181,7 @@ STATUS: Final = _read(
 DEFRAGMENT: Final = _mutation("Maintenance/Defragment", pb.DefragmentRequest, DefragmentResult, is_member_local=True)
 HASH: Final = _read("Maintenance/Hash", pb.HashRequest, HashResult, is_member_local=True)
 HASH_KV: Final = _read("Maintenance/HashKV", pb.HashKvRequest, HashKVResult, is_member_local=True)
-# Only until its first reply: chunks of two members' databases do not fit together.
+# Only until its first reply: chunks of two members' databases do not fit together (`Reading(resumes=False)`).
 SNAPSHOT: Final = _read(
     "Maintenance/Snapshot", pb.SnapshotRequest, SnapshotChunk, SERVER_STREAMING, served_by_learner=True
 )

@@ -220,7 +220,10 @@ class Maintenance:
     async def move_leader(
         self, to: MemberLike, *, timeout: Timeout = UNSET, retry: RetryMode | None = None
     ) -> MoveLeaderResult:
-        """Have another member lead. The leader is found, and asked to hand over; calls under way hardly notice.
+        """Have another member lead. The leader is found, and asked to hand over, which takes about a tenth of a second.
+
+        Reads and most writes under way only take that long. But etcd drops writes that a follower forwards at that
+        moment: they time out, with `maybe_applied`, unless `retry="always"` lets them be repeated.
 
         If an answer is lost, whoever leads afterwards says whether it is done; so the outcome is hardly ever unknown.
 

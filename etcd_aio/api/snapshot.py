@@ -44,7 +44,7 @@ class Snapshot:
         self._invoker = invoker
         self._only = endpoint
         self._timeout: Timeout = timeout
-        self._retry = retry
+        self._retry: RetryMode | None = retry
         self._reading = Reading(methods.SNAPSHOT, resumes=False)
         self._check = TrailingHash()
         self._failure: EtcdError | None = None

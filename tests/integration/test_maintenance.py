@@ -137,7 +137,8 @@ async def test_the_leadership_moves_under_load_without_an_error(cluster: EtcdClu
             nonlocal done
             while not is_over:
                 try:
-                    await client.put(f"k{number}", str(done))
+                    # etcd drops what a follower forwards meanwhile: whoever does not repeat it may time out.
+                    await client.put(f"k{number}", str(done), retry="always", timeout=8)
                     await client.get(f"k{number}")
                 except EtcdError as error:
                     failures.append(error)
@@ -198,7 +199,7 @@ async def test_a_downgrade_is_checked_begun_and_cancelled(client: Client, shared
         pytest.skip(f"etcd {shared_server.version} does not downgrade")
     async with EtcdServer() as own, Client(own.endpoint) as other:
         target = f"{major}.{minor - 1}.0"
-        assert (await other.maintenance.downgrade("validate", target)).version == f"{major}.{minor}.0"
+        assert (await other.maintenance.downgrade("validate", target)).version == f"{major}.{minor}"
         await other.maintenance.downgrade(DowngradeAction.ENABLE, target)
         status = await other.maintenance.status(own.endpoint)
         assert status.downgrade_info == DowngradeInfo(True, target)
@@ -248,8 +249,8 @@ async def restored(path: Path, directory: Path) -> None:
     tool = Path(spec.origin or "").parent / "etcdbin" / "etcdutl" if spec is not None else Path()
     if not tool.is_file():
         return  # the trailer was compared above
-    command = [tool, "snapshot", "restore", path, "--data-dir", directory]
-    await asyncio.to_thread(subprocess.run, command, check=True, capture_output=True, timeout=60)
+    command: list[str | Path] = [tool, "snapshot", "restore", path, "--data-dir", directory]
+    await asyncio.to_thread(lambda: subprocess.run(command, check=True, capture_output=True, timeout=60))
     assert (directory / "member" / "snap" / "db").is_file()
 
 

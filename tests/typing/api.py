@@ -7,19 +7,26 @@ nothing needs, and mypy also one that names another error.
 # pyright: reportUnnecessaryTypeIgnoreComment=true
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Literal, assert_type
 
 from etcd_aio import (
+    Alarm,
+    AlarmResult,
     Client,
     CompactResult,
     Compare,
     ConnectivityState,
     DeleteResult,
+    DowngradeAction,
+    DowngradeInfo,
+    DowngradeResult,
     EndpointStatistics,
     EtcdError,
     EtcdTimeoutError,
     Event,
     EventType,
+    HashKVResult,
     Header,
     InvalidRequestError,
     Key,
@@ -31,14 +38,22 @@ from etcd_aio import (
     LeaseLostError,
     LeaseRevokeResult,
     LeaseTimeToLiveResult,
+    Member,
+    MemberAddResult,
+    MemberListResult,
+    MemberRemoveResult,
+    MoveLeaderResult,
     NoAvailableEndpointsError,
     Op,
     PutResult,
     RangeResult,
     RetryPolicy,
+    SavedSnapshot,
     Scan,
+    Snapshot,
     SortBy,
     SortOrder,
+    StatusResult,
     StreamStatistics,
     Txn,
     TxnResult,
@@ -78,6 +93,54 @@ async def leases(client: Client) -> None:
     assert_type(await client.leases.keep_alive_once(granted.id), LeaseKeepAliveResult)
     assert_type((await client.leases.list()).ids, tuple[int, ...])
     assert_type(await client.leases.revoke(HasId()), LeaseRevokeResult)
+
+
+async def clusters(client: Client) -> None:
+    listing = await client.cluster.members(serializable=True, timeout=1, retry="never")
+    assert_type(listing, MemberListResult)
+    for member in listing:
+        assert_type(member, Member)
+        assert_type((member.id, member.name, member.peer_urls), tuple[int, str, tuple[str, ...]])
+        assert_type((member.client_urls, member.is_learner, member.is_started), tuple[tuple[str, ...], bool, bool])
+        member.name = ""  # type: ignore[misc]
+    added = await client.cluster.add_learner("http://m:2380")
+    assert_type(added, MemberAddResult)
+    assert_type((added.member, added.members), tuple[Member, tuple[Member, ...]])
+    assert_type(await client.cluster.remove(added.member), MemberRemoveResult)
+    await client.cluster.add(["http://m:2380"], timeout=None)
+    await client.cluster.update(7, ("http://m:2380",))
+    await client.cluster.promote(7)
+    await client.cluster.remove("m")  # type: ignore[arg-type]
+    await client.cluster.add(7)  # type: ignore[arg-type]
+
+
+async def maintenance(client: Client, path: Path) -> None:
+    status = await client.maintenance.status("m:2379", timeout=1)
+    assert_type(status, StatusResult)
+    assert_type((status.is_leader, status.errors, status.db_size), tuple[bool, tuple[str, ...], int])
+    assert_type(status.downgrade_info, DowngradeInfo | None)
+    await client.maintenance.status()  # type: ignore[call-arg]
+    await client.maintenance.defragment("m:2379", timeout=60)
+    assert_type((await client.maintenance.hash("m")).hash, int)
+    assert_type(await client.maintenance.hash_kv("m", 5), HashKVResult)
+    assert_type(await client.maintenance.alarms(), AlarmResult)
+    disarmed = await client.maintenance.disarm("nospace", member=7)
+    assert_type([one.alarm for one in disarmed.alarms], list[Alarm])
+    await client.maintenance.disarm(Alarm.CORRUPT)
+    await client.maintenance.disarm("none")  # type: ignore[arg-type]
+    assert_type(await client.maintenance.move_leader(7), MoveLeaderResult)
+    assert_type(await client.maintenance.downgrade(DowngradeAction.VALIDATE, "3.6.0"), DowngradeResult)
+    await client.maintenance.downgrade("cancel")
+    await client.maintenance.downgrade("begin")  # type: ignore[arg-type]
+    snapshot = client.maintenance.snapshot("m", timeout=1)
+    assert_type(snapshot, Snapshot)
+    async for chunk in snapshot:
+        assert_type(chunk, bytes)
+    assert_type((snapshot.received, snapshot.size, snapshot.sha256), tuple[int, int, str])
+    await snapshot.aclose()
+    saved = await client.maintenance.save_snapshot(path, endpoint="m", on_progress=lambda done, size: done / size)
+    assert_type(saved, SavedSnapshot)
+    await client.maintenance.save_snapshot(7)  # type: ignore[arg-type]
 
 
 async def calls(client: Client, lease: HasId) -> None:

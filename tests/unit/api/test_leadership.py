@@ -20,7 +20,7 @@ from etcd_aio.errors import (
 )
 from etcd_aio.errors import StatusCode as Code
 from etcd_aio.methods import MOVE_LEADER, STATUS
-from etcd_aio.options import UNSET
+from etcd_aio.options import UNSET, RetryMode, Timeout
 from tests.support.answers import asked, header, refused, requests
 from tests.support.calls import Calls, unknown
 from tests.support.fake_engine import FakeAttempt, Hang
@@ -61,9 +61,8 @@ class Cluster:
         self.leader = member
         self.term += 1
 
-    async def move(self, target: int, **options: object) -> None:
-        arguments: dict[str, object] = {"timeout": UNSET, "retry": None, **options}
-        await self.leadership.move(target, **arguments)  # type: ignore[arg-type] # as the test wants it
+    async def move(self, target: int, *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> None:
+        await self.leadership.move(target, timeout, retry)
 
     def moves(self) -> list[str]:
         return asked(self.calls, MOVE_LEADER)
@@ -187,7 +186,7 @@ async def test_a_leader_that_was_deposed_meanwhile_is_looked_for_again() -> None
 )
 @pytest.mark.parametrize("retry", ["never", None])
 async def test_what_never_succeeds_ends_with_its_reason(
-    failure: AttemptFailure, error: type[Exception], retry: str | None
+    failure: AttemptFailure, error: type[Exception], retry: RetryMode | None
 ) -> None:
     cluster = Cluster()
 

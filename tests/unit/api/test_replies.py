@@ -5,6 +5,7 @@ import pytest
 from etcd_aio import codec, pb
 from etcd_aio.api import op, replies
 from etcd_aio.api.operations import Op, TxnOp
+from etcd_aio.cluster_results import ActiveAlarm, Alarm, AlarmResult
 from etcd_aio.errors import MalformedReplyError
 from etcd_aio.results import DeleteResult, Header, KeyValue, LeaseGrantResult, PutResult, RangeResult, TxnResult
 
@@ -94,3 +95,20 @@ def test_a_response_of_another_kind_is_malformed(operation: Op) -> None:
     reply = pb.TxnResponse(header=wire_header(), succeeded=True, responses=[wrong])
     with pytest.raises(MalformedReplyError, match=f"the response to a {type(operation).__name__} is of another kind"):
         txn_result(reply, op.txn(then=[operation]))
+
+
+def test_alarms() -> None:
+    raised = [
+        pb.AlarmMember(member_id=2**64 - 1, alarm=pb.AlarmType.NOSPACE),
+        pb.AlarmMember(member_id=1, alarm=pb.AlarmType.CORRUPT),
+    ]
+    expected = (ActiveAlarm(2**64 - 1, Alarm.NOSPACE), ActiveAlarm(1, Alarm.CORRUPT))
+    assert replies.alarm_result(pb.AlarmResponse(header=wire_header(), alarms=raised)) == AlarmResult(HEADER, expected)
+    assert replies.alarm_result(pb.AlarmResponse()) == AlarmResult(Header())
+
+
+@pytest.mark.parametrize("number", [0, 3])
+def test_an_alarm_of_an_unknown_kind_is_malformed(number: int) -> None:
+    reply = pb.AlarmResponse(alarms=[pb.AlarmMember(member_id=0xAB, alarm=pb.AlarmType(number))])
+    with pytest.raises(MalformedReplyError, match=f"member ab has raised alarm {number}"):
+        replies.alarm_result(reply)

@@ -9,6 +9,16 @@ from typing import Any, TypeVar
 import pytest
 
 from etcd_aio import codec, pb
+from etcd_aio.cluster_results import (
+    ClusterResult,
+    DowngradeInfo,
+    HashKVResult,
+    Member,
+    MemberAddResult,
+    MemberListResult,
+    SnapshotChunk,
+    StatusResult,
+)
 from etcd_aio.codec import compiled, reference
 from etcd_aio.errors import InvalidRequestError, MalformedReplyError
 from etcd_aio.results import (
@@ -193,7 +203,7 @@ def test_a_writer_writes_what_the_message_would_be() -> None:
 # Results.
 
 
-RESULTS: list[tuple[pb.Message, Result]] = [
+RESULTS: list[tuple[pb.Message, Result | ClusterResult]] = [
     (HEADER, Header(1, 2, 7, 3)),
     (KV, KeyValue(b"k", b"v", 4, 6, 2, 9)),
     (pb.PutResponse(header=HEADER, prev_kv=KV), PutResult(Header(1, 2, 7, 3), KeyValue(b"k", b"v", 4, 6, 2, 9))),
@@ -237,11 +247,29 @@ RESULTS: list[tuple[pb.Message, Result]] = [
             ),
         ),
     ),
+    (
+        pb.MemberListResponse(
+            header=HEADER, members=[pb.Member(id=2**64 - 1, name="ü", peer_urls=["a", "b"]), pb.Member()]
+        ),
+        MemberListResult(Header(1, 2, 7, 3), (Member(2**64 - 1, "ü", ("a", "b")), Member())),
+    ),
+    (pb.MemberAddResponse(member=pb.Member(is_learner=True)), MemberAddResult(Header(), Member(is_learner=True))),
+    (pb.MemberAddResponse(), MemberAddResult(Header(), Member())),
+    (
+        pb.StatusResponse(header=HEADER, version="3.7.0", errors=["a", "b"], db_size_quota=2**62),
+        StatusResult(Header(1, 2, 7, 3), "3.7.0", errors=("a", "b"), db_size_quota=2**62),
+    ),
+    (
+        pb.StatusResponse(downgrade_info=pb.DowngradeInfo(target_version="3.6.0")),
+        StatusResult(Header(), downgrade_info=DowngradeInfo(target_version="3.6.0")),
+    ),
+    (pb.HashKvResponse(hash=2**32 - 1, compact_revision=-1), HashKVResult(Header(), 2**32 - 1, -1)),
+    (pb.SnapshotResponse(blob=b"x" * 20_000, version="3.7.0"), SnapshotChunk(Header(), 0, b"x" * 20_000, "3.7.0")),
 ]
 
 
 @pytest.mark.parametrize(("message", "expected"), RESULTS, ids=lambda one: type(one).__name__)
-def test_results_are_read_without_a_message(message: pb.Message, expected: Result) -> None:
+def test_results_are_read_without_a_message(message: pb.Message, expected: Result | ClusterResult) -> None:
     for decode in (compiled.decode, collected):
         result = decode(type(expected), compiled.encode(message))
         assert result == expected
@@ -250,7 +278,7 @@ def test_results_are_read_without_a_message(message: pb.Message, expected: Resul
 
 
 @pytest.mark.parametrize(("message", "expected"), RESULTS, ids=lambda one: type(one).__name__)
-def test_results_are_frozen_once_they_are_read(message: pb.Message, expected: Result) -> None:
+def test_results_are_frozen_once_they_are_read(message: pb.Message, expected: Result | ClusterResult) -> None:
     result: Any = compiled.decode(type(expected), compiled.encode(message))
     for part in (
         result,

@@ -6,14 +6,17 @@ from typing import get_args
 import pytest
 
 from etcd_aio import pb
+from etcd_aio.cluster_results import ClusterResult
 from etcd_aio.codec.fields import fields_of
 from etcd_aio.codec.shapes import OnlyMember, Shape, message_class_of, shape_of
 from etcd_aio.events import Event, WatchReply, WatchResult
 from etcd_aio.results import CompactResult, Header, KeyValue, RangeResult, Result, TxnResult
 
+RESULTS = [*get_args(Result), *get_args(ClusterResult), *get_args(WatchResult)]
 
-@pytest.mark.parametrize("result_class", [*get_args(Result), *get_args(WatchResult)], ids=lambda found: found.__name__)
-def test_a_result_has_the_fields_of_its_message(result_class: type[Result | WatchResult]) -> None:
+
+@pytest.mark.parametrize("result_class", RESULTS, ids=lambda found: found.__name__)
+def test_a_result_has_the_fields_of_its_message(result_class: type[Result | ClusterResult | WatchResult]) -> None:
     names = {field.name for field in fields_of(message_class_of(result_class)).values()}
     assert {field.name for field in dataclasses.fields(result_class)} == names
 

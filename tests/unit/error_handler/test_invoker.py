@@ -11,6 +11,7 @@ from etcd_aio.errors import (
     InvalidRequestError,
     NoAvailableEndpointsError,
     RequestTooLargeError,
+    UnknownEndpointError,
     WrongLoopError,
 )
 from etcd_aio.methods import LEASE_GRANT, PUT, TXN
@@ -167,4 +168,62 @@ async def test_a_mutation_that_may_be_repeated_is_still_a_mutation() -> None:
         await calls.invoker.unary(LEASE_GRANT, pb.LeaseGrantRequest(ttl=5, id=7))
     assert caught.value.maybe_applied  # type: ignore[attr-defined]
     assert len(calls.asked()) > 3
+    await calls.aclose()
+
+
+# One endpoint.
+
+
+async def test_a_call_to_one_endpoint_goes_there_and_nowhere_else() -> None:
+    calls = await Calls().ready()
+    for name in ("m2", "m2", "m3", "m1"):
+        await calls.read(endpoint=name)
+    assert calls.asked() == ["m2", "m2", "m3", "m1"]
+    calls["m2"].answers.extend([unknown(), leader_changed(), unknown()])
+    await calls.read(endpoint="m2")
+    assert calls.asked()[4:] == ["m2"] * 4
+    await calls.read()
+    assert calls.asked()[8] == "m1", "the turns of the others are as they were"
+    await calls.aclose()
+
+
+async def test_a_mutation_at_one_endpoint_is_not_repeated_there_either() -> None:
+    calls = await Calls().ready()
+    calls["m2"].answers.append(unknown())
+    with pytest.raises(ConnectionLostError) as caught:
+        await calls.put(endpoint="m2")
+    assert caught.value.maybe_applied
+    assert calls.asked() == ["m2"]
+    await calls.aclose()
+
+
+async def test_a_call_to_one_endpoint_is_given_all_its_time_there() -> None:
+    calls = await Calls().ready()
+    calls["m2"].otherwise = Hang()
+    started = calls.loop.time()
+    with pytest.raises(EtcdTimeoutError) as caught:
+        await calls.read(endpoint="m2")
+    assert calls.loop.time() - started == pytest.approx(5.0)
+    assert len(caught.value.attempts) == 1
+    await calls.aclose()
+
+
+async def test_an_endpoint_that_is_none_of_the_clients_is_refused_before_anything_is_sent() -> None:
+    calls = await Calls().ready()
+    with pytest.raises(UnknownEndpointError, match="m1:2379, m2:2379, m3:2379"):
+        await calls.read(endpoint="m4")
+    assert calls.asked() == []
+    assert calls.invoker.endpoints == ("m1:2379", "m2:2379", "m3:2379")
+    await calls.aclose()
+
+
+async def test_an_endpoint_that_is_removed_ends_the_wait_for_it() -> None:
+    calls = await Calls().ready()
+    calls["m2"].dial = Hang()
+    calls["m2"].connection.lose(ConnectionResetError())
+    waiting = asyncio.create_task(calls.read(endpoint="m2", timeout=None))
+    await turns()
+    calls.balancer.set_endpoints(calls.balancer.endpoints[:1])
+    with pytest.raises(UnknownEndpointError, match="any more"):
+        await waiting
     await calls.aclose()

@@ -15,6 +15,7 @@ from etcd_aio.errors import (
     AttemptFailure,
     ClientClosedError,
     CompactedError,
+    ConnectionLostError,
     Delivery,
     EtcdTimeoutError,
     MalformedReplyError,
@@ -22,6 +23,7 @@ from etcd_aio.errors import (
     ReplyTooLargeError,
     RequestTooLargeError,
     StatusCode,
+    UnknownEndpointError,
 )
 from etcd_aio.methods import RANGE_STREAM
 from etcd_aio.options import RetryMode
@@ -131,8 +133,8 @@ def streams(monkeypatch: pytest.MonkeyPatch) -> Streams:
     return streams
 
 
-def new() -> Read:
-    return Reading(RANGE_STREAM)
+def new(*, resumes: bool = True) -> Read:
+    return Reading(RANGE_STREAM, resumes=resumes)
 
 
 async def read(
@@ -539,4 +541,70 @@ async def test_attempts_are_bounded(streams: Streams) -> None:
     with pytest.raises(ConnectionError):
         await read(calls, new())
     assert len(streams.opened) == 3
+    await calls.aclose()
+
+
+# Without resuming.
+
+
+async def test_what_cannot_be_resumed_is_opened_elsewhere_until_its_first_reply_and_never_after(
+    streams: Streams,
+) -> None:
+    calls = await Calls().ready()
+    streams.script("m1", unknown())
+    streams.script("m2", chunk("a"), unknown())
+    reading = new(resumes=False)
+    assert reading.may_open
+    assert await read(calls, reading) == ["a"]
+    assert (reading.endpoint, reading.may_open) == ("m2:2379", False)
+    with pytest.raises(ConnectionLostError) as caught:
+        await read(calls, reading, retry="always")
+    assert [attempt.endpoint for attempt in caught.value.attempts] == ["m2:2379"]
+    with pytest.raises(ConnectionLostError, match="cannot go on"):
+        await read(calls, reading)
+    assert streams.where == ["m1", "m2"]
+    await calls.aclose()
+
+
+async def test_what_cannot_be_resumed_and_came_from_a_wrong_cluster_is_opened_elsewhere(streams: Streams) -> None:
+    calls = await Calls().ready()
+    await calls.read()
+    wrong, right = chunk("x", cluster_id=7), chunk("a", cluster_id=CLUSTER)
+    for name, first in (("m1", right), ("m2", wrong), ("m3", right)):
+        streams.script(name, first)
+    reading = new(resumes=False)
+    assert await read(calls, reading) == ["a"]
+    assert streams.where == ["m2", "m1"]
+    assert reading.endpoint == "m1:2379"
+    await calls.aclose()
+
+
+async def test_what_cannot_be_resumed_stays_on_a_connection_that_is_to_be_left(streams: Streams) -> None:
+    calls = await Calls().ready()
+    streams.script("m1", chunk("a"), Hang())
+    reading = new(resumes=False)
+    await read(calls, reading)
+    calls["m1"].connection.go_away()
+    await turns()
+    streams.opened[0].give(chunk("b"))
+    assert await read(calls, reading) == ["b"]
+    assert streams.where == ["m1"]
+    await calls.aclose()
+
+
+# At one endpoint.
+
+
+async def test_a_reading_of_one_endpoint_is_opened_there_every_time(streams: Streams) -> None:
+    calls = await Calls().ready()
+    streams.script("m3", chunk("a"), unknown())
+    streams.script("m3", leader_changed())
+    streams.script("m3", chunk("b"))
+    reading = new()
+    request = pb.RangeRequest(key=b"k")
+    for _ in range(2):
+        await calls.invoker.read(reading, request, endpoint="m3")
+    assert streams.where == ["m3", "m3", "m3"]
+    with pytest.raises(UnknownEndpointError):
+        await calls.invoker.read(new(), request, endpoint="m4")
     await calls.aclose()

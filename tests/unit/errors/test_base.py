@@ -24,9 +24,11 @@ from etcd_aio.errors import (
     MalformedReplyError,
     NoAvailableEndpointsError,
     ReplyTooLargeError,
+    SnapshotChecksumError,
     StatusCode,
     TLSError,
     TransportError,
+    UnknownEndpointError,
     WrongLoopError,
 )
 
@@ -34,7 +36,7 @@ OWN = (
     *(ConfigError, InvalidRequestError, ClientUsageError, ClientClosedError, WrongLoopError, ForkedError),
     *(TransportError, ConnectError, TLSError, ConnectionLostError, MalformedReplyError, ReplyTooLargeError),
     *(ClusterChangedError, NoAvailableEndpointsError, EtcdTimeoutError),
-    *(LeaseLostError, LeaseExpiredError),
+    *(LeaseLostError, LeaseExpiredError, SnapshotChecksumError, UnknownEndpointError),
 )
 
 
@@ -50,6 +52,7 @@ def attempts(count: int) -> tuple[Attempt, ...]:
     [
         (ConfigError, (ValueError,)),
         (InvalidRequestError, (ValueError,)),
+        (UnknownEndpointError, (InvalidRequestError, ValueError)),
         (ClientClosedError, (ClientUsageError, RuntimeError)),
         (WrongLoopError, (ClientUsageError, RuntimeError)),
         (ForkedError, (ClientUsageError, RuntimeError)),
@@ -73,6 +76,7 @@ def test_the_isinstance_relations(error: type[EtcdError], parents: tuple[type[Ex
 def test_only_what_may_pass_by_itself_is_retryable() -> None:
     assert {error for error in OWN if error.retryable} == {
         *(TransportError, ConnectError, TLSError, ConnectionLostError, NoAvailableEndpointsError, EtcdTimeoutError),
+        SnapshotChecksumError,
     }
 
 
