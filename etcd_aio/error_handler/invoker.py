@@ -66,7 +66,7 @@ class Invoker:
         plain: Metadata = (("client-api-version", API_VERSION),)
         self._metadata: Metadata = plain
         self._metadata_with_leader: Metadata = (*plain, ("hasleader", "true")) if require_leader else plain
-        self._streams = StreamContext(self._context, self._metadata_with_leader)
+        self._streams = StreamContext(self._context, balancer, self._metadata_with_leader)
 
     async def unary(
         self,

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from etcd_aio import codec
-from etcd_aio.balancer import Metadata, Stream, SubConnection
+from etcd_aio.balancer import Balancer, Metadata, Stream, SubConnection
 from etcd_aio.deadline import NEVER
 from etcd_aio.error_handler.call import CallContext
 from etcd_aio.error_handler.conversation import Conversation
@@ -62,8 +62,8 @@ class StreamContext:
 
     __slots__ = ("backoff", "balancer", "identity", "lifetime", "metadata", "random", "running")
 
-    def __init__(self, calls: CallContext, metadata: Metadata) -> None:
-        self.balancer = calls.balancer
+    def __init__(self, calls: CallContext, balancer: Balancer, metadata: Metadata) -> None:
+        self.balancer = balancer  # that of `calls` may be one endpoint of it
         self.lifetime = calls.lifetime
         self.identity = calls.identity
         self.backoff = calls.backoff

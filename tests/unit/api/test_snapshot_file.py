@@ -105,7 +105,7 @@ async def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Mo
 
 async def test_a_disk_that_takes_little_at_a_time_gets_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.write
-    monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:1000]))
+    monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:300]))
     calls, snapshot = await begun(sends(*WHOLE[-4:-1], WHOLE[-1]))
     with pytest.raises(SnapshotChecksumError):  # a part of it is enough here
         await save(snapshot, tmp_path / "db")
