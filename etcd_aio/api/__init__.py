@@ -31,8 +31,9 @@ from etcd_aio.api.scan import Scan, ScanPages
 from etcd_aio.api.snapshot import Snapshot
 from etcd_aio.api.snapshot_file import OnProgress
 from etcd_aio.api.txn import Txn
-from etcd_aio.api.watch import WatchBatches, WatchCalls, Watcher, WatchStatistics
+from etcd_aio.api.watch import WatchCalls
 from etcd_aio.api.watch_hub import WatchHub
+from etcd_aio.api.watcher import WatchBatches, Watcher, WatchStatistics
 
 __all__ = [
     "KV",

@@ -1,0 +1,105 @@
+"""A scripted hub: a watcher with nothing beneath it but what a test makes happen."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from etcd_aio.api.watch import WatchCalls
+from etcd_aio.api.watch_state import Phase, Step, WatchState
+from etcd_aio.api.watcher import Watcher
+from etcd_aio.errors import EtcdError, EtcdTimeoutError
+from etcd_aio.events import Event, EventType
+from etcd_aio.options import Timeout
+from etcd_aio.results import KeyValue
+from tests.support.virtual_time import turns
+
+
+def events(*revisions: int) -> tuple[Event, ...]:
+    return tuple(Event(EventType.PUT, KeyValue(b"k", b"v", mod_revision=revision)) for revision in revisions)
+
+
+class ScriptedHub:
+    """What a watcher asks of its hub, and what a test makes happen."""
+
+    def __init__(self) -> None:
+        self.state: WatchState | None = None
+        self.said: list[str] = []
+        self.listing: EtcdError | None = None
+        self.refusal: EtcdError | None = None
+
+    @property
+    def watch(self) -> WatchState:
+        assert self.state is not None
+        return self.state
+
+    @property
+    def clock(self) -> Callable[[], float]:
+        return asyncio.get_running_loop().time
+
+    def deadline(self, timeout: Timeout) -> float:
+        return self.clock() + (timeout if isinstance(timeout, int | float) else 5.0)
+
+    def add(self, watch: WatchState) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+        self.state = watch
+        self.said.append("add")
+
+    def close(self, watch: WatchState) -> None:
+        self.said.append("close")
+        if watch.phase is not Phase.ENDED:
+            watch.move(Step.ENDED)
+        watch.drop()
+
+    def after_take(self, watch: WatchState) -> None:
+        del watch
+
+    def ask_for_mark(self, watch: WatchState) -> None:
+        del watch
+        self.said.append("mark")
+
+    def timeout_error(self) -> EtcdError:
+        return EtcdTimeoutError()
+
+    async def begin_known(self, watch: WatchState, deadline: float) -> None:
+        del watch, deadline
+        if self.listing is not None:
+            raise self.listing
+
+    async def resync(self, watch: WatchState) -> None:
+        del watch
+        self.said.append("resync")
+        await asyncio.Event().wait()
+
+    # The server's side.
+
+    def created(self, revision: int = 10) -> None:
+        self.watch.move(Step.ASKED)
+        self.watch.move(Step.CREATED)
+        self.watch.created_revision = revision
+        self.watch.begin(revision)
+        self.watch.on_change()
+
+    def come(self, *revisions: int) -> None:
+        self.watch.add_events(events(*revisions), is_fragment=False)
+        self.watch.on_change()
+
+    def end(self, error: EtcdError) -> None:
+        self.watch.error = error
+        self.watch.move(Step.ENDED)
+        self.watch.on_change()
+
+
+def make(**options: Any) -> tuple[ScriptedHub, Watcher]:
+    hub = ScriptedHub()
+    return hub, WatchCalls(hub).watch("k", **options)  # type: ignore[arg-type]
+
+
+async def entered(**options: Any) -> tuple[ScriptedHub, Watcher]:
+    hub, watcher = make(**options)
+    entering = asyncio.create_task(watcher.__aenter__())
+    await turns()
+    assert not entering.done()
+    hub.created()
+    assert await entering is watcher
+    return hub, watcher
