@@ -12,6 +12,7 @@ is asked to leave instead.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextvars import Context
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -124,7 +125,10 @@ class SubConnection:
     def start(self) -> None:
         """Begin to connect; harmless if it has begun."""
         if self._task is None and self.state is not ConnectivityState.SHUTDOWN:
-            self._task = self._loop.create_task(self._keep_connected(), name=f"etcd_aio dial {self.endpoint_name}")
+            # It outlives the call that started it, and must not log, or trace, as if it were a part of that.
+            self._task = self._loop.create_task(
+                self._keep_connected(), name=f"etcd_aio dial {self.endpoint_name}", context=Context()
+            )
 
     async def unary(
         self, path: str, payload: bytes, metadata: Metadata, deadline: float, collect: Collect | None = None

@@ -15,6 +15,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable
+from contextvars import Context
 from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
@@ -210,7 +211,8 @@ class Supervisor(Generic[Request, Reply]):
                 return
             self._fatal = None
             self._since = NEVER
-            self._task = asyncio.create_task(self._run(), name=f"etcd_aio {self._name}")
+            # It outlives whoever needs it first, and must not log, or trace, as if it were that one's request.
+            self._task = asyncio.create_task(self._run(), name=f"etcd_aio {self._name}", context=Context())
             self._context.running.add(self)
         try:
             self._advance()

@@ -1,6 +1,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 
 import pytest
 
@@ -70,6 +71,31 @@ class World:
         await turns()
         assert not tasks()
         assert not timers()
+
+
+REQUEST: ContextVar[str] = ContextVar("REQUEST", default="nobody's")
+
+
+async def test_it_does_not_live_in_the_context_of_whoever_needs_it_first() -> None:
+    """A log line or a trace of the stream is not a part of the request that opened it."""
+    seen: list[str] = []
+
+    class Noting(Recorder[pb.WatchRequest, pb.WatchResponse]):
+        def on_open(self, endpoint: str, now: float) -> None:
+            super().on_open(endpoint, now)
+            seen.append(REQUEST.get())
+
+    world = World()
+    await world.calls.ready()
+    supervisor = world.calls.invoker.supervise(CHAT, Noting(HELLO), "noting")
+    token = REQUEST.set("mine")
+    try:
+        supervisor.wake()
+        await turns(6)
+    finally:
+        REQUEST.reset(token)
+    assert seen == ["nobody's"]
+    await world.aclose()
 
 
 async def test_nothing_is_opened_until_it_is_needed() -> None:
