@@ -163,6 +163,7 @@ async def test_the_stream_survives_a_member_that_ends(harm: Harm, each_tls: Each
                 await member.restart()
                 await cluster.wait_healthy()
             writing.cancel()
+            await world.caught_up()
             world.check()
             assert not world.follower.ends
 
@@ -174,9 +175,9 @@ async def test_the_stream_leaves_a_frozen_member_that_calls_find_silent(cluster:
         member = carrier(cluster, world)
         member.pause()
         await world.opened(2)
-        await world.caught_up()
         for one in writing:
             one.cancel()
+        await world.caught_up()
         world.check()
         member.resume()
 
@@ -221,9 +222,9 @@ async def test_the_stream_leaves_a_member_that_is_cut_off_from_its_peers() -> No
             async with asyncio.timeout(15):
                 while world.supervisor.endpoint == member.endpoint:  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
-            await world.caught_up()
             for one in writing:
                 one.cancel()
+            await world.caught_up()
             world.check()
             cluster.reconnect(member)
 
