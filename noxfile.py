@@ -41,7 +41,10 @@ def wheel(session: nox.Session) -> None:
     find = "from etcd_aio.testing import available_etcds as all; print(*(b.path for b in all() if b.source == 'wheel'))"
     path = session.run("python", "-c", find, silent=True)
     session.env["ETCD_AIO_TEST_ETCD"] = str(path).strip()
+    # What members do under faults is judged on servers without that one's known defects: by the whole suite.
+    faults = ("failover", "leases", "streams", "watch_close", "watch_compaction", "watch_history")
     chosen = ["-m", "cluster and not slow", "-k", "not grpclib"]
+    chosen += [f"--ignore=tests/integration/test_{name}.py" for name in faults]
     session.run("python", "-X", "dev", "-m", "pytest", *chosen, "tests/integration", *session.posargs)
 
 
