@@ -200,7 +200,7 @@ class _Listener:
         self._keeper.verify(self, reply)
 
     def on_lost(self, error: EtcdError) -> None:
-        raise NotImplementedError
+        raise NotImplementedError  # each kind of listener has its own
 
 
 class _Held(_Listener):

@@ -148,7 +148,7 @@ class Watcher(AsyncIterator[Event]):
                     raise hub.timeout_error()
                 await self._wait(deadline)
             await hub.begin_known(state, deadline)
-        except BaseException:
+        except BaseException:  # a cancellation too: nobody else could take it from the server
             self._close()
             raise
         return self

@@ -236,7 +236,7 @@ async def test_a_snapshot_of_50_mb_is_saved_verified_and_restored(full: EtcdServ
     assert len(content) == saved.size > 52 * MIB
     assert hashlib.sha256(content[:-32]).digest() == content[-32:] == bytes.fromhex(saved.sha256)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert [one.name for one in tmp_path.iterdir()] == ["db"]  # noqa: ASYNC240
+    assert [one.name for one in tmp_path.iterdir()] == ["db"]  # noqa: ASYNC240 - a moment
     assert told == sorted(told)
     assert told[-1] == (saved.size, saved.size)
     assert peak < 24 * MIB, "what is not written yet is bounded by the stream's window"
@@ -271,7 +271,7 @@ async def test_a_member_that_dies_in_the_middle_leaves_an_error_and_no_file(full
         with pytest.raises(ConnectionLostError) as caught:
             await saving
         assert len(caught.value.attempts) == 1
-        assert not list(tmp_path.iterdir())  # noqa: ASYNC240
+        assert not list(tmp_path.iterdir())  # noqa: ASYNC240 - a moment
 
 
 @pytest.mark.slow
@@ -301,7 +301,7 @@ async def test_a_disk_without_space_is_an_os_error_and_leaves_no_file(full: Etcd
                 await client.maintenance.save_snapshot(tmp_path / "db")
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        assert not list(tmp_path.iterdir())  # noqa: ASYNC240
+        assert not list(tmp_path.iterdir())  # noqa: ASYNC240 - a moment
         with pytest.raises(FileNotFoundError):
             await client.maintenance.save_snapshot(tmp_path / "nowhere" / "db")
         with pytest.raises(OSError, match="directory"):

@@ -98,13 +98,13 @@ class Followed:
 
     async def caught_up(self, timeout: float = 15.0) -> None:
         async with asyncio.timeout(timeout):
-            while not self.written or self.written[-1] not in self.follower.revisions[-100:]:  # noqa: ASYNC110
+            while not self.written or self.written[-1] not in self.follower.revisions[-100:]:  # noqa: ASYNC110 - it tells nobody
                 await asyncio.sleep(0.005)
 
     async def opened(self, count: int, timeout: float = 15.0) -> None:
         """Wait until a stream with this number was opened, and works."""
         async with asyncio.timeout(timeout):
-            while len(self.follower.opened) < count:  # noqa: ASYNC110
+            while len(self.follower.opened) < count:  # noqa: ASYNC110 - it tells nobody
                 await asyncio.sleep(0.005)
             await self.follower.created.wait()
 
@@ -197,9 +197,9 @@ async def test_a_member_that_does_not_answer_a_new_stream_is_left_for_another(cl
                 proxy.black_hole()
         current.reset()
         async with asyncio.timeout(15):
-            while world.supervisor.endpoint == current.endpoint:  # noqa: ASYNC110
+            while world.supervisor.endpoint == current.endpoint:  # noqa: ASYNC110 - it tells nobody
                 await asyncio.sleep(0)
-            while world.supervisor.endpoint != current.endpoint:  # noqa: ASYNC110
+            while world.supervisor.endpoint != current.endpoint:  # noqa: ASYNC110 - it tells nobody
                 await asyncio.sleep(0.005)
             await world.follower.created.wait()
         assert any("no answer within" in str(error) for error in world.follower.losses)
@@ -220,7 +220,7 @@ async def test_the_stream_leaves_a_member_that_is_cut_off_from_its_peers() -> No
             cluster.isolate(member)
             await world.opened(2, timeout=30)
             async with asyncio.timeout(15):
-                while world.supervisor.endpoint == member.endpoint:  # noqa: ASYNC110
+                while world.supervisor.endpoint == member.endpoint:  # noqa: ASYNC110 - it tells nobody
                     await asyncio.sleep(0.01)
             for one in writing:
                 one.cancel()
