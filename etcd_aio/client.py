@@ -13,7 +13,7 @@ from etcd_aio.api import KV, Cluster, Lease, LeaseKeeper, Leases, Maintenance, O
 from etcd_aio.balancer import Balancer, Choice, EndpointStatistics, PolicyName
 from etcd_aio.config import ClientConfig, endpoints_from
 from etcd_aio.deadline import deadline_after
-from etcd_aio.error_handler import ClusterIdentity, Invoker, Lifetime, RetryPolicy, StreamStatistics
+from etcd_aio.error_handler import ClusterIdentity, HealthProbe, Invoker, Lifetime, RetryPolicy, StreamStatistics
 from etcd_aio.options import UNSET, RetryMode, Timeout
 from etcd_aio.transport import EngineName, create_engine
 from etcd_aio.version import __version__
@@ -89,10 +89,12 @@ class Client(KV, WatchCalls):
         self._config = config
         self._lifetime = Lifetime()
         identity = ClusterIdentity()
+        probe = HealthProbe()
         self._balancer = Balancer(
             config.endpoints,
             create_engine(config.engine, config.transport_options(f"etcd_aio/{__version__}")),
             verify=identity.verify,
+            probe=probe.ask,
             tls_for=config.tls_for,
             policy=config.policy,
         )

@@ -7,6 +7,8 @@ their messages, and the decision to try again.
 from etcd_aio.balancer.balancer import Balancer
 from etcd_aio.balancer.connectivity import ConnectivityState
 from etcd_aio.balancer.endpoint import Endpoint, Security, parse_endpoint, parse_endpoints
+from etcd_aio.balancer.health import Health
+from etcd_aio.balancer.health_watch import Probe
 from etcd_aio.balancer.only import OnlyEndpoint
 from etcd_aio.balancer.picker import POLICIES, Candidate, Choice, PolicyName
 from etcd_aio.balancer.sub_connection import EndpointStatistics, SubConnection
@@ -21,9 +23,11 @@ __all__ = [
     "ConnectivityState",
     "Endpoint",
     "EndpointStatistics",
+    "Health",
     "Metadata",
     "OnlyEndpoint",
     "PolicyName",
+    "Probe",
     "Security",
     "Stream",
     "SubConnection",

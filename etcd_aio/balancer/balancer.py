@@ -16,6 +16,8 @@ from typing import Final
 
 from etcd_aio.balancer.connectivity import ConnectivityState
 from etcd_aio.balancer.endpoint import Endpoint, Security, parse_endpoint
+from etcd_aio.balancer.health import Health, Service
+from etcd_aio.balancer.health_watch import HealthWatch, Probe
 from etcd_aio.balancer.only import OnlyEndpoint
 from etcd_aio.balancer.picker import Choice, Picker, Policy, PolicyName
 from etcd_aio.balancer.sub_connection import EndpointStatistics, SubConnection, Verify
@@ -40,6 +42,7 @@ class Balancer:
         endpoints: where to connect; at least one.
         engine: opens connections.
         verify: asks the peer of a connection that was rejected before whether it is the right one now.
+        probe: asks a member that looks bad whether it serves again.
         tls_for: the TLS context of an endpoint, None for plaintext.
         policy: how attempts are spread.
         random: returns a number in [0, 1).
@@ -51,6 +54,7 @@ class Balancer:
         engine: Engine,
         *,
         verify: Verify,
+        probe: Probe,
         tls_for: Callable[[Endpoint], ssl.SSLContext | None],
         policy: PolicyName | Choice = "round_robin",
         random: Callable[[], float] = random_module.random,
@@ -61,7 +65,10 @@ class Balancer:
         self._random = random
         self._policy: Policy[SubConnection] = Policy(policy, first_turn=int(random() * 1024))
         self._picker: Picker[SubConnection] | None = None
+        self._local_picker: Picker[SubConnection] | None = None  # for what members serve alone
         self._ready: tuple[SubConnection, ...] = ()
+        self._generation: tuple[tuple[SubConnection, ...], ...] = ()  # what the pickers choose from
+        self._watch = HealthWatch(lambda: self._ready, probe, self._publish, random)
         self._endpoints: dict[str, Endpoint] = {endpoint.name: endpoint for endpoint in endpoints}
         self._current: dict[str, SubConnection] = {}
         self._draining: set[SubConnection] = set()
@@ -88,16 +95,33 @@ class Balancer:
         self._is_started = True
         self.set_endpoints(self._endpoints.values())
 
-    def pick(self, avoid: Collection[SubConnection] = ()) -> SubConnection | None:
-        """A READY sub-connection, one that is not in `avoid` if there is any other; None if none is READY."""
-        picker = self._picker
+    @property
+    def slow(self) -> float:
+        """The 99th percentile of what recent answers took, in seconds; 0 before the first."""
+        return self._watch.slow
+
+    def pick(
+        self,
+        avoid: Collection[SubConnection] = (),
+        needs_leader: bool = True,
+    ) -> SubConnection | None:
+        """A READY sub-connection, one that is not in `avoid` if there is any other; None if none is READY.
+
+        Those that look bad come last, for what `needs_leader` or for what members serve alone.
+        """
+        picker = self._picker if needs_leader else self._local_picker
         return None if picker is None else picker.pick(avoid)
 
     def has_other(self, avoid: Collection[SubConnection]) -> bool:
         """Whether a sub-connection is READY that is not in `avoid`."""
         return any(one not in avoid for one in self._ready)
 
-    async def wait_for_pick(self, deadline: float, avoid: Collection[SubConnection] = ()) -> SubConnection:
+    async def wait_for_pick(
+        self,
+        deadline: float,
+        avoid: Collection[SubConnection] = (),
+        needs_leader: bool = True,
+    ) -> SubConnection:
         """A READY sub-connection, waiting for one until `deadline`.
 
         Raises:
@@ -105,7 +129,7 @@ class Balancer:
             ClientClosedError: the balancer was closed meanwhile.
         """
         while True:
-            chosen = self.pick(avoid)
+            chosen = self.pick(avoid, needs_leader)
             if chosen is not None:
                 return chosen
             if not await self.changed(deadline):
@@ -201,9 +225,10 @@ class Balancer:
     async def aclose(self) -> None:
         """Close every sub-connection now; calls that wait for one fail at once. Idempotent, bounded in time."""
         self._is_closed = True
-        self._picker = None
+        self._picker = self._local_picker = None
         self._ready = ()
         self._wake()
+        await self._watch.aclose()
         closing = [
             asyncio.create_task(one.aclose(), name=f"etcd_aio close {one.endpoint_name}")
             for one in (*self._current.values(), *self._draining)
@@ -225,24 +250,38 @@ class Balancer:
             verify=self._verify,
             random=self._random,
             on_change=self._publish,
+            on_busy=self._watch.arm,
+            on_health=self._watch.on_changed,
         )
 
     def _publish(self) -> None:
-        """Make the picker of this generation, and wake whoever waits for it."""
+        """Make the pickers of this generation, and wake whoever waits for them."""
         self._draining = {one for one in self._draining if not one.is_over}
         if self._is_closed:
             return
         ready = tuple(one for one in self._current.values() if one.state is ConnectivityState.READY)
-        if ready == self._ready:
+        quorum = _preferred(ready, lambda one: one.quorum)
+        local = _preferred(ready, lambda one: one.local)
+        generation = (ready, quorum, local)
+        if generation == self._generation:
             return
-        self._ready = ready
-        self._picker = self._policy.picker(ready) if ready else None
-        if ready:
+        is_news = ready != self._ready
+        self._ready, self._generation = ready, generation
+        self._picker = self._policy.picker(quorum, ready) if ready else None
+        self._local_picker = self._policy.picker(local, ready) if ready else None
+        if ready and is_news:
             self._wake()
 
     def _wake(self) -> None:
         for waiter in tuple(self._waiters):
             _resolve(waiter, True)
+
+
+def _preferred(
+    ready: tuple[SubConnection, ...], service: Callable[[SubConnection], Service]
+) -> tuple[SubConnection, ...]:
+    """Those that do not look bad; all, if all do: bad health is an opinion, and somebody has to serve."""
+    return tuple(one for one in ready if service(one).health is Health.HEALTHY) or ready
 
 
 def _resolve(waiter: "asyncio.Future[bool]", has_changed: bool) -> None:

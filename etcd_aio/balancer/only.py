@@ -37,9 +37,15 @@ class OnlyEndpoint:
         """How many sub-connections are READY: one or none."""
         return 0 if self.pick() is None else 1
 
-    def pick(self, avoid: Collection[SubConnection] = ()) -> SubConnection | None:
-        """The sub-connection if it is READY, whatever is to be avoided: there is no other."""
-        del avoid
+    slow = 0.0  # what one endpoint takes is its own affair
+
+    def pick(
+        self,
+        avoid: Collection[SubConnection] = (),
+        needs_leader: bool = True,
+    ) -> SubConnection | None:
+        """The sub-connection if it is READY, whatever is to be avoided and however it looks: there is no other."""
+        del avoid, needs_leader
         found = self._balancer.sub_connection(self.endpoints[0].name)
         return found if found is not None and found.state is ConnectivityState.READY else None
 
@@ -48,7 +54,12 @@ class OnlyEndpoint:
         found = self.pick()
         return found is not None and found not in avoid
 
-    async def wait_for_pick(self, deadline: float, avoid: Collection[SubConnection] = ()) -> SubConnection:
+    async def wait_for_pick(
+        self,
+        deadline: float,
+        avoid: Collection[SubConnection] = (),
+        needs_leader: bool = True,
+    ) -> SubConnection:
         """The sub-connection, once it is READY.
 
         Raises:
@@ -58,7 +69,7 @@ class OnlyEndpoint:
         """
         name = self.endpoints[0].name
         while True:
-            chosen = self.pick(avoid)
+            chosen = self.pick(avoid, needs_leader)
             if chosen is not None:
                 return chosen
             if self._balancer.sub_connection(name) is None:

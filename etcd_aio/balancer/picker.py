@@ -41,17 +41,18 @@ class Picker(Protocol[C]):
     """One generation's choice."""
 
     def pick(self, avoid: Collection[C] = ()) -> C:
-        """Choose a candidate, one that is not in `avoid` if there is any other."""
+        """Choose a candidate, one that is not in `avoid` if there is any other, even one that looks bad."""
         ...
 
 
 class RoundRobin(Generic[C]):
     """Every candidate in turn. The turns go on across generations, so that a change favours nobody."""
 
-    __slots__ = ("_candidates", "_turns")
+    __slots__ = ("_candidates", "_others", "_turns")
 
-    def __init__(self, candidates: Sequence[C], turns: Iterator[int]) -> None:
+    def __init__(self, candidates: Sequence[C], others: Sequence[C], turns: Iterator[int]) -> None:
         self._candidates = tuple(candidates)
+        self._others = tuple(others)
         self._turns = turns
 
     def pick(self, avoid: Collection[C] = ()) -> C:
@@ -61,23 +62,27 @@ class RoundRobin(Generic[C]):
         if avoid:
             for _ in candidates:
                 if chosen not in avoid:
-                    break
+                    return chosen
                 chosen = candidates[next(self._turns) % len(candidates)]
+            for other in self._others:
+                if other not in avoid:
+                    return other
         return chosen
 
 
 class UserChoice(Generic[C]):
     """A user's own function."""
 
-    __slots__ = ("_candidates", "_choose")
+    __slots__ = ("_candidates", "_choose", "_others")
 
-    def __init__(self, candidates: Sequence[C], choose: Choice) -> None:
+    def __init__(self, candidates: Sequence[C], others: Sequence[C], choose: Choice) -> None:
         self._candidates = tuple(candidates)
+        self._others = tuple(others)
         self._choose = choose
 
     def pick(self, avoid: Collection[C] = ()) -> C:
         """See `Picker.pick`."""
-        offered = tuple(candidate for candidate in self._candidates if candidate not in avoid) or self._candidates
+        offered = _without(self._candidates, avoid) or _without(self._others, avoid) or self._candidates
         chosen = self._choose(offered)
         for candidate in offered:
             if candidate is chosen:
@@ -97,8 +102,17 @@ class Policy(Generic[C]):
         self._choose = None if isinstance(policy, str) else policy
         self._turns = count(first_turn)
 
-    def picker(self, candidates: Sequence[C]) -> Picker[C]:
-        """The picker of a generation; `candidates` must not be empty."""
+    def picker(self, candidates: Sequence[C], others: Sequence[C] = ()) -> Picker[C]:
+        """The picker of a generation.
+
+        Args:
+            candidates: whom to choose from; not empty.
+            others: whom to choose from when all candidates are to be avoided: those that look bad.
+        """
         if self._choose is not None:
-            return UserChoice(candidates, self._choose)
-        return RoundRobin(candidates, self._turns)
+            return UserChoice(candidates, others, self._choose)
+        return RoundRobin(candidates, others, self._turns)
+
+
+def _without(candidates: tuple[C, ...], avoid: Collection[C]) -> tuple[C, ...]:
+    return tuple(candidate for candidate in candidates if candidate not in avoid)

@@ -19,6 +19,7 @@ from typing import Final, TypeAlias
 from etcd_aio.backoff import Backoff
 from etcd_aio.balancer.connectivity import ConnectivityState, check_transition
 from etcd_aio.balancer.endpoint import Endpoint
+from etcd_aio.balancer.health import Health, Service
 from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, StatusCode
 from etcd_aio.transport import Collect, Connection, Engine, Metadata, Stream, Target
 
@@ -36,6 +37,7 @@ OnLeave: TypeAlias = Callable[[str], None]
 
 STABLE_AFTER: Final = 1.0  # seconds READY after which a lost connection is bad luck, not a broken endpoint
 _LATENCY_WEIGHT: Final = 0.1  # of the newest sample in the moving average
+_NO_ANSWER_CODES: Final = frozenset({StatusCode.UNAVAILABLE, StatusCode.DEADLINE_EXCEEDED, StatusCode.CANCELLED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,10 @@ class EndpointStatistics:
         endpoint: the endpoint's name.
         state: its connectivity state.
         since: seconds it has been in that state.
+        health: what its member looks like for what needs the cluster. What is not healthy is used last.
+        local_health: what it looks like for what the member serves alone, as serializable reads.
+        health_reason: why, in words; empty if it is healthy.
+        health_since: seconds that its health has been so.
         in_flight: attempts under way.
         streams: open streams.
         latency: moving average of the latency of successful attempts, in seconds.
@@ -58,6 +64,10 @@ class EndpointStatistics:
     endpoint: str
     state: ConnectivityState
     since: float
+    health: Health
+    local_health: Health
+    health_reason: str
+    health_since: float
     in_flight: int
     streams: int
     latency: float
@@ -77,8 +87,12 @@ class SubConnection:
         verify: asks a connection's peer whether it is the right one; used after a `reject`.
         random: returns a number in [0, 1), for jitter.
         on_change: called, without arguments, after every change of state.
+        on_busy: called when an attempt begins while none is under way.
+        on_health: called after what traffic or the member itself said has changed the health of a service.
 
     Attributes:
+        quorum: what its member does that needs the cluster: traffic and health.
+        local: what its member serves alone.
         unserved: paths of RPCs that the peer of the current connection was found not to have. Each new connection
             begins with a new set, since its peer may have been upgraded; what is added to an old one is forgotten.
     """
@@ -92,11 +106,12 @@ class SubConnection:
         verify: Verify,
         random: Callable[[], float],
         on_change: Callable[[], None],
+        on_busy: Callable[[], None],
+        on_health: "Callable[[SubConnection, Service], None]",
     ) -> None:
         self.endpoint = endpoint
         self.endpoint_name = endpoint.name
         self.state = ConnectivityState.IDLE
-        self.in_flight = 0
         self.latency = 0.0
         self.last_error: BaseException | None = None
         self.unserved: set[str] = set()
@@ -105,8 +120,12 @@ class SubConnection:
         self._verify = verify
         self._random = random
         self._on_change = on_change
+        self._on_busy = on_busy
+        self._on_health = on_health
         self._loop = asyncio.get_running_loop()
         self._since = self._loop.time()
+        self.quorum = Service(self._since)
+        self.local = Service(self._since)
         self._connection: Connection | None = None
         self._owner: _Owner | None = None  # of the same connection
         self._live: set[_Owner] = set()
@@ -130,27 +149,86 @@ class SubConnection:
                 self._keep_connected(), name=f"etcd_aio dial {self.endpoint_name}", context=Context()
             )
 
+    @property
+    def in_flight(self) -> int:
+        """How many attempts are under way."""
+        return self.quorum.in_flight + self.local.in_flight
+
+    @property
+    def looks_bad(self) -> bool:
+        """Whether any service is not healthy."""
+        return self.quorum.health is not Health.HEALTHY or self.local.health is not Health.HEALTHY
+
     async def unary(
-        self, path: str, payload: bytes, metadata: Metadata, deadline: float, collect: Collect | None = None
+        self,
+        path: str,
+        payload: bytes,
+        metadata: Metadata,
+        deadline: float,
+        collect: Collect | None = None,
+        *,
+        needs_leader: bool = True,
+        may_move: bool = False,
     ) -> bytes:
-        """One attempt. See `Connection.unary`."""
+        """One attempt. See `Connection.unary`.
+
+        Args:
+            path: gRPC path.
+            payload: the encoded request message.
+            metadata: request metadata.
+            deadline: instant by which the attempt is over.
+            collect: see there.
+            needs_leader: the member cannot serve it alone, so that its answer, or silence, tells of `quorum`.
+            may_move: see there.
+        """
         connection = self._connection
         if connection is None:
             raise AttemptFailure(StatusCode.UNAVAILABLE, "the sub-connection is not ready", Delivery.UNSENT)
-        self.in_flight += 1
+        service = self.quorum if needs_leader else self.local
         started = self._loop.time()
+        if not service.in_flight:
+            self._on_busy()
+        service.begin(started)
         try:
-            reply = await connection.unary(path, payload, metadata, deadline, collect)
-        except AttemptFailure as failure:
-            if failure.delivery is not Delivery.ANSWERED:
-                self._failures += 1
-            raise
-        finally:
-            self.in_flight -= 1
+            reply = await connection.unary(path, payload, metadata, deadline, collect, may_move)
+        except BaseException as error:
             self._attempts += 1
-        sample = self._loop.time() - started
+            self._note_failure(service, started, error)
+            raise
+        self._attempts += 1
+        now = self._loop.time()
+        if service.answered(started, now):
+            self._on_health(self, service)
+        sample = now - started
         self.latency += (sample - self.latency) * _LATENCY_WEIGHT if self.latency else sample
         return reply
+
+    def _note_failure(self, service: Service, started: float, error: BaseException) -> None:
+        if not isinstance(error, AttemptFailure):
+            service.unanswered(started, is_timeout=False)  # a cancellation
+            return
+        is_answer = error.delivery is Delivery.ANSWERED
+        self._failures += not is_answer
+        if not is_answer or error.code in _NO_ANSWER_CODES:
+            service.unanswered(started, is_timeout=error.code is StatusCode.DEADLINE_EXCEEDED)
+        elif service.answered(started, self._loop.time()):
+            self._on_health(self, service)
+
+    def give_up(self, reason: str) -> None:
+        """Have the attempts made elsewhere that can be. See `Connection.give_up`."""
+        if self._connection is not None:
+            self._connection.give_up(reason)
+
+    def ping_silence(self, now: float) -> float:
+        """See `Connection.ping_silence`."""
+        return 0.0 if self._connection is None else self._connection.ping_silence(now)
+
+    def refused(self, health: Health, reason: str) -> None:
+        """The member said itself that it serves nothing now that needs the cluster."""
+        if self.quorum.change(health, reason, self._loop.time()):
+            self._on_health(self, self.quorum)
+        if health is Health.NO_LEADER:
+            self.leave_streams(reason)  # it tells its streams only seconds later
 
     async def open_stream(
         self, path: str, metadata: Metadata, deadline: float, on_leave: OnLeave | None = None
@@ -220,10 +298,15 @@ class SubConnection:
 
     def statistics(self) -> EndpointStatistics:
         """A snapshot of what it has seen."""
+        now = self._loop.time()
         return EndpointStatistics(
             endpoint=self.endpoint_name,
             state=self.state,
-            since=self._loop.time() - self._since,
+            since=now - self._since,
+            health=self.quorum.health,
+            local_health=self.local.health,
+            health_reason=self.quorum.reason or self.local.reason,
+            health_since=now - self.quorum.since,
             in_flight=self.in_flight,
             streams=sum(len(owner.streams) for owner in self._live),
             latency=self.latency,
@@ -251,6 +334,8 @@ class SubConnection:
                 self._live.add(owner)
                 self._connects += 1
                 ready_at = self._loop.time()
+                self.quorum.reset(ready_at)
+                self.local.reset(ready_at)
                 self._change(ConnectivityState.READY)
                 await owner.ended.wait()
                 if self._loop.time() - ready_at >= STABLE_AFTER and not owner.is_rejected:

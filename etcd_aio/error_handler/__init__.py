@@ -10,6 +10,7 @@ from etcd_aio.error_handler.ending import mistake
 from etcd_aio.error_handler.identity import ClusterIdentity
 from etcd_aio.error_handler.invoker import Invoker
 from etcd_aio.error_handler.lifetime import Lifetime
+from etcd_aio.error_handler.probe import HealthProbe
 from etcd_aio.error_handler.reading import Reading
 from etcd_aio.error_handler.retry import RetryPolicy, RetryThrottling
 from etcd_aio.error_handler.supervisor import StreamStatistics, Supervisor
@@ -17,6 +18,7 @@ from etcd_aio.error_handler.supervisor import StreamStatistics, Supervisor
 __all__ = [
     "ClusterIdentity",
     "Conversation",
+    "HealthProbe",
     "Invoker",
     "Lifetime",
     "Reading",

@@ -4,8 +4,9 @@ Knows: the balancer, the verdict table, one deadline. Never knows: what the requ
 
 The first attempt is the short path: pick, attempt, decode, check the cluster. Everything else happens only after a
 failure: judge it by the table, wait if a wait is due, pick another endpoint. An attempt of a call that may run twice
-gets half of the time left while others could take it over, so that a silent member leaves time for the next; once that
-happened, the next attempt gets all the rest, so that a slow answer is still possible.
+leaves a member that looks bad (`balancer/health.py`). Where no other call shows that, its deadline does: several times
+what the slowest answers take, and at most half of the time left while others could take it over. Once that passed, the
+next attempt gets all the rest, so that a slow answer is still possible.
 """
 
 import asyncio
@@ -19,6 +20,7 @@ from etcd_aio.deadline import NEVER
 from etcd_aio.error_handler.identity import ClusterIdentity
 from etcd_aio.error_handler.large import LARGE, finished
 from etcd_aio.error_handler.lifetime import Lifetime
+from etcd_aio.error_handler.probe import note_refusal
 from etcd_aio.error_handler.retry import RetryBudget, RetryPolicy, wait_before
 from etcd_aio.error_handler.verdict import Facts, Situation, Verdict, classify, judge, may_have_been_applied
 from etcd_aio.errors import (
@@ -44,6 +46,7 @@ from etcd_aio.errors import (
 from etcd_aio.methods import Method, Reply, Request
 
 _MIN_ATTEMPT_TIME: Final = 1.0  # seconds; less would cut off what is merely slow (an election, a big range)
+_SLOW_FACTOR: Final = 8.0  # times the 99th percentile: more than slow
 _CLOSED_MEANWHILE: Final = "the client was closed while the call was under way"
 _NO_CONNECTION_CODES: Final = frozenset({StatusCode.UNAVAILABLE, StatusCode.CANCELLED})
 
@@ -84,6 +87,7 @@ class Call(Generic[Request, Reply]):
         method: which RPC.
         payload: its encoded request.
         metadata: its metadata; whether it carries `hasleader` decides what "no leader" proves.
+        needs_leader: a member cannot serve it alone.
         deadline: when the call is over, on the loop's clock.
         is_mutation: it changes the store, so an unknown outcome matters.
         may_repeat: it may run twice.
@@ -103,6 +107,7 @@ class Call(Generic[Request, Reply]):
         "_may_retry",
         "_metadata",
         "_method",
+        "_needs_leader",
         "_payload",
         "_was_cut_short",
         "_was_unprocessed",
@@ -119,8 +124,10 @@ class Call(Generic[Request, Reply]):
         is_mutation: bool,
         may_repeat: bool,
         may_retry: bool,
+        needs_leader: bool = True,
     ) -> None:
         self._context = context
+        self._needs_leader = needs_leader
         self._method = method
         self._payload = payload
         self._metadata = metadata
@@ -142,7 +149,7 @@ class Call(Generic[Request, Reply]):
         balancer = context.balancer
         started = now
         while True:
-            sub_connection = balancer.pick(self._avoid)
+            sub_connection = balancer.pick(self._avoid, self._needs_leader)
             if sub_connection is None:
                 sub_connection = await self._wait_for_pick()
                 started = self._loop.time()
@@ -150,7 +157,13 @@ class Call(Generic[Request, Reply]):
                 raise self._finish(EtcdTimeoutError())
             try:
                 raw = await sub_connection.unary(
-                    self._method.path, self._payload, self._metadata, self._attempt_deadline(started), self._collect
+                    self._method.path,
+                    self._payload,
+                    self._metadata,
+                    self._attempt_deadline(started),
+                    self._collect,
+                    needs_leader=self._needs_leader,
+                    may_move=self._may_repeat and self._may_retry,
                 )
             except AttemptFailure as failure:
                 self._collector = None
@@ -224,8 +237,7 @@ class Call(Generic[Request, Reply]):
         """Do what a failed attempt calls for, and return when the next one is to be made."""
         context = self._context
         error = server_error(failure.code, failure.message) if failure.delivery is Delivery.ANSWERED else None
-        if isinstance(error, NoLeaderError):
-            sub_connection.leave_streams(error.message)  # it tells its streams only seconds later
+        note_refusal(sub_connection, error)
         remedy, is_definite = self._meaning(error)
         self._attempts += (
             Attempt(sub_connection.endpoint_name, failure.code, failure.delivery, seconds, failure.message),
@@ -237,6 +249,7 @@ class Call(Generic[Request, Reply]):
             may_repeat=self._may_repeat,
             may_continue=self._may_continue(failure),
             was_unprocessed=self._was_unprocessed,
+            is_given_up=failure.is_given_up,
         )
         if judge(facts) not in (Verdict.AT_ONCE, Verdict.BACKOFF):
             self._raise(failure, error)
@@ -276,7 +289,7 @@ class Call(Generic[Request, Reply]):
 
     async def _wait_for_pick(self) -> SubConnection:
         try:
-            return await self._context.balancer.wait_for_pick(self._deadline, self._avoid)
+            return await self._context.balancer.wait_for_pick(self._deadline, self._avoid, self._needs_leader)
         except (NoAvailableEndpointsError, UnknownEndpointError, ClientClosedError) as error:
             raise self._finish(error) from None
 
@@ -323,7 +336,9 @@ class Call(Generic[Request, Reply]):
         is_last = len(self._attempts) + 1 >= self._context.policy.max_attempts
         if is_last or self._context.balancer.ready_count < 2:
             return deadline
-        return min(deadline, now + max((deadline - now) / 2, _MIN_ATTEMPT_TIME))
+        half = (deadline - now) / 2
+        slow = self._context.balancer.slow
+        return min(deadline, now + max(min(half, slow * _SLOW_FACTOR) if slow else half, _MIN_ATTEMPT_TIME))
 
     # The error.
 

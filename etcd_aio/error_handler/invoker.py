@@ -114,6 +114,7 @@ class Invoker:
             is_mutation=method.is_mutation and repeatable is not True,
             may_repeat=is_repeatable or mode == "always",
             may_retry=mode != "never",
+            needs_leader=needs_leader,
         )
         return await call.run(now)
 
@@ -163,7 +164,9 @@ class Invoker:
         mode = self._retry if retry is None else _checked(retry)
         metadata = self._metadata_with_leader if needs_leader else self._metadata
         context = self._context if endpoint is None else self._context.only(self._balancer.only(endpoint))
-        return await Step(context, reading, payload, metadata, deadline, may_retry=mode != "never").take()
+        may_retry = mode != "never"
+        step = Step(context, reading, payload, metadata, deadline, may_retry=may_retry, needs_leader=needs_leader)
+        return await step.take()
 
     @property
     def endpoints(self) -> tuple[str, ...]:

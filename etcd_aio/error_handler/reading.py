@@ -174,6 +174,7 @@ class Step(Call[Request, Reply]):
         metadata: its metadata.
         deadline: when the step is over, on the loop's clock.
         may_retry: the caller allows more than one attempt.
+        needs_leader: a member cannot serve it alone.
     """
 
     __slots__ = ("_reading",)
@@ -187,6 +188,7 @@ class Step(Call[Request, Reply]):
         deadline: float,
         *,
         may_retry: bool,
+        needs_leader: bool = True,
     ) -> None:
         super().__init__(
             context,
@@ -197,6 +199,7 @@ class Step(Call[Request, Reply]):
             is_mutation=False,
             may_repeat=True,
             may_retry=may_retry and reading.may_open,
+            needs_leader=needs_leader,
         )
         self._reading = reading
 
@@ -249,7 +252,7 @@ class Step(Call[Request, Reply]):
             raise self._finish(ConnectionLostError(text))
         avoid = self._avoid
         while True:
-            chosen = self._context.balancer.pick(avoid) or await self._wait_for_pick()
+            chosen = self._context.balancer.pick(avoid, self._needs_leader) or await self._wait_for_pick()
             is_served = self._method.path not in chosen.unserved
             if is_served and (avoid is self._avoid or chosen not in avoid):
                 return chosen

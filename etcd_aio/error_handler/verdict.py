@@ -33,6 +33,7 @@ class Situation(Enum):
     NOTHING_LEFT = "no time or attempts are left, or the caller or the server forbids another"
     UNSENT = "it never left this machine"
     UNPROCESSED = "the server promises that it did nothing"
+    GIVEN_UP = "this side waits no longer for the member, since others answer"
     UNPROCESSED_AGAIN = "the server promised that already once for this call"
     TOKEN_REFUSED = "the server refused the token"  # noqa: S105 - no password
     REFUSED = "the server refused it before it could run, and another may take it"
@@ -53,6 +54,7 @@ class Facts:
             pushback) forbids another attempt.
         has_token: there is a token that can be fetched anew, and that was not done for this very failure already.
         was_unprocessed: an earlier attempt of the call was unprocessed too.
+        is_given_up: this side gave the attempt up, for the sake of the next.
     """
 
     delivery: Delivery
@@ -61,6 +63,7 @@ class Facts:
     may_continue: bool
     has_token: bool = False
     was_unprocessed: bool = False
+    is_given_up: bool = False
 
 
 _S, _V = Situation, Verdict
@@ -70,6 +73,7 @@ VERDICTS: Final[Mapping[Situation, tuple[Verdict, Verdict]]] = {
     _S.NOTHING_LEFT: (_V.RAISE, _V.RAISE),
     _S.UNSENT: (_V.AT_ONCE, _V.AT_ONCE),
     _S.UNPROCESSED: (_V.AT_ONCE, _V.AT_ONCE),
+    _S.GIVEN_UP: (_V.AT_ONCE, _V.RAISE),  # no failure to be patient with; a mutation is never given up
     # gRPC A6: once a request has reached servers, transparent retry is for the first refusal only.
     _S.UNPROCESSED_AGAIN: (_V.BACKOFF, _V.BACKOFF),
     _S.TOKEN_REFUSED: (_V.REFRESH_TOKEN, _V.REFRESH_TOKEN),
@@ -89,7 +93,7 @@ def classify(facts: Facts) -> Situation:
     if facts.delivery is Delivery.UNPROCESSED:
         return _S.UNPROCESSED_AGAIN if facts.was_unprocessed else _S.UNPROCESSED
     if facts.delivery is Delivery.UNKNOWN:
-        return _S.NO_ANSWER
+        return _S.GIVEN_UP if facts.is_given_up else _S.NO_ANSWER
     if facts.remedy is Remedy.REFRESH_TOKEN:
         return _S.TOKEN_REFUSED if facts.has_token else _S.FINAL_ANSWER
     if facts.remedy is Remedy.RETRY_ELSEWHERE:

@@ -22,6 +22,7 @@ class AttemptFailure(Exception):  # noqa: N818 - not an error of the user's: the
         pushback: seconds the server asks us to wait (`grpc-retry-pushback-ms`); negative means "do not retry".
         is_local_deadline: the attempt's own deadline passed on this side.
         is_final: an answer came that this side refuses to take, and another attempt would get the same.
+        is_given_up: this side waits no longer, since others answer: see `Connection.give_up`.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class AttemptFailure(Exception):  # noqa: N818 - not an error of the user's: the
         pushback: float | None = None,
         is_local_deadline: bool = False,
         is_final: bool = False,
+        is_given_up: bool = False,
     ) -> None:
         text = printable(message)  # it goes into tracebacks and notes, and may be any peer's
         super().__init__(text)
@@ -42,6 +44,7 @@ class AttemptFailure(Exception):  # noqa: N818 - not an error of the user's: the
         self.pushback = pushback
         self.is_local_deadline = is_local_deadline
         self.is_final = is_final
+        self.is_given_up = is_given_up
 
     def __str__(self) -> str:
         return f"{self.code.name} ({self.delivery.value}): {self.message}"

@@ -108,6 +108,10 @@ class Liveness:
         """Whether anything is open, so that silence means something."""
         return self._waiting > 0 or self._open_streams > 0
 
+    def ping_silence(self, now: float) -> float:
+        """Seconds for which a ping has been unanswered; 0 if none is."""
+        return now - self._last_ping if self._ping_pending else 0.0
+
     def next_check(self) -> float:
         """The instant of the next `check`; only meaningful while `is_needed`."""
         if self._ping_pending:

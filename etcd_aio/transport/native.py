@@ -138,7 +138,13 @@ class NativeConnection(HandshakingProtocol):
         return self._outgoing.takes_streams and not self._transport.is_closing()
 
     async def unary(
-        self, path: str, payload: bytes, metadata: Metadata, deadline: float, collect: Collect | None = None
+        self,
+        path: str,
+        payload: bytes,
+        metadata: Metadata,
+        deadline: float,
+        collect: Collect | None = None,
+        may_move: bool = False,
     ) -> bytes:
         """See `seam.Connection.unary`."""
         loop = self._loop
@@ -147,7 +153,9 @@ class NativeConnection(HandshakingProtocol):
             raise _too_late()
         headers = self._headers
         timeout = headers.timeout(deadline - now) if deadline != _NEVER else None
-        call = UnaryCall(headers.of(path, metadata), timeout, loop.create_future(), deadline, self._limit, collect)
+        call = UnaryCall(
+            headers.of(path, metadata), timeout, loop.create_future(), deadline, self._limit, collect, may_move
+        )
         self._open(call, PREFIX.pack(0, len(payload)) + payload, end=True)
         liveness = self._liveness
         liveness.call_started(now)
@@ -193,6 +201,17 @@ class NativeConnection(HandshakingProtocol):
         """See `seam.Connection.drain`."""
         self._is_draining = True
         self._close_if_drained()
+
+    def give_up(self, reason: str) -> None:
+        """See `seam.Connection.give_up`."""
+        for stream in tuple(self._outgoing.all_streams()):
+            if isinstance(stream, UnaryCall) and stream.may_move and not stream.has_headers:
+                delivery = self._delivery(stream)
+                stream.fail(AttemptFailure(StatusCode.UNAVAILABLE, reason, delivery, is_given_up=True))
+
+    def ping_silence(self, now: float) -> float:
+        """See `seam.Connection.ping_silence`."""
+        return self._liveness.ping_silence(now)
 
     async def aclose(self) -> None:
         """See `seam.Connection.aclose`."""

@@ -129,7 +129,7 @@ class Call(Stream):
 class UnaryCall(Call):
     """One unary attempt. Its future has the reply's payload, or the failure."""
 
-    __slots__ = ("_collect", "_deframer", "_limit", "_message", "deadline", "future")
+    __slots__ = ("_collect", "_deframer", "_limit", "_message", "deadline", "future", "may_move")
 
     def __init__(
         self,
@@ -139,8 +139,10 @@ class UnaryCall(Call):
         deadline: float,
         limit: int,
         collect: Collect | None = None,
+        may_move: bool = False,
     ) -> None:
         super().__init__(headers, own_headers)
+        self.may_move = may_move
         self._collect = collect
         self.future = future
         self.deadline = deadline

@@ -116,7 +116,13 @@ class Connection(Protocol):
     """One connection to one endpoint."""
 
     def unary(
-        self, path: str, payload: bytes, metadata: Metadata, deadline: float, collect: Collect | None = None
+        self,
+        path: str,
+        payload: bytes,
+        metadata: Metadata,
+        deadline: float,
+        collect: Collect | None = None,
+        may_move: bool = False,
     ) -> Awaitable[bytes]:
         """Make one attempt of a unary call.
 
@@ -127,6 +133,7 @@ class Connection(Protocol):
             deadline: instant on the loop's clock by which the attempt is over.
             collect: called at most once, and only for a reply that comes in pieces: its collector gets them, and works
                 between the turns of the loop. None keeps the pieces until all are there.
+            may_move: the caller can make the attempt elsewhere, so `give_up` ends it.
 
         Returns:
             Awaitable[bytes]: the reply's payload; nothing of it if a collector was made and got it.
@@ -151,6 +158,13 @@ class Connection(Protocol):
 
     def drain(self) -> None:
         """Take nothing new; close by itself once what is under way has ended."""
+
+    def give_up(self, reason: str) -> None:
+        """Fail the unary attempts that may move and whose answers have not begun, as `is_given_up`."""
+
+    def ping_silence(self, now: float) -> float:
+        """Seconds for which a ping has been unanswered; 0 if none is."""
+        ...
 
 
 class Engine(Protocol):

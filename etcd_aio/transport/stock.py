@@ -70,10 +70,16 @@ class StockConnection:
         protocol.on_lost = self._on_lost
 
     async def unary(
-        self, path: str, payload: bytes, metadata: Metadata, deadline: float, collect: Collect | None = None
+        self,
+        path: str,
+        payload: bytes,
+        metadata: Metadata,
+        deadline: float,
+        collect: Collect | None = None,
+        may_move: bool = False,
     ) -> bytes:
         """See `seam.Connection.unary`. grpclib gives replies whole, so nothing is ever collected."""
-        call = _Call(self, path, metadata, deadline, is_unary=True)
+        call = _Call(self, path, metadata, deadline, is_unary=True, may_move=may_move)
         try:
             return await call.run(partial(call.exchange, payload), deadline)
         finally:
@@ -93,6 +99,15 @@ class StockConnection:
         """See `seam.Connection.drain`."""
         self._is_draining = True
         self.close_if_drained()
+
+    def give_up(self, reason: str) -> None:
+        """See `seam.Connection.give_up`."""
+        for call in tuple(self.calls):
+            call.give_up(reason)
+
+    def ping_silence(self, now: float) -> float:
+        """See `seam.Connection.ping_silence`."""
+        return self.protocol.liveness.ping_silence(now)
 
     async def aclose(self) -> None:
         """See `seam.Connection.aclose`."""
@@ -151,7 +166,14 @@ class _Call:
     """
 
     def __init__(
-        self, connection: StockConnection, path: str, metadata: Metadata, deadline: float, *, is_unary: bool
+        self,
+        connection: StockConnection,
+        path: str,
+        metadata: Metadata,
+        deadline: float,
+        *,
+        is_unary: bool,
+        may_move: bool = False,
     ) -> None:
         connection.check_usable()
         protocol = connection.protocol
@@ -161,6 +183,7 @@ class _Call:
         self._metadata = metadata
         self._deadline = deadline
         self._is_unary = is_unary
+        self._may_move = may_move
         self._stream: StockStream = protocol.new_stream()
         self._stream.on_failed = self.fail
         self._release: Callable[[], None] | None = None
@@ -293,6 +316,11 @@ class _Call:
         """The connection is gone; a response that is complete still counts."""
         if not self._stream.is_answered:
             self.fail(AttemptFailure(StatusCode.UNAVAILABLE, text, self._delivery()))
+
+    def give_up(self, reason: str) -> None:
+        """See `seam.Connection.give_up`."""
+        if self._may_move and self._stream.headers is None:
+            self.fail(AttemptFailure(StatusCode.UNAVAILABLE, reason, self._delivery(), is_given_up=True))
 
     def fail_unprocessed(self, reason: str, last_stream_id: int) -> None:
         """The peer processes no stream above `last_stream_id`, and so none that is not open yet."""

@@ -594,3 +594,50 @@ async def test_an_idle_connection_is_neither_pinged_nor_judged(name: EngineName)
         assert owner.lost == []
         assert await echo(connection) == b"ok"
         assert pings == [0]
+
+
+# --- attempts that are made elsewhere ---
+
+
+async def test_giving_up_ends_what_may_move_and_has_no_answer_yet(name: EngineName) -> None:
+    async def script(wire: Wire) -> None:
+        first, second, third = await wire.request(), await wire.request(), await wire.request()
+        wire.headers(third, STATUS)  # its answer has begun
+        await wire.until(lambda: wire.requests[first].reset is not None)
+        wire.answer(second)
+        wire.data(third, b"\x00\x00\x00\x00\x02ok")
+        wire.headers(third, (("grpc-status", "0"),), end=True)
+        await wire.forever()
+
+    async with scripted(script) as port, connected(name, port) as (connection, owner):
+        movable, fixed, begun = (
+            asyncio.ensure_future(connection.unary("/x/Echo", b"", (), soon(), None, may_move))
+            for may_move in (True, False, True)
+        )
+        await asyncio.sleep(0.2)
+        connection.give_up("others answer")
+        failure = await failure_of(movable)
+        assert (failure.code, failure.delivery, failure.is_given_up) == (C.UNAVAILABLE, U, True)
+        assert failure.message == "others answer"
+        assert await fixed == b"ok"
+        assert await begun == b"ok"
+        connection.give_up("nothing is left")
+        assert owner.lost == []
+
+
+async def test_the_silence_of_a_ping_is_told_and_ends_with_any_byte(name: EngineName) -> None:
+    async def script(wire: Wire) -> None:
+        stream_id = await wire.request()
+        await asyncio.sleep(0.4)  # the ping waits unread
+        wire.answer(stream_id)
+        await wire.forever()
+
+    times = {"silence_time": 0.1, "silence_timeout": 60.0}
+    async with scripted(script) as port, connected(name, port, **times) as (connection, _):
+        now = asyncio.get_running_loop().time
+        assert connection.ping_silence(now()) == 0.0
+        call = asyncio.ensure_future(echo(connection))
+        await asyncio.sleep(0.3)
+        assert 0.0 < connection.ping_silence(now()) < 0.3
+        assert await call == b"ok"
+        assert connection.ping_silence(now()) == 0.0

@@ -8,7 +8,7 @@ import ssl
 from typing import Any
 
 from etcd_aio import codec, pb
-from etcd_aio.balancer import Balancer, Choice, Endpoint, PolicyName, parse_endpoints
+from etcd_aio.balancer import Balancer, Choice, Endpoint, PolicyName, SubConnection, parse_endpoints
 from etcd_aio.error_handler import ClusterIdentity, Invoker, Lifetime, RetryPolicy
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from etcd_aio.methods import PUT, RANGE, STATUS
@@ -83,6 +83,7 @@ class Calls:
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.engine = FakeEngine()
+        self.probed: list[tuple[str, bool]] = []
         self.lifetime = Lifetime()
         self.identity = ClusterIdentity()
         self.names = [f"m{number}:2379" for number in range(1, members + 1)]
@@ -92,6 +93,7 @@ class Calls:
             parse_endpoints(self.names),
             self.engine,
             verify=self.identity.verify,
+            probe=self._probe,
             tls_for=self._plaintext,
             policy=pick,
             random=lambda: 0.0,
@@ -108,6 +110,10 @@ class Calls:
             max_send_bytes=max_send_bytes,
             random=lambda: 0.5,
         )
+
+    async def _probe(self, sub_connection: SubConnection, needs_leader: bool) -> None:
+        """None is sent: what members are asked here is what tests ask."""
+        self.probed.append((sub_connection.endpoint_name, needs_leader))
 
     @staticmethod
     def _plaintext(endpoint: Endpoint) -> ssl.SSLContext | None:

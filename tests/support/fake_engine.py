@@ -156,6 +156,8 @@ class FakeConnection:
         self._owner = owner
         self._loop = asyncio.get_running_loop()
         self._running: set[asyncio.Future[bytes]] = set()
+        self._movable: set[asyncio.Future[bytes]] = set()
+        self.pinged_at: float | None = None
         self._streams: set[FakeStream] = set()
         self.is_lost = False
         self.is_draining = False
@@ -184,7 +186,13 @@ class FakeConnection:
     # The seam.
 
     async def unary(
-        self, path: str, payload: bytes, metadata: Metadata, deadline: float, collect: Collect | None = None
+        self,
+        path: str,
+        payload: bytes,
+        metadata: Metadata,
+        deadline: float,
+        collect: Collect | None = None,
+        may_move: bool = False,
     ) -> bytes:
         """See `seam.Connection.unary`; an `InPieces` answer is collected, and others are whole."""
         if self.is_lost or self.is_draining:
@@ -199,10 +207,13 @@ class FakeConnection:
             self._loop.call_later(self._member.latency, self._settle, future, attempt, answer)
         timer = self._loop.call_at(deadline, self._expire, future) if deadline != float("inf") else None
         self._running.add(future)
+        if may_move:
+            self._movable.add(future)
         try:
             return await future
         finally:
             self._running.discard(future)
+            self._movable.discard(future)
             if timer is not None:
                 timer.cancel()
             self._close_if_drained()
@@ -242,6 +253,17 @@ class FakeConnection:
         """See `seam.Connection.drain`."""
         self.is_draining = True
         self._close_if_drained()
+
+    def give_up(self, reason: str) -> None:
+        """See `seam.Connection.give_up`."""
+        for future in tuple(self._movable):
+            if not future.done():
+                failure = AttemptFailure(StatusCode.UNAVAILABLE, reason, Delivery.UNKNOWN, is_given_up=True)
+                future.set_exception(failure)
+
+    def ping_silence(self, now: float) -> float:
+        """See `seam.Connection.ping_silence`; as `pinged_at` says."""
+        return 0.0 if self.pinged_at is None else now - self.pinged_at
 
     # Inside.
 

@@ -5,7 +5,16 @@ from collections.abc import Sequence
 
 import pytest
 
-from etcd_aio.balancer import Balancer, Candidate, Choice, ConnectivityState, Endpoint, PolicyName, parse_endpoints
+from etcd_aio.balancer import (
+    Balancer,
+    Candidate,
+    Choice,
+    ConnectivityState,
+    Endpoint,
+    PolicyName,
+    SubConnection,
+    parse_endpoints,
+)
 from etcd_aio.errors import AttemptFailure, ClientClosedError, ConnectError, NoAvailableEndpointsError
 from etcd_aio.transport import Connection
 from tests.support.fake_engine import Accept, FakeEngine, Hang, Refuse
@@ -21,6 +30,10 @@ async def no_verification(connection: Connection) -> None:
     raise AssertionError("nothing was rejected")
 
 
+async def no_probe(sub_connection: SubConnection, needs_leader: bool) -> None:
+    raise AssertionError("nothing looks bad")
+
+
 class World:
     def __init__(self, endpoints: str = THREE, policy: PolicyName | Choice = "round_robin") -> None:
         self.engine = FakeEngine()
@@ -28,6 +41,7 @@ class World:
             parse_endpoints(endpoints),
             self.engine,
             verify=no_verification,
+            probe=no_probe,
             tls_for=self.tls_for,
             policy=policy,
             random=lambda: 0.5,

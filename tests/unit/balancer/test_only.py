@@ -5,7 +5,7 @@ import ssl
 
 import pytest
 
-from etcd_aio.balancer import Balancer, Connection, Endpoint, parse_endpoints
+from etcd_aio.balancer import Balancer, Connection, Endpoint, SubConnection, parse_endpoints
 from etcd_aio.errors import ClientClosedError, NoAvailableEndpointsError, UnknownEndpointError
 from tests.support.fake_engine import Accept, FakeEngine, Hang, Refuse
 from tests.support.virtual_time import timers, turns
@@ -23,11 +23,20 @@ def plaintext(endpoint: Endpoint) -> ssl.SSLContext | None:
     return None
 
 
+async def no_probe(sub_connection: SubConnection, needs_leader: bool) -> None:
+    raise AssertionError("nothing looks bad")
+
+
 class World:
     def __init__(self, endpoints: str = "m1,http://m2,[::1]:1,unix:/run/etcd") -> None:
         self.engine = FakeEngine()
         self.balancer = Balancer(
-            parse_endpoints(endpoints), self.engine, verify=verified, tls_for=plaintext, random=lambda: 0.5
+            parse_endpoints(endpoints),
+            self.engine,
+            verify=verified,
+            probe=no_probe,
+            tls_for=plaintext,
+            random=lambda: 0.5,
         )
 
     async def started(self) -> "World":

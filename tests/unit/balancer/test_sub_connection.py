@@ -6,6 +6,7 @@ import pytest
 
 from etcd_aio.balancer.connectivity import ConnectivityState
 from etcd_aio.balancer.endpoint import parse_endpoint
+from etcd_aio.balancer.health import Health
 from etcd_aio.balancer.sub_connection import DIAL_BACKOFF, STABLE_AFTER, SubConnection
 from etcd_aio.errors import AttemptFailure, ClusterChangedError, ConnectError, ConnectionLostError, Delivery, StatusCode
 from etcd_aio.transport import Connection
@@ -26,6 +27,7 @@ class World:
         self.engine = FakeEngine()
         self.member: FakeMember = self.engine["m1:2379"]
         self.states: list[ConnectivityState] = []
+        self.healths: list[tuple[bool, Health]] = []
         self.verified: list[Connection] = []
         self.verdict: Exception | None = None
         self.verifying: list[str] = []
@@ -37,6 +39,8 @@ class World:
             verify=self.verify,
             random=lambda: chance,
             on_change=lambda: self.states.append(self.sub.state),
+            on_busy=lambda: None,
+            on_health=lambda one, service: self.healths.append((service is one.quorum, service.health)),
         )
 
     async def verify(self, connection: Connection) -> None:
@@ -529,3 +533,33 @@ async def test_what_a_peer_does_not_have_is_forgotten_with_its_connection() -> N
     of_the_old.add("/late")
     assert world.sub.unserved == set()
     await closed(world)
+
+
+async def test_a_change_of_health_is_told_once_and_an_answer_restores() -> None:
+    world = await World().ready()
+    world.sub.refused(Health.NO_LEADER, "etcdserver: no leader")
+    world.sub.refused(Health.NO_LEADER, "etcdserver: no leader")
+    assert world.sub.looks_bad
+    await world.sub.unary("/p", b"", (), NEVER, needs_leader=False)
+    assert world.healths == [(True, Health.NO_LEADER)], "what it serves alone proves nothing"
+    await world.attempt()
+    assert world.healths == [(True, Health.NO_LEADER), (True, Health.HEALTHY)]
+    assert not world.sub.looks_bad
+
+
+@pytest.mark.parametrize(
+    ("failure", "is_answer"),
+    [
+        (AttemptFailure(StatusCode.NOT_FOUND, "etcdserver: requested lease not found", Delivery.ANSWERED), True),
+        (AttemptFailure(StatusCode.UNAVAILABLE, "etcdserver: request timed out", Delivery.ANSWERED), False),
+        (AttemptFailure(StatusCode.UNAVAILABLE, "the connection was lost", Delivery.UNKNOWN), False),
+    ],
+)
+async def test_which_failures_are_answers(failure: AttemptFailure, is_answer: bool) -> None:
+    world = await World().ready()
+    world.sub.refused(Health.NO_LEADER, "etcdserver: no leader")
+    world.member.answers.append(failure)
+    with pytest.raises(AttemptFailure):
+        await world.attempt()
+    assert world.sub.looks_bad is not is_answer
+    assert world.sub.in_flight == 0

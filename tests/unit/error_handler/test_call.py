@@ -219,7 +219,8 @@ async def test_no_leader_to_a_call_that_asks_for_one_moves_a_mutation_on() -> No
     async with world() as calls:
         answers(calls, no_leader())
         await calls.put()
-        assert calls.asked() == ["m1", "m2"]
+        assert calls.asked()[0] == "m1"
+        assert calls.asked()[1:] in (["m2"], ["m3"])
 
 
 @pytest.mark.parametrize("options", [{"require_leader": False}, {}])

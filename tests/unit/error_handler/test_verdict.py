@@ -23,11 +23,19 @@ def facts(
     return Facts(delivery, remedy, may_repeat=repeat, may_continue=go_on, **more)
 
 
+BOTH = (False, True)
 EVERY_FACT = [
-    Facts(delivery, remedy, may_repeat=repeat, may_continue=go_on, has_token=token, was_unprocessed=again)
-    for delivery, remedy, repeat, go_on, token, again in product(
-        Delivery, Remedy, (False, True), (False, True), (False, True), (False, True)
+    Facts(
+        delivery,
+        remedy,
+        may_repeat=repeat,
+        may_continue=go_on,
+        has_token=token,
+        was_unprocessed=again,
+        is_given_up=given_up,
     )
+    for delivery, remedy in product(Delivery, Remedy)
+    for repeat, go_on, token, again, given_up in product(BOTH, BOTH, BOTH, BOTH, BOTH)
 ]
 
 
@@ -49,6 +57,12 @@ def test_row_unsent_or_unprocessed(repeat: bool) -> None:
     assert judge(facts(UNSENT, repeat=repeat, was_unprocessed=True)) is AT_ONCE
     assert judge(facts(UNPROCESSED, repeat=repeat)) is AT_ONCE
     assert judge(facts(UNPROCESSED, repeat=repeat, was_unprocessed=True)) is BACKOFF
+
+
+def test_row_given_up_for_the_sake_of_the_next() -> None:
+    assert judge(facts(UNKNOWN, repeat=True, is_given_up=True)) is AT_ONCE
+    assert judge(facts(UNKNOWN, repeat=False, is_given_up=True)) is RAISE
+    assert judge(facts(UNKNOWN, repeat=True, go_on=False, is_given_up=True)) is RAISE
 
 
 @pytest.mark.parametrize("repeat", [False, True])

@@ -1,0 +1,317 @@
+"""The health watch: a member that looks bad is used last, is probed, and comes back with its first answer."""
+
+import asyncio
+import logging
+import ssl
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from itertools import pairwise
+
+import pytest
+
+from etcd_aio.balancer import Balancer, Connection, ConnectivityState, Endpoint, Health, SubConnection, parse_endpoints
+from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
+from tests.support.fake_engine import FakeEngine, Hang, Refuse
+from tests.support.virtual_time import tasks, timers, turns
+
+pytestmark = pytest.mark.anyio
+
+HANG = Hang()
+
+
+async def unasked(connection: Connection) -> None:
+    raise AssertionError("nothing was rejected")
+
+
+def plaintext(endpoint: Endpoint) -> ssl.SSLContext | None:
+    return None
+
+
+class World:
+    """Three members, and what is asked of them."""
+
+    def __init__(self, members: int = 3) -> None:
+        self.engine = FakeEngine()
+        self.probes: list[tuple[str, bool, float]] = []
+        self.balancer = Balancer(
+            parse_endpoints([f"m{number}" for number in range(1, members + 1)]),
+            self.engine,
+            verify=unasked,
+            probe=self.probe,
+            tls_for=plaintext,
+            random=lambda: 0.0,
+        )
+        self.loop = asyncio.get_running_loop()
+        self.attempts: list[asyncio.Task[bytes]] = []
+
+    async def probe(self, sub_connection: SubConnection, needs_leader: bool) -> None:
+        self.probes.append((sub_connection.endpoint_name[:2], needs_leader, self.loop.time()))
+        with suppress(AttemptFailure):
+            await sub_connection.unary("/probe", b"", (), self.loop.time() + 2, needs_leader=needs_leader)
+
+    def sub(self, name: str) -> SubConnection:
+        found = self.balancer.sub_connection(f"{name}:2379")
+        assert found is not None
+        return found
+
+    def begin(
+        self, name: str, *, seconds: float = 60.0, may_move: bool = False, needs_leader: bool = True
+    ) -> "asyncio.Task[bytes]":
+        sub, deadline = self.sub(name), self.loop.time() + seconds
+        work = sub.unary("/x", b"", (), deadline, needs_leader=needs_leader, may_move=may_move)
+        attempt = asyncio.ensure_future(work)
+        self.attempts.append(attempt)
+        return attempt
+
+    async def serve(self, seconds: float, *names: str, needs_leader: bool = True) -> None:
+        """Others are asked meanwhile, ten times a second, and answer."""
+        end = self.loop.time() + seconds
+        while self.loop.time() < end:
+            for name in names:
+                await self.begin(name, needs_leader=needs_leader)
+            await asyncio.sleep(0.1)
+
+    def silence(self, *names: str) -> None:
+        for name in names:
+            self.engine[f"{name}:2379"].otherwise = HANG
+
+    def speak(self, *names: str) -> None:
+        for name in names:
+            self.engine[f"{name}:2379"].otherwise = b"fine"
+
+    def health(self) -> dict[str, Health]:
+        return {one.endpoint[:2]: one.health for one in self.balancer.statistics()}
+
+    def picks(self, *, needs_leader: bool = True) -> set[str]:
+        picked = (self.balancer.pick((), needs_leader) for _ in range(12))
+        return set(Counter(one.endpoint_name[:2] for one in picked if one is not None))
+
+
+@asynccontextmanager
+async def world(members: int = 3) -> AsyncIterator[World]:
+    made = World(members)
+    made.balancer.start()
+    await turns()
+    made.speak("m1", "m2", "m3")
+    yield made
+    for attempt in made.attempts:
+        attempt.cancel()
+    await asyncio.gather(*made.attempts, return_exceptions=True)
+    await made.balancer.aclose()
+    assert not tasks()
+
+
+async def failure_of(attempt: "asyncio.Task[bytes]") -> AttemptFailure:
+    with pytest.raises(AttemptFailure) as caught:
+        await attempt
+    return caught.value
+
+
+async def test_a_member_that_is_overtaken_is_used_last_and_its_reads_move() -> None:
+    async with world() as it:
+        it.silence("m1")
+        read, write = it.begin("m1", may_move=True), it.begin("m1")
+        await it.serve(0.5, "m2", "m3")
+        assert it.health() == {"m1": Health.SILENT, "m2": Health.HEALTHY, "m3": Health.HEALTHY}
+        assert it.picks() == {"m2", "m3"}
+        failure = await failure_of(read)
+        assert failure.is_given_up
+        assert failure.delivery is Delivery.UNKNOWN
+        assert not write.done(), "nobody may make it elsewhere"
+        assert it.picks(needs_leader=False) == {"m1", "m2", "m3"}, "it was not asked for what it serves alone"
+
+
+async def test_an_election_makes_nobody_look_bad() -> None:
+    async with world() as it:
+        it.silence("m1", "m2", "m3")
+        for name in ("m1", "m2", "m3"):
+            it.begin(name, may_move=True)
+        await asyncio.sleep(5)
+        assert set(it.health().values()) == {Health.HEALTHY}
+        assert not it.probes
+
+
+async def test_its_first_answer_restores_it() -> None:
+    async with world() as it:
+        it.silence("m1")
+        it.begin("m1")
+        await it.serve(0.5, "m2")
+        assert it.picks() == {"m2", "m3"}
+        it.speak("m1")
+        await asyncio.sleep(2.5)  # the probe under way ends unanswered; the next one is answered
+        assert it.health()["m1"] is Health.HEALTHY
+        assert it.picks() == {"m1", "m2", "m3"}
+        count = len(it.probes)
+        await asyncio.sleep(60)
+        assert len(it.probes) == count, "who is healthy is not probed"
+
+
+async def test_where_all_look_bad_all_are_used() -> None:
+    async with world(2) as it:
+        for name in ("m1", "m2"):
+            it.sub(name).refused(Health.NO_LEADER, "etcdserver: no leader")
+        assert it.picks() == {"m1", "m2"}
+
+
+async def test_what_looks_bad_is_used_when_nothing_else_is_left() -> None:
+    async with world() as it:
+        it.silence("m1")
+        it.sub("m1").refused(Health.NO_LEADER, "etcdserver: no leader")
+        avoid = (it.sub("m2"), it.sub("m3"))
+        assert it.balancer.pick(avoid) is it.sub("m1")
+        assert it.balancer.pick((*avoid, it.sub("m1"))) in avoid
+
+
+async def test_a_member_without_leader_loses_what_needs_one_and_its_streams_at_once() -> None:
+    async with world() as it:
+        it.silence("m1")
+        reasons: list[str] = []
+        await it.sub("m1").open_stream("/watch", (), it.loop.time() + 1, reasons.append)
+        it.sub("m1").refused(Health.NO_LEADER, "etcdserver: no leader")
+        assert reasons == ["etcdserver: no leader"]
+        assert it.picks() == {"m2", "m3"}
+        assert it.picks(needs_leader=False) == {"m1", "m2", "m3"}
+
+
+async def test_streams_wait_for_a_moment_before_they_leave_a_silent_member() -> None:
+    async with world() as it:
+        it.silence("m1")
+        reasons: list[str] = []
+        await it.sub("m1").open_stream("/watch", (), it.loop.time() + 1, reasons.append)
+        it.begin("m1")
+        await it.serve(0.5, "m2")
+        assert it.health()["m1"] is Health.SILENT
+        assert not reasons
+        await it.serve(0.5, "m2")
+        assert len(reasons) == 1
+
+
+async def test_a_learner_serves_what_it_can() -> None:
+    async with world() as it:
+        it.engine["m1:2379"].otherwise = AttemptFailure(StatusCode.FAILED_PRECONDITION, "x", Delivery.UNKNOWN)
+        it.sub("m1").refused(Health.LEARNER, "etcdserver: rpc not supported for learner")
+        assert it.health()["m1"] is Health.LEARNER
+        assert it.picks() == {"m2", "m3"}
+        assert it.picks(needs_leader=False) == {"m1", "m2", "m3"}
+
+
+async def test_the_services_of_a_member_fail_apart() -> None:
+    async with world() as it:
+        it.silence("m1")
+        it.begin("m1", needs_leader=False)
+        await it.serve(0.5, "m2", needs_leader=False)
+        assert it.health()["m1"] is Health.HEALTHY
+        assert it.balancer.statistics()[0].local_health is Health.SILENT
+        assert it.picks(needs_leader=False) == {"m2", "m3"}
+        assert it.probes[0][:2] == ("m1", False)
+
+
+async def test_an_unanswered_ping_is_enough_for_one_caller() -> None:
+    async with world() as it:
+        it.silence("m1")
+        read = it.begin("m1", may_move=True)
+        it.engine["m1:2379"].connection.pinged_at = it.loop.time() + 0.5
+        await asyncio.sleep(1)
+        assert it.health()["m1"] is Health.SILENT
+        assert (await failure_of(read)).is_given_up
+
+
+async def test_one_member_alone_is_never_given_up() -> None:
+    async with world(1) as it:
+        it.silence("m1")
+        read = it.begin("m1", may_move=True)
+        it.engine["m1:2379"].connection.pinged_at = it.loop.time()
+        await asyncio.sleep(5)
+        assert it.health() == {"m1": Health.HEALTHY}
+        assert not read.done()
+
+
+async def test_two_timeouts_in_a_row_are_evidence() -> None:
+    async with world() as it:
+        it.silence("m1")
+        for _ in range(2):
+            await failure_of(it.begin("m1", seconds=0.1))
+        await it.serve(0.2, "m2")
+        assert it.health()["m1"] is Health.FAILING
+
+
+async def test_a_late_look_puts_its_judgement_off() -> None:
+    """The loop stalled: what has arrived meanwhile is read first."""
+    async with world() as it:
+        attempt = it.begin("m1", may_move=True)
+        it.engine["m1:2379"].latency = 2.02
+        await turns()
+        await it.serve(0.1, "m2")
+        it.loop._jumping.now += 1.9  # type: ignore[attr-defined]
+        await attempt
+        assert it.health()["m1"] is Health.HEALTHY
+
+
+async def test_an_idle_client_looks_at_nothing() -> None:
+    async with world() as it:
+        await it.begin("m1")
+        await asyncio.sleep(1)
+        assert timers() == 0
+        assert not it.probes
+
+
+async def test_probes_come_fast_and_then_slower_until_the_connection_is_lost() -> None:
+    async with world() as it:
+        refusal = AttemptFailure(StatusCode.UNAVAILABLE, "etcdserver: no leader", Delivery.ANSWERED)
+        it.engine["m1:2379"].otherwise = refusal
+        it.sub("m1").refused(Health.NO_LEADER, "etcdserver: no leader")
+        began = it.loop.time()
+        await asyncio.sleep(5)
+        at = [round(when - began, 2) for _, _, when in it.probes]
+        gaps = [round(later - earlier, 2) for earlier, later in pairwise(at)]
+        assert at[0] == 0
+        assert gaps == sorted(gaps)
+        assert gaps[0] <= 0.1
+        assert gaps[-1] <= 1.2
+        assert len(gaps) >= 6
+        it.engine["m1:2379"].dial = Refuse(ConnectionRefusedError(111, "gone"))
+        it.engine["m1:2379"].connection.lose(ConnectionResetError(104, "reset"))
+        await asyncio.sleep(1)
+        assert it.sub("m1").state is ConnectivityState.TRANSIENT_FAILURE
+        count = len(it.probes)
+        await asyncio.sleep(10)
+        assert len(it.probes) == count
+
+
+async def test_a_new_connection_is_healthy() -> None:
+    async with world() as it:
+        it.silence("m1")
+        it.sub("m1").refused(Health.NO_LEADER, "etcdserver: no leader")
+        it.engine["m1:2379"].connection.lose(ConnectionResetError(104, "reset"))
+        await asyncio.sleep(1)
+        assert it.sub("m1").state is ConnectivityState.READY
+        assert it.health()["m1"] is Health.HEALTHY
+        assert it.picks() == {"m1", "m2", "m3"}
+
+
+async def test_changes_are_logged_and_shown(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "etcd_aio.balancer")
+    async with world() as it:
+        it.silence("m1")
+        it.begin("m1")
+        await it.serve(1, "m2")
+        shown = it.balancer.statistics()[0]
+        assert shown.health is Health.SILENT
+        assert "while others did" in shown.health_reason
+        assert 0.5 < shown.health_since < 1
+        it.speak("m1")
+        await asyncio.sleep(3)
+        assert it.balancer.statistics()[0].health_reason == ""
+    told = [record.getMessage() for record in caplog.records if "m1:2379" in record.getMessage()]
+    assert [line for line in told if "silent" in line]
+    assert [line for line in told if "healthy again" in line]
+    assert len(told) == 2, "once for each change"
+
+
+async def test_closing_ends_every_probe() -> None:
+    async with world() as it:
+        it.silence("m1")
+        it.sub("m1").refused(Health.NO_LEADER, "etcdserver: no leader")
+        await turns()
+        assert it.probes
