@@ -103,7 +103,9 @@ asyncio.run(main())
 @pytest.mark.parametrize("body", PROGRAMS.values(), ids=PROGRAMS.keys())
 def test_exit_leaves_no_task_and_no_warning(body: str, shared_server: EtcdServer) -> None:
     done = run_program(body, shared_server.endpoint)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    # The debug mode also tells of callbacks that took 0.1 s, which is the machine's affair.
+    told = [line for line in done.stderr.splitlines() if not line.startswith("Executing <")]
+    assert (done.returncode, done.stdout, told) == (0, "", [])
 
 
 async def test_nothing_touches_the_network_before_the_first_use() -> None:
