@@ -13,7 +13,15 @@ from etcd_aio.api import KV, Cluster, Lease, LeaseKeeper, Leases, Maintenance, O
 from etcd_aio.balancer import Balancer, Choice, EndpointStatistics, PolicyName
 from etcd_aio.config import ClientConfig, endpoints_from
 from etcd_aio.deadline import deadline_after
-from etcd_aio.error_handler import ClusterIdentity, HealthProbe, Invoker, Lifetime, RetryPolicy, StreamStatistics
+from etcd_aio.error_handler import (
+    ClusterIdentity,
+    HealthProbe,
+    Invoker,
+    Lifetime,
+    RetryPolicy,
+    StreamStatistics,
+    find_leader,
+)
 from etcd_aio.options import UNSET, RetryMode, Timeout
 from etcd_aio.transport import EngineName, create_engine
 from etcd_aio.version import __version__
@@ -36,7 +44,11 @@ class Client(KV, WatchCalls):
             Default: 5, as etcdctl's `--command-timeout`.
         connect_timeout: seconds for dialling one endpoint, its TLS handshake and its first HTTP/2 frame. Default: 2, as
             etcdctl's `--dial-timeout`.
-        policy: how calls are spread: `"round_robin"`, or a function that gets the READY candidates and returns one.
+        policy: how calls are spread over the members. Which of them look good is known to every policy.
+            `"round_robin"`: all in turn. `"power_of_two"`: the less busy and faster of two that are drawn.
+            `"leader_first"`: the leader, which is looked for after every election. `"pinned"`: one connection, to the
+            member that is connected first; `"random_pinned"`: one, drawn by lot; both switch when it fails. Or a
+            function that gets the READY candidates and returns one of them.
         engine: what carries HTTP/2: `"native"`, our own, or `"grpclib"`, the stock one.
         retry: what is repeated after a failure, unless a call says otherwise: `"safe"` (only what cannot be applied
             twice), `"never"`, or `"always"` (also mutations: you declare them idempotent).
@@ -95,9 +107,11 @@ class Client(KV, WatchCalls):
             create_engine(config.engine, config.transport_options(f"etcd_aio/{__version__}")),
             verify=identity.verify,
             probe=probe.ask,
+            find_leader=find_leader,
             tls_for=config.tls_for,
             policy=config.policy,
         )
+        identity.on_term = self._balancer.look_for_leader
         invoker = Invoker(
             self._balancer,
             self._lifetime,

@@ -9,8 +9,10 @@ from etcd_aio.balancer.connectivity import ConnectivityState
 from etcd_aio.balancer.endpoint import Endpoint, Security, parse_endpoint, parse_endpoints
 from etcd_aio.balancer.health import Health
 from etcd_aio.balancer.health_watch import Probe
+from etcd_aio.balancer.leader_watch import FindLeader
 from etcd_aio.balancer.only import OnlyEndpoint
-from etcd_aio.balancer.picker import POLICIES, Candidate, Choice, PolicyName
+from etcd_aio.balancer.picker import Candidate, Choice
+from etcd_aio.balancer.policy import POLICIES, PolicyName
 from etcd_aio.balancer.sub_connection import EndpointStatistics, SubConnection
 from etcd_aio.transport import Connection, Metadata, Stream
 
@@ -23,6 +25,7 @@ __all__ = [
     "ConnectivityState",
     "Endpoint",
     "EndpointStatistics",
+    "FindLeader",
     "Health",
     "Metadata",
     "OnlyEndpoint",

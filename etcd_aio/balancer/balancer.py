@@ -2,10 +2,10 @@
 
 Knows: the endpoints, their sub-connections, who waits. Never knows: RPCs, retries, why a connection was lost.
 
-Theory of operation. Whenever a sub-connection changes, the balancer publishes a new generation: a picker over the READY
-ones, or none. `pick` never waits. Whoever finds no picker waits for the next generation (`wait_for_pick`) until its
-deadline, and then learns every endpoint's last real error. There is no lock: between reading and writing what is
-shared, nothing awaits.
+Theory of operation. Whenever a sub-connection changes, the balancer asks the policy which endpoints are to be
+connected, and publishes a new generation: a picker over the READY ones that look good, or over all, or none. `pick`
+never waits. Whoever finds no picker waits for the next generation (`wait_for_pick`) until its deadline, and then learns
+every endpoint's last real error. There is no lock: between reading and writing what is shared, nothing awaits.
 """
 
 import asyncio
@@ -18,9 +18,12 @@ from etcd_aio.balancer.connectivity import ConnectivityState
 from etcd_aio.balancer.endpoint import Endpoint, Security, parse_endpoint
 from etcd_aio.balancer.health import Health, Service
 from etcd_aio.balancer.health_watch import HealthWatch, Probe
+from etcd_aio.balancer.keeping import Keeper, Standing
+from etcd_aio.balancer.leader_watch import FindLeader, LeaderWatch
 from etcd_aio.balancer.only import OnlyEndpoint
-from etcd_aio.balancer.picker import Choice, Picker, Policy, PolicyName
-from etcd_aio.balancer.sub_connection import EndpointStatistics, SubConnection, Verify
+from etcd_aio.balancer.picker import Choice, Picker
+from etcd_aio.balancer.policy import Policy, PolicyName
+from etcd_aio.balancer.sub_connection import DIAL_BACKOFF, EndpointStatistics, SubConnection, Verify, unused
 from etcd_aio.deadline import NEVER
 from etcd_aio.errors import (
     ClientClosedError,
@@ -33,6 +36,7 @@ from etcd_aio.transport import Engine
 
 _CLOSE_TIMEOUT: Final = 0.8  # aclose() promises a second in any state ...
 _CANCEL_TIMEOUT: Final = 0.1  # ... with this for what has to be cancelled
+_DEMAND_HOLDS: Final = 30.0  # seconds for which a call that names an endpoint has it kept, whatever the policy
 
 
 class Balancer:
@@ -43,6 +47,7 @@ class Balancer:
         engine: opens connections.
         verify: asks the peer of a connection that was rejected before whether it is the right one now.
         probe: asks a member that looks bad whether it serves again.
+        find_leader: asks members which of them leads.
         tls_for: the TLS context of an endpoint, None for plaintext.
         policy: how attempts are spread.
         random: returns a number in [0, 1).
@@ -55,6 +60,7 @@ class Balancer:
         *,
         verify: Verify,
         probe: Probe,
+        find_leader: FindLeader,
         tls_for: Callable[[Endpoint], ssl.SSLContext | None],
         policy: PolicyName | Choice = "round_robin",
         random: Callable[[], float] = random_module.random,
@@ -63,12 +69,18 @@ class Balancer:
         self._verify = verify
         self._tls_for = tls_for
         self._random = random
-        self._policy: Policy[SubConnection] = Policy(policy, first_turn=int(random() * 1024))
+        self._policy: Policy[SubConnection] = Policy(policy, random)
+        self._keeper = Keeper(self._policy.needs.keep, DIAL_BACKOFF, random)
         self._picker: Picker[SubConnection] | None = None
         self._local_picker: Picker[SubConnection] | None = None  # for what members serve alone
         self._ready: tuple[SubConnection, ...] = ()
         self._generation: tuple[tuple[SubConnection, ...], ...] = ()  # what the pickers choose from
         self._watch = HealthWatch(lambda: self._ready, probe, self._publish, random)
+        self._leader = LeaderWatch(lambda: self._ready, find_leader, self._set_leader, random)
+        self._errors: dict[str, BaseException] = {}  # the last ones of endpoints that are not kept now
+        self._demanded: dict[str, float] = {}
+        self._again: asyncio.TimerHandle | None = None
+        self._is_publishing = self._is_stale = False
         self._endpoints: dict[str, Endpoint] = {endpoint.name: endpoint for endpoint in endpoints}
         self._current: dict[str, SubConnection] = {}
         self._draining: set[SubConnection] = set()
@@ -162,9 +174,12 @@ class Balancer:
     def no_available_endpoints(self, only: str | None = None) -> NoAvailableEndpointsError:
         """The error that names every endpoint's last real error, or that of one."""
         errors: dict[str, BaseException] = {}
-        for name, sub_connection in self._current.items():
+        for name in self._endpoints:
             if only is None or name == only:
-                errors[name] = sub_connection.last_error or ConnectError("connecting was not finished in time")
+                sub_connection = self._current.get(name)
+                found = sub_connection.last_error if sub_connection is not None else None
+                found = found or self._errors.get(name)
+                errors[name] = found or ConnectError("connecting was not finished in time")
         return NoAvailableEndpointsError(errors=errors)
 
     # One endpoint.
@@ -178,8 +193,18 @@ class Balancer:
         return OnlyEndpoint(self, self._found(endpoint))
 
     def sub_connection(self, name: str) -> SubConnection | None:
-        """The sub-connection of an endpoint in use, whatever its state; None if there is none."""
-        return self._current.get(name)
+        """The sub-connection of an endpoint, whatever its state; None if there is none.
+
+        There is one if the endpoint is in use: one that the policy would not keep is connected for the while.
+        """
+        found = self._current.get(name)
+        if name in self._endpoints and self._is_started and not self._is_closed:
+            if name in self._demanded or found is None:
+                self._demanded[name] = asyncio.get_running_loop().time() + _DEMAND_HOLDS
+            if found is None:
+                self._publish()
+                found = self._current.get(name)
+        return found
 
     def _found(self, text: str) -> Endpoint:
         try:
@@ -205,22 +230,26 @@ class Balancer:
         if not self._is_started or self._is_closed:
             self._endpoints = wanted
             return
-        old = self._current
-        new = {name: old.get(name) or self._new(endpoint) for name, endpoint in wanted.items()}
-        self._endpoints, self._current = wanted, new
-        for sub_connection in new.values():
-            sub_connection.start()
-        removed = [one for name, one in old.items() if name not in new]
-        self._draining.update(removed)
-        self._publish()  # first, so that nobody picks what drains
-        for sub_connection in removed:
-            sub_connection.drain()
-        if removed:
+        before, self._endpoints = self._endpoints, wanted
+        try:
+            self._publish()
+        except BaseException:  # one of them cannot be made
+            self._endpoints = before
+            raise
+        if before.keys() - wanted.keys():
             self._wake()  # whoever waits for one of them waits in vain
+
+    def look_for_leader(self) -> None:
+        """The leader may be another one, if anybody wants to know."""
+        if self._policy.needs.leader and self._is_started and not self._is_closed:
+            self._leader.look()
 
     def statistics(self) -> tuple[EndpointStatistics, ...]:
         """One record for each endpoint, in the order given; empty before the first use."""
-        return tuple(sub_connection.statistics() for sub_connection in self._current.values())
+        if not self._is_started:
+            return ()
+        found = ((name, self._current.get(name)) for name in self._endpoints)
+        return tuple(unused(name, self._errors.get(name)) if one is None else one.statistics() for name, one in found)
 
     async def aclose(self) -> None:
         """Close every sub-connection now; calls that wait for one fail at once. Idempotent, bounded in time."""
@@ -228,7 +257,10 @@ class Balancer:
         self._picker = self._local_picker = None
         self._ready = ()
         self._wake()
+        if self._again is not None:
+            self._again.cancel()
         await self._watch.aclose()
+        await self._leader.aclose()
         closing = [
             asyncio.create_task(one.aclose(), name=f"etcd_aio close {one.endpoint_name}")
             for one in (*self._current.values(), *self._draining)
@@ -252,25 +284,76 @@ class Balancer:
             on_change=self._publish,
             on_busy=self._watch.arm,
             on_health=self._watch.on_changed,
+            failures=self._keeper.in_vain,
         )
 
     def _publish(self) -> None:
-        """Make the pickers of this generation, and wake whoever waits for them."""
-        self._draining = {one for one in self._draining if not one.is_over}
-        if self._is_closed:
+        """Make the pickers of this generation, and wake whoever waits for them.
+
+        What it does to sub-connections changes them, which has this done once more, at the end.
+        """
+        self._is_stale = True
+        if self._is_publishing:
             return
+        self._is_publishing = True
+        try:
+            while self._is_stale and not self._is_closed:
+                self._is_stale = False
+                removed = self._keep()
+                self._make_pickers()  # first, so that nobody picks what drains
+                for sub_connection in removed:
+                    sub_connection.drain()
+                self._draining = {one for one in self._draining if not one.is_over}
+        finally:
+            self._is_publishing = False
+
+    def _keep(self) -> list[SubConnection]:
+        """Connect what the policy wants connected; returns what it does not want any more."""
+        if not self._is_started:
+            return []
+        now = asyncio.get_running_loop().time()
+        self._demanded = {name: until for name, until in self._demanded.items() if until > now}
+        standings = {name: _standing(self._current.get(name)) for name in self._endpoints}
+        wanted = {*self._keeper.wanted(standings, now), *self._demanded}
+        self._ask_again(min(self._keeper.ask_again, *self._demanded.values(), NEVER))
+        old = self._current
+        self._current = {
+            name: old.get(name) or self._new(endpoint) for name, endpoint in self._endpoints.items() if name in wanted
+        }
+        for sub_connection in self._current.values():
+            sub_connection.start()
+        removed = [one for name, one in old.items() if name not in self._current]
+        self._draining.update(removed)
+        self._errors.update({one.endpoint_name: one.last_error for one in removed if one.last_error is not None})
+        return removed
+
+    def _ask_again(self, when: float) -> None:
+        if self._again is not None:
+            self._again.cancel()
+            self._again = None
+        if when != NEVER:
+            self._again = asyncio.get_running_loop().call_at(when, self._publish)
+
+    def _make_pickers(self) -> None:
         ready = tuple(one for one in self._current.values() if one.state is ConnectivityState.READY)
         quorum = _preferred(ready, lambda one: one.quorum)
         local = _preferred(ready, lambda one: one.local)
-        generation = (ready, quorum, local)
+        generation = (ready, quorum, local, tuple(one for one in ready if one.is_leader))
         if generation == self._generation:
             return
         is_news = ready != self._ready
         self._ready, self._generation = ready, generation
         self._picker = self._policy.picker(quorum, ready) if ready else None
         self._local_picker = self._policy.picker(local, ready) if ready else None
-        if ready and is_news:
-            self._wake()
+        if is_news:
+            self.look_for_leader()
+            if ready:
+                self._wake()
+
+    def _set_leader(self, leader: SubConnection | None) -> None:
+        for one in self._current.values():
+            one.is_leader = one is leader
+        self._publish()
 
     def _wake(self) -> None:
         for waiter in tuple(self._waiters):
@@ -282,6 +365,14 @@ def _preferred(
 ) -> tuple[SubConnection, ...]:
     """Those that do not look bad; all, if all do: bad health is an opinion, and somebody has to serve."""
     return tuple(one for one in ready if service(one).health is Health.HEALTHY) or ready
+
+
+def _standing(sub_connection: SubConnection | None) -> Standing:
+    if sub_connection is None:
+        return Standing.UNUSED
+    if sub_connection.state is ConnectivityState.READY:
+        return Standing.GOOD if sub_connection.quorum.health is Health.HEALTHY else Standing.BAD
+    return Standing.FAILED if sub_connection.has_failed else Standing.TRYING
 
 
 def _resolve(waiter: "asyncio.Future[bool]", has_changed: bool) -> None:

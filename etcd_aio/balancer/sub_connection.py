@@ -52,6 +52,7 @@ class EndpointStatistics:
         local_health: what it looks like for what the member serves alone, as serializable reads.
         health_reason: why, in words; empty if it is healthy.
         health_since: seconds that its health has been so.
+        is_leader: whether its member leads the cluster; only looked for by the policy `leader_first`.
         in_flight: attempts under way.
         streams: open streams.
         latency: moving average of the latency of successful attempts, in seconds.
@@ -68,6 +69,7 @@ class EndpointStatistics:
     local_health: Health
     health_reason: str
     health_since: float
+    is_leader: bool
     in_flight: int
     streams: int
     latency: float
@@ -89,10 +91,12 @@ class SubConnection:
         on_change: called, without arguments, after every change of state.
         on_busy: called when an attempt begins while none is under way.
         on_health: called after what traffic or the member itself said has changed the health of a service.
+        failures: how many dials, of others in its place, have failed in a row before: its backoff goes on from there.
 
     Attributes:
         quorum: what its member does that needs the cluster: traffic and health.
         local: what its member serves alone.
+        is_leader: whether its member leads, if anybody has looked for the leader.
         unserved: paths of RPCs that the peer of the current connection was found not to have. Each new connection
             begins with a new set, since its peer may have been upgraded; what is added to an old one is forgotten.
     """
@@ -108,10 +112,12 @@ class SubConnection:
         on_change: Callable[[], None],
         on_busy: Callable[[], None],
         on_health: "Callable[[SubConnection, Service], None]",
+        failures: int = 0,
     ) -> None:
         self.endpoint = endpoint
         self.endpoint_name = endpoint.name
         self.state = ConnectivityState.IDLE
+        self.is_leader = False
         self.latency = 0.0
         self.last_error: BaseException | None = None
         self.unserved: set[str] = set()
@@ -132,6 +138,7 @@ class SubConnection:
         self._task: asyncio.Task[None] | None = None
         self._is_draining = False
         self._is_suspect = False
+        self._dials_failed = failures
         self._attempts = 0
         self._failures = 0
         self._connects = 0
@@ -153,6 +160,11 @@ class SubConnection:
     def in_flight(self) -> int:
         """How many attempts are under way."""
         return self.quorum.in_flight + self.local.in_flight
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether its last dial failed, or its last connection was lost, and there is no other yet."""
+        return self.state is not ConnectivityState.READY and (self._connects > 0 or self.last_error is not None)
 
     @property
     def looks_bad(self) -> bool:
@@ -307,6 +319,7 @@ class SubConnection:
             local_health=self.local.health,
             health_reason=self.quorum.reason or self.local.reason,
             health_since=now - self.quorum.since,
+            is_leader=self.is_leader,
             in_flight=self.in_flight,
             streams=sum(len(owner.streams) for owner in self._live),
             latency=self.latency,
@@ -319,7 +332,7 @@ class SubConnection:
     # The one task.
 
     async def _keep_connected(self) -> None:
-        failures = 0  # in a row: dials that failed, connections that did not last
+        failures = self._dials_failed  # in a row: dials that failed, connections that did not last
         while True:
             self._change(ConnectivityState.CONNECTING)
             owner = _Owner(self)
@@ -380,6 +393,7 @@ class SubConnection:
         """A connection takes no new attempts any more."""
         if owner.connection is not None and owner.connection is self._connection:
             self._connection = self._owner = None
+            self.is_leader = False
             logger.info("endpoint %s: %s", self.endpoint_name, reason)
             self._change(ConnectivityState.IDLE)
 
@@ -387,6 +401,27 @@ class SubConnection:
         """A connection is gone, and everything that ran on it."""
         self._live.discard(owner)
         self._on_change()
+
+
+def unused(endpoint: str, last_error: BaseException | None) -> EndpointStatistics:
+    """The record of an endpoint that the policy keeps no connection to."""
+    return EndpointStatistics(
+        endpoint=endpoint,
+        state=ConnectivityState.IDLE,
+        since=0.0,
+        health=Health.HEALTHY,
+        local_health=Health.HEALTHY,
+        health_reason="",
+        health_since=0.0,
+        is_leader=False,
+        in_flight=0,
+        streams=0,
+        latency=0.0,
+        attempts=0,
+        failures=0,
+        connects=0,
+        last_error=last_error,
+    )
 
 
 class _Owner:

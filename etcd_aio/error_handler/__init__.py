@@ -9,6 +9,7 @@ from etcd_aio.error_handler.conversation import Conversation
 from etcd_aio.error_handler.ending import mistake
 from etcd_aio.error_handler.identity import ClusterIdentity
 from etcd_aio.error_handler.invoker import Invoker
+from etcd_aio.error_handler.leader import find_leader
 from etcd_aio.error_handler.lifetime import Lifetime
 from etcd_aio.error_handler.probe import HealthProbe
 from etcd_aio.error_handler.reading import Reading
@@ -26,5 +27,6 @@ __all__ = [
     "RetryThrottling",
     "StreamStatistics",
     "Supervisor",
+    "find_leader",
     "mistake",
 ]

@@ -219,9 +219,14 @@ class Call(Generic[Request, Reply]):
 
     def _checked(self, reply: Reply, sub_connection: SubConnection, started: float) -> Reply | None:
         header = getattr(reply, "header", None)
-        if header is not None and header.cluster_id != self._context.identity.cluster_id:
+        identity = self._context.identity
+        if header is None:
+            return reply
+        if header.raft_term != identity.raft_term:
+            identity.note_term(header.raft_term)
+        if header.cluster_id != identity.cluster_id:
             try:
-                self._context.identity.check(header.cluster_id, sub_connection.endpoint_name)
+                identity.check(header.cluster_id, sub_connection.endpoint_name)
             except ClusterChangedError as error:
                 sub_connection.reject(error)
                 self._remember(sub_connection, error.message, StatusCode.FAILED_PRECONDITION, Delivery.UNKNOWN, started)

@@ -9,7 +9,7 @@ from typing import Any
 
 from etcd_aio import codec, pb
 from etcd_aio.balancer import Balancer, Choice, Endpoint, PolicyName, SubConnection, parse_endpoints
-from etcd_aio.error_handler import ClusterIdentity, Invoker, Lifetime, RetryPolicy
+from etcd_aio.error_handler import ClusterIdentity, Invoker, Lifetime, RetryPolicy, find_leader
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from etcd_aio.methods import PUT, RANGE, STATUS
 from etcd_aio.options import UNSET, RetryMode, Timeout
@@ -94,10 +94,12 @@ class Calls:
             self.engine,
             verify=self.identity.verify,
             probe=self._probe,
+            find_leader=find_leader,
             tls_for=self._plaintext,
             policy=pick,
             random=lambda: 0.0,
         )
+        self.identity.on_term = self.balancer.look_for_leader
         self.policy = RetryPolicy(jitter=0.0) if policy is None else policy
         self.invoker = Invoker(
             self.balancer,

@@ -1,7 +1,8 @@
 import asyncio
+import random
 import ssl
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -11,6 +12,7 @@ from etcd_aio.balancer import (
     Choice,
     ConnectivityState,
     Endpoint,
+    Health,
     PolicyName,
     SubConnection,
     parse_endpoints,
@@ -30,23 +32,35 @@ async def no_verification(connection: Connection) -> None:
     raise AssertionError("nothing was rejected")
 
 
-async def no_probe(sub_connection: SubConnection, needs_leader: bool) -> None:
-    raise AssertionError("nothing looks bad")
+def half() -> float:
+    return 0.5
 
 
 class World:
-    def __init__(self, endpoints: str = THREE, policy: PolicyName | Choice = "round_robin") -> None:
+    def __init__(
+        self, endpoints: str = THREE, policy: PolicyName | Choice = "round_robin", chance: Callable[[], float] = half
+    ) -> None:
         self.engine = FakeEngine()
+        self.leader = ""
+        self.looks = 0
         self.balancer = Balancer(
             parse_endpoints(endpoints),
             self.engine,
             verify=no_verification,
-            probe=no_probe,
+            probe=self.probe,
+            find_leader=self.find_leader,
             tls_for=self.tls_for,
             policy=policy,
-            random=lambda: 0.5,
+            random=chance,
         )
         self.loop = asyncio.get_running_loop()
+
+    async def probe(self, sub_connection: SubConnection, needs_leader: bool) -> None:
+        """What a member says does not matter here."""
+
+    async def find_leader(self, ready: tuple[SubConnection, ...]) -> SubConnection | None:
+        self.looks += 1
+        return next((one for one in ready if one.endpoint_name == self.leader), None)
 
     def tls_for(self, endpoint: Endpoint) -> ssl.SSLContext | None:
         return None
@@ -377,4 +391,119 @@ async def test_statistics_stand_in_the_order_given() -> None:
     world = await World("m3,m1,m2").refuse("m1").started()
     assert world.states() == {"m3:2379": "READY", "m1:2379": "TRANSIENT_FAILURE", "m2:2379": "READY"}
     assert world.balancer.statistics()[0].state is ConnectivityState.READY
+    await closed(world)
+
+
+# Policies that keep one connection.
+
+
+def connected(world: World) -> list[str]:
+    return [name for name, state in world.states().items() if state == "READY"]
+
+
+async def test_pinned_dials_all_and_keeps_the_first() -> None:
+    world = World(policy="pinned")
+    for name, seconds in (("m1", 0.2), ("m2", 0.1), ("m3", 0.3)):
+        world.engine[f"{name}:2379"].dial = Accept(seconds=seconds)
+    await world.started()
+    assert {name: len(member.dials) for name, member in world.engine.members.items()} == dict.fromkeys(
+        ("m1:2379", "m2:2379", "m3:2379"), 1
+    )
+    await asyncio.sleep(1)
+    assert connected(world) == ["m2:2379"]
+    assert world.states() == {"m1:2379": "IDLE", "m2:2379": "READY", "m3:2379": "IDLE"}
+    assert world.picks(5) == {"m2:2379": 5}
+    await closed(world)
+
+
+async def test_pinned_switches_when_its_connection_is_lost() -> None:
+    world = await World(policy="pinned").started()
+    [kept] = connected(world)
+    world.engine[kept].dial = Refuse(ConnectionRefusedError(111, "gone"))
+    world.engine[kept].connection.lose(ConnectionResetError(104, "reset"))
+    await turns(9)
+    [other] = connected(world)
+    assert other != kept
+    assert world.picks(5) == {other: 5}
+    await asyncio.sleep(60)
+    assert connected(world) == [other], "the old one is not dialled any more"
+    assert isinstance(world.balancer.no_available_endpoints().errors[kept], OSError), "its error is remembered"
+    await closed(world)
+
+
+async def test_random_pinned_keeps_one_and_draws_another_when_it_fails() -> None:
+    world = await World(policy="random_pinned").started()
+    [kept] = connected(world)
+    assert sum(len(member.dials) for member in world.engine.members.values()) == 1, "the others were never dialled"
+    world.engine[kept].connection.lose(ConnectionResetError(104, "reset"))
+    await turns(9)
+    [other] = connected(world)
+    assert other != kept
+    await closed(world)
+
+
+async def test_random_pinned_does_not_dial_in_a_busy_loop() -> None:
+    world = World(policy="random_pinned", chance=random.Random(1).random).refuse("m1", "m2", "m3")
+    await world.started()
+    await asyncio.sleep(30)
+    dials = sum(len(member.dials) for member in world.engine.members.values())
+    assert 20 < dials < 80
+    assert all(member.dials for member in world.engine.members.values())
+    world.engine["m2:2379"].dial = Accept()
+    await asyncio.sleep(6)
+    assert connected(world) == ["m2:2379"]
+    await closed(world)
+
+
+async def test_a_call_that_names_an_endpoint_has_it_connected_for_the_while() -> None:
+    world = await World(policy="pinned").started()
+    [kept] = connected(world)
+    wanted = next(name for name in ("m1:2379", "m2:2379", "m3:2379") if name != kept)
+    only = world.balancer.only(wanted)
+    assert (await only.wait_for_pick(world.loop.time() + 1)).endpoint_name == wanted
+    assert set(connected(world)) == {kept, wanted}
+    await asyncio.sleep(31)
+    assert connected(world) == [kept]
+    await closed(world)
+
+
+async def test_a_member_that_looks_bad_loses_its_pin() -> None:
+    world = await World(policy="pinned").started()
+    [kept] = connected(world)
+    sub = world.balancer.sub_connection(kept)
+    assert sub is not None
+    sub.refused(Health.NO_LEADER, "etcdserver: no leader")
+    await turns(9)
+    [other] = connected(world)
+    assert other != kept
+    await closed(world)
+
+
+# The leader.
+
+
+async def test_leader_first_follows_the_leader() -> None:
+    world = World(policy="leader_first")
+    world.leader = "m2:2379"
+    await world.started()
+    assert world.picks(9) == {"m2:2379": 9}
+    assert [one.endpoint for one in world.balancer.statistics() if one.is_leader] == ["m2:2379"]
+    world.leader = "m3:2379"
+    world.balancer.look_for_leader()
+    await turns(9)
+    assert world.picks(9) == {"m3:2379": 9}
+    world.engine["m3:2379"].dial = Hang()
+    world.engine["m3:2379"].connection.lose(ConnectionResetError())
+    world.leader = "m1:2379"
+    assert world.picks(8) == {"m1:2379": 4, "m2:2379": 4}, "every one in turn, until the new leader is found"
+    await turns(9)
+    assert world.picks(9) == {"m1:2379": 9}
+    await closed(world)
+
+
+async def test_other_policies_do_not_look_for_the_leader() -> None:
+    world = await World().started()
+    world.balancer.look_for_leader()
+    await turns()
+    assert world.looks == 0
     await closed(world)

@@ -28,6 +28,10 @@ def plaintext(endpoint: Endpoint) -> ssl.SSLContext | None:
     return None
 
 
+async def nobody_leads(ready: tuple[SubConnection, ...]) -> SubConnection | None:
+    raise AssertionError("nobody wants to know")
+
+
 class World:
     """Three members, and what is asked of them."""
 
@@ -39,6 +43,7 @@ class World:
             self.engine,
             verify=unasked,
             probe=self.probe,
+            find_leader=nobody_leads,
             tls_for=plaintext,
             random=lambda: 0.0,
         )

@@ -27,6 +27,10 @@ async def no_probe(sub_connection: SubConnection, needs_leader: bool) -> None:
     raise AssertionError("nothing looks bad")
 
 
+async def nobody_leads(ready: tuple[SubConnection, ...]) -> SubConnection | None:
+    raise AssertionError("nobody wants to know")
+
+
 class World:
     def __init__(self, endpoints: str = "m1,http://m2,[::1]:1,unix:/run/etcd") -> None:
         self.engine = FakeEngine()
@@ -35,6 +39,7 @@ class World:
             self.engine,
             verify=verified,
             probe=no_probe,
+            find_leader=nobody_leads,
             tls_for=plaintext,
             random=lambda: 0.5,
         )

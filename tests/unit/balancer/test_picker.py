@@ -1,10 +1,12 @@
+import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
 
-from etcd_aio.balancer.picker import POLICIES, Candidate, Choice, Policy, PolicyName
+from etcd_aio.balancer.picker import Candidate, Choice
+from etcd_aio.balancer.policy import POLICIES, Policy, PolicyName
 
 
 @dataclass(eq=False)
@@ -12,6 +14,11 @@ class FakeCandidate:
     endpoint_name: str
     in_flight: int = 0
     latency: float = 0.0
+    is_leader: bool = False
+
+
+def zero() -> float:
+    return 0.0
 
 
 def candidates(number: int) -> list[FakeCandidate]:
@@ -36,7 +43,7 @@ EVERY_POLICY: list[PolicyName | Choice] = [*POLICIES, first, least_busy]
 @pytest.mark.parametrize("number", [1, 2, 3, 7])
 def test_a_pick_is_one_of_the_candidates(policy: PolicyName | Choice, number: int) -> None:
     members = candidates(number)
-    picker = Policy[FakeCandidate](policy).picker(members)
+    picker = Policy[FakeCandidate](policy, zero).picker(members)
     for _ in range(20):
         assert picker.pick() in members
 
@@ -44,7 +51,7 @@ def test_a_pick_is_one_of_the_candidates(policy: PolicyName | Choice, number: in
 @pytest.mark.parametrize("policy", EVERY_POLICY)
 def test_what_is_to_be_avoided_is_not_picked_while_there_is_another(policy: PolicyName | Choice) -> None:
     members = candidates(4)
-    picker = Policy[FakeCandidate](policy).picker(members)
+    picker = Policy[FakeCandidate](policy, zero).picker(members)
     for _ in range(20):
         assert picker.pick(avoid=members[:3]) is members[3]
         assert picker.pick(avoid={members[1]}) is not members[1]
@@ -53,14 +60,14 @@ def test_what_is_to_be_avoided_is_not_picked_while_there_is_another(policy: Poli
 @pytest.mark.parametrize("policy", EVERY_POLICY)
 def test_if_all_are_to_be_avoided_one_is_picked_all_the_same(policy: PolicyName | Choice) -> None:
     members = candidates(3)
-    picker = Policy[FakeCandidate](policy).picker(members)
+    picker = Policy[FakeCandidate](policy, zero).picker(members)
     assert picker.pick(avoid=members) in members
 
 
 @pytest.mark.parametrize("policy", EVERY_POLICY)
 def test_a_picker_is_a_snapshot(policy: PolicyName | Choice) -> None:
     members = candidates(2)
-    picker = Policy[FakeCandidate](policy).picker(members)
+    picker = Policy[FakeCandidate](policy, zero).picker(members)
     members.clear()
     assert picker.pick().endpoint_name in ("m0:2379", "m1:2379")
 
@@ -70,21 +77,21 @@ def test_a_picker_is_a_snapshot(policy: PolicyName | Choice) -> None:
 
 def test_round_robin_is_exact() -> None:
     members = candidates(3)
-    picker = Policy[FakeCandidate]("round_robin").picker(members)
+    picker = Policy[FakeCandidate]("round_robin", zero).picker(members)
     assert [picker.pick().endpoint_name for _ in range(7)] == [f"m{turn % 3}:2379" for turn in range(7)]
 
 
 def test_round_robin_goes_on_across_generations() -> None:
     # Each generation lives for one pick only: a picker that began anew would ask the first member every time.
     members = candidates(3)
-    policy = Policy[FakeCandidate]("round_robin")
+    policy = Policy[FakeCandidate]("round_robin", zero)
     asked = Counter(policy.picker(members).pick().endpoint_name for _ in range(9))
     assert set(asked.values()) == {3}
 
 
 def test_round_robin_begins_where_it_is_told() -> None:
     members = candidates(3)
-    assert Policy[FakeCandidate]("round_robin", first_turn=5).picker(members).pick() is members[2]
+    assert Policy[FakeCandidate]("round_robin", lambda: 5 / 1024).picker(members).pick() is members[2]
 
 
 # A user's own function.
@@ -98,7 +105,7 @@ def test_a_users_function_is_offered_the_candidates_that_are_not_to_be_avoided()
         return offered[-1]
 
     members = candidates(3)
-    picker = Policy[FakeCandidate](choose).picker(members)
+    picker = Policy[FakeCandidate](choose, zero).picker(members)
     picker.pick()
     picker.pick(avoid=[members[2]])
     picker.pick(avoid=members)
@@ -114,7 +121,7 @@ def test_a_users_function_cannot_change_what_others_are_offered() -> None:
         return offered[0]
 
     members = candidates(3)
-    picker = Policy[FakeCandidate](choose).picker(members)
+    picker = Policy[FakeCandidate](choose, zero).picker(members)
     picker.pick()
     picker.pick(avoid=[members[0]])
     assert kinds == {tuple}
@@ -122,14 +129,14 @@ def test_a_users_function_cannot_change_what_others_are_offered() -> None:
 
 @pytest.mark.parametrize("wrong", [None, "m0:2379", FakeCandidate("m0:2379")])
 def test_a_users_function_that_returns_something_else_is_a_type_error(wrong: Candidate) -> None:
-    picker = Policy[FakeCandidate](lambda offered: wrong).picker(candidates(3))
+    picker = Policy[FakeCandidate](lambda offered: wrong, zero).picker(candidates(3))
     with pytest.raises(TypeError, match="policy"):
         picker.pick()
 
 
 def test_a_users_function_may_not_return_what_is_to_be_avoided() -> None:
     members = candidates(3)
-    picker = Policy[FakeCandidate](lambda offered: members[0]).picker(members)
+    picker = Policy[FakeCandidate](lambda offered: members[0], zero).picker(members)
     with pytest.raises(TypeError, match="policy"):
         picker.pick(avoid=[members[0]])
 
@@ -139,4 +146,56 @@ def test_an_error_of_a_users_function_is_the_callers() -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        Policy[FakeCandidate](choose).picker(candidates(3)).pick()
+        Policy[FakeCandidate](choose, zero).picker(candidates(3)).pick()
+
+
+# What looks bad.
+
+
+@pytest.mark.parametrize("policy", EVERY_POLICY)
+def test_others_are_picked_only_when_all_candidates_are_to_be_avoided(policy: PolicyName | Choice) -> None:
+    members = candidates(3)
+    picker = Policy[FakeCandidate](policy, zero).picker(members[:2], members)
+    for _ in range(12):
+        assert picker.pick() is not members[2]
+        assert picker.pick(avoid=members[:2]) is members[2]
+        assert picker.pick(avoid=members) in members
+
+
+# The power of two.
+
+
+def test_the_less_busy_and_faster_of_two_is_picked_almost_always() -> None:
+    chances = random.Random(1)
+    fast, busy, slow = members = candidates(3)
+    fast.latency, busy.latency, slow.latency = 0.002, 0.002, 0.2
+    busy.in_flight = 5
+    picker = Policy[FakeCandidate]("power_of_two", chances.random).picker(members)
+    asked = Counter(picker.pick().endpoint_name for _ in range(3000))
+    assert asked[fast.endpoint_name] / 3000 == pytest.approx(2 / 3, abs=0.04)
+    assert asked[busy.endpoint_name] / 3000 == pytest.approx(1 / 3, abs=0.04)
+    assert 0 < asked[slow.endpoint_name] / 3000 < 0.03, "asked now and then, or it would stay slow for ever"
+
+
+def test_a_member_that_has_not_answered_yet_is_not_given_everything() -> None:
+    chances = random.Random(2)
+    old, new = members = candidates(2)
+    old.latency = 0.002
+    picker = Policy[FakeCandidate]("power_of_two", chances.random).picker(members)
+    for _ in range(100):
+        picker.pick().in_flight += 1
+    assert old.in_flight > 20
+    assert new.in_flight > 20
+
+
+# The leader first.
+
+
+def test_the_leader_is_picked_and_without_it_every_one_in_turn() -> None:
+    members = candidates(3)
+    policy = Policy[FakeCandidate]("leader_first", zero)
+    assert [policy.picker(members).pick() for _ in range(3)] == members
+    members[1].is_leader = True
+    picker = policy.picker(members)
+    assert {picker.pick() for _ in range(9)} == {members[1]}
+    assert {picker.pick(avoid=[members[1]]) for _ in range(9)} == {members[0], members[2]}
