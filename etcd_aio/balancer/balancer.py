@@ -10,7 +10,6 @@ every endpoint's last real error. There is no lock: between reading and writing 
 
 import asyncio
 import random as random_module
-import ssl
 from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
@@ -32,7 +31,7 @@ from etcd_aio.errors import (
     NoAvailableEndpointsError,
     UnknownEndpointError,
 )
-from etcd_aio.transport import Engine
+from etcd_aio.transport import Engine, TLSContext
 
 _CLOSE_TIMEOUT: Final = 0.8  # aclose() promises a second in any state ...
 _CANCEL_TIMEOUT: Final = 0.1  # ... with this for what has to be cancelled
@@ -48,7 +47,7 @@ class Balancer:
         verify: asks the peer of a connection that was rejected before whether it is the right one now.
         probe: asks a member that looks bad whether it serves again.
         find_leader: asks members which of them leads.
-        tls_for: the TLS context of an endpoint, None for plaintext.
+        tls_for: the TLS context of an endpoint, or what gives it, None for plaintext.
         policy: how attempts are spread.
         random: returns a number in [0, 1).
     """
@@ -61,7 +60,7 @@ class Balancer:
         verify: Verify,
         probe: Probe,
         find_leader: FindLeader,
-        tls_for: Callable[[Endpoint], ssl.SSLContext | None],
+        tls_for: Callable[[Endpoint], TLSContext | None],
         policy: PolicyName | Choice = "round_robin",
         random: Callable[[], float] = random_module.random,
     ) -> None:

@@ -21,7 +21,7 @@ from ipaddress import AddressValueError, IPv6Address
 from typing import Final
 
 from etcd_aio.errors import ConfigError
-from etcd_aio.transport import Target
+from etcd_aio.transport import Target, TLSContext
 
 DEFAULT_PORT: Final = 2379
 
@@ -70,25 +70,30 @@ class Endpoint:
     @property
     def authority(self) -> str:
         """The HTTP/2 `:authority` of this endpoint."""
-        return _join(self.host, self.port) if self.host else self.server_name
+        return _join(self.host, self.port) if self.host else self._last_segment
 
     @property
     def server_name(self) -> str:
-        """The name that the member's certificate must carry."""
-        return self.host or self.path.rstrip("/").rpartition("/")[2]
+        """The name that the member's certificate must carry: without a port, as certificates have none."""
+        return self.host or self._last_segment.partition(":")[0]
 
-    def target(self, tls: ssl.SSLContext | None) -> Target:
+    @property
+    def _last_segment(self) -> str:
+        return self.path.rstrip("/").rpartition("/")[2]
+
+    def target(self, tls: TLSContext | None) -> Target:
         """What the transport dials.
 
         Args:
-            tls: the context to verify with, None for plaintext.
+            tls: the context to verify with, or what gives it, None for plaintext.
 
         Raises:
             ConfigError: the endpoint's form and `tls` contradict each other; nothing is ever downgraded silently.
         """
         if (tls is None and self.security is Security.TLS) or (tls is not None and self.security is Security.PLAINTEXT):
             raise ConfigError(f"endpoint {self.name} cannot be dialled {'without' if tls is None else 'with'} TLS")
-        return Target(self.host, self.port, self.path, self.authority, tls, self.server_name)
+        override = "" if tls is None or isinstance(tls, ssl.SSLContext) else tls.server_name
+        return Target(self.host, self.port, self.path, self.authority, tls, override or self.server_name)
 
 
 def parse_endpoint(text: str) -> Endpoint:

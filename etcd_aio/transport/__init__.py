@@ -16,6 +16,8 @@ from etcd_aio.transport.seam import (
     Metadata,
     Stream,
     Target,
+    TLSContext,
+    TLSSource,
     TransportOptions,
 )
 
@@ -44,6 +46,8 @@ __all__ = [
     "EngineName",
     "Metadata",
     "Stream",
+    "TLSContext",
+    "TLSSource",
     "Target",
     "TransportOptions",
     "create_engine",

@@ -36,7 +36,8 @@ async def dial(target: Target, factory: Callable[[], P]) -> tuple[asyncio.Transp
     except (ConnectionResetError, ConnectionAbortedError, BrokenPipeError) as error:
         if target.tls is None:
             raise
-        raise TLSError("the peer hung up during the TLS handshake: does the endpoint serve TLS?") from error
+        text = "the peer hung up during the TLS handshake: does the endpoint serve TLS, and want no client certificate?"
+        raise TLSError(text) from error
     if target.tls is not None:
         agreed = _agreed_protocol(transport)
         if agreed != "h2":
@@ -47,7 +48,8 @@ async def dial(target: Target, factory: Callable[[], P]) -> tuple[asyncio.Transp
 
 async def _connect(target: Target, factory: Callable[[], P]) -> tuple[asyncio.Transport, P]:
     loop = asyncio.get_running_loop()
-    tls = target.tls
+    source = target.tls
+    tls = source if source is None or isinstance(source, ssl.SSLContext) else await source.context()
     server_name = target.server_name if tls is not None else None
     shutdown_timeout = _TLS_SHUTDOWN_TIMEOUT if tls is not None else None
     if target.path:

@@ -11,6 +11,7 @@ from etcd_aio.errors import ConnectError, ConnectionLostError
 from etcd_aio.transport.dial import dial
 from etcd_aio.transport.response import explain_first_bytes
 from etcd_aio.transport.seam import Target
+from etcd_aio.transport.tls_errors import explain_hang_up, explain_tls
 
 _FIRST_BYTES = 16  # enough to tell protocols apart
 
@@ -23,6 +24,11 @@ class Handshake:
     def __init__(self) -> None:
         self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._first_bytes = b""
+
+    @property
+    def has_heard(self) -> bool:
+        """Whether the peer sent anything."""
+        return bool(self._first_bytes)
 
     @property
     def is_over(self) -> bool:
@@ -81,6 +87,7 @@ async def connect(target: Target, seconds: float, make: Callable[[], C]) -> C:
     Raises:
         OSError: the operating system's reason.
         ConnectError: the peer answered, but not as a gRPC server; or it did not answer in time.
+        TLSError: TLS failed, and not for the peer's certificate, which is an `ssl.SSLCertVerificationError`.
     """
     protocol: C | None = None
     try:
@@ -98,5 +105,11 @@ async def connect(target: Target, seconds: float, make: Callable[[], C]) -> C:
             if protocol is not None:
                 raise protocol.handshake.explain_silence(seconds) from None
             raise ConnectError(f"no answer within {seconds:g} s of dialling") from None
+        if target.tls is not None:
+            explained = explain_tls(error)
+            if explained is None and protocol is not None and not protocol.handshake.has_heard:
+                explained = explain_hang_up(error)
+            if explained is not None:
+                raise explained from error
         raise
     return protocol

@@ -18,6 +18,22 @@ Metadata: TypeAlias = tuple[tuple[str, str], ...]
 """Request metadata: lower-case names and printable ASCII values, in sending order."""
 
 
+class TLSSource(Protocol):
+    """Gives each dial its context, since certificates are replaced while a client lives."""
+
+    @property
+    def server_name(self) -> str:
+        """The name that certificates must carry instead of each endpoint's own; empty for their own."""
+        ...
+
+    async def context(self) -> ssl.SSLContext:
+        """The context to verify with, now."""
+        ...
+
+
+TLSContext: TypeAlias = ssl.SSLContext | TLSSource
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """Where to dial, and as whom to verify.
@@ -27,7 +43,7 @@ class Target:
         port: TCP port.
         path: unix socket path; empty for TCP.
         authority: the HTTP/2 `:authority`.
-        tls: the context to verify with, or None for plaintext.
+        tls: the context to verify with, or what gives it to each dial, or None for plaintext.
         server_name: the name the certificate must carry; meaningless without `tls`.
     """
 
@@ -35,7 +51,7 @@ class Target:
     port: int
     path: str
     authority: str
-    tls: ssl.SSLContext | None = None
+    tls: TLSContext | None = None
     server_name: str = ""
 
 

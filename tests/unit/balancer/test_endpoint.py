@@ -46,7 +46,7 @@ FORMS = [
         "localhost:2379",
         OPTIONAL,
         "localhost:2379",
-        "localhost:2379",
+        "localhost",
     ),
     ("unix://run/etcd.sock", "unix:run/etcd.sock", "", 0, "run/etcd.sock", OPTIONAL, "etcd.sock", "etcd.sock"),
     ("unix:/run/etcd.sock", "unix:///run/etcd.sock", "", 0, "/run/etcd.sock", OPTIONAL, "etcd.sock", "etcd.sock"),
