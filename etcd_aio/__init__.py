@@ -81,12 +81,14 @@ from etcd_aio.results import (
     RangeResult,
     TxnResult,
 )
+from etcd_aio.tls import TLS
 from etcd_aio.version import __version__
 
 # A library that is not asked to log stays silent.
 logging.getLogger("etcd_aio").addHandler(logging.NullHandler())
 
 __all__ = [
+    "TLS",
     "ActiveAlarm",
     "Alarm",
     "AlarmResult",

@@ -23,6 +23,7 @@ from etcd_aio.error_handler import (
     find_leader,
 )
 from etcd_aio.options import UNSET, RetryMode, Timeout
+from etcd_aio.tls import TLS
 from etcd_aio.transport import EngineName, create_engine
 from etcd_aio.version import __version__
 
@@ -38,8 +39,9 @@ class Client(KV, WatchCalls):
         endpoints: where members serve clients: a list, or one comma-separated text. `host`, `host:port`, `http://`,
             `https://`, `unix:` and `unixs:` are understood; a missing port is 2379. Default: `127.0.0.1:2379`, etcd's
             own.
-        tls: how to verify `https://` endpoints and, if given, those without a scheme. The context is told to offer
-            HTTP/2. Default: the system's root certificates, for `https://` endpoints only.
+        tls: how to verify `https://` endpoints and, if given, those without a scheme: see `TLS`. A context of your own
+            is used as it is; it is only told to offer HTTP/2. Default: the system's root certificates, for `https://`
+            endpoints only.
         timeout: seconds a call may take with all its attempts, unless it says otherwise; None for no limit.
             Default: 5, as etcdctl's `--command-timeout`.
         connect_timeout: seconds for dialling one endpoint, its TLS handshake and its first HTTP/2 frame. Default: 2, as
@@ -70,7 +72,7 @@ class Client(KV, WatchCalls):
         self,
         endpoints: str | Iterable[str] | None = None,
         *,
-        tls: ssl.SSLContext | None = None,
+        tls: TLS | ssl.SSLContext | None = None,
         timeout: float | None = 5.0,
         connect_timeout: float = 2.0,
         policy: PolicyName | Choice = "round_robin",

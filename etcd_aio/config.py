@@ -12,7 +12,9 @@ from etcd_aio.balancer import POLICIES, Choice, Endpoint, PolicyName, Security, 
 from etcd_aio.error_handler import RetryPolicy
 from etcd_aio.errors import ConfigError
 from etcd_aio.options import RetryMode
-from etcd_aio.transport import ENGINES, EngineName, TransportOptions
+from etcd_aio.tls import TLS
+from etcd_aio.tls_files import CertificateFiles
+from etcd_aio.transport import ENGINES, EngineName, TLSContext, TransportOptions
 
 DEFAULT_ENDPOINT = "127.0.0.1:2379"  # etcd's own default client URL
 _MIN_KEEPALIVE_TIME = 5.0  # etcd answers pings that come closer with GOAWAY
@@ -24,7 +26,7 @@ class ClientConfig:
     """A checked configuration. The options are described at `Client`."""
 
     endpoints: tuple[Endpoint, ...]
-    tls: ssl.SSLContext | None = field(repr=False)
+    tls: TLS | ssl.SSLContext | None = field(repr=False)
     timeout: float | None
     connect_timeout: float
     policy: PolicyName | Choice
@@ -36,7 +38,7 @@ class ClientConfig:
     keepalive_timeout: float
     max_send_bytes: int
     max_receive_bytes: int
-    _system_tls: list[ssl.SSLContext] = field(default_factory=list, init=False, repr=False, compare=False)
+    _tls: TLSContext = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.timeout is not None:
@@ -56,11 +58,7 @@ class ClientConfig:
             size: object = getattr(self, name)
             if isinstance(size, bool) or not isinstance(size, int) or not 0 < size <= _MAX_MESSAGE:
                 raise ConfigError(f"{name} must be a number of bytes between 1 and {_MAX_MESSAGE}")
-        if self.tls is not None:
-            if not isinstance(self.tls, ssl.SSLContext):
-                raise ConfigError("tls must be an ssl.SSLContext")
-            if self.tls.protocol is ssl.PROTOCOL_TLS_SERVER:
-                raise ConfigError("tls must be a context for clients, as ssl.create_default_context() makes")
+        object.__setattr__(self, "_tls", _tls_context(self.tls))
 
     def transport_options(self, user_agent: str) -> TransportOptions:
         """What the engine needs of this."""
@@ -72,27 +70,35 @@ class ClientConfig:
             user_agent=user_agent,
         )
 
-    def tls_for(self, endpoint: Endpoint) -> ssl.SSLContext | None:
-        """The context to verify `endpoint` with, None for plaintext.
+    def tls_for(self, endpoint: Endpoint) -> TLSContext | None:
+        """The context to verify `endpoint` with, or what gives it to each dial; None for plaintext.
 
         An endpoint that asks for TLS never gets plaintext: without a context of the user's it is verified against the
         system's root certificates.
         """
         if endpoint.security is Security.PLAINTEXT or (endpoint.security is Security.OPTIONAL and self.tls is None):
             return None
-        context = self.tls if self.tls is not None else self._system_context()
-        context.set_alpn_protocols(["h2"])  # gRPC is HTTP/2 only; without ALPN, Go's TLS servers speak HTTP/1
-        return context
-
-    def _system_context(self) -> ssl.SSLContext:
-        if not self._system_tls:  # reading every root certificate takes long enough to do it once
-            self._system_tls.append(ssl.create_default_context())
-        return self._system_tls[0]
+        return self._tls
 
 
 def endpoints_from(endpoints: str | Iterable[str] | None) -> tuple[Endpoint, ...]:
     """The parsed endpoints; etcd's default one if there are none given."""
     return parse_endpoints(DEFAULT_ENDPOINT if endpoints is None else endpoints)
+
+
+def _tls_context(tls: object) -> TLSContext:
+    if tls is None:
+        return CertificateFiles(TLS())  # reads nothing until an endpoint needs it
+    if isinstance(tls, TLS):
+        files = CertificateFiles(tls)
+        files.check()
+        return files
+    if not isinstance(tls, ssl.SSLContext):
+        raise ConfigError("tls must be a TLS(...) or an ssl.SSLContext")
+    if tls.protocol is ssl.PROTOCOL_TLS_SERVER:
+        raise ConfigError("tls must be a context for clients, as ssl.create_default_context() makes")
+    tls.set_alpn_protocols(["h2"])  # gRPC is HTTP/2 only; without ALPN, Go's TLS servers speak HTTP/1
+    return tls
 
 
 def _positive(name: str, value: object) -> None:

@@ -11,10 +11,10 @@ PACKAGE = Path(__file__).parent.parent / "etcd_aio"
 # room: the rooms whose doors it may use, besides floors 0 and 1. Top to bottom, as the README draws it.
 MAY_USE: dict[str, frozenset[str]] = {
     "__init__": frozenset(
-        {"api", "balancer", "client", "cluster_results", "error_handler", "events", "results", "version"}
+        {"api", "balancer", "client", "cluster_results", "error_handler", "events", "results", "tls", "version"}
     ),
-    "client": frozenset({"api", "balancer", "config", "error_handler", "transport"}),  # the composition root
-    "config": frozenset({"balancer", "error_handler", "transport"}),
+    "client": frozenset({"api", "balancer", "config", "error_handler", "tls", "transport"}),  # the composition root
+    "config": frozenset({"balancer", "error_handler", "tls", "tls_files", "transport"}),
     "api": frozenset({"error_handler"}),
     "error_handler": frozenset({"balancer"}),
     "balancer": frozenset({"transport"}),
@@ -23,6 +23,8 @@ MAY_USE: dict[str, frozenset[str]] = {
     "codec": frozenset(),
     "methods": frozenset(),
     "pb": frozenset(),
+    "tls": frozenset(),
+    "tls_files": frozenset({"tls"}),
     "testing": frozenset(),
 }
 GROUND = frozenset(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal, assert_type
 
 from etcd_aio import (
+    TLS,
     Alarm,
     AlarmResult,
     Client,
@@ -342,3 +343,10 @@ def builtins_that_fit() -> None:
 
 def words(by: Literal["key", "value"], order: Literal["ascend"]) -> RangeOp:
     return op.range(prefix="p", sort_by=by, sort_order=order)
+
+
+def tls() -> None:
+    Client(tls=TLS(ca="ca.pem"))
+    Client(tls=TLS(ca=Path("ca"), cert="c.pem", key=Path("k.pem"), key_password=lambda: b"secret", server_name="etcd"))
+    Client(tls="ca.pem")  # type: ignore[arg-type]
+    TLS("ca.pem")  # type: ignore[call-arg]

@@ -1,5 +1,7 @@
+import asyncio
 import math
 import ssl
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +10,8 @@ from etcd_aio.balancer import parse_endpoint
 from etcd_aio.config import ClientConfig, endpoints_from
 from etcd_aio.error_handler import RetryPolicy
 from etcd_aio.errors import ConfigError
+from etcd_aio.tls import TLS
+from etcd_aio.tls_files import CertificateFiles
 
 
 def config(**changes: Any) -> ClientConfig:
@@ -97,18 +101,61 @@ def test_who_gets_tls(text: str, with_context: bool, without: bool) -> None:
     context = ssl.create_default_context()
     endpoint = parse_endpoint(text)
     assert (config(tls=context).tls_for(endpoint) is context) == with_context
+    assert (config(tls=TLS()).tls_for(endpoint) is not None) == with_context
     assert (config().tls_for(endpoint) is not None) == without
 
 
-def test_without_a_context_the_systems_roots_verify_and_are_loaded_once() -> None:
-    options = config()
-    context = options.tls_for(parse_endpoint("https://m1"))
-    assert context is not None
-    assert context.verify_mode is ssl.CERT_REQUIRED
-    assert context.check_hostname
-    assert options.tls_for(parse_endpoint("https://m2")) is context
+@pytest.mark.parametrize("tls", [None, TLS()])
+def test_without_files_the_systems_roots_verify_and_are_read_once_and_not_before_they_are_needed(
+    tls: TLS | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[ssl.SSLContext] = []
+    create = ssl.create_default_context
+
+    def counted() -> ssl.SSLContext:
+        made.append(create())
+        return made[-1]
+
+    monkeypatch.setattr(ssl, "create_default_context", counted)
+    options = config(tls=tls)
+    source = options.tls_for(parse_endpoint("https://m1"))
+    assert isinstance(source, CertificateFiles)
+    assert options.tls_for(parse_endpoint("https://m2")) is source
+    assert made == []
+
+    async def ask() -> None:
+        context = await source.context()
+        assert made == [context]
+        assert await source.context() is context
+        assert context.verify_mode is ssl.CERT_REQUIRED
+        assert context.check_hostname
+
+    asyncio.run(ask())
+
+
+def test_wrong_files_are_found_before_anything_is_dialled(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"ca: .*nowhere\.pem: No such file"):
+        config(tls=TLS(ca=tmp_path / "nowhere.pem"))
+
+
+def test_a_context_of_the_users_gets_alpn_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+
+    class Watched(ssl.SSLContext):
+        def __setattr__(self, name: str, value: object) -> None:
+            told.append(name)
+
+        def __getattribute__(self, name: str) -> object:
+            if name.startswith(("load_", "set_")):
+                told.append(name)
+            return super().__getattribute__(name)
+
+    context = ssl.SSLContext.__new__(Watched, ssl.PROTOCOL_TLS_CLIENT)
+    config(tls=context)
+    assert told == ["set_alpn_protocols"]
 
 
 def test_two_configurations_compare_by_their_options_and_show_no_context() -> None:
     assert config() == config()
     assert "SSLContext" not in repr(config(tls=ssl.create_default_context()))
+    assert "CertificateFiles" not in repr(config(tls=TLS()))
