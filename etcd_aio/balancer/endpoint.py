@@ -107,8 +107,8 @@ def parse_endpoint(text: str) -> Endpoint:
         raise ConfigError("an endpoint must not be empty")
     if not stripped.isprintable() or any(character.isspace() for character in stripped):
         raise ConfigError("an endpoint must not contain white space or control characters")
-    scheme, _, rest = stripped.partition(":")
-    if scheme.lower() in ("unix", "unixs"):
+    if _is_unix(stripped):
+        scheme, _, rest = stripped.partition(":")
         return _unix(scheme.lower(), rest.removeprefix("//"))
     # Before anything is repeated: a password may hold every other delimiter.
     if "@" in stripped:
@@ -138,12 +138,20 @@ def parse_endpoints(endpoints: str | Iterable[str]) -> tuple[Endpoint, ...]:
     for text in texts:
         if not isinstance(text, str):
             raise ConfigError(f"an endpoint is a str, not {type(text).__name__}")
+    # First of all: what is wrong may be one half of a password with a comma in it, and is not to be repeated, not even
+    # by an error that is only the context of another.
+    if any("@" in text and not _is_unix(text) for text in texts):
+        raise ConfigError(_CREDENTIALS)
     try:
         return tuple({endpoint.name: endpoint for endpoint in map(parse_endpoint, texts)}.values())
     except ConfigError:
-        if any("@" in text for text in texts):  # what is wrong may be one half of a password with a comma in it
-            raise ConfigError(_CREDENTIALS) from None
-        raise
+        if not any("@" in text for text in texts):
+            raise
+    raise ConfigError(_CREDENTIALS)
+
+
+def _is_unix(text: str) -> bool:
+    return text.strip().partition(":")[0].lower() in ("unix", "unixs")
 
 
 def _unix(scheme: str, path: str) -> Endpoint:
