@@ -187,6 +187,20 @@ async def test_client_certificate_rejected(
     assert error.__cause__ is not None
 
 
+async def test_a_peer_that_hangs_up_after_the_handshake_without_a_word(
+    name: EngineName, authority: trustme.CA, files: CertificateFiles
+) -> None:
+    """So does one whose alert is lost behind its own end."""
+
+    async def hang_up(wire: Wire) -> None:
+        wire.cut()
+
+    async with scripted(hang_up, speaks=False, tls=server_context(authority.issue_cert(NAME))) as port:
+        error = await refusal(name, port, files)
+    assert isinstance(error, TLSError)
+    assert "does it want a client certificate" in str(error)
+
+
 async def test_a_client_certificate_and_a_key_with_a_password(
     name: EngineName, authority: trustme.CA, tmp_path: Path
 ) -> None:

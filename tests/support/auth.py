@@ -13,7 +13,7 @@ async def enable_auth(server: EtcdServer, *, reader: str | None = None) -> None:
     async def auth(path: str, **body: object) -> None:
         await ask(server.endpoint, f"/v3/auth/{path}", body=body, tls=server.probe_tls, timeout=5)
 
-    await auth("user/add", name="root", password="secret")
+    await auth("user/add", name="root", password="c4n4ry")
     await auth("role/add", name="root")
     await auth("user/grant", user="root", role="root")
     if reader is not None:

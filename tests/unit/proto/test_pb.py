@@ -36,7 +36,7 @@ def test_importing_it_loads_no_grpc_and_no_event_loop() -> None:
 
 
 def test_a_repr_hides_bytes_text_and_lists() -> None:
-    message = pb.AuthenticateRequest(name="root", password="secret")
+    message = pb.AuthenticateRequest(name="root", password="c4n4ry")
     assert repr(message) == "AuthenticateRequest(name=<4 characters>, password=<6 characters>)"
     assert repr(pb.RangeResponse(kvs=[pb.KeyValue(key=b"secret")], count=1)) == "RangeResponse(kvs=<1 items>, count=1)"
     event = pb.Event(type=pb.EventEventType.DELETE, kv=pb.KeyValue(key=b"secret", mod_revision=7))
