@@ -42,6 +42,13 @@ def own(authority: trustme.CA, tmp_path: Path) -> Callable[..., dict[str, Any]]:
     return make
 
 
+async def dialled(client: Client, number: int) -> None:
+    """Wait until an endpoint was dialled for the first time, with whatever result."""
+    async with asyncio.timeout(10):
+        while (one := client.statistics()[number]).connects == 0 and one.last_error is None:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
 def server_tls(authority: trustme.CA, folder: Path, client_ca: Path | None = None) -> ServerTLS:
     files = write_leaf(authority.issue_cert("127.0.0.1", "localhost"), folder, "server")
     return ServerTLS(files["cert"], files["key"], client_ca)
@@ -119,21 +126,24 @@ async def test_a_server_that_refuses_us_and_one_that_we_refuse_are_told_apart(
     async with EtcdServer(tls=server_tls(authority, tmp_path, ca)) as server:
         for tls, kind, text in cases:
             async with Client(server.endpoint, tls=tls) as client:
+                await dialled(client, 0)
                 with pytest.raises(NoAvailableEndpointsError, match=text) as caught:
-                    await client.put("k", "v", timeout=0.7)
+                    await client.put("k", "v", timeout=0.1)
                 assert type(caught.value.errors[server.endpoint]) is kind
                 assert not caught.value.maybe_applied
         plain = server.endpoint.replace("https", "http")
         async with Client(plain, tls=TLS(ca=ca, **own("client"))) as client:
-            with pytest.raises(NoAvailableEndpointsError):
-                await client.get("k", timeout=0.5)
+            await dialled(client, 0)
+            with pytest.raises(NoAvailableEndpointsError, match=r"in TLS|did not begin HTTP/2"):
+                await client.get("k", timeout=0.1)
 
 
 @pytest.mark.usefixtures("each_engine")
 async def test_a_plaintext_server_gets_nothing_from_a_tls_endpoint(shared_server: EtcdServer, ca: Path) -> None:
     async with Client(shared_server.endpoint.replace("http", "https"), tls=TLS(ca=ca)) as client:
+        await dialled(client, 0)
         with pytest.raises(NoAvailableEndpointsError, match=r"does not speak TLS|does the endpoint serve TLS"):
-            await client.get("k", timeout=0.5)
+            await client.get("k", timeout=0.1)
 
 
 async def test_rotation_with_a_watch_open(authority: trustme.CA, ca: Path, tmp_path: Path) -> None:
@@ -148,9 +158,7 @@ async def test_rotation_with_a_watch_open(authority: trustme.CA, ca: Path, tmp_p
         write_ca(new, ca)
         again = server.endpoint.replace("127.0.0.1", "localhost")
         client.set_endpoints([server.endpoint, again])
-        async with asyncio.timeout(10):
-            while client.statistics()[1].connects == 0:  # noqa: ASYNC110 - nobody tells
-                await asyncio.sleep(0.02)
+        await dialled(client, 1)
         await client.put("k", "v")
         async for event in watcher:
             assert event.value == b"v"
