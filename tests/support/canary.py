@@ -79,15 +79,19 @@ class Watchman(logging.Handler):
         original = warnings.warn
 
         def warn(
-            message: Warning | str, category: type[Warning] | None = None, stacklevel: int = 1, source: object = None
+            message: Warning | str,
+            category: type[Warning] | None = None,
+            stacklevel: int = 1,
+            source: object = None,
+            **more: Any,
         ) -> None:
             self.look("a warning", str(message))
-            original(message, category, stacklevel + 1, source)  # type: ignore[call-overload]
+            original(message, category, stacklevel + 1, source, **more)
 
         def end() -> None:
             warnings.warn = original
 
-        warnings.warn = warn  # type: ignore[assignment]
+        warnings.warn = warn
         return end
 
     def _caught(self, raises: "pytest.RaisesExc[BaseException]") -> None:
