@@ -19,6 +19,8 @@ _START_TIMEOUT = 30.0
 # Beyond the burst's own time.
 _ANSWER_TIMEOUT = 30.0
 _STOP_TIMEOUT = 10.0
+# An answer may tell of every single call.
+_LONGEST_ANSWER = 1 << 26
 
 
 class DriverError(Exception):
@@ -58,6 +60,7 @@ class DriverProcess:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=log,
+            limit=_LONGEST_ANSWER,
             cwd=ROOT,
             # Whichever interpreter runs it finds this package, and nothing that another environment has.
             env={**os.environ, "PYTHONPATH": str(ROOT), **environ},
@@ -90,19 +93,28 @@ class DriverProcess:
         Raises:
             DriverError: a call failed, gave a wrong answer, or the driver is gone.
         """
-        stdin = self._process.stdin
-        assert stdin is not None
-        try:
-            stdin.write(f"{case.operation} {case.keys} {case.in_flight} {seconds} {revision}\n".encode())
-            await stdin.drain()
-        except ConnectionError as error:
-            raise DriverError(await self._last_words()) from error
-        answer = await self._answer(seconds + _ANSWER_TIMEOUT)
+        line = f"{case.operation} {case.keys} {case.in_flight} {seconds} {revision}"
+        answer = await self.ask(line, seconds + _ANSWER_TIMEOUT)
         match answer:
             case {"calls": int(calls), "seconds": float(elapsed), "cpu": float(cpu)}:
                 return Burst(calls, elapsed, cpu)
             case _:
                 raise DriverError(f"not understood: {answer}")
+
+    async def ask(self, line: str, timeout: float) -> dict[str, object]:
+        """Say one line and wait for the line that answers it.
+
+        Raises:
+            DriverError: it says that it could not, or nothing in time, or is gone.
+        """
+        stdin = self._process.stdin
+        assert stdin is not None
+        try:
+            stdin.write(f"{line}\n".encode())
+            await stdin.drain()
+        except ConnectionError as error:
+            raise DriverError(await self._last_words()) from error
+        return await self._answer(timeout)
 
     async def _answer(self, timeout: float) -> dict[str, object]:
         stdout = self._process.stdout

@@ -30,7 +30,12 @@ type call func(ctx context.Context) (int, error)
 func main() {
 	endpoints := flag.String("endpoints", "", "endpoints, comma-separated")
 	prefix := flag.String("prefix", "", "prefix of every key")
+	failover := flag.Bool("failover", false, "speak the protocol of ../failover/driver.py")
 	flag.Parse()
+	if *failover {
+		serveFailover(strings.Split(*endpoints, ","), *prefix)
+		return
+	}
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints:   strings.Split(*endpoints, ","),
 		DialTimeout: 5 * time.Second,
