@@ -48,6 +48,11 @@ class Call:
         """Whether a user saw nothing: an answer, and in time."""
         return self.outcome == "ok" and self.wait <= SLOW
 
+    @property
+    def bad_at(self) -> float:
+        """When it ceased to be good: what follows on the healing must not count against the time before it."""
+        return self.issued + min(self.wait, SLOW)
+
 
 @dataclass(frozen=True, slots=True)
 class Marks:
@@ -89,8 +94,8 @@ class Summary:
         calls: how many were made.
         errors: how many failed, by the name of the error.
         maybe_applied: how many of these said so; None if the client never does.
-        recovery: how long after the fault the last call was issued, before the healing, that failed or was slow.
-        after_heal: the same after the healing.
+        recovery: how long after the fault the last call was issued that failed or was slow before the healing.
+        after_heal: how long after the healing the last one was issued that failed or was slow from then on.
         last_error: when the last failed call was issued, after the fault; negative before it, None if none failed.
         last_error_end: when the last failure was told, after the fault.
         over_slow, over_very_slow: how many calls took longer than that, failed ones too.
@@ -138,7 +143,7 @@ def calls_from(told: Mapping[str, object], *, is_generator_stopped: bool) -> lis
     outcomes, columns = told["outcomes"], [told[name] for name in ("slot", "late", "took", "outcome")]
     assert isinstance(outcomes, list)
     calls = []
-    for slot, late, took, index in zip(*columns, strict=True):  # type: ignore[call-overload]
+    for slot, late, took, index in zip(*columns, strict=True):
         name, maybe_applied, member = outcomes[index]
         issued, wait = (slot + late, took) if is_generator_stopped else (slot, late + took)
         calls.append(Call(issued, late, wait, name, maybe_applied, member))
@@ -164,15 +169,16 @@ def summary(
     """
     before = [call.wait for call in calls if call.issued + SLOW < marks.fault]
     during = [call.wait for call in calls if marks.fault <= call.issued < marks.heal]
-    failures = [call for call in calls if not call.is_ok]
+    bad = [call for call in calls if not call.is_good]
+    failures = [call for call in bad if not call.is_ok]
     says = [call.maybe_applied for call in failures if call.maybe_applied is not None]
     after_up = [] if up is None else [call.issued + call.wait - up for call in calls if call.is_ok]
     return Summary(
         calls=len(calls),
         errors=dict(Counter(call.outcome for call in failures).most_common()),
         maybe_applied=sum(says) if says or not failures else None,
-        recovery=_last_bad(calls, marks.fault, marks.heal),
-        after_heal=_last_bad(calls, marks.heal, float("inf")),
+        recovery=_last([call.issued for call in bad if call.bad_at <= marks.heal], marks.fault),
+        after_heal=_last([call.issued for call in bad if call.bad_at > marks.heal], marks.heal),
         last_error=max((call.issued - marks.fault for call in failures), default=None),
         last_error_end=max((call.issued + call.wait - marks.fault for call in failures), default=None),
         over_slow=sum(call.wait > SLOW for call in calls),
@@ -201,7 +207,7 @@ def outage(
         targets: the endpoints of the members it was done to; none for a fault of another kind.
     """
     slots = list(zip(*probes.values(), strict=True))
-    under = range(_slot(marks.fault), min(_slot(marks.heal), len(slots)))
+    under = range(_slot(marks.fault), min(_slot(marks.heal - SLOW), len(slots)))
     nobody = [number for number in under if "o" not in slots[number]]
     silent = [number for number in under if any(probes[target][number] == "s" for target in targets)]
     served = [number for number in range(_slot(marks.heal), len(slots)) if "o" in slots[number]]
@@ -235,8 +241,8 @@ def cpu_rate(samples: Sequence[Sequence[float]], begin: float, end: float) -> fl
     return (spent_last - spent_first) / (last - first)
 
 
-def _last_bad(calls: Sequence[Call], begin: float, end: float) -> float:
-    return max((call.issued - begin for call in calls if begin <= call.issued < end and not call.is_good), default=0.0)
+def _last(moments: Sequence[float], origin: float) -> float:
+    return max(0.0, max(moments, default=0.0) - origin)
 
 
 def _whole(calls: Sequence[Call], heal: float, members: int) -> float | None:

@@ -23,12 +23,14 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import etcd_aio
 from benchmarks import workload
 from etcd_aio import Client, EtcdError
-from etcd_aio.balancer import PolicyName
+
+if TYPE_CHECKING:
+    from etcd_aio.balancer import PolicyName
 
 SAMPLE_SECONDS: Final = 0.05
 _SAMPLES_PER_CPU: Final = 5

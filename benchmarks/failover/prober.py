@@ -16,7 +16,6 @@ import time
 from collections.abc import Mapping
 from typing import Final
 
-from benchmarks import workload
 from benchmarks.failover.account import PROBE_EVERY, SLOW
 from etcd_aio import pb
 from etcd_aio.balancer import parse_endpoint
@@ -78,10 +77,9 @@ class Probed:
             await connection.unary(self._path, self._payload, _METADATA, deadline)
             letter = "o"
         except AttemptFailure as failure:
+            letter = "r" if failure.delivery is Delivery.ANSWERED else "u"
             if failure.is_local_deadline:
                 letter = "s"
-            else:
-                letter = "r" if failure.delivery is Delivery.ANSWERED else "u"
         self.letters[number] = letter
 
 

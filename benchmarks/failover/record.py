@@ -79,7 +79,7 @@ def read(path: Path) -> tuple[Setting, list[Run]]:
 def _run(entry: dict[str, object]) -> Run:
     kinds = {"marks": Marks, "found": Summary, "servers": Outage}
     parts = {name: kind(**value) for name, kind in kinds.items() if isinstance(value := entry[name], dict)}
-    return Run(**{**entry, **parts})  # type: ignore[arg-type]
+    return Run(**{**entry, **parts})
 
 
 def _rounded(run: Run) -> Run:

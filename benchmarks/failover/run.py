@@ -37,7 +37,7 @@ from etcd_aio.testing import EtcdStartError
 CLIENTS: Final = ("etcd_aio", "go")
 _TIMEOUT: Final = 5.0
 _LEAD: Final = 0.3  # for the orders to arrive before the first call is due
-_AFTER: Final = 4.0  # members that start again need one or two
+_AFTER: Final = 3.0  # members that start again need one
 _ANSWER_SECONDS: Final = 20.0
 _IDLE_FROM: Final = 3.0  # after the fault: a client may look around first
 # The Go client logs every single retry otherwise.
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console(stderr=True, highlight=False)
     try:
         asyncio.run(_run(options, console))
-    except (store.StoreError, EtcdStartError, OSError) as error:
+    except (store.StoreError, DriverError, EtcdStartError, OSError) as error:
         console.print(f"[red]cannot measure:[/red] {error}")
         return 1
     except KeyboardInterrupt:
@@ -88,7 +88,9 @@ def _parse(arguments: Sequence[str] | None) -> tuple[Options, Path | None]:
     parser.add_argument("--clients", default=",".join(CLIENTS), help="default: %(default)s")
     parser.add_argument("--repeat", type=int, default=3, help="repetitions of everything (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=5.0, help="how long faults last (default: %(default)s)")
-    parser.add_argument("--rate", type=float, default=500.0, help="calls a second of each client (default: %(default)s)")
+    parser.add_argument(
+        "--rate", type=float, default=500.0, help="calls a second of each client (default: %(default)s)"
+    )
     parser.add_argument("--quick", action="store_true", help="once, 3 s faults: a look, not a measurement")
     parser.add_argument("--apart", action="store_true", help="clients take turns, instead of one fault for all")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every run to FILE")
@@ -289,6 +291,9 @@ class Attempt:
             await self.fault.end(self.stage, targets)
         marks = Marks(fault, heal)
         probed = probing.result()
+        self._keep("probes", probed, marks)
+        if "error" in probed:
+            raise DriverError(f"the prober: {probed['error']}")
         servers = outage(probed["probes"], probed["connects"], marks, [one.endpoint for one in targets])  # type: ignore[arg-type]
         return [
             self._told(name, task.result(), marks, servers, resting[name].result() if name in resting else None)

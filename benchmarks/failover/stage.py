@@ -29,7 +29,11 @@ class Stage:
 
     def __init__(self, *, peer_proxies: bool) -> None:
         # Without fsync: a slow disk looks like a slow member, and this is not about disks.
-        flags = ("--quota-backend-bytes=8589934592", "--auto-compaction-retention=1000", "--auto-compaction-mode=revision")
+        flags = (
+            "--quota-backend-bytes=8589934592",
+            "--auto-compaction-retention=1000",
+            "--auto-compaction-mode=revision",
+        )
         self.cluster = EtcdCluster(size=3, fsync=False, peer_proxies=peer_proxies, flags=flags)
         self._proxies: dict[str, FaultProxy] = {}
         self._starving: asyncio.Task[None] | None = None

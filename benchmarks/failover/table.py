@@ -95,8 +95,7 @@ def cells(fault: Fault, operation: Operation, runs: Sequence[Run]) -> list[str]:
     def each_server(of: Callable[[Outage], float | None]) -> str:
         return _joined([of(one) for one in servers], 2)
 
-    faults = [reason for run in runs for reason in _reasons(fault, operation, run)]
-    kept = sum(not _reasons(fault, operation, run) for run in runs)
+    reasons = [_reasons(fault, operation, run) for run in runs]
     return [
         each(lambda one: one.failed),
         each(lambda one: one.maybe_applied),
@@ -111,8 +110,16 @@ def cells(fault: Fault, operation: Operation, runs: Sequence[Run]) -> list[str]:
         each(lambda one: one.whole, 2),
         _joined([one.p99_before * 1000 for one in found], 0) + " ms",
         _also(fault, runs),
-        "yes" if kept == len(runs) else f"[red]{kept} of {len(runs)}[/red]: {escape('; '.join(_distinct(faults)))}",
+        _kept(reasons) if runs[0].client == _CLIENTS[0] else "",
     ]
+
+
+def _kept(reasons: Sequence[Sequence[str]]) -> str:
+    """How many repetitions kept what is demanded, and what the others did not."""
+    if not any(reasons):
+        return "kept"
+    distinct = dict.fromkeys(reason for one in reasons for reason in one)
+    return f"[red]{sum(not one for one in reasons)} of {len(reasons)}[/red]: {escape('; '.join(distinct))}"
 
 
 def _reasons(fault: Fault, operation: Operation, run: Run) -> list[str]:
@@ -125,7 +132,9 @@ def _also(fault: Fault, runs: Sequence[Run]) -> str:
     found = [run.found for run in runs if run.found is not None]
     told = []
     if fault.name.startswith("slow-link"):
-        told.append("median " + ", ".join(f"{one.median_before * 1e3:.1f}→{one.median_during * 1e3:.1f} ms" for one in found))
+        told.append(
+            "median " + ", ".join(f"{one.median_before * 1e3:.1f}→{one.median_during * 1e3:.1f} ms" for one in found)
+        )
     if fault.is_outage:
         told.append("first success " + _joined([one.first_success for one in found], 2))
         told.append("CPU waiting " + ", ".join("?" if run.idle_cpu is None else f"{run.idle_cpu:.2%}" for run in runs))
@@ -138,7 +147,3 @@ def _also(fault: Fault, runs: Sequence[Run]) -> str:
 def _joined(numbers: Sequence[float | None], digits: int) -> str:
     shown = ["-" if number is None else f"{number:.{digits}f}" for number in numbers]
     return shown[0] if len(set(shown)) == 1 else ", ".join(shown)
-
-
-def _distinct(texts: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(texts))
