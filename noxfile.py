@@ -85,3 +85,10 @@ def bench(session: nox.Session) -> None:
     """Side by side with every other client, in one run; numbers are printed, never asserted."""
     install(session, "bench")
     session.run("python", "-m", "benchmarks", *session.posargs)
+
+
+@nox.session
+def failover(session: nox.Session) -> None:
+    """What calls go through while members die, freeze and vanish, beside the official Go client."""
+    install(session, "bench")
+    session.run("python", "-m", "benchmarks.failover", *session.posargs)

@@ -217,7 +217,7 @@ func (done *account) answer(now float64) map[string]any {
 	done.open = map[int][2]float64{}
 	known := map[outcome]int{}
 	outcomes := [][3]any{}
-	slots, lates, tooks, indices := []float64{}, []float64{}, []float64{}, []int{}
+	slots, delays, durations, indices := []float64{}, []float64{}, []float64{}, []int{}
 	for _, one := range done.records {
 		index, ok := known[one.outcome]
 		if !ok {
@@ -225,11 +225,11 @@ func (done *account) answer(now float64) map[string]any {
 			known[one.outcome] = index
 			outcomes = append(outcomes, [3]any{one.outcome.Name, nil, one.outcome.Member})
 		}
-		slots, lates = append(slots, rounded(one.slot)), append(lates, rounded(one.late))
-		tooks, indices = append(tooks, rounded(one.took)), append(indices, index)
+		slots, delays = append(slots, rounded(one.slot)), append(delays, rounded(one.late))
+		durations, indices = append(durations, rounded(one.took)), append(indices, index)
 	}
 	return map[string]any{
-		"outcomes": outcomes, "slot": slots, "late": lates, "took": tooks, "outcome": indices,
+		"outcomes": outcomes, "slot": slots, "late": delays, "took": durations, "outcome": indices,
 		"cpu": done.cpu, "states": [][]any{},
 	}
 }
