@@ -1,6 +1,7 @@
 """The result file, the tables and the picture."""
 
 import io
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -70,6 +71,16 @@ def test_tables_tell_every_repetition_and_what_was_not_kept() -> None:
     assert "left out: slow-link-p2c, get, etcd_aio: no such policy" in said
     assert "errors: freeze-leader, get, etcd_aio: 3 EtcdTimeoutError" in said
     assert "go: go 1.26" in said
+    assert "noisy" not in said
+
+
+def test_a_noisy_machine_is_told() -> None:
+    quiet = RUNS[0]
+    assert quiet.found is not None
+    noisy = replace(quiet, found=replace(quiet.found, p99_before=0.05))
+    out = io.StringIO()
+    table.show(Console(file=out, width=400), SETTING, [quiet, noisy])
+    assert "noisy machine in 1" in out.getvalue()
 
 
 def test_the_picture_shows_the_median_repetition() -> None:
