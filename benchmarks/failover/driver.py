@@ -32,8 +32,8 @@ from etcd_aio import Client, EtcdError
 if TYPE_CHECKING:
     from etcd_aio.balancer import PolicyName
 
-SAMPLE_SECONDS: Final = 0.05
-_SAMPLES_PER_CPU: Final = 5
+_STATES_EVERY: Final = 0.05
+_CPU_EVERY: Final = 0.25
 # How long after its own deadline a call may take to end, before it counts as one that never does.
 GRACE: Final = 3.0
 
@@ -167,18 +167,20 @@ class OpenLoop:
     async def _sample(self) -> None:
         """Note the CPU time, and each change of an endpoint's state."""
         known: dict[str, str] = {}
-        number = 0
+        due = -float("inf")
+        # A client that only waits is looked at for its CPU, so looking must cost nothing.
+        pause = _STATES_EVERY if self._order.rate else _CPU_EVERY
         while True:
             now = round(self._now(), 3)
-            if number % _SAMPLES_PER_CPU == 0:
+            if now >= due:
+                due = now + _CPU_EVERY
                 self._log.cpu.append((now, time.process_time()))
             for one in self._client.statistics():
                 state = condition(one)
                 if known.get(one.endpoint) != state:
                     known[one.endpoint] = state
                     self._log.states.append((now, one.endpoint, state))
-            number += 1
-            await asyncio.sleep(SAMPLE_SECONDS)
+            await asyncio.sleep(pause)
 
 
 def condition(one: etcd_aio.EndpointStatistics) -> str:

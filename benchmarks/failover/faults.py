@@ -55,6 +55,7 @@ class Fault:
         begin, end: what is done, and how it is taken back.
         gets, puts: what is demanded.
         lasts: seconds; None is as long as the command line says.
+        after: seconds for which the load goes on; members that start again need one.
         via_proxies: whether clients reach the members through proxies.
         peer_proxies: whether members reach each other through proxies.
         policy: the policy of etcd_aio.
@@ -73,6 +74,7 @@ class Fault:
     gets: Demand
     puts: Demand
     lasts: float | None = None
+    after: float = 3.0
     via_proxies: bool = False
     peer_proxies: bool = False
     policy: str = "round_robin"
@@ -225,6 +227,7 @@ FAULTS: Final = (
         gets=Demand(errors=None, first_success=2.0, idle_cpu=0.01),
         puts=Demand(errors=None, first_success=2.0, idle_cpu=0.01),
         lasts=30.0,
+        after=12.0,  # some clients dial seldom by then
         is_outage=True,
     ),
     Fault(

@@ -37,7 +37,6 @@ from etcd_aio.testing import EtcdStartError
 CLIENTS: Final = ("etcd_aio", "go")
 _TIMEOUT: Final = 5.0
 _LEAD: Final = 0.3  # for the orders to arrive before the first call is due
-_AFTER: Final = 3.0  # members that start again need one
 _ANSWER_SECONDS: Final = 20.0
 _IDLE_FROM: Final = 3.0  # after the fault: a client may look around first
 # The Go client logs every single retry otherwise.
@@ -228,7 +227,7 @@ class Attempt:
 
     @property
     def _seconds(self) -> float:
-        return self.options.before + self._lasts + _AFTER
+        return self.options.before + self._lasts + self.fault.after
 
     async def _together(self, clients: Sequence[str]) -> list[Run]:
         prefix = f"etcd_aio-failover/{secrets.token_hex(4)}/"
