@@ -49,8 +49,8 @@ def draw(setting: Setting, runs: Sequence[Run]) -> str:
     faults = [fault for fault in FAULTS if any(_has(run, fault) for run in runs)]
     height = _HEAD + len(faults) * _ROW + 32
     subtitle = (
-        "Share of the calls issued in each tenth of a second that were answered within 200 ms; time from the fault on, "
-        "in seconds. Shaded: the fault holds. Of several repetitions, the one with the median recovery."
+        "Share of the calls issued in each tenth of a second that were answered within 200 ms; "
+        "seconds from the fault on. Shaded: the fault holds."
     )
     parts = [
         _text(_MARGIN, 34, "Calls while members fail", size=18, weight=600),
@@ -61,9 +61,11 @@ def draw(setting: Setting, runs: Sequence[Run]) -> str:
         for column, operation in enumerate(OPERATIONS):
             left = _MARGIN + column * (_PANEL + _GAP)
             parts += _panel(left, _HEAD + line * _ROW, fault, operation, runs)
+    go = setting.versions.get("go", {}).get("go.etcd.io/etcd/client/v3", "")
     facts = (
-        f"{setting.date}, {setting.cpu}, {setting.cores} cores, {setting.system}, three members of etcd "
-        f"{setting.server} on this machine, {setting.rate:g} calls/s from each client, timeout {setting.timeout:g} s"
+        f"The repetition with the median recovery. {setting.date}, {setting.cpu}, {setting.cores} cores, "
+        f"{setting.system}, three members of etcd {setting.server} on this machine, Go client {go}, "
+        f"{setting.rate:g} calls/s each, timeout {setting.timeout:g} s"
     )
     parts.append(_text(_MARGIN, height - 14, facts, size=10, fill=_FAINT))
     opening = (
@@ -115,15 +117,19 @@ def _panel(left: int, top: int, fault: Fault, operation: Operation, runs: Sequen
     ]
     for run in shown:
         assert run.marks is not None
-        points = []
+        pieces: list[list[str]] = [[]]
         for number, (issued, good) in enumerate(zip(run.buckets["issued"], run.buckets["good"], strict=True)):
             seconds = (number + 0.5) * BUCKET - run.marks.fault
             if issued and -_BEFORE <= seconds <= until:
-                points.append(f"{across(seconds):.1f},{base - good / issued * _CURVES:.1f}")
-        parts.append(
+                pieces[-1].append(f"{across(seconds):.1f},{base - good / issued * _CURVES:.1f}")
+            elif pieces[-1]:
+                pieces.append([])  # nobody called: that is no success and no failure
+        parts += [
             f'<polyline points="{" ".join(points)}" fill="none" stroke="{_COLOURS[run.client]}" stroke-width="1.6" '
             'stroke-linejoin="round"/>'
-        )
+            for points in pieces
+            if points
+        ]
     return parts
 
 

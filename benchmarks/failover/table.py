@@ -15,7 +15,7 @@ from benchmarks.failover.faults import FAULTS, OPERATIONS, Fault, Operation
 from benchmarks.failover.record import Run, Setting
 from benchmarks.failover.verdict import unmet
 
-_WIDTH = 190
+_WIDTH = 230
 _CLIENTS = ("etcd_aio", "go")
 # On a machine that does nothing else it is a third of that.
 _NOISE = 0.02
@@ -75,7 +75,7 @@ def _table(operation: Operation, runs: Sequence[Run]) -> Table:
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
     for column in _COLUMNS + _MORE:
         is_text = column in ("fault", "client", "also", "must hold")
-        table.add_column(column, justify="left" if is_text else "right", no_wrap=column == "client")
+        table.add_column(column, justify="left" if is_text else "right", no_wrap=not is_text or column == "client")
     for fault in FAULTS:
         title = fault.title
         for client in _CLIENTS:
@@ -117,11 +117,10 @@ def cells(fault: Fault, operation: Operation, runs: Sequence[Run]) -> list[str]:
 
 
 def _kept(reasons: Sequence[Sequence[str]]) -> str:
-    """How many repetitions kept what is demanded, and what the others did not."""
+    """How many repetitions kept what is demanded, and what the worst of them did not."""
     if not any(reasons):
         return "kept"
-    distinct = dict.fromkeys(reason for one in reasons for reason in one)
-    return f"[red]{sum(not one for one in reasons)} of {len(reasons)}[/red]: {escape('; '.join(distinct))}"
+    return f"[red]{sum(not one for one in reasons)} of {len(reasons)}[/red]: {escape('; '.join(max(reasons, key=len)))}"
 
 
 def _reasons(fault: Fault, operation: Operation, run: Run) -> list[str]:
