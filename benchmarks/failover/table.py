@@ -17,6 +17,7 @@ from benchmarks.failover.verdict import unmet
 
 _WIDTH = 230
 _CLIENTS = ("etcd_aio", "go")
+_TEXTS = {"fault": 20, "client": 8, "also": 24, "must hold": 30}
 # On a machine that does nothing else it is a third of that.
 _NOISE = 0.02
 _TITLES = {"get": "linearizable gets", "put": "puts"}
@@ -71,11 +72,11 @@ def _of(runs: Sequence[Run], fault: str, operation: Operation, client: str) -> l
 
 
 def _table(operation: Operation, runs: Sequence[Run]) -> Table:
-    title = f"{_TITLES[operation]}: one number for each repetition, seconds"
+    title = f"{_TITLES[operation]}: the least and the most of all repetitions, seconds"
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
     for column in _COLUMNS + _MORE:
-        is_text = column in ("fault", "client", "also", "must hold")
-        table.add_column(column, justify="left" if is_text else "right", no_wrap=not is_text or column == "client")
+        width = _TEXTS.get(column)
+        table.add_column(column, justify="right" if width is None else "left", no_wrap=width is None, min_width=width)
     for fault in FAULTS:
         title = fault.title
         for client in _CLIENTS:
@@ -120,7 +121,8 @@ def _kept(reasons: Sequence[Sequence[str]]) -> str:
     """How many repetitions kept what is demanded, and what the worst of them did not."""
     if not any(reasons):
         return "kept"
-    return f"[red]{sum(not one for one in reasons)} of {len(reasons)}[/red]: {escape('; '.join(max(reasons, key=len)))}"
+    worst = max(reasons, key=lambda one: len(one))
+    return f"[red]{sum(not one for one in reasons)} of {len(reasons)}[/red]: {escape('; '.join(worst))}"
 
 
 def _reasons(fault: Fault, operation: Operation, run: Run) -> list[str]:
@@ -160,5 +162,7 @@ def departures(states: Sequence[Sequence[object]]) -> int:
 
 
 def _joined(numbers: Sequence[float | None], digits: int) -> str:
-    shown = ["-" if number is None else f"{number:.{digits}f}" for number in numbers]
-    return shown[0] if len(set(shown)) == 1 else ", ".join(shown)
+    """The least and the most of all repetitions; "-" where there was none."""
+    known = sorted(number for number in numbers if number is not None)
+    shown = list(dict.fromkeys(f"{number:.{digits}f}" for number in (known[:1] + known[-1:])))
+    return "…".join(shown) + ("" if len(known) == len(numbers) else "-" if not known else " or -")
