@@ -10,7 +10,7 @@ on the clock of the system, so that all processes of one machine mean the same:
               "burst_at": 2, "burst": 0, "stall_at": 2, "stall": 0}
     driver   {"outcomes": [["ok", null, 1234], ["EtcdTimeoutError", true, 0]],     name, maybe_applied, who answered
               "slot": [...], "late": [...], "took": [...], "outcome": [...],       one entry for each call
-              "cpu": [[0.25, 1.5], ...], "states": [[0.05, "http://...", "READY"], ...]}
+              "cpu": [[0.25, 1.5], ...], "states": [[0.05, "http://...", "READY HEALTHY"], ...]}
     either   {"error": "what happened"}                             instead of an answer
     program  closes stdin                                           the driver ends
 """
@@ -185,8 +185,7 @@ class OpenLoop:
 
 def condition(one: etcd_aio.EndpointStatistics) -> str:
     """What the client thinks of an endpoint, in a word or two."""
-    health = getattr(one, "health", None)
-    return one.state.name if health is None else f"{one.state.name} {getattr(health, 'name', health)}"
+    return f"{one.state.name} {one.health.name}"
 
 
 def calls_of(client: Client, prefix: str, operation: str) -> Call:
