@@ -106,6 +106,8 @@ class Summary:
         whole: how long after the healing the last of the members answered its first call; None if one never did.
         first_success: how long after a member was up the first call came back; None without an outage.
         cpu_during: CPU seconds for each second of the fault, the load generator's included.
+        departures: how often the client began to think of a member in another way than at first, as far as it says.
+        back: how long after the healing it thought of all of them as at first; None if it never did again.
     """
 
     calls: int
@@ -126,6 +128,8 @@ class Summary:
     whole: float | None
     first_success: float | None
     cpu_during: float
+    departures: int = 0
+    back: float | None = 0.0
 
     @property
     def failed(self) -> int:
@@ -157,6 +161,7 @@ def summary(
     members: int = 3,
     up: float | None = None,
     cpu: Sequence[Sequence[float]] = (),
+    states: Sequence[Sequence[object]] = (),
 ) -> Summary:
     """Sum up one client's calls.
 
@@ -166,12 +171,14 @@ def summary(
         members: how many there are.
         up: when, on the run's clock, a member could be reached again; None without an outage.
         cpu: (time, CPU seconds so far), now and then.
+        states: (time, endpoint, state) of each change of what the client thinks of an endpoint.
     """
     before = [call.wait for call in calls if call.issued + SLOW < marks.fault]
     during = [call.wait for call in calls if marks.fault <= call.issued < marks.heal]
     bad = [call for call in calls if not call.is_good]
     failures = [call for call in bad if not call.is_ok]
     says = [call.maybe_applied for call in failures if call.maybe_applied is not None]
+    departures, back = _absences(states, marks.heal)
     after_up = [] if up is None else [call.issued + call.wait - up for call in calls if call.is_ok]
     return Summary(
         calls=len(calls),
@@ -192,6 +199,8 @@ def summary(
         whole=_whole(calls, marks.heal, members),
         first_success=min((seconds for seconds in after_up if seconds > 0), default=None),
         cpu_during=cpu_rate(cpu, marks.fault, marks.heal),
+        departures=departures,
+        back=back,
     )
 
 
@@ -252,6 +261,21 @@ def _whole(calls: Sequence[Call], heal: float, members: int) -> float | None:
             ended = call.issued + call.wait - heal
             first[call.member] = min(ended, first.get(call.member, ended))
     return max(first.values()) if len(first) >= members else None
+
+
+def _absences(states: Sequence[Sequence[object]], heal: float) -> tuple[int, float | None]:
+    first: dict[object, object] = {}
+    away: set[object] = set()
+    departures, back = 0, 0.0
+    for at, endpoint, state in states:
+        assert isinstance(at, float | int)
+        if state != first.setdefault(endpoint, state):
+            departures += endpoint not in away
+            away.add(endpoint)
+        elif endpoint in away:
+            away.remove(endpoint)
+            back = max(back, at - heal)
+    return departures, None if away else back
 
 
 def _slot(moment: float) -> int:

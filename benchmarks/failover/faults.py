@@ -28,7 +28,7 @@ class Demand:
             cut off finds it out.
         errors: "none" may fail; "maybe": only if they say that they may have been applied.
         slowest: seconds that no call may take longer than.
-        whole: seconds after which all members are used again.
+        back: seconds after the healing until the client thinks of all members as it did before.
         first_success: seconds after the first member is up.
         idle_cpu: CPU seconds a second of a client that waits.
         median: how many times the median before the fault.
@@ -38,7 +38,7 @@ class Demand:
     beyond: Literal["nothing", "outage", "detection"] = "nothing"
     errors: Literal["none", "maybe"] | None = "none"
     slowest: float | None = None
-    whole: float | None = None
+    back: float | None = None
     first_success: float | None = None
     idle_cpu: float | None = None
     median: float | None = None
@@ -150,7 +150,7 @@ _OUTAGE = Demand(recovery=0.2, beyond="outage")
 _WRITES_IN_OUTAGE = Demand(recovery=0.2, beyond="outage", errors="maybe")
 _SILENT_GETS = Demand(recovery=0.5, slowest=1.0)
 _SILENT_PUTS = Demand(recovery=0.5, errors="maybe")
-_NO_ALARM = Demand(whole=1.0)
+_NO_ALARM = Demand(back=1.0)
 
 FAULTS: Final = (
     Fault("healthy", "no fault", "nobody", _nothing, _nothing, Demand(recovery=0.0), Demand(recovery=0.0)),

@@ -331,7 +331,7 @@ class Attempt:
             client,
             seconds=self._seconds,
             marks=marks,
-            found=summary(calls, marks, up=up, cpu=answer["cpu"]),  # type: ignore[arg-type]
+            found=summary(calls, marks, up=up, cpu=answer["cpu"], states=answer["states"]),  # type: ignore[arg-type]
             servers=servers,
             idle_cpu=None if resting is None else cpu_rate(resting["cpu"], marks.fault + _IDLE_FROM, marks.heal),  # type: ignore[arg-type]
             buckets=buckets(calls, self._seconds),

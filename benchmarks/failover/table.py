@@ -142,23 +142,13 @@ def _also(fault: Fault, runs: Sequence[Run]) -> str:
         told.append("first success " + _joined([one.first_success for one in found], 2))
         told.append("CPU waiting " + ", ".join("?" if run.idle_cpu is None else f"{run.idle_cpu:.2%}" for run in runs))
         told.append("calling " + ", ".join(f"{one.cpu_during:.0%}" for one in found))
-    if any(changes := [departures(run.states) for run in runs]):
-        told.append("left " + _joined(changes, 0))
+    if any(one.departures for one in found):
+        told.append(
+            f"left {_joined([one.departures for one in found], 0)}, back {_joined([one.back for one in found], 2)}"
+        )
     if noisy := sum(one.p99_before > _NOISE for one in found):
         told.append(f"noisy machine in {noisy}")
     return "; ".join(told)
-
-
-def departures(states: Sequence[Sequence[object]]) -> int:
-    """How often an endpoint was thought of in another way than at first: a client that is alarmed by nothing has 0."""
-    first: dict[object, object] = {}
-    count = 0
-    last: dict[object, object] = {}
-    for _, endpoint, state in states:
-        usual = first.setdefault(endpoint, state)
-        count += state != usual and last.get(endpoint, usual) == usual
-        last[endpoint] = state
-    return count
 
 
 def _joined(numbers: Sequence[float | None], digits: int) -> str:

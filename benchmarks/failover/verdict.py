@@ -13,7 +13,7 @@ def unmet(demand: Demand, found: Summary, servers: Outage, idle_cpu: float | Non
         _recovery(demand, found, servers),
         _errors(demand, found),
         _beyond("slowest call", found.slowest, demand.slowest),
-        _beyond("whole again after", found.whole, demand.whole),
+        _beyond("all members back after", found.back, demand.back),
         _beyond("first success after", found.first_success, demand.first_success),
         None if idle_cpu is None else _beyond("CPU while waiting", idle_cpu, demand.idle_cpu, digits=4),
         None

@@ -80,6 +80,22 @@ def test_members_are_whole_once_each_has_answered_a_call_issued_after_the_healin
     assert summary(calls[:3], MARKS).whole is None
 
 
+def test_departures_are_counted_once_for_each_time_and_end_with_the_last_return() -> None:
+    states = [
+        (0.0, "a", "READY"),
+        (0.0, "b", "READY"),
+        (3.0, "a", "TRANSIENT_FAILURE"),
+        (3.5, "a", "CONNECTING"),
+        (4.0, "b", "CONNECTING"),
+        (6.0, "b", "READY"),
+        (7.5, "a", "READY"),
+    ]
+    found = summary([], MARKS, states=states)
+    assert (found.departures, found.back) == (2, 0.5)
+    assert summary([], MARKS, states=states[:2]).back == 0.0
+    assert summary([], MARKS, states=states[:6]).back is None, "one is still away"
+
+
 def test_the_first_success_is_measured_from_when_a_member_is_up() -> None:
     calls = [ok(6.0, 0.01), ok(6.5, 2.0), ok(8.7, 0.1)]
     assert summary(calls, MARKS, up=8.0).first_success == pytest.approx(0.5)

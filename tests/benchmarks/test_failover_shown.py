@@ -83,20 +83,6 @@ def test_a_noisy_machine_is_told() -> None:
     assert "noisy machine in 1" in out.getvalue()
 
 
-def test_departures_are_counted_once_for_each_time() -> None:
-    states = [
-        (0.0, "a", "READY"),
-        (0.0, "b", "READY"),
-        (1.0, "a", "TRANSIENT_FAILURE"),
-        (1.5, "a", "CONNECTING"),
-        (2.0, "a", "READY"),
-        (3.0, "b", "CONNECTING"),
-        (4.0, "a", "CONNECTING"),
-    ]
-    assert table.departures(states) == 3
-    assert table.departures(states[:2]) == 0
-
-
 def test_the_picture_shows_the_median_repetition() -> None:
     fault = next(fault for fault in FAULTS if fault.name == "freeze-leader")
     found = plot.chosen(RUNS, fault, "get", "etcd_aio")

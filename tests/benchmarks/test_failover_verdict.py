@@ -55,11 +55,11 @@ def test_errors_are_none_or_honest() -> None:
 
 
 def test_each_limit_is_looked_at() -> None:
-    bad = replace(GOOD, slowest=1.5, whole=None, first_success=3.0, median_during=0.003)
-    demand = Demand(slowest=1.0, whole=1.0, first_success=2.0, idle_cpu=0.01, median=1.2)
+    bad = replace(GOOD, slowest=1.5, back=None, first_success=3.0, median_during=0.003)
+    demand = Demand(slowest=1.0, back=1.0, first_success=2.0, idle_cpu=0.01, median=1.2)
     assert unmet(demand, bad, NO_OUTAGE, idle_cpu=0.02) == [
         "slowest call 1.50 > 1.00",
-        "whole again after: never",
+        "all members back after: never",
         "first success after 3.00 > 2.00",
         "CPU while waiting 0.0200 > 0.0100",
         "median 0.0030 > 0.0024",
