@@ -24,7 +24,7 @@ from typing import Final
 _SHORTEST_PATIENCE: Final = 0.25  # seconds; a pause of the peer's collector or disk is not worth moving for
 _LONGEST_PATIENCE: Final = 2.0  # by then the ping of a silent connection has decided
 _PATIENCE_FACTOR: Final = 4.0  # times the 99th percentile: what is that slow is not merely slow
-_PING_PATIENCE: Final = 0.25  # seconds without an answer to a ping, which costs a living member no work
+_PATIENCE_EACH: Final = 0.001  # seconds for each attempt that waits: whoever got a burst has a queue, and no trouble
 _FAILING_AFTER: Final = 2  # attempts in a row
 _SAMPLES: Final = 128  # recent latencies, of each member
 
@@ -112,20 +112,20 @@ class Service:
         self.silent_since = now
         self.change(Health.HEALTHY, "", now)
 
-    def judge(self, now: float, patience: float, newest_elsewhere: float, ping_silence: float) -> tuple[Health, str]:
+    def judge(self, now: float, slow: float, newest_elsewhere: float, ping_silence: float) -> tuple[Health, str]:
         """What it looks like by its traffic, and why.
 
         Args:
             now: the instant.
-            patience: seconds, see `patience`.
+            slow: see `patience`.
             newest_elsewhere: when the youngest attempt began that another member has answered.
             ping_silence: seconds that a ping of its connection is unanswered.
         """
         waited = now - self.silent_since
         if self.in_flight:
-            if waited >= patience and newest_elsewhere > self.silent_since:
+            if waited >= patience(slow, self.in_flight) and newest_elsewhere > self.silent_since:
                 return Health.SILENT, f"answered nothing for {waited:.2f} s while others did"
-            if ping_silence >= _PING_PATIENCE:
+            if ping_silence >= patience(0.0, self.in_flight):  # it costs a living member next to no work
                 return Health.SILENT, f"answered neither a ping nor anything else for {waited:.2f} s"
         if self.timeouts >= _FAILING_AFTER and newest_elsewhere > self.failing_since:
             return Health.FAILING, f"{self.timeouts} attempts in a row timed out while others were answered"
@@ -138,10 +138,11 @@ def percentile_99(services: Iterable[Service]) -> float:
     return latencies[len(latencies) * 99 // 100] if latencies else 0.0
 
 
-def patience(slow: float) -> float:
-    """Seconds after which silence means something.
+def patience(slow: float, in_flight: int) -> float:
+    """Seconds after which silence means something. An overloaded member gets more patience, not more attempts.
 
     Args:
-        slow: the 99th percentile of what answers take: an overloaded cluster gets more patience, not more attempts.
+        slow: the 99th percentile of what answers take.
+        in_flight: how many attempts wait.
     """
-    return min(max(_PATIENCE_FACTOR * slow, _SHORTEST_PATIENCE), _LONGEST_PATIENCE)
+    return min(max(_PATIENCE_FACTOR * slow, _SHORTEST_PATIENCE) + _PATIENCE_EACH * in_flight, _LONGEST_PATIENCE)

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from etcd_aio.backoff import Backoff
 from etcd_aio.balancer.connectivity import ConnectivityState
-from etcd_aio.balancer.health import Health, Service, patience, percentile_99
+from etcd_aio.balancer.health import Health, Service, percentile_99
 from etcd_aio.balancer.sub_connection import SubConnection
 
 logger = logging.getLogger("etcd_aio.balancer")
@@ -27,7 +27,7 @@ PROBE_BACKOFF: Final = Backoff(initial=0.1, multiplier=2.0, maximum=1.0, jitter=
 
 _INTERVAL: Final = 0.05  # seconds; what `patience` may be late by
 _LATE: Final = 0.1  # a timer this late says more about our loop: let what has arrived be read first
-_SLOW_AGE: Final = 1.0  # seconds for which a percentile holds
+_SLOW_AGE: Final = 0.2  # seconds for which a percentile holds
 _STREAMS_LEAVE_AFTER: Final = 0.5  # seconds of looking bad: to move is more work for a stream than to wait for a moment
 
 
@@ -111,7 +111,7 @@ class HealthWatch:
             if not service.in_flight and not service.timeouts:
                 return
             newest = max(other.newest_answered for other in others)
-            health, reason = service.judge(now, patience(self.slow), newest, one.ping_silence(now))
+            health, reason = service.judge(now, self.slow, newest, one.ping_silence(now))
             if service.change(health, reason, now):
                 self.on_changed(one, service)
                 one.give_up(reason)

@@ -46,6 +46,7 @@ from etcd_aio.errors import (
 from etcd_aio.methods import Method, Reply, Request
 
 _MIN_ATTEMPT_TIME: Final = 1.0  # seconds; less would cut off what is merely slow (an election, a big range)
+_QUEUE_TIME: Final = 0.001  # seconds for each attempt that the member has in hand: a burst is no trouble of its
 _SLOW_FACTOR: Final = 8.0  # times the 99th percentile: more than slow
 _CLOSED_MEANWHILE: Final = "the client was closed while the call was under way"
 _NO_CONNECTION_CODES: Final = frozenset({StatusCode.UNAVAILABLE, StatusCode.CANCELLED})
@@ -160,7 +161,7 @@ class Call(Generic[Request, Reply]):
                     self._method.path,
                     self._payload,
                     self._metadata,
-                    self._attempt_deadline(started),
+                    self._attempt_deadline(started, sub_connection),
                     self._collect,
                     needs_leader=self._needs_leader,
                     may_move=self._may_repeat and self._may_retry,
@@ -242,7 +243,7 @@ class Call(Generic[Request, Reply]):
         """Do what a failed attempt calls for, and return when the next one is to be made."""
         context = self._context
         error = server_error(failure.code, failure.message) if failure.delivery is Delivery.ANSWERED else None
-        note_refusal(sub_connection, error)
+        is_known = note_refusal(sub_connection, error)
         remedy, is_definite = self._meaning(error)
         self._attempts += (
             Attempt(sub_connection.endpoint_name, failure.code, failure.delivery, seconds, failure.message),
@@ -262,7 +263,7 @@ class Call(Generic[Request, Reply]):
         # The server may notice an attempt's deadline before this side does.
         self._was_cut_short = self._was_cut_short or failure.code is StatusCode.DEADLINE_EXCEEDED
         is_another_ready = self._move_on(sub_connection)
-        wait = self._due_wait(failure, facts, is_another_ready=is_another_ready)
+        wait = self._due_wait(failure, facts, is_another_ready=is_another_ready, is_known=is_known)
         if self._loop.time() + wait >= self._deadline:
             self._raise(failure, error)  # waiting on would only make the same error later
         if wait > 0:
@@ -271,8 +272,15 @@ class Call(Generic[Request, Reply]):
             except ClientClosedError:
                 raise self._finish(ClientClosedError(_CLOSED_MEANWHILE)) from failure
 
-    def _due_wait(self, failure: AttemptFailure, facts: Facts, *, is_another_ready: bool) -> float:
-        """Seconds to wait before the next attempt."""
+    def _due_wait(self, failure: AttemptFailure, facts: Facts, *, is_another_ready: bool, is_known: bool) -> float:
+        """Seconds to wait before the next attempt.
+
+        Args:
+            failure: what came of the last one.
+            facts: the same, for the verdict.
+            is_another_ready: there is a READY member that has not failed.
+            is_known: the member's health tells it to all other calls, so that no storm can follow from it.
+        """
         context = self._context
         ready = context.balancer.ready_count
         if judge(facts) is Verdict.AT_ONCE:
@@ -281,7 +289,7 @@ class Call(Generic[Request, Reply]):
             # "At once" is about the next endpoint. Where only those are left that failed, all attempts would be used up
             # in no time, perhaps before the end of a connection is noticed.
             return context.backoff.wait(len(self._attempts) // ready - 1, context.random)
-        if context.budget is not None and classify(facts) is not Situation.UNPROCESSED_AGAIN:
+        if context.budget is not None and not is_known and classify(facts) is not Situation.UNPROCESSED_AGAIN:
             context.budget.on_failure()
         return wait_before(
             len(self._attempts),
@@ -334,16 +342,18 @@ class Call(Generic[Request, Reply]):
         self._avoid = avoid if is_another_ready else (sub_connection,)
         return is_another_ready
 
-    def _attempt_deadline(self, now: float) -> float:
+    def _attempt_deadline(self, now: float, sub_connection: SubConnection) -> float:
         deadline = self._deadline
         if deadline == NEVER or not self._may_repeat or not self._may_retry or self._was_cut_short:
             return deadline
         is_last = len(self._attempts) + 1 >= self._context.policy.max_attempts
         if is_last or self._context.balancer.ready_count < 2:
             return deadline
-        half = (deadline - now) / 2
+        seconds = (deadline - now) / 2
         slow = self._context.balancer.slow
-        return min(deadline, now + max(min(half, slow * _SLOW_FACTOR) if slow else half, _MIN_ATTEMPT_TIME))
+        if slow:
+            seconds = min(seconds, slow * _SLOW_FACTOR + _QUEUE_TIME * sub_connection.in_flight)
+        return min(deadline, now + max(seconds, _MIN_ATTEMPT_TIME))
 
     # The error.
 

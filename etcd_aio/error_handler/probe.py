@@ -51,9 +51,12 @@ class HealthProbe:
                 note_refusal(sub_connection, server_error(failure.code, failure.message))
 
 
-def note_refusal(sub_connection: SubConnection, error: EtcdError | None) -> None:
-    """Tell a sub-connection what its member's answer says about the member, if anything."""
+def note_refusal(sub_connection: SubConnection, error: EtcdError | None) -> bool:
+    """Tell a sub-connection what its member's answer says about the member; returns whether it says anything."""
     if isinstance(error, NoLeaderError):
         sub_connection.refused(Health.NO_LEADER, error.message)
     elif isinstance(error, NotSupportedForLearnerError):
         sub_connection.refused(Health.LEARNER, error.message)
+    else:
+        return False
+    return True

@@ -221,7 +221,7 @@ class Step(Call[Request, Reply]):
                 raise self._finish(EtcdTimeoutError())
             try:
                 raw = await reading.receive(
-                    sub_connection, self._payload, self._metadata, self._attempt_deadline(started)
+                    sub_connection, self._payload, self._metadata, self._attempt_deadline(started, sub_connection)
                 )
             except AttemptFailure as failure:
                 if not reading.is_cancelled:

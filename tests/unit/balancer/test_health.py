@@ -18,13 +18,13 @@ def waiting_since(began: float) -> Service:
 
 
 def health(service: Service, now: float, *, newest_elsewhere: float = -inf, ping_silence: float = 0.0) -> Health:
-    return service.judge(now, 0.25, newest_elsewhere, ping_silence)[0]
+    return service.judge(now, 0.0, newest_elsewhere, ping_silence)[0]
 
 
 def test_an_attempt_that_was_overtaken_for_longer_than_the_patience_is_silence() -> None:
     service = waiting_since(NOW)
-    assert health(service, NOW + 0.24, newest_elsewhere=NOW + 0.1) is Health.HEALTHY
-    assert health(service, NOW + 0.25, newest_elsewhere=NOW + 0.1) is Health.SILENT
+    assert health(service, NOW + 0.25, newest_elsewhere=NOW + 0.1) is Health.HEALTHY
+    assert health(service, NOW + 0.26, newest_elsewhere=NOW + 0.1) is Health.SILENT
 
 
 @pytest.mark.parametrize("elsewhere", [-inf, NOW - 1, NOW])
@@ -39,7 +39,7 @@ def test_an_answer_to_anything_ends_the_silence() -> None:
     service.answered(NOW + 0.1, NOW + 0.2)
     assert service.in_flight == 1
     assert health(service, NOW + 0.44, newest_elsewhere=NOW + 0.3) is Health.HEALTHY
-    assert health(service, NOW + 0.45, newest_elsewhere=NOW + 0.3) is Health.SILENT
+    assert health(service, NOW + 0.46, newest_elsewhere=NOW + 0.3) is Health.SILENT
 
 
 def test_what_waits_for_nothing_is_not_silent() -> None:
@@ -53,7 +53,7 @@ def test_what_waits_for_nothing_is_not_silent() -> None:
 def test_an_unanswered_ping_is_evidence_without_anybody_else() -> None:
     service = waiting_since(NOW)
     assert health(service, NOW + 0.7, ping_silence=0.2) is Health.HEALTHY
-    assert health(service, NOW + 0.8, ping_silence=0.25) is Health.SILENT
+    assert health(service, NOW + 0.8, ping_silence=0.26) is Health.SILENT
 
 
 def test_two_timeouts_in_a_row_while_others_answer_are_failing() -> None:
@@ -97,9 +97,19 @@ def test_a_new_connection_begins_anew_and_old_attempts_may_still_end() -> None:
 
 
 def test_patience_grows_with_what_is_slow_within_bounds() -> None:
-    assert patience(0.0) == patience(0.01) == 0.25
-    assert patience(0.2) == pytest.approx(0.8)
-    assert patience(60.0) == 2.0
+    assert patience(0.0, 0) == patience(0.01, 0) == 0.25
+    assert patience(0.2, 0) == pytest.approx(0.8)
+    assert patience(60.0, 0) == 2.0
+
+
+def test_whoever_got_a_burst_gets_time_for_its_queue() -> None:
+    assert patience(0.0, 40) == pytest.approx(0.29)
+    service = waiting_since(NOW)
+    for _ in range(999):
+        service.begin(NOW)
+    assert health(service, NOW + 1.2, newest_elsewhere=NOW + 1, ping_silence=1.2) is Health.HEALTHY
+    assert health(service, NOW + 1.3, newest_elsewhere=NOW + 1) is Health.SILENT
+    assert health(service, NOW + 1.3, ping_silence=1.3) is Health.SILENT
 
 
 def test_the_percentile_is_that_of_all_members() -> None:

@@ -411,6 +411,33 @@ async def test_an_exhausted_budget_slows_every_repetition_down() -> None:
         assert at[-1] - at[0] == 0.0  # enough was earned again
 
 
+async def test_a_refusal_that_health_tells_to_all_costs_no_budget() -> None:
+    """During an election every call is refused; what follows it must not wait for the longest backoff."""
+    throttling = RetryThrottling(max_tokens=4, token_ratio=0.5)
+    async with world(policy=RetryPolicy(jitter=0.0, max_backoff=0.5, throttling=throttling)) as calls:
+        answers(calls, *[no_leader()] * 6)
+        began = calls.loop.time()
+        await calls.read()
+        assert calls.loop.time() - began < 0.5
+
+
+@pytest.mark.parametrize(
+    ("slow", "waiting", "seconds"), [(0.0, 0, 2.5), (0.01, 0, 1.0), (0.2, 0, 1.6), (0.2, 400, 2.0), (9.0, 0, 2.5)]
+)
+async def test_an_attempt_waits_for_several_times_what_the_slowest_take(
+    slow: float, waiting: int, seconds: float
+) -> None:
+    async with world() as calls:
+        calls.balancer._watch.slow = slow
+        sub_connection = calls.balancer.sub_connection("m1:2379")
+        assert sub_connection is not None
+        sub_connection.local.in_flight = waiting
+        began = calls.loop.time()
+        await calls.read()
+        sub_connection.local.in_flight = 0
+        assert calls.engine.attempts[0].deadline - began == pytest.approx(seconds)
+
+
 async def test_without_a_budget_nothing_is_throttled() -> None:
     async with world(policy=RetryPolicy(jitter=0.0, throttling=None)) as calls:
         answers(calls, *[leader_changed()] * 5)
