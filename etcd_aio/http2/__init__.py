@@ -4,6 +4,8 @@ What belongs here: frames, header blocks, windows, streams, limits. What never d
 deadlines, endpoints.
 """
 
+from hpack import NeverIndexedHeaderTuple
+
 from etcd_aio.http2.connection import Connection
 from etcd_aio.http2.errors import LocalProtocolError, RemoteProtocolError
 from etcd_aio.http2.frames import ErrorCode, error_name
@@ -18,6 +20,7 @@ __all__ = [
     "Fields",
     "HeaderBlock",
     "LocalProtocolError",
+    "NeverIndexedHeaderTuple",
     "Outgoing",
     "RemoteProtocolError",
     "RequestHeaders",

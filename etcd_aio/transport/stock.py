@@ -19,7 +19,9 @@ from h2.exceptions import NoAvailableStreamIDError
 
 from etcd_aio.deadline import NEVER
 from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, StatusCode
+from etcd_aio.http2 import NeverIndexedHeaderTuple
 from etcd_aio.transport.handshake import connect
+from etcd_aio.transport.native_headers import SECRETS
 from etcd_aio.transport.response import fields, is_trailers_only, judge_headers, judge_trailers
 from etcd_aio.transport.seam import Collect, ConnectionOwner, Metadata, Target, TransportOptions
 from etcd_aio.transport.stock_protocol import StockProtocol, StockStream
@@ -121,7 +123,7 @@ class StockConnection:
         headers = [*self._pseudo_headers, (":path", path), *self._headers]
         if timeout != NEVER:
             headers.append(("grpc-timeout", encode_timeout(min(timeout, _LONGEST_TIMEOUT))))
-        return [*headers, *metadata]
+        return [*headers, *(NeverIndexedHeaderTuple(*pair) if pair[0] in SECRETS else pair for pair in metadata)]
 
     def check_usable(self) -> None:
         """Raises AttemptFailure if the connection takes nothing more."""

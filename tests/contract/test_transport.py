@@ -415,3 +415,20 @@ async def test_over_tls_and_over_a_unix_socket(name: EngineName, tmp_path: Path)
             began = loop.time()
             await connection.aclose()
             assert loop.time() - began < 0.4, "a TLS peer is not waited for"
+
+
+async def test_a_token_is_kept_out_of_every_table_of_header_compression(name: EngineName) -> None:
+    async def script(wire: Wire) -> None:
+        while True:
+            stream_id = await wire.opened()
+            request = wire.requests[stream_id]
+            assert request.headers["token"].endswith("c4n4ry")
+            assert "token" in request.never_indexed
+            wire.answer(stream_id)
+
+    async with scripted(script) as port, connected(name, port) as (connection, _):
+        for number in (1, 1, 2):
+            metadata = (("client-api-version", "3.7"), ("token", f"{number}-c4n4ry"))
+            await connection.unary("/x/Echo", b"hello", metadata, soon())
+            stream = await connection.open_stream("/x/Chat", metadata, soon())
+            stream.cancel()

@@ -16,7 +16,7 @@ from h2.connection import H2Connection
 from h2.errors import ErrorCodes
 from h2.events import DataReceived, Event, PingAckReceived, PingReceived, RequestReceived, StreamEnded, StreamReset
 from h2.settings import SettingCodes, Settings
-from hpack import Encoder
+from hpack import Encoder, NeverIndexedHeaderTuple
 from hyperframe.frame import DataFrame, Frame, GoAwayFrame, HeadersFrame, RstStreamFrame, SettingsFrame
 
 E = TypeVar("E", bound=Event)
@@ -36,6 +36,7 @@ class Request:
 
     stream_id: int
     headers: dict[str, str]
+    never_indexed: frozenset[str] = frozenset()
     body: bytes = b""
     is_ended: bool = False
     reset: int | None = None
@@ -88,7 +89,8 @@ class Wire:
     def _note(self, event: Event) -> None:
         match event:
             case RequestReceived(stream_id=int(stream_id), headers=list(headers)):
-                self.requests[stream_id] = Request(stream_id, {str(k): str(v) for k, v in headers})
+                secret = frozenset(str(one[0]) for one in headers if isinstance(one, NeverIndexedHeaderTuple))
+                self.requests[stream_id] = Request(stream_id, {str(k): str(v) for k, v in headers}, secret)
             case DataReceived(stream_id=int(stream_id), data=bytes(data), flow_controlled_length=int(size)):
                 self.requests[stream_id].body += data
                 if self.acknowledges and size:
