@@ -10,6 +10,7 @@ Knows: what each error carries. Never knows: etcd's error table (`server.py`) or
     ├─ TransportError(ConnectionError)    ConnectError, TLSError, ConnectionLostError, NoAvailableEndpointsError,
     │                                     ClusterChangedError, MalformedReplyError, ReplyTooLargeError
     ├─ EtcdTimeoutError(TimeoutError)     the call's deadline passed
+    ├─ TokenUnavailableError              the user's own function gave no token
     ├─ SnapshotChecksumError              a snapshot is cut short or damaged
     ├─ LeaseLostError                     a lease that was held is gone: LeaseExpiredError
     └─ ServerError                        etcd answered with an error: see server.py
@@ -171,6 +172,13 @@ class EtcdTimeoutError(EtcdError, TimeoutError):
     default_code = StatusCode.DEADLINE_EXCEEDED
     default_message = "the call's deadline passed"
     retryable = True
+
+
+class TokenUnavailableError(EtcdError):
+    """The function that was given as `token=` gave no token. The `__cause__` is what it raised."""
+
+    default_code = StatusCode.UNAUTHENTICATED
+    default_message = "token= gave no token"
 
 
 class SnapshotChecksumError(EtcdError):

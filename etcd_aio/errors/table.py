@@ -113,6 +113,10 @@ ROWS: Final[tuple[Row, ...]] = (
     _own_row(requests.DuplicateWatchIDError),
     # Second texts of classes above.
     Row(auth.AuthOldRevisionError, StatusCode.UNKNOWN, "auth: revision in header is old"),
+    # What etcd 3.4 and 3.5 say to whoever may not hash or copy a member's database.
+    Row(auth.UserEmptyError, StatusCode.UNKNOWN, "auth: user name is empty"),
+    Row(auth.InvalidTokenError, StatusCode.UNKNOWN, "auth: invalid auth token"),
+    Row(families.PermissionDeniedError, StatusCode.UNKNOWN, "auth: permission denied"),
     Row(
         auth.AuthenticationFailedError,
         StatusCode.UNKNOWN,

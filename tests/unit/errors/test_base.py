@@ -27,6 +27,7 @@ from etcd_aio.errors import (
     SnapshotChecksumError,
     StatusCode,
     TLSError,
+    TokenUnavailableError,
     TransportError,
     UnknownEndpointError,
     WrongLoopError,
@@ -36,7 +37,7 @@ OWN = (
     *(ConfigError, InvalidRequestError, ClientUsageError, ClientClosedError, WrongLoopError, ForkedError),
     *(TransportError, ConnectError, TLSError, ConnectionLostError, MalformedReplyError, ReplyTooLargeError),
     *(ClusterChangedError, NoAvailableEndpointsError, EtcdTimeoutError),
-    *(LeaseLostError, LeaseExpiredError, SnapshotChecksumError, UnknownEndpointError),
+    *(LeaseLostError, LeaseExpiredError, SnapshotChecksumError, UnknownEndpointError, TokenUnavailableError),
 )
 
 

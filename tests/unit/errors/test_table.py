@@ -81,6 +81,9 @@ TimeoutLeaderTransferError          UNKNOWN              etcdserver: request tim
 EmptyWatcherRangeError              INVALID_ARGUMENT     mvcc: watcher range is empty
 DuplicateWatchIDError               INVALID_ARGUMENT     mvcc: duplicate watch ID provided on the WatchStream
 AuthOldRevisionError                UNKNOWN              auth: revision in header is old
+UserEmptyError                      UNKNOWN              auth: user name is empty
+InvalidTokenError                   UNKNOWN              auth: invalid auth token
+PermissionDeniedError               UNKNOWN              auth: permission denied
 AuthenticationFailedError           UNKNOWN              auth: authentication failed, password was given for no password user
 ServerStoppedError                  UNKNOWN              raft: stopped
 RequestCancelledError               UNKNOWN              etcdserver: request cancelled
