@@ -6,6 +6,7 @@ Knows: the words. Never knows: etcd's numbers for them.
 from enum import Enum
 from typing import Literal, TypeAlias, TypeVar
 
+from etcd_aio.auth_results import Permission
 from etcd_aio.cluster_results import Alarm
 from etcd_aio.errors import InvalidRequestError
 
@@ -55,6 +56,7 @@ WatchFilterLike: TypeAlias = WatchFilter | Literal["no_put", "no_delete"]
 OnCompactionLike: TypeAlias = OnCompaction | Literal["raise", "resync"]
 AlarmLike: TypeAlias = Alarm | Literal["nospace", "corrupt"]
 DowngradeActionLike: TypeAlias = DowngradeAction | Literal["validate", "enable", "cancel"]
+PermissionLike: TypeAlias = Permission | Literal["read", "write", "readwrite"]
 
 _E = TypeVar("_E", bound=Enum)
 

@@ -5,11 +5,12 @@ from enum import Enum
 import pytest
 
 from etcd_aio.api.enums import DowngradeAction, SortBy, SortOrder, parse_word
+from etcd_aio.auth_results import Permission
 from etcd_aio.cluster_results import Alarm
 from etcd_aio.errors import InvalidRequestError
 
 
-@pytest.mark.parametrize("member", [*SortBy, *SortOrder, *Alarm, *DowngradeAction])
+@pytest.mark.parametrize("member", [*SortBy, *SortOrder, *Alarm, *DowngradeAction, *Permission])
 def test_a_member_and_its_lower_case_word_are_the_same(member: Enum) -> None:
     assert member.value == member.name.lower()
     assert parse_word(type(member), member, "x") is member

@@ -5,6 +5,7 @@ import pytest
 from etcd_aio import codec, pb
 from etcd_aio.api import op, replies
 from etcd_aio.api.operations import Op, TxnOp
+from etcd_aio.auth_results import Permission
 from etcd_aio.cluster_results import ActiveAlarm, Alarm, AlarmResult
 from etcd_aio.errors import MalformedReplyError
 from etcd_aio.results import DeleteResult, Header, KeyValue, LeaseGrantResult, PutResult, RangeResult, TxnResult
@@ -112,3 +113,11 @@ def test_an_alarm_of_an_unknown_kind_is_malformed(number: int) -> None:
     reply = pb.AlarmResponse(alarms=[pb.AlarmMember(member_id=0xAB, alarm=pb.AlarmType(number))])
     with pytest.raises(MalformedReplyError, match=f"member ab has raised alarm {number}"):
         replies.alarm_result(reply)
+
+
+def test_a_permission_of_an_unknown_kind_is_no_permission() -> None:
+    raw = codec.encode(pb.AuthRoleGetResponse(perm=[pb.Permission(key=b"k")]))
+    assert replies.role("app", codec.decode(pb.AuthRoleGetResponse, raw)).permissions[0].permission is Permission.READ
+    sent = pb.AuthRoleGetResponse(perm=[pb.Permission(perm_type=pb.PermissionType(7), key=b"k")])
+    with pytest.raises(MalformedReplyError, match="'app' has a permission of kind 7"):
+        replies.role("app", sent)
