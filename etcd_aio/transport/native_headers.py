@@ -25,7 +25,7 @@ class CallHeaders:
         user_agent: what names this client.
     """
 
-    __slots__ = ("_head", "_known", "_last", "_tail", "_timeouts", "_timeouts_by_text")
+    __slots__ = ("_head", "_known", "_last", "_secrets", "_tail", "_timeouts", "_timeouts_by_text")
 
     def __init__(self, target: Target, user_agent: str) -> None:
         self._head = (
@@ -36,6 +36,7 @@ class CallHeaders:
         self._tail = (("te", "trailers"), ("content-type", "application/grpc"), ("user-agent", user_agent))
         self._known: dict[tuple[str, Metadata], RequestHeaders] = {}
         self._last: dict[str, tuple[Metadata, RequestHeaders]] = {}
+        self._secrets: Metadata = ()  # of those that are known
         self._timeouts: dict[int, RequestHeaders] = {}
         self._timeouts_by_text: dict[str, RequestHeaders] = {}
 
@@ -46,9 +47,11 @@ class CallHeaders:
             return last[1]
         headers = self._known.get((path, metadata))
         if headers is None:
-            if len(self._known) >= _MAX_KNOWN:
-                self._known.clear()
+            secrets = tuple(pair for pair in metadata if pair[0] in SECRETS)
+            if len(self._known) >= _MAX_KNOWN or (secrets and secrets != self._secrets):
+                self._known.clear()  # a token that is out of use is remembered nowhere
                 self._last.clear()
+            self._secrets = secrets or self._secrets
             fields = (*self._head, (":path", path), *self._tail, *metadata)
             headers = self._known[path, metadata] = RequestHeaders(fields)
         self._last[path] = metadata, headers

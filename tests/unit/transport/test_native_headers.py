@@ -27,6 +27,26 @@ def test_the_headers_of_a_method_are_made_once_for_each_metadata() -> None:
     assert headers.of("/x/Y", plain) is made
 
 
+def test_a_token_that_is_out_of_use_is_remembered_nowhere() -> None:
+    headers = CallHeaders(TARGET, "agent")
+    bare = headers.of("/x/Login", ())
+    for number in range(10):
+        token = ("token", f"{number}-c4n4ry")
+        for path in ("/x/Y", "/x/Z"):
+            made = headers.of(path, (token,))
+            assert made.fields[-1] == token
+            assert headers.of(path, (("hasleader", "true"), token)) is not made
+            assert headers.of(path, (token,)) is made
+        headers.of("/x/Login", ())  # carries none, and ends nothing
+        assert headers.of("/x/Y", (token,)) is headers.of("/x/Y", (token,))
+    remembered = repr(
+        [made.fields for made in (*headers._known.values(), *(made for _, made in headers._last.values()))]
+    )
+    assert "9-c4n4ry" in remembered
+    assert "8-c4n4ry" not in remembered
+    assert bare.fields == headers.of("/x/Login", ()).fields
+
+
 def test_the_memory_of_headers_is_bounded() -> None:
     headers = CallHeaders(TARGET, "agent")
     for number in range(2000):
