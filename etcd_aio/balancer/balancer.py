@@ -49,6 +49,7 @@ class Balancer:
         find_leader: asks members which of them leads.
         tls_for: the TLS context of an endpoint, or what gives it, None for plaintext.
         policy: how attempts are spread.
+        verify_all: ask the peer of every connection before it is used: what is sent on it is for one cluster alone.
         random: returns a number in [0, 1).
     """
 
@@ -62,11 +63,13 @@ class Balancer:
         find_leader: FindLeader,
         tls_for: Callable[[Endpoint], TLSContext | None],
         policy: PolicyName | Choice = "round_robin",
+        verify_all: bool = False,
         random: Callable[[], float] = random_module.random,
     ) -> None:
         self._engine = engine
         self._verify = verify
         self._tls_for = tls_for
+        self._verify_all = verify_all
         self._random = random
         self._policy: Policy[SubConnection] = Policy(policy, random)
         self._keeper = Keeper(self._policy.needs.keep, DIAL_BACKOFF, random)
@@ -279,6 +282,7 @@ class Balancer:
             endpoint.target(self._tls_for(endpoint)),
             self._engine,
             verify=self._verify,
+            verify_all=self._verify_all,
             random=self._random,
             on_change=self._publish,
             on_busy=self._watch.arm,

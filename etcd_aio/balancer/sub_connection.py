@@ -87,6 +87,7 @@ class SubConnection:
         target: what the engine dials for it.
         engine: opens connections.
         verify: asks a connection's peer whether it is the right one; used after a `reject`.
+        verify_all: use it for every connection.
         random: returns a number in [0, 1), for jitter.
         on_change: called, without arguments, after every change of state.
         on_busy: called when an attempt begins while none is under way.
@@ -113,6 +114,7 @@ class SubConnection:
         on_busy: Callable[[], None],
         on_health: "Callable[[SubConnection, Service], None]",
         failures: int = 0,
+        verify_all: bool = False,
     ) -> None:
         self.endpoint = endpoint
         self.endpoint_name = endpoint.name
@@ -124,6 +126,7 @@ class SubConnection:
         self._target = target
         self._engine = engine
         self._verify = verify
+        self._verify_all = verify_all
         self._random = random
         self._on_change = on_change
         self._on_busy = on_busy
@@ -360,7 +363,7 @@ class SubConnection:
     async def _connect(self, owner: "_Owner") -> Connection:
         connection = await self._engine.connect(self._target, owner)
         try:
-            if self._is_suspect:
+            if self._is_suspect or self._verify_all:
                 await self._verify(connection)
             # The peer may have ended it before anybody here could use it.
             if owner.ended.is_set():

@@ -1,6 +1,9 @@
 """Identity: which cluster this client talks to, learnt from the first answer and held to ever after.
 
-Knows: one cluster id, and the RPC that asks a member for its own. Never knows: which endpoints there are.
+Knows: one cluster id, and the RPCs that ask a member for its own. Never knows: which endpoints there are.
+
+A member is asked before it gets any token or password, which may be meant for another cluster. With authentication on,
+new releases answer nobody without a token: only the refusal of a watch has a header that says who refuses.
 """
 
 import asyncio
@@ -8,14 +11,23 @@ from typing import TYPE_CHECKING, Final
 
 from etcd_aio import codec
 from etcd_aio.balancer import Connection
-from etcd_aio.errors import AttemptFailure, ClusterChangedError, ConnectError
-from etcd_aio.methods import STATUS
-from etcd_aio.pb import StatusRequest
+from etcd_aio.errors import (
+    AttemptFailure,
+    AuthError,
+    ClusterChangedError,
+    ConnectError,
+    Delivery,
+    NotSupportedForLearnerError,
+    server_error,
+)
+from etcd_aio.events import WatchReply
+from etcd_aio.methods import STATUS, WATCH
+from etcd_aio.pb import StatusRequest, WatchCreateRequest, WatchRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_VERIFY_TIMEOUT: Final = 2.0  # seconds for one question to one member that was just dialled
+_VERIFY_TIMEOUT: Final = 2.0  # seconds for the questions to one member that was just dialled
 
 
 class ClusterIdentity:
@@ -66,7 +78,43 @@ class ClusterIdentity:
         """
         deadline = asyncio.get_running_loop().time() + _VERIFY_TIMEOUT
         try:
-            raw = await connection.unary(STATUS.path, codec.encode(StatusRequest()), (), deadline)
+            cluster_id = await self._asked(connection, deadline)
         except AttemptFailure as failure:
             raise ConnectError(f"the member did not say which cluster it belongs to: {failure.message}") from failure
-        self.check(codec.decode(STATUS.reply, raw).header.cluster_id, "that was just dialled")
+        except TimeoutError:
+            raise ConnectError("the member did not say which cluster it belongs to: it said nothing") from None
+        self.check(cluster_id, "that was just dialled")
+
+    @staticmethod
+    async def _asked(connection: Connection, deadline: float) -> int:
+        try:
+            raw = await connection.unary(STATUS.path, codec.encode(StatusRequest()), (), deadline)
+        except AttemptFailure as failure:
+            if not _is_refused(failure, AuthError):
+                raise
+        else:
+            return codec.decode(STATUS.reply, raw).header.cluster_id
+        return await _asked_by_watch(connection, deadline)
+
+
+async def _asked_by_watch(connection: Connection, deadline: float) -> int:
+    """The cluster id in the answer to a watch that is refused.
+
+    A learner refuses before it looks at the watch. So there it is unknown, and no answer with another id is taken.
+    """
+    stream = await connection.open_stream(WATCH.path, (), deadline)
+    try:
+        async with asyncio.timeout_at(deadline):
+            await stream.send(codec.encode(WatchRequest(create_request=WatchCreateRequest(key=b"\0"))))
+            raw = await stream.receive()
+    except AttemptFailure as failure:
+        if not _is_refused(failure, NotSupportedForLearnerError):
+            raise
+        return 0
+    finally:
+        stream.cancel()
+    return 0 if raw is None else codec.decode(WatchReply, raw).header.cluster_id
+
+
+def _is_refused(failure: AttemptFailure, kind: type[Exception]) -> bool:
+    return failure.delivery is Delivery.ANSWERED and isinstance(server_error(failure.code, failure.message), kind)

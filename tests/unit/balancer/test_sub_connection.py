@@ -23,7 +23,7 @@ NEVER = float("inf")
 class World:
     """One sub-connection, its fake endpoint, and what was seen of it."""
 
-    def __init__(self, chance: float = 0.5) -> None:
+    def __init__(self, chance: float = 0.5, *, verify_all: bool = False) -> None:
         self.engine = FakeEngine()
         self.member: FakeMember = self.engine["m1:2379"]
         self.states: list[ConnectivityState] = []
@@ -41,6 +41,7 @@ class World:
             on_change=lambda: self.states.append(self.sub.state),
             on_busy=lambda: None,
             on_health=lambda one, service: self.healths.append((service is one.quorum, service.health)),
+            verify_all=verify_all,
         )
 
     async def verify(self, connection: Connection) -> None:
@@ -563,3 +564,20 @@ async def test_which_failures_are_answers(failure: AttemptFailure, is_answer: bo
         await world.attempt()
     assert world.sub.looks_bad is not is_answer
     assert world.sub.in_flight == 0
+
+
+async def test_every_connection_is_verified_where_there_is_something_to_protect() -> None:
+    world = await World(verify_all=True).ready()
+    assert len(world.verified) == 1
+    world.member.connection.lose()
+    await asyncio.sleep(1)
+    assert len(world.verified) == 2
+    world.verdict = ClusterChangedError()
+    world.member.connection.lose()
+    await asyncio.sleep(1)
+    assert world.sub.state is not READY
+    with pytest.raises(AttemptFailure) as caught:
+        await world.attempt()
+    assert caught.value.delivery is Delivery.UNSENT
+    assert not world.member.attempts
+    await closed(world)
