@@ -11,6 +11,7 @@ servers and faults for your own tests.
 import logging
 
 from etcd_aio.api import (
+    Auth,
     Cluster,
     Compare,
     DowngradeAction,
@@ -30,6 +31,17 @@ from etcd_aio.api import (
     WatchFilter,
     WatchStatistics,
     op,
+)
+from etcd_aio.auth_results import (
+    AuthenticateResult,
+    AuthResult,
+    AuthStatus,
+    KeyPermission,
+    Permission,
+    Role,
+    RoleListResult,
+    User,
+    UserListResult,
 )
 from etcd_aio.balancer import Candidate, ConnectivityState, EndpointStatistics
 from etcd_aio.client import Client
@@ -92,6 +104,10 @@ __all__ = [
     "ActiveAlarm",
     "Alarm",
     "AlarmResult",
+    "Auth",
+    "AuthResult",
+    "AuthStatus",
+    "AuthenticateResult",
     "Candidate",
     "Client",
     "ClientClosedError",
@@ -116,6 +132,7 @@ __all__ = [
     "Header",
     "InvalidRequestError",
     "Key",
+    "KeyPermission",
     "KeyRange",
     "KeyValue",
     "Lease",
@@ -139,10 +156,13 @@ __all__ = [
     "NoAvailableEndpointsError",
     "OnCompaction",
     "Op",
+    "Permission",
     "PutResult",
     "RangeResult",
     "RetryPolicy",
     "RetryThrottling",
+    "Role",
+    "RoleListResult",
     "SavedSnapshot",
     "Scan",
     "ServerError",
@@ -153,6 +173,8 @@ __all__ = [
     "StreamStatistics",
     "Txn",
     "TxnResult",
+    "User",
+    "UserListResult",
     "WatchBatch",
     "WatchFilter",
     "WatchStatistics",

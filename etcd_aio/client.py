@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
-from etcd_aio.api import KV, Cluster, Lease, LeaseKeeper, Leases, Maintenance, OnLost, WatchCalls, WatchHub
+from etcd_aio.api import KV, Auth, Cluster, Lease, LeaseKeeper, Leases, Maintenance, OnLost, WatchCalls, WatchHub
 from etcd_aio.balancer import Balancer, Choice, EndpointStatistics, PolicyName
 from etcd_aio.config import ClientConfig, endpoints_from
 from etcd_aio.deadline import deadline_after
@@ -20,6 +20,8 @@ from etcd_aio.error_handler import (
     Lifetime,
     RetryPolicy,
     StreamStatistics,
+    TokenFunction,
+    credentials_from,
     find_leader,
 )
 from etcd_aio.options import UNSET, RetryMode, Timeout
@@ -42,6 +44,14 @@ class Client(KV, WatchCalls):
         tls: how to verify `https://` endpoints and, if given, those without a scheme: see `TLS`. A context of your own
             is used as it is; it is only told to offer HTTP/2. Default: the system's root certificates, for `https://`
             endpoints only.
+        auth: a user's name and password. The client logs in with the first call, and again whenever a member has
+            forgotten or outdated its token: calls, streams and watches go on. A login that is refused is tried once;
+            for a second whoever needs it is told the same. Default: none, or the user that the certificate in `tls`
+            names.
+        token: instead of `auth`, a token that was made elsewhere (a JWT), which is never renewed; or an async function
+            that gives one, called for the first call and whenever the last one is refused. It must not use this client.
+        allow_insecure_auth: allow credentials for endpoints without TLS, which all in between can read. Unix sockets
+            need no leave.
         timeout: seconds a call may take with all its attempts, unless it says otherwise; None for no limit.
             Default: 5, as etcdctl's `--command-timeout`.
         connect_timeout: seconds for dialling one endpoint, its TLS handshake and its first HTTP/2 frame. Default: 2, as
@@ -73,6 +83,9 @@ class Client(KV, WatchCalls):
         endpoints: str | Iterable[str] | None = None,
         *,
         tls: TLS | ssl.SSLContext | None = None,
+        auth: tuple[str, str] | None = None,
+        token: str | TokenFunction | None = None,
+        allow_insecure_auth: bool = False,
         timeout: float | None = 5.0,
         connect_timeout: float = 2.0,
         policy: PolicyName | Choice = "round_robin",
@@ -99,6 +112,8 @@ class Client(KV, WatchCalls):
             keepalive_timeout=keepalive_timeout,
             max_send_bytes=max_send_bytes,
             max_receive_bytes=max_receive_bytes,
+            credentials=credentials_from(auth, token),
+            allow_insecure_auth=allow_insecure_auth,
         )
         self._config = config
         self._lifetime = Lifetime()
@@ -112,6 +127,7 @@ class Client(KV, WatchCalls):
             find_leader=find_leader,
             tls_for=config.tls_for,
             policy=config.policy,
+            verify_all=config.credentials is not None,
         )
         identity.on_term = self._balancer.look_for_leader
         invoker = Invoker(
@@ -123,11 +139,13 @@ class Client(KV, WatchCalls):
             retry=config.retry,
             require_leader=config.require_leader,
             max_send_bytes=config.max_send_bytes,
+            credentials=config.credentials,
         )
         KV.__init__(self, invoker)
         WatchCalls.__init__(self, WatchHub(invoker, self._range))
         self._keeper = LeaseKeeper(invoker)
         self._leases = Leases(invoker, self._keeper)
+        self._auth = Auth(invoker)
         self._cluster = Cluster(invoker)
         self._maintenance = Maintenance(invoker)
 
@@ -175,6 +193,11 @@ class Client(KV, WatchCalls):
     def maintenance(self) -> Maintenance:
         """The calls of whoever looks after a cluster: status, alarms, defragment, move_leader, snapshot and others."""
         return self._maintenance
+
+    @property
+    def auth(self) -> Auth:
+        """The calls about users, roles and permissions."""
+        return self._auth
 
     # Lifetime.
 
@@ -241,10 +264,12 @@ class Client(KV, WatchCalls):
         """Replace the endpoints. Those that stay keep their connections; calls on removed ones may finish.
 
         Raises:
-            ConfigError: there is no endpoint, or one of them is wrong; nothing is changed then.
+            ConfigError: there is no endpoint, or one of them is wrong, or credentials would go to it in the clear;
+                nothing is changed then.
             ClientUsageError: the client is closed, or belongs to another loop or process.
         """
         parsed = endpoints_from(endpoints)
+        self._config.check_secrecy(parsed)
         if self._lifetime.is_used or self._lifetime.is_closed:
             self._enter()
         self._balancer.set_endpoints(parsed)

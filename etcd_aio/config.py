@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import get_args
 
 from etcd_aio.balancer import POLICIES, Choice, Endpoint, PolicyName, Security, parse_endpoints
-from etcd_aio.error_handler import RetryPolicy
+from etcd_aio.error_handler import Credentials, RetryPolicy
 from etcd_aio.errors import ConfigError
 from etcd_aio.options import RetryMode
 from etcd_aio.tls import TLS
@@ -38,6 +38,8 @@ class ClientConfig:
     keepalive_timeout: float
     max_send_bytes: int
     max_receive_bytes: int
+    credentials: Credentials | None = None
+    allow_insecure_auth: bool = False
     _tls: TLSContext = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -59,6 +61,24 @@ class ClientConfig:
             if isinstance(size, bool) or not isinstance(size, int) or not 0 < size <= _MAX_MESSAGE:
                 raise ConfigError(f"{name} must be a number of bytes between 1 and {_MAX_MESSAGE}")
         object.__setattr__(self, "_tls", _tls_context(self.tls))
+        if self.allow_insecure_auth is not True and self.allow_insecure_auth is not False:
+            raise ConfigError("allow_insecure_auth must be True or False")
+        self.check_secrecy(self.endpoints)
+
+    def check_secrecy(self, endpoints: Iterable[Endpoint]) -> None:
+        """Check that no password and no token would cross a network for all to read. A unix socket crosses none.
+
+        Raises:
+            ConfigError: one would, and `allow_insecure_auth` is not given.
+        """
+        if self.credentials is None or self.allow_insecure_auth:
+            return
+        for endpoint in endpoints:
+            if endpoint.host and self.tls_for(endpoint) is None:
+                raise ConfigError(
+                    f"credentials would go to {endpoint.name} in the clear: use https://, or tls=, "
+                    "or allow it with allow_insecure_auth=True"
+                )
 
     def transport_options(self, user_agent: str) -> TransportOptions:
         """What the engine needs of this."""

@@ -11,7 +11,10 @@ PACKAGE = Path(__file__).parent.parent / "etcd_aio"
 # room: the rooms whose doors it may use, besides floors 0 and 1. Top to bottom, as the README draws it.
 MAY_USE: dict[str, frozenset[str]] = {
     "__init__": frozenset(
-        {"api", "balancer", "client", "cluster_results", "error_handler", "events", "results", "tls", "version"}
+        {
+            *("api", "auth_results", "balancer", "client", "cluster_results", "error_handler", "events", "results"),
+            *("tls", "version"),
+        }
     ),
     "client": frozenset({"api", "balancer", "config", "error_handler", "tls", "transport"}),  # the composition root
     "config": frozenset({"balancer", "error_handler", "tls", "tls_files", "transport"}),
@@ -28,7 +31,10 @@ MAY_USE: dict[str, frozenset[str]] = {
     "testing": frozenset(),
 }
 GROUND = frozenset(
-    {"backoff", "cluster_results", "deadline", "errors", "events", "frozen", "options", "results", "version"}
+    {
+        *("auth_results", "backoff", "cluster_results", "deadline", "errors", "events", "frozen", "options"),
+        *("results", "version"),
+    }
 )
 FLOOR_ONE = frozenset({"codec", "methods", "pb"})
 FLOOR_ONE_ORDER: dict[str, frozenset[str]] = {
@@ -45,6 +51,7 @@ FOREIGN: dict[str, frozenset[str]] = {
 }
 IMPURE = frozenset({"asyncio", "logging", "os", "random", "select", "socket", "ssl", "subprocess", "threading", "time"})
 PURE = (
+    "auth_results",
     "backoff",
     "cluster_results",
     "deadline",
@@ -58,7 +65,10 @@ PURE = (
     "http2",
     "balancer/connectivity",
     "balancer/picker",
+    "error_handler/credentials",
+    "error_handler/request_metadata",
     "error_handler/retry",
+    "error_handler/token_state",
     "error_handler/verdict",
     "transport/liveness",
     "transport/response",

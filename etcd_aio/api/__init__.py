@@ -5,6 +5,7 @@ endpoints, connections; every call goes through the error handler's invoker.
 """
 
 from etcd_aio.api.arguments import HasLeaseId, LeaseLike, ValueLike
+from etcd_aio.api.auth import Auth
 from etcd_aio.api.cluster import Cluster, MemberLike
 from etcd_aio.api.compare import Compare, Key
 from etcd_aio.api.enums import (
@@ -13,6 +14,7 @@ from etcd_aio.api.enums import (
     DowngradeActionLike,
     OnCompaction,
     OnCompactionLike,
+    PermissionLike,
     SortBy,
     SortByLike,
     SortOrder,
@@ -38,6 +40,7 @@ from etcd_aio.api.watcher import WatchBatches, Watcher, WatchStatistics
 __all__ = [
     "KV",
     "AlarmLike",
+    "Auth",
     "Cluster",
     "Compare",
     "DeleteOp",
@@ -59,6 +62,7 @@ __all__ = [
     "OnLost",
     "OnProgress",
     "Op",
+    "PermissionLike",
     "PutOp",
     "RangeOp",
     "Scan",

@@ -23,6 +23,10 @@ Fragments. A server joins a thousand revisions in one message if it is not asked
 grows with the square of their events if it is. So they are asked for, unless a user decided otherwise, only on the
 stream that follows one which brought a message too large to be taken: nobody can tell whose it was.
 
+Tokens. The token of a stream is fixed when it is opened, and etcd asks for it whenever a watch is created: long after
+the token has expired, maybe. A watch that is refused for it stays aside until another token is there; then the stream
+is given up, and all watches go on at the next one. If there is none, only the watch that was refused is over.
+
 Slow consumers. A watch whose consumer has left more than `max_pending` bytes lying is cancelled on the server, and
 created again from its next revision once half of that was taken. The stream is always read, whoever is slow.
 """
@@ -39,7 +43,9 @@ from etcd_aio.errors import (
     CompactedError,
     EmptyWatcherRangeError,
     EtcdError,
+    Remedy,
     ReplyTooLargeError,
+    ServerError,
     UnknownServerError,
     WatchCancelledError,
     server_error,
@@ -54,6 +60,7 @@ milliseconds; one that is so loaded that it takes seconds still says something t
 _FIRST_ASK: Final = 0.1  # seconds until a mark is asked for again: etcd looks after watches that are behind as often
 _LONGEST_ASK: Final = 1.0
 _ALL: Final = -1
+_NEW_TOKEN: Final = "another stream carries the new token"  # noqa: S105 - no password
 
 
 class Multiplexer:
@@ -66,10 +73,13 @@ class Multiplexer:
     def __init__(self, outage_error: Callable[[], EtcdError]) -> None:
         self.wake: Callable[[], None] = lambda: None
         """Called when the supervisor has to look again, since something changed that it did not bring about."""
+        self.renew_token: Callable[[ServerError], bool] = lambda error: False
+        """Called with the refusal of a stream's token. True is a promise that `renewed` will be called."""
         self._outage_error = outage_error
         # For as long as the watches live. A dict keeps the order of age.
         self._watches: dict[WatchState, None] = {}
         self._asking: dict[WatchState, None] = {}
+        self._refused: list[WatchState] = []  # until the token is renewed; some may have ended
         self._outages: dict[WatchState, float] = {}  # those that have no server and will not wait for ever: until when
         self._outage_due = inf  # no later than the first of these, so that `due` looks at none of ten thousand
         # For as long as the stream lives.
@@ -140,6 +150,22 @@ class Multiplexer:
                 watch.move(Step.FILLED)
                 watch.pauses += 1
             watch.on_change()
+
+    def renewed(self, error: EtcdError | None) -> None:
+        """The stream's token was renewed, or could not be: `error` says why."""
+        refused, self._refused = self._refused, []
+        waiting = [watch for watch in refused if watch.phase is Phase.REFUSED]
+        for watch in waiting:
+            if error is None:
+                watch.move(Step.RENEWED)
+            else:
+                each = copy.copy(error)  # as in `on_end`
+                each.__cause__ = error.__cause__
+                self.fail(watch, each)
+        if error is None and waiting:
+            if self._is_open:
+                self._complaint = _NEW_TOKEN
+            self.wake()
 
     def _go_on(self, watch: WatchState, step: Step) -> None:
         watch.move(step)
@@ -290,6 +316,7 @@ class Multiplexer:
             self._cancel(watch_id)
         else:
             watch.move(Step.CREATED)
+            watch.has_renewed = False
             watch.watch_id = watch_id
             watch.created_revision = reply.header.revision
             watch.marks_before = self._marks_to_come
@@ -304,9 +331,17 @@ class Multiplexer:
             watch.on_change()
 
     def _on_refused(self, watch: WatchState, reply: WatchReply) -> None:
-        # Where a token is refreshed once it can be: for `error.remedy is Remedy.REFRESH_TOKEN` a watch goes back to
-        # WAITING once, and the stream is given up by a complaint, since its token was fixed when it was opened.
-        if not reply.compact_revision and isinstance(_reason(reply.cancel_reason), EmptyWatcherRangeError):
+        error = None if reply.compact_revision else _reason(reply.cancel_reason)
+        if isinstance(error, ServerError) and error.remedy is Remedy.REFRESH_TOKEN and not watch.has_renewed:
+            if self._complaint is _NEW_TOKEN:
+                watch.move(Step.LOST)  # of the old one: it is created on the next stream
+                return
+            if self.renew_token(error):
+                watch.has_renewed = True
+                watch.move(Step.REFUSED)
+                self._refused.append(watch)
+                return
+        if isinstance(error, EmptyWatcherRangeError):
             # No such range is sent. It is also what etcd says of every range on a stream that it has begun to close.
             self._complaint = "the member is closing the stream"
             watch.move(Step.LOST)  # it is created on the next one

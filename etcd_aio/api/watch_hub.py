@@ -7,6 +7,7 @@ follows which.
 import asyncio
 import random
 from collections.abc import Callable
+from contextvars import Context
 from math import inf
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -19,7 +20,14 @@ from etcd_aio.api.scan import DEFAULT_PAGE_SIZE, ReadPage, ScanPages
 from etcd_aio.api.watch_state import Phase, WatchState
 from etcd_aio.backoff import Backoff
 from etcd_aio.error_handler import mistake
-from etcd_aio.errors import CompactedError, EtcdError, EtcdTimeoutError, RequestTooLargeError
+from etcd_aio.errors import (
+    ClientClosedError,
+    CompactedError,
+    EtcdError,
+    EtcdTimeoutError,
+    RequestTooLargeError,
+    ServerError,
+)
 from etcd_aio.options import UNSET, RetryMode, Timeout
 from etcd_aio.results import KeyValue, RangeResult
 
@@ -51,6 +59,8 @@ class WatchHub:
         self._watches = Multiplexer(self._outage_error)
         self._supervisor = invoker.supervise(methods.WATCH, self._watches, "watch")
         self._watches.wake = self._supervisor.wake
+        self._watches.renew_token = self._renew_token
+        self._renewal: asyncio.Task[None] | None = None  # it ends by itself, with the client at the latest
 
     @property
     def clock(self) -> Callable[[], float]:
@@ -152,6 +162,22 @@ class WatchHub:
         async for page in pages:
             on_page(page)
         return pages.revision
+
+    def _renew_token(self, error: ServerError) -> bool:
+        if not self._invoker.may_renew_token(error):
+            return False
+        if self._renewal is None:
+            self._renewal = asyncio.create_task(self._renew(error), name="etcd_aio watch token", context=Context())
+        return True
+
+    async def _renew(self, error: ServerError) -> None:
+        lacking: EtcdError | None = ClientClosedError()
+        try:
+            lacking = await self._supervisor.renew_token(error)
+        finally:
+            self._renewal = None
+            error.__cause__ = lacking
+            self._watches.renewed(None if lacking is None else error)
 
     def _outage_error(self) -> EtcdError:
         return self._supervisor.outage_error()

@@ -8,7 +8,9 @@ Theory of operation. A watch is in one phase, and only what `_NEXT` lists leads 
     phase       what it means                         left by
     WAITING     to be created on the open stream,     ASKED
                 or on the next one                    FILLED (what a resync found is more than the bound)
-    CREATING    asked for, not answered yet           CREATED, COMPACTED, LOST
+    CREATING    asked for, not answered yet           CREATED, COMPACTED, LOST, REFUSED
+    REFUSED     refused for its stream's token, and   RENEWED
+                another one is being fetched
     LIVE        the server sends its events           FILLED, COMPACTED, LOST
     PAUSED      cancelled on the server, since its    DRAINED
                 consumer is too slow
@@ -57,6 +59,7 @@ class Phase(Enum):
 
     WAITING = "waiting"
     CREATING = "creating"
+    REFUSED = "refused"
     LIVE = "live"
     PAUSED = "paused"
     LISTING = "listing"
@@ -73,6 +76,8 @@ class Step(Enum):
     COMPACTED = "compacted"
     LISTED = "listed"
     LOST = "lost"
+    REFUSED = "refused"
+    RENEWED = "renewed"
     ENDED = "ended"
 
 
@@ -83,6 +88,9 @@ _NEXT: Final[Mapping[tuple[Phase, Step], Phase]] = {
     (Phase.CREATING, Step.CREATED): Phase.LIVE,
     (Phase.CREATING, Step.COMPACTED): Phase.LISTING,
     (Phase.CREATING, Step.LOST): Phase.WAITING,
+    (Phase.CREATING, Step.REFUSED): Phase.REFUSED,
+    (Phase.REFUSED, Step.RENEWED): Phase.WAITING,
+    (Phase.REFUSED, Step.LOST): Phase.REFUSED,
     (Phase.LIVE, Step.FILLED): Phase.PAUSED,
     (Phase.LIVE, Step.COMPACTED): Phase.LISTING,
     (Phase.LIVE, Step.LOST): Phase.WAITING,
@@ -121,6 +129,7 @@ class WatchState:
     __slots__ = (
         "created_revision",
         "error",
+        "has_renewed",
         "known",
         "marks_before",
         "max_pending",
@@ -153,6 +162,7 @@ class WatchState:
         self.taken_revision = self.seen  # the last revision that the consumer has taken wholly
         self.created_revision = 0  # of the store, when the server made the watcher that there is now
         self.marks_before = 0  # answers to come that may have been asked for before it was created
+        self.has_renewed = False  # the token, since it was last on a server
         self.wants_mark = False
         self.partial: list[Event] | None = None  # a revision of which the rest is still to come
         self.pending: _Pending = _NOTHING  # with their sizes

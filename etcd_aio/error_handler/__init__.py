@@ -6,6 +6,7 @@ there are.
 """
 
 from etcd_aio.error_handler.conversation import Conversation
+from etcd_aio.error_handler.credentials import Credentials, TokenFunction, credentials_from
 from etcd_aio.error_handler.ending import mistake
 from etcd_aio.error_handler.identity import ClusterIdentity
 from etcd_aio.error_handler.invoker import Invoker
@@ -19,6 +20,7 @@ from etcd_aio.error_handler.supervisor import StreamStatistics, Supervisor
 __all__ = [
     "ClusterIdentity",
     "Conversation",
+    "Credentials",
     "HealthProbe",
     "Invoker",
     "Lifetime",
@@ -27,6 +29,8 @@ __all__ = [
     "RetryThrottling",
     "StreamStatistics",
     "Supervisor",
+    "TokenFunction",
+    "credentials_from",
     "find_leader",
     "mistake",
 ]

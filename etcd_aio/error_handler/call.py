@@ -21,7 +21,9 @@ from etcd_aio.error_handler.identity import ClusterIdentity
 from etcd_aio.error_handler.large import LARGE, finished
 from etcd_aio.error_handler.lifetime import Lifetime
 from etcd_aio.error_handler.probe import note_refusal
+from etcd_aio.error_handler.request_metadata import RequestMetadata, token_of
 from etcd_aio.error_handler.retry import RetryBudget, RetryPolicy, wait_before
+from etcd_aio.error_handler.tokens import Tokens
 from etcd_aio.error_handler.verdict import Facts, Situation, Verdict, classify, judge, may_have_been_applied
 from etcd_aio.errors import (
     Attempt,
@@ -55,7 +57,7 @@ _NO_CONNECTION_CODES: Final = frozenset({StatusCode.UNAVAILABLE, StatusCode.CANC
 class CallContext:
     """What all calls of a client share."""
 
-    __slots__ = ("backoff", "balancer", "budget", "identity", "lifetime", "policy", "random")
+    __slots__ = ("backoff", "balancer", "budget", "identity", "lifetime", "metadata", "policy", "random", "tokens")
 
     def __init__(
         self,
@@ -64,6 +66,8 @@ class CallContext:
         identity: ClusterIdentity,
         policy: RetryPolicy,
         random: Callable[[], float],
+        metadata: RequestMetadata,
+        tokens: Tokens,
     ) -> None:
         self.balancer: Balancer | OnlyEndpoint = balancer
         self.lifetime = lifetime
@@ -72,6 +76,8 @@ class CallContext:
         self.backoff = policy.backoff()
         self.budget = RetryBudget(policy.throttling) if policy.throttling is not None else None
         self.random = random
+        self.metadata = metadata
+        self.tokens = tokens
 
     def only(self, endpoint: OnlyEndpoint) -> "CallContext":
         """The same for calls that must go to one endpoint."""
@@ -101,6 +107,7 @@ class Call(Generic[Request, Reply]):
         "_collector",
         "_context",
         "_deadline",
+        "_has_renewed",
         "_is_mutation",
         "_is_uncertain",
         "_loop",
@@ -140,6 +147,7 @@ class Call(Generic[Request, Reply]):
         self._attempts: tuple[Attempt, ...] = ()
         self._avoid: tuple[SubConnection, ...] = ()
         self._collector: codec.Collector[Reply] | None = None  # of the reply that is coming, if it is large
+        self._has_renewed = False  # the token, for this call
         self._is_uncertain = False
         self._was_cut_short = False
         self._was_unprocessed = False
@@ -254,10 +262,15 @@ class Call(Generic[Request, Reply]):
             remedy,
             may_repeat=self._may_repeat,
             may_continue=self._may_continue(failure),
+            has_token=error is not None and not self._has_renewed and context.tokens.may_renew(error),
             was_unprocessed=self._was_unprocessed,
             is_given_up=failure.is_given_up,
         )
-        if judge(facts) not in (Verdict.AT_ONCE, Verdict.BACKOFF):
+        verdict = judge(facts)
+        if verdict is Verdict.REFRESH_TOKEN and error is not None:
+            await self._renew_token(failure, error)
+            return
+        if verdict not in (Verdict.AT_ONCE, Verdict.BACKOFF):
             self._raise(failure, error)
         self._was_unprocessed = self._was_unprocessed or failure.delivery is Delivery.UNPROCESSED
         # The server may notice an attempt's deadline before this side does.
@@ -271,6 +284,16 @@ class Call(Generic[Request, Reply]):
                 await context.lifetime.sleep(wait)
             except ClientClosedError:
                 raise self._finish(ClientClosedError(_CLOSED_MEANWHILE)) from failure
+
+    async def _renew_token(self, failure: AttemptFailure, error: ServerError) -> None:
+        """See to it that the next attempt carries another token, if there is one."""
+        context = self._context
+        try:
+            self._has_renewed = await context.tokens.renew(token_of(self._metadata), error, self._deadline)
+        except EtcdError as lost:
+            raise self._finish(lost) from failure
+        metadata = context.metadata.with_leader if self._asks_for_leader else context.metadata.plain
+        self._metadata = _with_previous_attempts(metadata, len(self._attempts))
 
     def _due_wait(self, failure: AttemptFailure, facts: Facts, *, is_another_ready: bool, is_known: bool) -> float:
         """Seconds to wait before the next attempt.
@@ -358,6 +381,9 @@ class Call(Generic[Request, Reply]):
     # The error.
 
     def _raise(self, failure: AttemptFailure, error: ServerError | None) -> NoReturn:
+        if error is not None and error.remedy is Remedy.REFRESH_TOKEN:
+            used, now = token_of(self._metadata), self._loop.time()
+            self._context.tokens.refused_for_good(used, error, now, was_renewed=self._has_renewed)
         raise self._finish(error if error is not None else self._local_error(failure)) from failure
 
     def _local_error(self, failure: AttemptFailure) -> EtcdError:

@@ -10,16 +10,21 @@ from collections.abc import Callable
 from typing import Final, get_args
 
 from etcd_aio import codec
-from etcd_aio.balancer import Balancer, Metadata
+from etcd_aio.balancer import Balancer
 from etcd_aio.deadline import deadline_after
 from etcd_aio.error_handler.call import Call, CallContext
 from etcd_aio.error_handler.conversation import Conversation
+from etcd_aio.error_handler.credentials import Credentials, StaticToken
 from etcd_aio.error_handler.identity import ClusterIdentity
 from etcd_aio.error_handler.lifetime import Lifetime
+from etcd_aio.error_handler.login import Login
 from etcd_aio.error_handler.reading import Reading, Step
+from etcd_aio.error_handler.request_metadata import RequestMetadata
 from etcd_aio.error_handler.retry import RetryPolicy
 from etcd_aio.error_handler.supervisor import StreamContext, StreamStatistics, Supervisor
-from etcd_aio.errors import InvalidRequestError, RequestTooLargeError
+from etcd_aio.error_handler.token_state import TokenState
+from etcd_aio.error_handler.tokens import Tokens
+from etcd_aio.errors import EtcdError, InvalidRequestError, RequestTooLargeError
 from etcd_aio.methods import Method, Reply, Request
 from etcd_aio.options import UNSET, RetryMode, Timeout
 from etcd_aio.pb import Message
@@ -41,6 +46,7 @@ class Invoker:
         retry: the retry mode of calls that do not say themselves.
         require_leader: whether calls that need a leader say so, and are refused at once by a member without one.
         max_send_bytes: largest request message.
+        credentials: who the client is; None for nobody, or whom its certificate names.
         random: returns a number in [0, 1).
     """
 
@@ -55,18 +61,20 @@ class Invoker:
         retry: RetryMode,
         require_leader: bool,
         max_send_bytes: int,
+        credentials: Credentials | None = None,
         random: Callable[[], float] = random_module.random,
     ) -> None:
         self._balancer = balancer
         self._lifetime = lifetime
-        self._context = CallContext(balancer, lifetime, identity, policy, random)
+        self._credentials = credentials
+        self._metadata = RequestMetadata(API_VERSION, require_leader=require_leader)
+        self._tokens = self._tokens_of(credentials, identity, policy, random, require_leader=require_leader)
+        self._token = self._tokens.state
+        self._context = CallContext(balancer, lifetime, identity, policy, random, self._metadata, self._tokens)
         self._seconds = deadline_after(timeout, 0.0)
         self._retry: RetryMode = _checked(retry)
         self._max_send_bytes = max_send_bytes
-        plain: Metadata = (("client-api-version", API_VERSION),)
-        self._metadata: Metadata = plain
-        self._metadata_with_leader: Metadata = (*plain, ("hasleader", "true")) if require_leader else plain
-        self._streams = StreamContext(self._context, balancer, self._metadata_with_leader)
+        self._streams = StreamContext(self._context, balancer)
 
     async def unary(
         self,
@@ -104,12 +112,15 @@ class Invoker:
         now = asyncio.get_running_loop().time()
         deadline = self.deadline(timeout, now)
         mode = self._retry if retry is None else _checked(retry)
+        if self._token.is_due:
+            await self._tokens.obtain(deadline)
+            now = asyncio.get_running_loop().time()
         is_repeatable = method.repeatable if repeatable is None else repeatable
         call = Call(
             self._context if endpoint is None else self._context.only(self._balancer.only(endpoint)),
             method,
             payload,
-            self._metadata_with_leader if needs_leader else self._metadata,
+            self._metadata.with_leader if needs_leader else self._metadata.plain,
             deadline,
             is_mutation=method.is_mutation and repeatable is not True,
             may_repeat=is_repeatable or mode == "always",
@@ -162,7 +173,9 @@ class Invoker:
         now = asyncio.get_running_loop().time()
         deadline = self.deadline(timeout, now)
         mode = self._retry if retry is None else _checked(retry)
-        metadata = self._metadata_with_leader if needs_leader else self._metadata
+        if self._token.is_due:
+            await self._tokens.obtain(deadline)
+        metadata = self._metadata.with_leader if needs_leader else self._metadata.plain
         context = self._context if endpoint is None else self._context.only(self._balancer.only(endpoint))
         may_retry = mode != "never"
         step = Step(context, reading, payload, metadata, deadline, may_retry=may_retry, needs_leader=needs_leader)
@@ -214,7 +227,38 @@ class Invoker:
 
         It follows the close of the lifetime, so that no stream is opened any more.
         """
-        await asyncio.gather(*(supervisor.aclose() for supervisor in tuple(self._streams.running)))
+        if self._credentials is not None:
+            self._credentials.forget()
+        closing = [supervisor.aclose() for supervisor in tuple(self._streams.running)]
+        await asyncio.gather(self._tokens.aclose(), *closing)
+
+    def may_renew_token(self, error: EtcdError) -> bool:
+        """Whether another token may help after this refusal: see `Supervisor.renew_token`."""
+        return self._tokens.may_renew(error)
+
+    def _tokens_of(
+        self,
+        credentials: Credentials | None,
+        identity: ClusterIdentity,
+        policy: RetryPolicy,
+        random: Callable[[], float],
+        *,
+        require_leader: bool,
+    ) -> Tokens:
+        """The tokens of these credentials. A login is made by calls of its own, which carry none and need none."""
+        if credentials is None or isinstance(credentials, StaticToken):
+            if credentials is not None:
+                self._metadata.carry(credentials.token)
+            state = TokenState(is_due=False)
+            return Tokens(None, self._metadata, state, may_repeat=credentials is None, random=random)
+        bare = RequestMetadata(API_VERSION, require_leader=require_leader)
+        none = Tokens(None, bare, TokenState(is_due=False), random=random)
+        login = Login(CallContext(self._balancer, self._lifetime, identity, policy, random, bare, none), credentials)
+        state = TokenState(is_due=True)
+        return Tokens(login.fetch, self._metadata, state, outage_error=self._outage_error, random=random)
+
+    def _outage_error(self) -> EtcdError | None:
+        return None if self._balancer.ready_count else self._balancer.no_available_endpoints()
 
 
 def _checked(mode: RetryMode) -> RetryMode:

@@ -20,13 +20,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from etcd_aio import codec
-from etcd_aio.balancer import Balancer, Metadata, Stream, SubConnection
+from etcd_aio.balancer import Balancer, Stream, SubConnection
 from etcd_aio.deadline import NEVER
 from etcd_aio.error_handler.call import CallContext
 from etcd_aio.error_handler.conversation import Conversation
 from etcd_aio.error_handler.due_timer import DueTimer
 from etcd_aio.error_handler.ending import Ending, failed, left, mistake, stranger, unneeded, unreadable
 from etcd_aio.error_handler.large import LARGE, decode_large
+from etcd_aio.error_handler.request_metadata import token_of
 from etcd_aio.error_handler.stream_failures import StreamFailures
 from etcd_aio.error_handler.stream_verdict import StreamVerdict, judge_stream
 from etcd_aio.errors import (
@@ -37,6 +38,7 @@ from etcd_aio.errors import (
     EtcdError,
     MalformedReplyError,
     NoAvailableEndpointsError,
+    Remedy,
 )
 from etcd_aio.methods import Method, Reply, Request
 
@@ -57,19 +59,21 @@ class StreamContext:
     """What all streams of a client share: what its calls do, and more.
 
     Attributes:
-        metadata: of the request that opens a stream.
+        metadata: of all requests.
+        tokens: the token in it.
         running: the supervisors that have something to close.
     """
 
-    __slots__ = ("backoff", "balancer", "identity", "lifetime", "metadata", "random", "running")
+    __slots__ = ("backoff", "balancer", "identity", "lifetime", "metadata", "random", "running", "tokens")
 
-    def __init__(self, calls: CallContext, balancer: Balancer, metadata: Metadata) -> None:
+    def __init__(self, calls: CallContext, balancer: Balancer) -> None:
         self.balancer = balancer  # that of `calls` may be one endpoint of it
         self.lifetime = calls.lifetime
         self.identity = calls.identity
         self.backoff = calls.backoff
         self.random = calls.random
-        self.metadata = metadata
+        self.metadata = calls.metadata
+        self.tokens = calls.tokens
         self.running: set[AnySupervisor] = set()
 
 
@@ -132,6 +136,8 @@ class Supervisor(Generic[Request, Reply]):
         self._is_closed = False
         self._fatal: EtcdError | None = None  # a mistake that was met outside of the task
         self._received = 0
+        self._token = ""  # which the stream was opened with
+        self._has_renewed = False  # the token, since the server last said something on a stream
         self._failures = StreamFailures(context.balancer, context.backoff, context.random)
         self._lost_at = NEVER
         self._since = NEVER
@@ -298,16 +304,47 @@ class Supervisor(Generic[Request, Reply]):
                 sub_connection = await self._while_needed(balancer.wait_for_pick(NEVER, self._failures.avoid))
                 if sub_connection is None or not self._conversation.is_needed:
                     continue
+            if self._context.tokens.state.is_due:
+                lacking = await self._while_needed(self._obtain_token())
+                if lacking is not None:
+                    return lacking
+                continue  # the sub-connection may be gone by now
             ending = await self._converse(sub_connection)
             if ending.is_unneeded or not self._conversation.is_needed:
                 continue  # it did not fail, or nobody minds
             self._note(ending, sub_connection)
-            verdict = judge_stream(replace(ending.facts, says_otherwise=self._says_otherwise))
-            if verdict is StreamVerdict.END or verdict is StreamVerdict.REFRESH_TOKEN:  # tokens come with credentials
+            may_renew = not self._has_renewed and self._context.tokens.may_renew(ending.error)
+            verdict = judge_stream(replace(ending.facts, says_otherwise=self._says_otherwise, has_token=may_renew))
+            if verdict is StreamVerdict.END:
                 return ending.error
+            if verdict is StreamVerdict.REFRESH_TOKEN:
+                self._has_renewed = True
+                lacking = await self._while_needed(self.renew_token(ending.error))
+                if lacking is not None:
+                    ending.error.__cause__ = lacking
+                    return ending.error
+                continue
             wait = self._failures.wait(verdict, ending.pushback)
             if wait > 0:
                 await self._while_needed(asyncio.sleep(wait))
+        return None
+
+    async def renew_token(self, error: EtcdError) -> EtcdError | None:
+        """Have another token than the stream was opened with, after a refusal; returns why there is none.
+
+        It takes as long as it takes, an outage too. Cancelling it harms nobody else who waits.
+        """
+        try:
+            await self._context.tokens.renew(self._token, error, NEVER)
+        except EtcdError as lacking:
+            return lacking
+        return None
+
+    async def _obtain_token(self) -> EtcdError | None:
+        try:
+            await self._context.tokens.obtain(NEVER)
+        except EtcdError as lacking:
+            return lacking
         return None
 
     async def _while_needed(self, waiting: Awaitable[_T]) -> _T | None:
@@ -329,9 +366,11 @@ class Supervisor(Generic[Request, Reply]):
         loop = asyncio.get_running_loop()
         name = sub_connection.endpoint_name
         begun = loop.time()
+        metadata = self._context.metadata.with_leader
+        self._token = token_of(metadata)
         try:
             stream = await sub_connection.open_stream(
-                self._method.path, self._context.metadata, begun + _OPEN_TIMEOUT, self._on_leave
+                self._method.path, metadata, begun + _OPEN_TIMEOUT, self._on_leave
             )
         except AttemptFailure as failure:
             return self._failed(failure, name, begun)
@@ -431,6 +470,7 @@ class Supervisor(Generic[Request, Reply]):
     def _on_first_reply(self, now: float) -> None:
         """The member serves the stream."""
         self._failures.on_reply()
+        self._has_renewed = False
         if self._lost_at != NEVER:
             logger.info("stream %s: goes on at %s after %.3f s", self._name, self._endpoint, now - self._lost_at)
             self._lost_at = NEVER
@@ -443,7 +483,10 @@ class Supervisor(Generic[Request, Reply]):
         self._failures.on_failure(sub_connection, error)
         is_news = self._lost_at == NEVER  # the repetitions of an outage are noise
         self._lost_at = min(self._lost_at, now)
-        logger.log(logging.WARNING if is_news else logging.DEBUG, "stream %s: lost at %s: %s", self._name, name, error)
+        level = logging.DEBUG
+        if is_news:
+            level = logging.INFO if ending.facts.remedy is Remedy.REFRESH_TOKEN else logging.WARNING  # tokens expire
+        logger.log(level, "stream %s: lost at %s: %s", self._name, name, error)
 
     def _lose(self, error: EtcdError) -> None:
         """Tell the conversation that the stream is gone, once for each that it knows of."""

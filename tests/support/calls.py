@@ -9,7 +9,7 @@ from typing import Any
 
 from etcd_aio import codec, pb
 from etcd_aio.balancer import Balancer, Choice, Endpoint, PolicyName, SubConnection, parse_endpoints
-from etcd_aio.error_handler import ClusterIdentity, Invoker, Lifetime, RetryPolicy, find_leader
+from etcd_aio.error_handler import ClusterIdentity, Credentials, Invoker, Lifetime, RetryPolicy, find_leader
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from etcd_aio.methods import PUT, RANGE, STATUS
 from etcd_aio.options import UNSET, RetryMode, Timeout
@@ -80,6 +80,7 @@ class Calls:
         require_leader: bool = True,
         max_send_bytes: int = 1000,
         pick: PolicyName | Choice = "round_robin",
+        credentials: Credentials | None = None,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.engine = FakeEngine()
@@ -110,6 +111,7 @@ class Calls:
             retry=retry,
             require_leader=require_leader,
             max_send_bytes=max_send_bytes,
+            credentials=credentials,
             random=lambda: 0.5,
         )
 

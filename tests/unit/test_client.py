@@ -1,10 +1,12 @@
 """The client before it has met anybody: what it accepts, shows and refuses. The rest needs servers."""
 
 import asyncio
+import pickle
 
 import pytest
 
 from etcd_aio import Client, ClientClosedError, ConfigError
+from etcd_aio.error_handler.credentials import Password
 
 pytestmark = pytest.mark.anyio
 
@@ -47,6 +49,11 @@ async def test_endpoints_can_be_replaced_before_the_first_use() -> None:
         {"endpoints": ""},
         {"endpoints": "http://name:secret@m1"},
         {"timeout": 0},
+        {"auth": ("root", "c4n4ry")},
+        {"token": "c4n4ry"},
+        {"endpoints": "https://m1", "auth": ("root", "c4n4ry"), "token": "c4n4ry"},
+        {"endpoints": "https://m1", "auth": ("root", "")},
+        {"endpoints": "https://m1", "token": ""},
         {"connect_timeout": -1},
         {"policy": "first"},
         {"engine": "curl"},
@@ -66,3 +73,27 @@ def test_an_option_that_cannot_work_is_refused_at_once(options: dict[str, object
 async def test_a_client_can_be_made_outside_of_a_loop() -> None:
     client = await asyncio.to_thread(Client, "http://a")
     assert client.endpoints == ("http://a:2379",)
+
+
+async def test_credentials_never_go_in_the_clear_unless_that_is_allowed() -> None:
+    client = Client("https://m1", auth=("root", "pw-c4n4ry"))
+    for wrong in ("m1", "http://m1", "https://m1,http://m2"):
+        with pytest.raises(ConfigError, match="in the clear"):
+            client.set_endpoints(wrong)
+    assert client.endpoints == ("https://m1:2379",)
+    client.set_endpoints("https://m2,unix:/run/etcd")
+    assert "c4n4ry" not in repr(client)
+    open_one = Client("m1", token="c4n4ry", allow_insecure_auth=True)
+    open_one.set_endpoints("http://m2")
+    for one in (client, open_one):
+        with pytest.raises(TypeError):
+            pickle.dumps(one)
+        await one.aclose()
+
+
+async def test_a_closed_client_knows_no_secret_any_more() -> None:
+    client = Client("https://m1", auth=("root", "pw-c4n4ry"))
+    credentials = client._config.credentials
+    assert isinstance(credentials, Password)
+    await client.aclose()
+    assert credentials.password == ""

@@ -1,5 +1,7 @@
 import asyncio
+import dataclasses
 import math
+import pickle
 import ssl
 from pathlib import Path
 from typing import Any
@@ -9,9 +11,12 @@ import pytest
 from etcd_aio.balancer import parse_endpoint
 from etcd_aio.config import ClientConfig, endpoints_from
 from etcd_aio.error_handler import RetryPolicy
+from etcd_aio.error_handler.credentials import Password
 from etcd_aio.errors import ConfigError
 from etcd_aio.tls import TLS
 from etcd_aio.tls_files import CertificateFiles
+
+SOMEBODY = Password("web", "pw-c4n4ry")
 
 
 def config(**changes: Any) -> ClientConfig:
@@ -46,6 +51,10 @@ def config(**changes: Any) -> ClientConfig:
         {"policy": lambda offered: offered[0]},
         {"max_send_bytes": 1, "max_receive_bytes": 2**31 - 1},
         {"tls": ssl.create_default_context()},
+        {"credentials": SOMEBODY, "endpoints": endpoints_from("https://m1,unix:/run/etcd,unixs:/run/etcd")},
+        {"credentials": SOMEBODY, "endpoints": endpoints_from("m1"), "tls": ssl.create_default_context()},
+        {"credentials": SOMEBODY, "endpoints": endpoints_from("m1,http://m2"), "allow_insecure_auth": True},
+        {"allow_insecure_auth": True},
     ],
 )
 def test_what_can_work_is_taken(changes: dict[str, Any]) -> None:
@@ -59,6 +68,7 @@ def test_what_can_work_is_taken(changes: dict[str, Any]) -> None:
         *[("connect_timeout", value) for value in (0, -1, math.nan, None, "2", True)],
         *[("keepalive_time", value) for value in (4.999, 0, -1, math.nan, None, "10", True)],
         *[("keepalive_timeout", value) for value in (0, -1, math.nan, None, "3")],
+        *[("allow_insecure_auth", value) for value in (None, 1, "no")],
         *[("engine", value) for value in ("", "grpcio", None, ["grpclib"])],
         *[("retry", value) for value in ("", "sometimes", None, True)],
         *[("policy", value) for value in ("", "least_busy", None, 1)],
@@ -159,3 +169,19 @@ def test_two_configurations_compare_by_their_options_and_show_no_context() -> No
     assert config() == config()
     assert "SSLContext" not in repr(config(tls=ssl.create_default_context()))
     assert "CertificateFiles" not in repr(config(tls=TLS()))
+
+
+@pytest.mark.parametrize("endpoint", ["m1:2379", "127.0.0.1", "http://m1"])
+def test_credentials_do_not_cross_a_network_in_the_clear(endpoint: str) -> None:
+    tls = ssl.create_default_context() if endpoint == "http://m1" else None
+    with pytest.raises(ConfigError, match="in the clear") as caught:
+        config(credentials=SOMEBODY, endpoints=endpoints_from(f"https://m0,{endpoint}"), tls=tls)
+    assert "c4n4ry" not in str(caught.value)
+    assert endpoint in str(caught.value)
+
+
+def test_nothing_shows_the_credentials() -> None:
+    made = config(credentials=SOMEBODY, allow_insecure_auth=True)
+    assert "c4n4ry" not in repr(made) + repr(dataclasses.asdict(dataclasses.replace(made, tls=None)))
+    with pytest.raises(TypeError, match="pickle"):
+        pickle.dumps(made)

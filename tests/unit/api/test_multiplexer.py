@@ -12,12 +12,14 @@ from etcd_aio.api.keys import KeyRange
 from etcd_aio.api.multiplexer import SILENCE, Multiplexer
 from etcd_aio.api.watch_state import EVENT_BYTES, Phase, WatchOptions, WatchState
 from etcd_aio.errors import (
+    AuthenticationFailedError,
     CompactedError,
     ConnectionLostError,
     InvalidTokenError,
     NoAvailableEndpointsError,
     PermissionDeniedError,
     ReplyTooLargeError,
+    ServerError,
     UnavailableError,
     WatchCancelledError,
     WatchError,
@@ -183,6 +185,134 @@ def test_a_refused_watch_ends_with_the_reason_and_no_other_does(reason: str, err
     assert type(watch.error) is error
     assert other.phase is Phase.LIVE
     assert issubclass(WatchCancelledError, WatchError)
+
+
+TOKEN_REFUSED = "rpc error: code = Unauthenticated desc = etcdserver: invalid auth token"
+
+
+def renewable(bench: Bench) -> list[ServerError]:
+    """Promise another token from now on; returns for which refusals it was asked for."""
+    asked: list[ServerError] = []
+
+    def renew(error: ServerError) -> bool:
+        asked.append(error)
+        return True
+
+    bench.machine.renew_token = renew
+    return asked
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        TOKEN_REFUSED,
+        "rpc error: code = InvalidArgument desc = etcdserver: user name is empty",
+        "etcdserver: revision of auth store is old",
+    ],
+)
+def test_a_watch_that_is_refused_for_its_token_waits_for_another_and_takes_all_along(reason: str) -> None:
+    bench = Bench()
+    asked = renewable(bench)
+    stays = bench.live(0, 5)
+    watch = bench.watch(7)
+    bench.said()
+    bench.hear(refused(reason))
+    assert (watch.phase, watch.error, len(asked)) == (Phase.REFUSED, None, 1)
+    bench.hear(changed(0, 6))  # the others go on meanwhile
+    assert bench.said() == []
+    assert bench.machine.on_time(bench.now + 1) is None
+    wakes = bench.wakes
+    bench.machine.renewed(None)
+    assert bench.wakes == wakes + 1
+    assert bench.machine.due <= bench.now + 1
+    assert bench.machine.on_time(bench.now + 1) == "another stream carries the new token"
+    bench.reopen()
+    assert bench.said() == [("create", 7), ("create", 7)]
+    bench.hear(created(0))
+    bench.hear(created(1))
+    assert (watch.phase, stays.phase) == (Phase.LIVE, Phase.LIVE)
+
+
+def test_a_watch_that_is_refused_again_is_over_and_no_other() -> None:
+    bench = Bench()
+    asked = renewable(bench)
+    watch, other = bench.watch(), bench.watch()
+    bench.said()
+    bench.hear(refused(TOKEN_REFUSED))
+    bench.machine.renewed(None)
+    bench.reopen()
+    bench.said()
+    bench.hear(refused(TOKEN_REFUSED))
+    bench.hear(created(0))
+    assert isinstance(watch.error, InvalidTokenError)
+    assert (other.phase, len(asked)) == (Phase.LIVE, 1)
+    bench.reopen()  # one that was on a server since may ask again
+    bench.said()
+    bench.hear(refused(TOKEN_REFUSED))
+    assert (other.phase, len(asked)) == (Phase.REFUSED, 2)
+
+
+def test_without_another_token_only_those_that_were_refused_are_over() -> None:
+    bench = Bench()
+    renewable(bench)
+    live = bench.live(0)
+    watches = [bench.watch() for _ in range(3)]
+    bench.said()
+    for _ in watches:
+        bench.hear(refused(TOKEN_REFUSED))
+    bench.machine.close(watches[2])
+    error = InvalidTokenError()
+    error.__cause__ = AuthenticationFailedError()
+    bench.machine.renewed(error)
+    assert [type(watch.error) for watch in watches] == [InvalidTokenError, InvalidTokenError, type(None)]
+    assert watches[0].error is not watches[1].error
+    assert watches[0].error is not None
+    assert isinstance(watches[0].error.__cause__, AuthenticationFailedError)
+    assert live.phase is Phase.LIVE
+    assert bench.machine.on_time(bench.now) is None, "the stream is as good as before"
+
+
+def test_one_that_is_refused_while_the_stream_is_about_to_be_left_is_created_on_the_next() -> None:
+    bench = Bench()
+    asked = renewable(bench)
+    first, second = bench.watch(5), bench.watch(6)
+    bench.said()
+    bench.hear(refused(TOKEN_REFUSED))
+    bench.machine.renewed(None)
+    bench.hear(refused(TOKEN_REFUSED))
+    assert (first.phase, second.phase, len(asked)) == (Phase.WAITING, Phase.WAITING, 1)
+    bench.machine.on_time(bench.now)
+    bench.reopen()
+    assert bench.said() == [("create", 5), ("create", 6)]
+
+
+def test_a_stream_that_ends_while_a_token_is_fetched_changes_nothing_about_it() -> None:
+    bench = Bench()
+    renewable(bench)
+    watch = bench.watch(5, max_outage=10.0)
+    bench.said()
+    bench.hear(refused(TOKEN_REFUSED))
+    bench.reopen()
+    assert bench.said() == []
+    assert watch.phase is Phase.REFUSED
+    bench.machine.on_lost(LOST, bench.now)
+    bench.machine.renewed(None)
+    assert watch.phase is Phase.WAITING
+    bench.machine.on_open("m3", bench.now)
+    assert bench.said() == [("create", 5)]
+
+
+def test_one_that_waits_for_a_token_does_not_wait_longer_than_it_wants_to() -> None:
+    bench = Bench()
+    renewable(bench)
+    watch = bench.watch(5, max_outage=10.0)
+    bench.said()
+    bench.hear(refused(TOKEN_REFUSED))
+    assert bench.machine.due == bench.now + 10.0
+    bench.machine.on_time(bench.now + 10.0)
+    assert isinstance(watch.error, NoAvailableEndpointsError)
+    bench.machine.renewed(None)
+    assert watch.phase is Phase.ENDED
 
 
 def test_a_stream_that_the_member_is_closing_refuses_no_watch_for_good() -> None:

@@ -15,13 +15,16 @@ from etcd_aio.api.resync import KnownKeys
 from etcd_aio.api.watch_hub import MAX_REQUEST_BYTES, WatchHub
 from etcd_aio.api.watch_state import Phase, Step, WatchOptions, WatchState
 from etcd_aio.errors import (
+    AuthenticationFailedError,
     CompactedError,
     EtcdError,
     EtcdTimeoutError,
+    InvalidTokenError,
     NoAvailableEndpointsError,
     PermissionDeniedError,
     RequestTooLargeError,
 )
+from etcd_aio.events import WatchReply
 from etcd_aio.options import UNSET, RetryMode, Timeout
 from etcd_aio.results import Header, KeyValue, RangeResult
 from tests.support.virtual_time import VirtualTimeLoop
@@ -46,11 +49,21 @@ class Supervisor:
     def outage_error(self) -> EtcdError:
         return NoAvailableEndpointsError()
 
+    def __init__(self) -> None:
+        self.renewals: list[EtcdError] = []
+        self.lacking: EtcdError | None = None
+
+    async def renew_token(self, error: EtcdError) -> EtcdError | None:
+        self.renewals.append(error)
+        await asyncio.sleep(1)
+        return self.lacking
+
 
 class Invoker:
     """A clock, and a supervisor."""
 
     max_send_bytes = 2**21
+    may_renew = True
 
     def __init__(self) -> None:
         self.supervisor = Supervisor()
@@ -59,6 +72,9 @@ class Invoker:
         assert (getattr(method, "name", ""), name) == ("Watch/Watch", "watch")
         assert conversation is not None
         return self.supervisor
+
+    def may_renew_token(self, error: EtcdError) -> bool:
+        return self.may_renew
 
     def clock(self) -> float:
         return asyncio.get_running_loop().time()
@@ -196,3 +212,47 @@ async def test_why_a_watch_is_nowhere_in_time() -> None:
     assert isinstance(store.hub.timeout_error(), NoAvailableEndpointsError)
     store.invoker.supervisor.is_open = True
     assert isinstance(store.hub.timeout_error(), EtcdTimeoutError)
+
+
+# Tokens.
+
+REFUSAL = WatchReply(Header(revision=10), -1, True, True, cancel_reason="etcdserver: invalid auth token")
+
+
+def refused_watches(store: Store, count: int) -> list[WatchState]:
+    """Watches that an open stream has just refused for its token."""
+    watches = [WatchState(WatchOptions(KEYS), 5, lambda: None) for _ in range(count)]
+    machine = store.hub._watches
+    machine.on_open("m1", 0.0)
+    for watch in watches:
+        store.hub.add(watch)
+    machine.requests(0.0)
+    for _ in watches:
+        machine.on_reply(REFUSAL, 0.0)
+    return watches
+
+
+async def test_one_token_is_fetched_for_all_that_were_refused() -> None:
+    store = Store()
+    watches = refused_watches(store, 100)
+    assert {watch.phase for watch in watches} == {Phase.REFUSED}
+    await asyncio.sleep(2)
+    assert {watch.phase for watch in watches} == {Phase.WAITING}
+    assert len(store.invoker.supervisor.renewals) == 1
+
+
+async def test_without_a_token_they_are_told_what_the_server_said() -> None:
+    store = Store()
+    store.invoker.supervisor.lacking = AuthenticationFailedError()
+    watches = refused_watches(store, 2)
+    await asyncio.sleep(2)
+    assert [type(watch.error) for watch in watches] == [InvalidTokenError] * 2
+    assert all(isinstance(watch.error.__cause__, AuthenticationFailedError) for watch in watches if watch.error)
+
+
+async def test_where_nothing_gets_a_token_nothing_is_waited_for() -> None:
+    store = Store()
+    store.invoker.may_renew = False
+    (watch,) = refused_watches(store, 1)
+    assert isinstance(watch.error, InvalidTokenError)
+    assert not store.invoker.supervisor.renewals

@@ -8,8 +8,12 @@ import pytest
 
 from etcd_aio import codec, pb
 from etcd_aio.error_handler import RetryPolicy, RetryThrottling
+from etcd_aio.error_handler.credentials import Password, StaticToken
 from etcd_aio.errors import (
     AttemptFailure,
+    AuthenticationFailedError,
+    AuthError,
+    AuthOldRevisionError,
     ClientClosedError,
     ClusterChangedError,
     ConnectionLostError,
@@ -24,10 +28,12 @@ from etcd_aio.errors import (
     NoSpaceError,
     NotSupportedForLearnerError,
     ReplyTooLargeError,
+    ServerError,
     StatusCode,
     UnknownServerError,
+    UserEmptyError,
 )
-from etcd_aio.methods import STATUS
+from etcd_aio.methods import AUTHENTICATE, STATUS
 from tests.support.calls import (
     CLUSTER,
     Calls,
@@ -42,6 +48,7 @@ from tests.support.calls import (
     unsent,
 )
 from tests.support.fake_engine import Accept, Answer, FakeAttempt, Hang, InPieces, Refuse
+from tests.support.tokens import Doorman
 from tests.support.virtual_time import tasks, turns
 
 pytestmark = pytest.mark.anyio
@@ -286,7 +293,7 @@ async def test_what_was_refused_before_it_could_run_moves_on(code: StatusCode, t
     ("code", "text", "error", "maybe_applied"),
     [
         (StatusCode.RESOURCE_EXHAUSTED, "etcdserver: mvcc: database space exceeded", NoSpaceError, False),
-        (StatusCode.UNAUTHENTICATED, "etcdserver: invalid auth token", InvalidTokenError, False),
+        (StatusCode.INVALID_ARGUMENT, "etcdserver: user name is empty", UserEmptyError, False),
         (StatusCode.UNKNOWN, "what is this", UnknownServerError, True),
     ],
 )
@@ -866,3 +873,155 @@ async def test_close_tells_of_a_mutation_that_it_may_have_been_applied() -> None
             await call
         assert caught.value.maybe_applied
         assert calls.asked() == ["m1"]
+
+
+# Tokens.
+
+
+@asynccontextmanager
+async def guarded(**options: Any) -> AsyncIterator[tuple[Calls, Doorman]]:
+    """Members that want a token, and a client that has one."""
+    calls = Calls(credentials=Password("web", "pw-c4n4ry"), **options)
+    doorman = Doorman(calls)
+    await calls.ready()
+    await calls.read()
+    yield calls, doorman
+    await turns()
+    assert calls.in_flight() == 0
+    await calls.aclose()
+    assert not tasks()
+
+
+def tokens_of(calls: Calls) -> list[str]:
+    """The tokens that attempts of calls carried, logins left out."""
+    return [dict(one.metadata).get("token", "") for one in calls.engine.attempts if one.path != AUTHENTICATE.path]
+
+
+@EITHER
+async def test_a_refused_token_is_renewed_and_the_call_repeated(make: Make) -> None:
+    async with guarded() as (calls, doorman):
+        doorman.valid.clear()
+        await make(calls)
+        assert tokens_of(calls) == ["t1-c4n4ry", "t1-c4n4ry", "t2-c4n4ry"]
+        assert dict(calls.engine.attempts[-1].metadata)["grpc-previous-rpc-attempts"] == "1"
+        assert dict(calls.engine.attempts[-1].metadata)["hasleader"] == "true"
+        await calls.read(needs_leader=False)
+        assert "hasleader" not in dict(calls.engine.attempts[-1].metadata)
+        assert doorman.given == 2
+
+
+@EITHER
+async def test_500_refusals_cost_one_login(make: Make) -> None:
+    async with guarded() as (calls, doorman):
+        doorman.valid.clear()
+        for name in calls.names:
+            calls.engine[name].latency = 0.01
+        await asyncio.gather(*(make(calls) for _ in range(500)))
+        assert (doorman.given, doorman.refusals) == (2, 500)
+
+
+async def test_who_waits_for_a_token_ends_by_his_own_deadline() -> None:
+    async with guarded() as (calls, doorman):
+        doorman.valid.clear()
+        for name in calls.names:
+            calls.engine[name].otherwise = Hang()
+        calls["m3"].answers.append(answered(StatusCode.UNAUTHENTICATED, "etcdserver: invalid auth token"))
+        started = calls.loop.time()
+        with pytest.raises(EtcdTimeoutError) as caught:
+            await calls.put(timeout=1.5)
+        assert calls.loop.time() - started == pytest.approx(1.5)
+        assert not caught.value.maybe_applied
+        assert len(caught.value.attempts) == 1
+        await asyncio.sleep(10)  # the login goes on for others, until its own deadline
+
+
+async def test_a_token_is_renewed_once_and_then_the_refusal_is_raised() -> None:
+    async with guarded() as (calls, _):
+        for name in ("m3", "m2"):  # in between m1 is asked for a token
+            calls[name].answers.append(answered(StatusCode.UNKNOWN, "auth: revision in header is old"))
+        with pytest.raises(AuthOldRevisionError) as caught:
+            await calls.put()
+        assert not caught.value.maybe_applied
+        assert [attempt.endpoint[:2] for attempt in caught.value.attempts] == ["m3", "m2"]
+
+
+async def test_a_login_that_fails_is_what_the_call_raises() -> None:
+    async with guarded() as (calls, doorman):
+        doorman.valid.clear()
+        doorman.password = "other-c4n4ry"
+        with pytest.raises(AuthenticationFailedError) as caught:
+            await calls.put()
+        assert not caught.value.maybe_applied
+        (attempt,) = caught.value.attempts
+        assert attempt.message == "etcdserver: invalid auth token"
+        assert len(caught.value.__notes__) == 1
+        shown = "".join(traceback.format_exception(caught.value))
+        assert "c4n4ry" not in shown
+
+
+async def test_an_uncertain_attempt_stays_uncertain_over_a_refused_token() -> None:
+    async with guarded() as (calls, doorman):
+        calls["m3"].answers.append(unknown())
+        calls["m1"].answers.append(answered(StatusCode.UNAUTHENTICATED, "etcdserver: invalid auth token"))
+        doorman.logins.append(answered(StatusCode.INVALID_ARGUMENT, "etcdserver: user name not found"))
+        with pytest.raises(ServerError) as caught:
+            await calls.put(retry="always")
+        assert caught.value.maybe_applied
+
+
+async def test_a_call_that_is_not_repeated_has_the_next_one_log_in() -> None:
+    async with guarded() as (calls, doorman):
+        doorman.valid.clear()
+        with pytest.raises(InvalidTokenError):
+            await calls.put(retry="never")
+        await calls.put(retry="never")
+        assert doorman.given == 2
+
+
+async def test_a_static_token_is_never_renewed() -> None:
+    calls = Calls(credentials=StaticToken("jwt-c4n4ry"))
+    doorman = Doorman(calls)
+    doorman.valid = {"jwt-c4n4ry"}
+    await calls.ready()
+    await calls.put()
+    doorman.valid.clear()
+    with pytest.raises(InvalidTokenError) as caught:
+        await calls.put()
+    assert len(caught.value.attempts) == 1
+    await calls.aclose()
+
+
+@pytest.mark.parametrize("text", ["etcdserver: invalid auth token", "etcdserver: revision of auth store is old"])
+async def test_whoever_is_known_by_a_certificate_repeats_once(text: str) -> None:
+    async with world() as calls:
+        answers(calls, answered(StatusCode.UNKNOWN, text))
+        await calls.put()
+        assert calls.asked() == ["m1", "m2"]
+        answers(calls, *[answered(StatusCode.UNKNOWN, text)] * 3)
+        with pytest.raises(AuthError) as caught:
+            await calls.put()
+        assert len(caught.value.attempts) == 2
+
+
+async def test_nothing_of_the_token_is_left_after_the_close() -> None:
+    calls = Calls(credentials=Password("web", "pw-c4n4ry"))
+    Doorman(calls)
+    await calls.ready()
+    await calls.read()
+    await calls.aclose()
+    assert "c4n4ry" not in repr(vars(calls.invoker))
+    assert all("c4n4ry" not in repr(pair) for pair in calls.invoker._metadata.with_leader)
+    with pytest.raises(ClientClosedError):
+        await calls.read()
+
+
+async def test_a_close_ends_a_call_that_waits_for_its_token() -> None:
+    calls = await Calls(credentials=Password("web", "pw-c4n4ry")).ready()
+    for name in calls.names:
+        calls.engine[name].otherwise = Hang()
+    waiting = asyncio.create_task(calls.read())
+    await turns()
+    await calls.aclose()
+    with pytest.raises(ClientClosedError):
+        await waiting
+    assert not tasks()

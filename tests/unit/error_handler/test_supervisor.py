@@ -6,14 +6,18 @@ from contextvars import ContextVar
 import pytest
 
 from etcd_aio import codec, pb
+from etcd_aio.error_handler import Credentials
+from etcd_aio.error_handler.credentials import Password, StaticToken
 from etcd_aio.errors import (
     AttemptFailure,
+    AuthenticationFailedError,
     ClientClosedError,
     ClusterChangedError,
     ConnectionLostError,
     Delivery,
     EtcdError,
     InvalidRequestError,
+    InvalidTokenError,
     MalformedReplyError,
     NoLeaderError,
     PermissionDeniedError,
@@ -23,6 +27,7 @@ from etcd_aio.methods import BIDIRECTIONAL, Method
 from tests.support.calls import CLUSTER, Calls, answered, no_leader, unknown, unprocessed, unsent
 from tests.support.conversations import Recorder
 from tests.support.fake_engine import FakeStream, Refuse
+from tests.support.tokens import Doorman
 from tests.support.virtual_time import tasks, timers, turns
 
 pytestmark = pytest.mark.anyio
@@ -42,8 +47,8 @@ def said(number: int = 0, cluster_id: int = CLUSTER) -> bytes:
 class World:
     """A supervised stream over fake members, which greet every stream unless told otherwise."""
 
-    def __init__(self, members: int = 3, *, greets: bool = True) -> None:
-        self.calls = Calls(members)
+    def __init__(self, members: int = 3, *, greets: bool = True, credentials: Credentials | None = None) -> None:
+        self.calls = Calls(members, credentials=credentials)
         self.engine = self.calls.engine
         self.loop = self.calls.loop
         self.talk: Recorder[pb.WatchRequest, pb.WatchResponse] = Recorder(HELLO)
@@ -745,4 +750,133 @@ async def test_the_log_has_one_line_for_each_change(caplog: pytest.LogCaptureFix
     assert "lost at" in lines[0][1]
     assert "no leader" in lines[0][1]
     assert "goes on at" in lines[1][1]
+    await world.aclose()
+
+
+# Tokens.
+
+TOKEN_REFUSED = answered(StatusCode.UNAUTHENTICATED, "etcdserver: invalid auth token")
+
+
+class Guarded(World):
+    """Members that want a token, and open a stream with any."""
+
+    def __init__(self, *, greets: bool = True) -> None:
+        super().__init__(greets=greets, credentials=Password("web", "pw-c4n4ry"))
+        self.doorman = Doorman(self.calls)
+
+    async def open(self) -> "Guarded":
+        await self.calls.ready()
+        await self.calls.read()
+        await super().open()
+        return self
+
+    def tokens(self) -> list[str]:
+        return [dict(stream.metadata).get("token", "") for stream in self.engine.streams]
+
+
+async def test_a_stream_is_opened_with_a_token() -> None:
+    world = Guarded()
+    await world.calls.ready()
+    world.supervisor.wake()
+    await asyncio.sleep(0.1)
+    assert world.tokens() == ["t1-c4n4ry"]
+    await world.calls.put()
+    assert world.doorman.given == 1
+    await world.aclose()
+
+
+async def test_a_stream_whose_token_is_refused_is_opened_with_another_and_then_ends() -> None:
+    world = await Guarded(greets=False).open()
+    world.doorman.valid.clear()
+    world.stream.fail(TOKEN_REFUSED)
+    await asyncio.sleep(0.1)
+    assert world.tokens() == ["t1-c4n4ry", "t2-c4n4ry"]
+    world.stream.fail(TOKEN_REFUSED)
+    await asyncio.sleep(0.1)
+    (error,) = world.talk.ends
+    assert isinstance(error, InvalidTokenError)
+    assert world.doorman.given == 2
+    await world.aclose()
+
+
+async def test_a_stream_that_was_served_in_between_renews_its_token_again() -> None:
+    world = await Guarded().open()
+    for number in range(2, 5):
+        world.doorman.valid.clear()
+        world.stream.fail(TOKEN_REFUSED)
+        await asyncio.sleep(5)
+        assert world.doorman.given == number
+    assert not world.talk.ends
+    assert world.supervisor.is_open
+    await world.aclose()
+
+
+async def test_a_stream_takes_the_token_that_a_call_has_renewed() -> None:
+    world = await Guarded().open()
+    world.doorman.valid.clear()
+    await world.calls.put()
+    world.stream.fail(TOKEN_REFUSED)
+    await asyncio.sleep(0.1)
+    assert world.tokens() == ["t1-c4n4ry", "t2-c4n4ry"]
+    assert world.doorman.given == 2
+    await world.aclose()
+
+
+async def test_without_another_token_it_ends_with_what_the_server_said() -> None:
+    world = await Guarded().open()
+    world.doorman.valid.clear()
+    world.doorman.password = "other-c4n4ry"
+    world.stream.fail(TOKEN_REFUSED)
+    await asyncio.sleep(0.1)
+    (error,) = world.talk.ends
+    assert isinstance(error, InvalidTokenError)
+    assert isinstance(error.__cause__, AuthenticationFailedError)
+    await world.aclose()
+
+
+async def test_without_a_first_token_it_ends_with_the_reason() -> None:
+    world = Guarded()
+    world.doorman.password = "other-c4n4ry"
+    await world.calls.ready()
+    world.supervisor.wake()
+    await asyncio.sleep(0.1)
+    (error,) = world.talk.ends
+    assert isinstance(error, AuthenticationFailedError)
+    assert not world.engine.streams
+    await world.aclose()
+
+
+async def test_a_static_token_ends_it() -> None:
+    world = await World(credentials=StaticToken("jwt-c4n4ry")).open()
+    assert dict(world.stream.metadata)["token"] == "jwt-c4n4ry"
+    world.stream.fail(TOKEN_REFUSED)
+    await turns(6)
+    assert [type(error) for error in world.talk.ends] == [InvalidTokenError]
+    await world.aclose()
+
+
+async def test_nobody_needs_it_any_more_while_it_waits_for_a_token() -> None:
+    world = Guarded()
+    world.engine["m1:2379"].latency = 3.0
+    await world.calls.ready()
+    world.supervisor.wake()
+    await turns(6)
+    world.talk.wanted = False
+    world.supervisor.wake()
+    await turns(6)
+    assert not world.engine.streams
+    assert not world.talk.ends
+    await world.calls.put()  # the login goes on for others
+    assert world.doorman.given == 1
+    await world.aclose()
+
+
+async def test_a_refused_token_is_no_news(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    world = await Guarded().open()
+    world.doorman.valid.clear()
+    world.stream.fail(TOKEN_REFUSED)
+    await asyncio.sleep(0.1)
+    assert not [record for record in caplog.records if record.levelno > logging.INFO]
     await world.aclose()
