@@ -11,7 +11,7 @@ import asyncio
 import struct
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from grpclib.metadata import encode_timeout
 from h2.errors import ErrorCodes
@@ -123,7 +123,7 @@ class StockConnection:
         headers = [*self._pseudo_headers, (":path", path), *self._headers]
         if timeout != NEVER:
             headers.append(("grpc-timeout", encode_timeout(min(timeout, _LONGEST_TIMEOUT))))
-        return [*headers, *(NeverIndexedHeaderTuple(*pair) if pair[0] in SECRETS else pair for pair in metadata)]
+        return [*headers, *map(_kept_out_of_tables, metadata)]
 
     def check_usable(self) -> None:
         """Raises AttemptFailure if the connection takes nothing more."""
@@ -430,3 +430,8 @@ def _fail(waiter: "asyncio.Future[T]", failure: AttemptFailure) -> None:
     if not waiter.done():
         waiter.set_exception(failure)
         waiter.exception()  # whoever waits gets it all the same; whoever has given up need not
+
+
+def _kept_out_of_tables(pair: tuple[str, str]) -> tuple[str, str]:
+    """The same field, marked for h2 if no table of header compression may hold it."""
+    return cast("tuple[str, str]", NeverIndexedHeaderTuple(*pair)) if pair[0] in SECRETS else pair

@@ -280,7 +280,7 @@ async def test_permission_denied(tmp_path: Path) -> None:
     ):
         revision = (await client.put("k", "v")).revision
         await client.put("other", "v")
-        await enable_auth(server, reader="aw==")
+        await enable_auth(server, reader="k")
         kv = await client.get("k")
         assert kv is not None
         assert kv.text() == "v"

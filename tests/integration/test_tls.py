@@ -86,7 +86,7 @@ async def test_the_common_name_of_a_certificate_is_the_user_without_a_token(
     authority: trustme.CA, ca: Path, own: Callable[..., dict[str, Any]], tmp_path: Path
 ) -> None:
     async with EtcdServer(tls=server_tls(authority, tmp_path, ca)) as server:
-        await enable_auth(server, reader="aw==")  # "k"
+        await enable_auth(server, reader="k")  # "k"
         async with (
             Client(server.endpoint, tls=TLS(ca=ca, **own("root"))) as root,
             Client(server.endpoint, tls=TLS(ca=ca, **own("reader"))) as reader,

@@ -1,25 +1,37 @@
-"""Authentication, switched on by a server's HTTP gateway: the client has no calls for it.
+"""Authentication on a real server: who there is, and what they may do.
 
-Knows: the gateway. Never knows: the client.
+Knows: the client's own calls for it. Never knows: what is tested. Every secret holds the word that must be in no log.
 """
 
+from etcd_aio import Client
 from etcd_aio.testing import EtcdServer
-from etcd_aio.testing.probe import ask
+
+ROOT = ("root", "root-c4n4ry")
+WEB = ("web", "web-c4n4ry")
+QUICK_LOGINS = "--bcrypt-cost=4"  # of a server whose passwords need not be safe
 
 
-async def enable_auth(server: EtcdServer, *, reader: str | None = None) -> None:
-    """Root, and a user who may read `reader` and nothing else."""
+async def enable_auth(server: EtcdServer, *, reader: str | None = None, web: bool = False) -> None:
+    """Let in nobody but root and, if wanted, others.
 
-    async def auth(path: str, **body: object) -> None:
-        await ask(server.endpoint, f"/v3/auth/{path}", body=body, tls=server.probe_tls, timeout=5)
-
-    await auth("user/add", name="root", password="c4n4ry")
-    await auth("role/add", name="root")
-    await auth("user/grant", user="root", role="root")
-    if reader is not None:
-        await auth("user/add", name="reader", options={"no_password": True})
-        await auth("role/add", name="reads")
-        # "aw==" is "k" as JSON spells bytes.
-        await auth("role/grant", name="reads", perm={"permType": "READ", "key": reader})
-        await auth("user/grant", user="reader", role="reads")
-    await auth("enable")
+    Args:
+        server: where.
+        reader: what the user `reader`, who has no password, may read and nothing else.
+        web: add the user `web`, who may read and write whatever begins with `app/`.
+    """
+    async with Client(server.endpoint, tls=server.probe_tls) as client:
+        auth = client.auth
+        await auth.user_add(*ROOT)
+        await auth.role_add("root")
+        await auth.user_grant_role("root", "root")
+        if reader is not None:
+            await auth.user_add("reader")
+            await auth.role_add("reads")
+            await auth.role_grant_permission("reads", reader, permission="read")
+            await auth.user_grant_role("reader", "reads")
+        if web:
+            await auth.user_add(*WEB)
+            await auth.role_add("app")
+            await auth.role_grant_permission("app", prefix="app/", permission="readwrite")
+            await auth.user_grant_role("web", "app")
+        await auth.enable()

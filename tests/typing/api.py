@@ -14,6 +14,8 @@ from etcd_aio import (
     TLS,
     Alarm,
     AlarmResult,
+    AuthResult,
+    AuthStatus,
     Client,
     CompactResult,
     Compare,
@@ -46,6 +48,7 @@ from etcd_aio import (
     MoveLeaderResult,
     NoAvailableEndpointsError,
     Op,
+    Permission,
     PutResult,
     RangeResult,
     RetryPolicy,
@@ -350,3 +353,31 @@ def tls() -> None:
     Client(tls=TLS(ca=Path("ca"), cert="c.pem", key=Path("k.pem"), key_password=lambda: b"secret", server_name="etcd"))
     Client(tls="ca.pem")  # type: ignore[arg-type]
     TLS("ca.pem")  # type: ignore[call-arg]
+
+
+async def auths(client: Client) -> None:
+    auth = client.auth
+    assert_type(await auth.enable(timeout=1, retry="never"), AuthResult)
+    assert_type(await auth.status(), AuthStatus)
+    assert_type((await auth.authenticate("web", "c4n4ry")).token, str)
+    await auth.user_add("web")
+    assert_type((await auth.user_get("web")).roles, tuple[str, ...])
+    for name in await auth.user_list():
+        assert_type(name, str)
+    await auth.role_grant_permission("app", "k", permission=Permission.READ)
+    await auth.role_grant_permission("app", prefix="app/", permission="readwrite")
+    await auth.role_grant_permission("app", prefix="app/", permission="rw")  # type: ignore[arg-type]
+    await auth.role_grant_permission("app", prefix="app/")  # type: ignore[call-arg]
+    (granted,) = (await auth.role_get("app")).permissions
+    assert_type(granted.permission, Permission)
+
+
+async def give_token() -> str:
+    return "c4n4ry"
+
+
+def credentials() -> None:
+    Client(auth=("web", "c4n4ry"), allow_insecure_auth=True)
+    Client(token="c4n4ry", allow_insecure_auth=True)
+    Client(token=give_token, allow_insecure_auth=True)
+    Client(auth="web:c4n4ry")  # type: ignore[arg-type]

@@ -294,10 +294,10 @@ def test_a_stream_that_ends_while_a_token_is_fetched_changes_nothing_about_it() 
     bench.hear(refused(TOKEN_REFUSED))
     bench.reopen()
     assert bench.said() == []
-    assert watch.phase is Phase.REFUSED
+    assert (watch.phase, watch.has_renewed) == (Phase.REFUSED, True)
     bench.machine.on_lost(LOST, bench.now)
     bench.machine.renewed(None)
-    assert watch.phase is Phase.WAITING
+    assert (watch.phase, watch.error) == (Phase.WAITING, None)
     bench.machine.on_open("m3", bench.now)
     assert bench.said() == [("create", 5)]
 
