@@ -25,7 +25,8 @@ stream that follows one which brought a message too large to be taken: nobody ca
 
 Tokens. The token of a stream is fixed when it is opened, and etcd asks for it whenever a watch is created: long after
 the token has expired, maybe. A watch that is refused for it stays aside until another token is there; then the stream
-is given up, and all watches go on at the next one. If there is none, only the watch that was refused is over.
+is given up, and all watches go on at the next one. If there is none, only the watch that was refused is over. Old
+releases (3.5.1 is one) say no more than that permission is denied, so that this too may be about the token.
 
 Slow consumers. A watch whose consumer has left more than `max_pending` bytes lying is cancelled on the server, and
 created again from its next revision once half of that was taken. The stream is always read, whoever is slow.
@@ -43,6 +44,7 @@ from etcd_aio.errors import (
     CompactedError,
     EmptyWatcherRangeError,
     EtcdError,
+    PermissionDeniedError,
     Remedy,
     ReplyTooLargeError,
     ServerError,
@@ -73,8 +75,8 @@ class Multiplexer:
     def __init__(self, outage_error: Callable[[], EtcdError]) -> None:
         self.wake: Callable[[], None] = lambda: None
         """Called when the supervisor has to look again, since something changed that it did not bring about."""
-        self.renew_token: Callable[[ServerError], bool] = lambda error: False
-        """Called with the refusal of a stream's token. True is a promise that `renewed` will be called."""
+        self.renew_token: Callable[[ServerError, WatchState], bool] = lambda error, watch: False
+        """Called when the server refused a watch, maybe for the stream's token. True promises a call of `renewed`."""
         self._outage_error = outage_error
         # For as long as the watches live. A dict keeps the order of age.
         self._watches: dict[WatchState, None] = {}
@@ -332,11 +334,11 @@ class Multiplexer:
 
     def _on_refused(self, watch: WatchState, reply: WatchReply) -> None:
         error = None if reply.compact_revision else _reason(reply.cancel_reason)
-        if isinstance(error, ServerError) and error.remedy is Remedy.REFRESH_TOKEN and not watch.has_renewed:
+        if isinstance(error, ServerError) and _is_about_token(error) and not watch.has_renewed:
             if self._complaint is _NEW_TOKEN:
                 watch.move(Step.LOST)  # of the old one: it is created on the next stream
                 return
-            if self.renew_token(error):
+            if self.renew_token(error, watch):
                 watch.has_renewed = True
                 watch.move(Step.REFUSED)
                 self._refused.append(watch)
@@ -439,6 +441,10 @@ class Multiplexer:
         if self._asking:
             self._next_ask = 0.0
             self._ask_wait = _FIRST_ASK
+
+
+def _is_about_token(error: ServerError) -> bool:
+    return error.remedy is Remedy.REFRESH_TOKEN or isinstance(error, PermissionDeniedError)
 
 
 def _reason(text: str) -> EtcdError:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from etcd_aio import methods
 from etcd_aio.api.enums import WatchFilter
+from etcd_aio.api.keys import KeyRange
 from etcd_aio.api.multiplexer import Multiplexer
 from etcd_aio.api.operations import RangeOp
 from etcd_aio.api.resync import difference
@@ -25,6 +26,7 @@ from etcd_aio.errors import (
     CompactedError,
     EtcdError,
     EtcdTimeoutError,
+    PermissionDeniedError,
     RequestTooLargeError,
     ServerError,
 )
@@ -163,21 +165,38 @@ class WatchHub:
             on_page(page)
         return pages.revision
 
-    def _renew_token(self, error: ServerError) -> bool:
+    def _renew_token(self, error: ServerError, watch: WatchState) -> bool:
         if not self._invoker.may_renew_token(error):
             return False
         if self._renewal is None:
-            self._renewal = asyncio.create_task(self._renew(error), name="etcd_aio watch token", context=Context())
+            renewal = self._renew(error, watch.options.keys)
+            self._renewal = asyncio.create_task(renewal, name="etcd_aio watch token", context=Context())
         return True
 
-    async def _renew(self, error: ServerError) -> None:
+    async def _renew(self, error: ServerError, keys: KeyRange) -> None:
         lacking: EtcdError | None = ClientClosedError()
         try:
-            lacking = await self._supervisor.renew_token(error)
+            if isinstance(error, PermissionDeniedError):
+                lacking = await self._try_token(keys)
+            else:
+                lacking = await self._supervisor.renew_token(error)
         finally:
             self._renewal = None
-            error.__cause__ = lacking
+            if lacking is not error:
+                error.__cause__ = lacking
             self._watches.renewed(None if lacking is None else error)
+
+    async def _try_token(self, keys: KeyRange) -> EtcdError | None:
+        """Find out whether permission was denied for want of a good token; returns why it was not.
+
+        A read that needs the same permission renews the token if it has to.
+        """
+        denied: EtcdError = PermissionDeniedError()
+        try:
+            await self._read_page(RangeOp(keys, count_only=True, serializable=True), UNSET, None)
+        except EtcdError as error:
+            denied = error
+        return None if self._supervisor.has_old_token else denied
 
     def _outage_error(self) -> EtcdError:
         return self._supervisor.outage_error()

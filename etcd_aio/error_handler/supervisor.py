@@ -329,6 +329,11 @@ class Supervisor(Generic[Request, Reply]):
                 await self._while_needed(asyncio.sleep(wait))
         return None
 
+    @property
+    def has_old_token(self) -> bool:
+        """Whether the stream was opened with another token than it would be now."""
+        return self._context.tokens.state.has_newer(self._token)
+
     async def renew_token(self, error: EtcdError) -> EtcdError | None:
         """Have another token than the stream was opened with, after a refusal; returns why there is none.
 
@@ -485,7 +490,9 @@ class Supervisor(Generic[Request, Reply]):
         self._lost_at = min(self._lost_at, now)
         level = logging.DEBUG
         if is_news:
-            level = logging.INFO if ending.facts.remedy is Remedy.REFRESH_TOKEN else logging.WARNING  # tokens expire
+            is_old = ending.facts.delivery is None and self.has_old_token
+            is_routine = is_old or ending.facts.remedy is Remedy.REFRESH_TOKEN  # tokens expire
+            level = logging.INFO if is_routine else logging.WARNING
         logger.log(level, "stream %s: lost at %s: %s", self._name, name, error)
 
     def _lose(self, error: EtcdError) -> None:

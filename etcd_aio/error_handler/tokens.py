@@ -24,6 +24,7 @@ from etcd_aio.errors import (
     EtcdError,
     EtcdTimeoutError,
     InvalidTokenError,
+    PermissionDeniedError,
     ServerError,
     UserEmptyError,
 )
@@ -68,9 +69,9 @@ class Tokens:
         self._is_closed = False
 
     def may_renew(self, error: EtcdError) -> bool:
-        """Whether it may help to `renew` after this refusal."""
+        """Whether another token may help after this refusal, or without any the same request."""
         if self._fetch is None:
-            return self._may_repeat and not isinstance(error, UserEmptyError)
+            return self._may_repeat and not isinstance(error, UserEmptyError | PermissionDeniedError)
         return True
 
     async def obtain(self, deadline: float) -> None:

@@ -153,12 +153,9 @@ async def test_tokens_expire_and_everything_goes_on() -> None:
 
         members = (await (await client(ROOT)).cluster.members()).members
         lease_client, watching, idle, storm = [await client() for _ in range(4)]
-        lease = await stack.enter_async_context(lease_client.lease(2))
         live = await stack.enter_async_context(watching.watch(prefix="app/"))
         single, root = await client(), await client(ROOT)
         granted = await single.leases.grant(600)
-        await lease_client.put("app/leased", "v", lease=lease)
-        await take(live)
 
         async def scan(one: Client) -> object:
             return [kv async for kv in one.scan(prefix="app/")]
@@ -192,8 +189,11 @@ async def test_tokens_expire_and_everything_goes_on() -> None:
             "users": (lambda one: one.auth.user_list(), ROOT),
         }
         clients = {name: await client(who) for name, (_, who) in calls.items()}
-        await asyncio.sleep(4)  # etcd looks for tokens that are over once a second
-        assert not lease.is_lost
+        async with lease_client.lease(3) as lease:
+            await asyncio.sleep(4)  # etcd looks for tokens that are over once a second
+            assert not lease.is_lost
+            await lease_client.put("app/put", "leased", lease=lease)
+        assert [event.value for event in await take(live, 2)] == [b"leased", b""]
         found = await asyncio.gather(
             *(call(clients[name]) for name, (call, _) in calls.items()), return_exceptions=True
         )

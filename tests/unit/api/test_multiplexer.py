@@ -194,7 +194,8 @@ def renewable(bench: Bench) -> list[ServerError]:
     """Promise another token from now on; returns for which refusals it was asked for."""
     asked: list[ServerError] = []
 
-    def renew(error: ServerError) -> bool:
+    def renew(error: ServerError, watch: WatchState) -> bool:
+        assert watch.phase is Phase.CREATING
         asked.append(error)
         return True
 
@@ -208,6 +209,7 @@ def renewable(bench: Bench) -> list[ServerError]:
         TOKEN_REFUSED,
         "rpc error: code = InvalidArgument desc = etcdserver: user name is empty",
         "etcdserver: revision of auth store is old",
+        "etcdserver: permission denied",
     ],
 )
 def test_a_watch_that_is_refused_for_its_token_waits_for_another_and_takes_all_along(reason: str) -> None:

@@ -50,6 +50,7 @@ class Supervisor:
         return NoAvailableEndpointsError()
 
     def __init__(self) -> None:
+        self.has_old_token = False
         self.renewals: list[EtcdError] = []
         self.lacking: EtcdError | None = None
 
@@ -216,11 +217,10 @@ async def test_why_a_watch_is_nowhere_in_time() -> None:
 
 # Tokens.
 
-REFUSAL = WatchReply(Header(revision=10), -1, True, True, cancel_reason="etcdserver: invalid auth token")
 
-
-def refused_watches(store: Store, count: int) -> list[WatchState]:
-    """Watches that an open stream has just refused for its token."""
+def refused_watches(store: Store, count: int, reason: str = "etcdserver: invalid auth token") -> list[WatchState]:
+    """Watches that an open stream has just refused."""
+    refusal = WatchReply(Header(revision=10), -1, True, True, cancel_reason=reason)
     watches = [WatchState(WatchOptions(KEYS), 5, lambda: None) for _ in range(count)]
     machine = store.hub._watches
     machine.on_open("m1", 0.0)
@@ -228,7 +228,7 @@ def refused_watches(store: Store, count: int) -> list[WatchState]:
         store.hub.add(watch)
     machine.requests(0.0)
     for _ in watches:
-        machine.on_reply(REFUSAL, 0.0)
+        machine.on_reply(refusal, 0.0)
     return watches
 
 
@@ -255,4 +255,21 @@ async def test_where_nothing_gets_a_token_nothing_is_waited_for() -> None:
     store.invoker.may_renew = False
     (watch,) = refused_watches(store, 1)
     assert isinstance(watch.error, InvalidTokenError)
+    assert not store.invoker.supervisor.renewals
+
+
+@pytest.mark.parametrize("answer", [RangeResult(Header()), PermissionDeniedError()])
+@pytest.mark.parametrize("has_old_token", [True, False])
+async def test_a_denied_permission_is_about_the_token_if_a_read_renews_it(
+    answer: RangeResult | EtcdError, has_old_token: bool
+) -> None:
+    store = Store(answer)
+    store.invoker.supervisor.has_old_token = has_old_token
+    watches = refused_watches(store, 3, "etcdserver: permission denied")
+    await asyncio.sleep(1)
+    ((operation, _),) = store.asked
+    assert (operation.keys, operation.count_only, operation.serializable) == (KEYS, True, True)
+    errors = {type(watch.error) for watch in watches}
+    assert errors == ({type(None)} if has_old_token else {PermissionDeniedError})
+    assert {watch.phase for watch in watches} == {Phase.WAITING if has_old_token else Phase.ENDED}
     assert not store.invoker.supervisor.renewals

@@ -20,6 +20,7 @@ from etcd_aio.errors import (
     EtcdTimeoutError,
     InvalidTokenError,
     NoAvailableEndpointsError,
+    PermissionDeniedError,
     UserEmptyError,
 )
 from tests.support.virtual_time import tasks, timers, turns
@@ -182,6 +183,7 @@ async def test_where_nothing_gets_a_token_at_most_the_call_is_repeated(may_repea
     assert tokens.may_renew(REFUSED) is may_repeat
     assert tokens.may_renew(AuthOldRevisionError()) is may_repeat
     assert not tokens.may_renew(UserEmptyError())
+    assert not tokens.may_renew(PermissionDeniedError())
     assert await tokens.renew("", REFUSED, NEVER)
     tokens.refused_for_good("", REFUSED, 0.0, was_renewed=True)
     assert not tokens.state.is_due
