@@ -59,7 +59,7 @@ class Auth:
             await client.auth.user_add("web", password)
             await client.auth.user_grant_role("web", "app")
             await client.auth.user_add("root", root_password)
-            await client.auth.user_grant_role("root", "root")  # the role is there from the beginning
+            await client.auth.user_grant_role("root", "root")  # a role that needs no adding
             await client.auth.enable()
         async with Client(endpoints, auth=("web", password)) as client:
             await client.put("app/greeting", "hello")

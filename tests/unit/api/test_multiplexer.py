@@ -233,6 +233,11 @@ def test_a_watch_that_is_refused_for_its_token_waits_for_another_and_takes_all_a
     bench.hear(created(0))
     bench.hear(created(1))
     assert (watch.phase, stays.phase) == (Phase.LIVE, Phase.LIVE)
+    bench.reopen()  # whoever was on a server since may ask for another once more
+    bench.said()
+    bench.hear(created(0))
+    bench.hear(refused(reason))
+    assert (watch.error, len(asked)) == (None, 2)
 
 
 def test_a_watch_that_is_refused_again_is_over_and_no_other() -> None:

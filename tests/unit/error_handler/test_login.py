@@ -48,12 +48,13 @@ async def test_the_first_call_logs_in_and_no_other() -> None:
     await calls.aclose()
 
 
-async def test_a_login_is_repeated_as_what_only_reads() -> None:
+async def test_a_login_is_repeated_as_what_only_reads(caplog: pytest.LogCaptureFixture) -> None:
     calls, _ = await new()
     calls["m1"].answers.append(unknown())
     calls["m2"].answers.append(leader_changed())
     await calls.read()
     assert logins(calls) == ["m1", "m2", "m3"]
+    assert "no token" not in caplog.text, "it was one login"
     await calls.aclose()
 
 
