@@ -22,7 +22,6 @@ from etcd_aio.error_handler import (
     StreamStatistics,
     TokenFunction,
     credentials_from,
-    find_leader,
 )
 from etcd_aio.options import UNSET, RetryMode, Timeout
 from etcd_aio.tls import TLS
@@ -124,7 +123,7 @@ class Client(KV, WatchCalls):
             create_engine(config.engine, config.transport_options(f"etcd_aio/{__version__}")),
             verify=identity.verify,
             probe=probe.ask,
-            find_leader=find_leader,
+            find_leader=lambda ready: self._invoker.find_leader(ready),
             tls_for=config.tls_for,
             policy=config.policy,
             verify_all=config.credentials is not None,

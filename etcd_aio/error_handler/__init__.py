@@ -10,7 +10,6 @@ from etcd_aio.error_handler.credentials import Credentials, TokenFunction, crede
 from etcd_aio.error_handler.ending import mistake
 from etcd_aio.error_handler.identity import ClusterIdentity
 from etcd_aio.error_handler.invoker import Invoker
-from etcd_aio.error_handler.leader import find_leader
 from etcd_aio.error_handler.lifetime import Lifetime
 from etcd_aio.error_handler.probe import HealthProbe
 from etcd_aio.error_handler.reading import Reading
@@ -31,6 +30,5 @@ __all__ = [
     "Supervisor",
     "TokenFunction",
     "credentials_from",
-    "find_leader",
     "mistake",
 ]

@@ -10,12 +10,13 @@ from collections.abc import Callable
 from typing import Final, get_args
 
 from etcd_aio import codec
-from etcd_aio.balancer import Balancer
+from etcd_aio.balancer import Balancer, SubConnection
 from etcd_aio.deadline import deadline_after
 from etcd_aio.error_handler.call import Call, CallContext
 from etcd_aio.error_handler.conversation import Conversation
 from etcd_aio.error_handler.credentials import Credentials, StaticToken
 from etcd_aio.error_handler.identity import ClusterIdentity
+from etcd_aio.error_handler.leader import find_leader
 from etcd_aio.error_handler.lifetime import Lifetime
 from etcd_aio.error_handler.login import Login
 from etcd_aio.error_handler.reading import Reading, Step
@@ -231,6 +232,10 @@ class Invoker:
             self._credentials.forget()
         closing = [supervisor.aclose() for supervisor in tuple(self._streams.running)]
         await asyncio.gather(self._tokens.aclose(), *closing)
+
+    async def find_leader(self, ready: tuple[SubConnection, ...]) -> SubConnection | None:
+        """See `leader.find_leader`; with the token that there is."""
+        return await find_leader(ready, self._metadata.plain)
 
     def may_renew_token(self, error: EtcdError) -> bool:
         """Whether another token may help after this refusal: see `Supervisor.renew_token`."""

@@ -7,7 +7,7 @@ import asyncio
 from typing import Final
 
 from etcd_aio import codec
-from etcd_aio.balancer import SubConnection
+from etcd_aio.balancer import Metadata, SubConnection
 from etcd_aio.cluster_results import StatusResult
 from etcd_aio.errors import AttemptFailure, MalformedReplyError
 from etcd_aio.methods import STATUS
@@ -17,12 +17,16 @@ _TIMEOUT: Final = 1.0  # seconds; who does not answer by then does not lead for 
 _REQUEST: Final = codec.encode(StatusRequest())
 
 
-async def find_leader(ready: tuple[SubConnection, ...]) -> SubConnection | None:
+async def find_leader(ready: tuple[SubConnection, ...], metadata: Metadata = ()) -> SubConnection | None:
     """The sub-connection whose member says of itself that it leads, in the newest term that was heard of; or None.
 
     A member that was cut off may still say so of an old term, or name a leader that is gone.
+
+    Args:
+        ready: whom to ask.
+        metadata: of the question; with authentication on, nobody is told without a token.
     """
-    answers = await asyncio.gather(*(_status(one) for one in ready))
+    answers = await asyncio.gather(*(_status(one, metadata) for one in ready))
     newest, leader = 0, None
     for sub_connection, status in zip(ready, answers, strict=True):
         if status is not None and status.raft_term >= newest:
@@ -32,11 +36,11 @@ async def find_leader(ready: tuple[SubConnection, ...]) -> SubConnection | None:
     return leader
 
 
-async def _status(sub_connection: SubConnection) -> StatusResult | None:
+async def _status(sub_connection: SubConnection, metadata: Metadata) -> StatusResult | None:
     deadline = asyncio.get_running_loop().time() + _TIMEOUT
     try:
         return codec.decode(
-            STATUS.reply, await sub_connection.unary(STATUS.path, _REQUEST, (), deadline, needs_leader=False)
+            STATUS.reply, await sub_connection.unary(STATUS.path, _REQUEST, metadata, deadline, needs_leader=False)
         )
     except (AttemptFailure, MalformedReplyError):
         return None  # it did not say that it leads

@@ -9,7 +9,7 @@ from typing import Any
 
 from etcd_aio import codec, pb
 from etcd_aio.balancer import Balancer, Choice, Endpoint, PolicyName, SubConnection, parse_endpoints
-from etcd_aio.error_handler import ClusterIdentity, Credentials, Invoker, Lifetime, RetryPolicy, find_leader
+from etcd_aio.error_handler import ClusterIdentity, Credentials, Invoker, Lifetime, RetryPolicy
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from etcd_aio.methods import PUT, RANGE, STATUS
 from etcd_aio.options import UNSET, RetryMode, Timeout
@@ -95,7 +95,7 @@ class Calls:
             self.engine,
             verify=self.identity.verify,
             probe=self._probe,
-            find_leader=find_leader,
+            find_leader=lambda ready: self.invoker.find_leader(ready),
             tls_for=self._plaintext,
             policy=pick,
             random=lambda: 0.0,

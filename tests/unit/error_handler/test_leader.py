@@ -4,6 +4,7 @@ import pytest
 
 from etcd_aio import codec, pb
 from etcd_aio.balancer import SubConnection
+from etcd_aio.error_handler.credentials import StaticToken
 from etcd_aio.error_handler.leader import find_leader
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from tests.support.calls import Calls
@@ -42,4 +43,11 @@ async def test_who_says_of_itself_that_it_leads_in_the_newest_term(
         calls[name].answers.append(answer)
     found = await find_leader(subs(calls))
     assert (found.endpoint_name if found else None) == leader
+    await calls.aclose()
+
+
+async def test_members_are_asked_with_the_token_that_there_is() -> None:
+    calls = await Calls(credentials=StaticToken("jwt-c4n4ry")).ready()
+    await calls.invoker.find_leader(subs(calls))
+    assert [dict(attempt.metadata).get("token") for attempt in calls.engine.attempts[-3:]] == ["jwt-c4n4ry"] * 3
     await calls.aclose()
