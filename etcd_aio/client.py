@@ -4,15 +4,32 @@ Knows: every floor beneath. Never knows: how any of them works.
 """
 
 import asyncio
+import os
 import ssl
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
-from etcd_aio.api import KV, Auth, Cluster, Lease, LeaseKeeper, Leases, Maintenance, OnLost, WatchCalls, WatchHub
+from etcd_aio.api import (
+    KV,
+    Auth,
+    Cluster,
+    Lease,
+    LeaseKeeper,
+    Leases,
+    Maintenance,
+    OnLost,
+    Versions,
+    WatchCalls,
+    WatchHub,
+)
 from etcd_aio.balancer import Balancer, Choice, EndpointStatistics, PolicyName
+from etcd_aio.cluster_results import EndpointVersions
 from etcd_aio.config import ClientConfig, endpoints_from
+from etcd_aio.connection_url import parse_url
 from etcd_aio.deadline import deadline_after
+from etcd_aio.discovery import Discovery
+from etcd_aio.environment import read_environment
 from etcd_aio.error_handler import (
     ClusterIdentity,
     HealthProbe,
@@ -24,8 +41,9 @@ from etcd_aio.error_handler import (
     credentials_from,
 )
 from etcd_aio.options import UNSET, RetryMode, Timeout
+from etcd_aio.settings import ClientOptions, client_options
 from etcd_aio.tls import TLS
-from etcd_aio.transport import EngineName, create_engine
+from etcd_aio.transport import EngineName, create_engine, http_get
 from etcd_aio.version import __version__
 
 
@@ -72,6 +90,18 @@ class Client(KV, WatchCalls):
         max_send_bytes: largest request. Default: 2 MiB, as etcd's Go client; etcd itself refuses more than 1.5 MiB
             unless told otherwise.
         max_receive_bytes: largest reply. Default: 64 MiB; `scan` reads any amount in smaller pages.
+        auto_sync: seconds from one `sync` to the next, give or take a tenth. A sync that fails is logged and tried
+            again. While nothing is connected the endpoints that were given are tried too. Default: None, no sync, as
+            etcd's Go client.
+        discovery_srv: the domain whose DNS SRV records name the endpoints, instead of `endpoints`:
+            `_etcd-client-ssl._tcp` gives `https://` ones; if that does not exist and there is no `tls`,
+            `_etcd-client._tcp` gives `http://` ones. Without `tls` the hosts of the first must lie within the domain.
+            The records are read again when their time is over (after `auto_sync` seconds, if that is given), and while
+            nothing is connected; old answers hold until there is a new one. It needs `pip install 'etcd_aio[srv]'`.
+        discovery_srv_name: which cluster of that domain: `_etcd-client-ssl-NAME._tcp`, and `_etcd-client-NAME._tcp`.
+        reject_old_cluster: have `connect()` ask every endpoint for its version, and raise `OldClusterError` if one runs
+            etcd older than 3.4. Those that do not answer within `connect_timeout` are not judged. Default: False, as
+            etcd's Go client.
 
     Raises:
         ConfigError: an option cannot work.
@@ -96,9 +126,13 @@ class Client(KV, WatchCalls):
         keepalive_timeout: float = 3.0,
         max_send_bytes: int = 2 * 2**20,
         max_receive_bytes: int = 64 * 2**20,
+        auto_sync: float | None = None,
+        discovery_srv: str = "",
+        discovery_srv_name: str = "",
+        reject_old_cluster: bool = False,
     ) -> None:
         config = ClientConfig(
-            endpoints=endpoints_from(endpoints),
+            endpoints=() if discovery_srv and endpoints is None else endpoints_from(endpoints),
             tls=tls,
             timeout=timeout,
             connect_timeout=connect_timeout,
@@ -113,6 +147,10 @@ class Client(KV, WatchCalls):
             max_receive_bytes=max_receive_bytes,
             credentials=credentials_from(auth, token),
             allow_insecure_auth=allow_insecure_auth,
+            auto_sync=auto_sync,
+            discovery_srv=discovery_srv,
+            discovery_srv_name=discovery_srv_name,
+            reject_old_cluster=reject_old_cluster,
         )
         self._config = config
         self._lifetime = Lifetime()
@@ -127,6 +165,7 @@ class Client(KV, WatchCalls):
             tls_for=config.tls_for,
             policy=config.policy,
             verify_all=config.credentials is not None,
+            on_start=lambda: self._discovery.start(),
         )
         identity.on_term = self._balancer.look_for_leader
         invoker = Invoker(
@@ -147,13 +186,68 @@ class Client(KV, WatchCalls):
         self._auth = Auth(invoker)
         self._cluster = Cluster(invoker)
         self._maintenance = Maintenance(invoker)
+        self._versions = Versions(invoker, lambda endpoint, path: http_get(self._balancer.target(endpoint), path))
+        self._discovery = Discovery(
+            self._balancer,
+            config.resolver(),
+            lambda seconds: self._cluster.members(timeout=seconds),
+            check=config.check_secrecy,
+            has_tls=config.tls is not None,
+            auto_sync=config.auto_sync,
+            connect_timeout=config.connect_timeout,
+        )
+
+    @classmethod
+    def from_url(cls, url: str, **options: Unpack[ClientOptions]) -> Self:
+        """A client from a connection URL.
+
+            etcd://m1:2379,m2:2379,m3:2379/?timeout=3s      plaintext
+            etcds://name:password@m1/?ca=/etc/ca.pem        TLS; the system's authorities without `ca`
+            etcd+unix:///run/etcd.sock                      a unix socket; etcds+unix with TLS
+            etcds+srv://example.com                         `discovery_srv`; etcd+srv takes members without TLS too
+
+        Name, password, path and values are percent-decoded. Options go by their names here: `timeout`,
+        `connect_timeout`, `keepalive_time`, `keepalive_timeout` and `auto_sync` (`3s`, `500ms`, `1m30s`, or seconds),
+        `policy`, `engine`, `retry`, `require_leader`, `reject_old_cluster` (`true` or `false`), `max_send_bytes`,
+        `max_receive_bytes`, `discovery_srv_name`; with TLS `ca`, `cert`, `key` and `server_name`.
+
+        Args:
+            url: the URL.
+            options: as of `Client`; they win over those of the URL.
+
+        Raises:
+            ConfigError: the URL, or an option, cannot work. The message repeats nothing of the URL.
+        """
+        settings = parse_url(url)
+        found = client_options(settings, options)
+        return cls(settings.endpoints, discovery_srv=settings.discovery_srv, **found)
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] | None = None, **options: Unpack[ClientOptions]) -> Self:
+        """A client from etcdctl's variables: `ETCDCTL_ENDPOINTS`, `ETCDCTL_CACERT`, `ETCDCTL_DIAL_TIMEOUT` and others.
+
+        Nothing is read from the environment unless you call this. The durations are Go's, such as `5s`. A keepalive
+        time below 10 s counts as 10 s, as in Go. `ETCDCTL_INSECURE_TRANSPORT=false` asks for TLS, and so does
+        `ETCDCTL_INSECURE_DISCOVERY=false` for SRV records. `ETCDCTL_INSECURE_SKIP_TLS_VERIFY=true` is refused: give
+        `tls=` a context of your own if you mean it.
+
+        Args:
+            environ: the variables; those of this process by default.
+            options: as of `Client`; they win over the variables.
+
+        Raises:
+            ConfigError: a variable, or an option, cannot work. The message names the variable, and not its value.
+        """
+        settings = read_environment(os.environ if environ is None else environ, has_tls="tls" in options)
+        found = client_options(settings, options)
+        return cls(settings.endpoints, discovery_srv=settings.discovery_srv, **found)
 
     def __repr__(self) -> str:
         if self._lifetime.is_closed:
             return "<Client closed>"
         states = {one.endpoint: one.state.name for one in self._balancer.statistics()}
         shown = ", ".join(f"{name} {states.get(name, 'IDLE')}" for name in self.endpoints)
-        return f"<Client {shown}>"
+        return f"<Client {shown or 'without endpoints yet'}>"
 
     # Leases.
 
@@ -212,10 +306,21 @@ class Client(KV, WatchCalls):
     async def connect(self) -> Self:
         """Bind the client to the running loop and begin to connect, without waiting; returns the client.
 
+        Only with `reject_old_cluster` does it wait, for the versions of the members.
+
         Raises:
             ClientUsageError: the client is closed, or belongs to another loop or process.
+            OldClusterError: a member is too old (only with `reject_old_cluster`). The client is closed then.
+            NoAvailableEndpointsError: no member was there to tell (only with `reject_old_cluster`). Closed as well.
         """
         self._enter()
+        if self._config.reject_old_cluster:
+            try:
+                await self.wait_ready()
+                await self._versions.reject_old(self._config.connect_timeout)
+            except BaseException:  # a cancellation too: nobody has a client that was not entered
+                await self.aclose()
+                raise
         return self
 
     async def wait_ready(self, timeout: Timeout = UNSET) -> None:
@@ -243,9 +348,12 @@ class Client(KV, WatchCalls):
         """
         if self._lifetime.close():
             try:
-                await self._invoker.aclose()
+                await self._discovery.aclose()
             finally:
-                await self._balancer.aclose()
+                try:
+                    await self._invoker.aclose()
+                finally:
+                    await self._balancer.aclose()
 
     def _enter(self) -> asyncio.AbstractEventLoop:
         if self._lifetime.enter():
@@ -271,7 +379,50 @@ class Client(KV, WatchCalls):
         self._config.check_secrecy(parsed)
         if self._lifetime.is_used or self._lifetime.is_closed:
             self._enter()
-        self._balancer.set_endpoints(parsed)
+        self._discovery.set_endpoints(parsed)
+
+    async def sync(self, timeout: Timeout = UNSET) -> tuple[str, ...]:
+        """Ask the cluster for its members, and use what they advertise for clients as endpoints from now on.
+
+        Members that have not started and learners are left out. Not believed is what is no URL, what nobody can connect
+        to (`0.0.0.0`), a loopback address or unix socket unless the client was given one itself, and plaintext by a
+        client that was given `tls` or an endpoint with TLS; but what it was given itself is always believed.
+
+        Endpoints that stay keep their connections. On those that go, calls under way may finish; watches and lease
+        renewals move to another member and lose nothing. If none of the new ones can be connected to within
+        `connect_timeout`, all stays as it is: members may advertise addresses that cannot be reached from here.
+
+        Args:
+            timeout: seconds for asking; None for no limit; the client's default if it is not given.
+
+        Returns:
+            tuple[str, ...]: the endpoints in use.
+
+        Raises:
+            DiscoveryError: no member advertises an endpoint that can be used; the message says why.
+            EtcdError: the members could not be asked; as every call.
+
+        Cancellation: the endpoints are the old or the new ones.
+        """
+        self._enter()
+        return await self._discovery.sync(timeout)
+
+    async def versions(self, timeout: Timeout = UNSET) -> tuple[EndpointVersions, ...]:
+        """Which release runs at each endpoint, and the version that the cluster has agreed on.
+
+        The second is not in etcd's gRPC API, and is read from `/version` on the same port by a connection of its own.
+
+        Args:
+            timeout: seconds; None for no limit; the client's default if it is not given.
+
+        Returns:
+            tuple[EndpointVersions, ...]: one for each endpoint, in their order; for one that did not answer, its error.
+
+        Raises:
+            ClientUsageError: the client is closed, or belongs to another loop or process.
+        """
+        self._enter()
+        return await self._versions.ask(timeout)
 
     def statistics(self) -> tuple[EndpointStatistics, ...]:
         """What each endpoint has seen so far, in the order given; empty before the first use."""

@@ -6,11 +6,13 @@ Knows: members, alarms and what a member says of itself. Never knows: wire messa
 The attributes are named like the fields of etcd's messages, so that the codec reads most of them without a message.
 """
 
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
+from etcd_aio.errors import EtcdError
 from etcd_aio.results import Header
 
 
@@ -206,6 +208,35 @@ class StatusResult:
 
 
 @dataclass(frozen=True, slots=True)
+class EndpointVersions:
+    """What one endpoint says of versions.
+
+    Attributes:
+        endpoint: which one.
+        server: the release that its member runs, such as "3.6.4"; empty if it did not answer.
+        cluster: the version of the cluster, the lowest minor release among its members, such as "3.6.0": what is newer
+            than that is not in use yet. Empty if the endpoint does not tell, as where HTTP and gRPC have ports of their
+            own.
+        error: why there is no `server`; None if there is.
+    """
+
+    endpoint: str
+    server: str = ""
+    cluster: str = ""
+    error: EtcdError | None = None
+
+    @property
+    def server_version(self) -> tuple[int, int, int]:
+        """`server` to compare with: (3, 6, 4). A version that is not known, or cannot be read, is (0, 0, 0)."""
+        return version_tuple(self.server)
+
+    @property
+    def cluster_version(self) -> tuple[int, int, int]:
+        """`cluster` to compare with, in the same way."""
+        return version_tuple(self.cluster)
+
+
+@dataclass(frozen=True, slots=True)
 class DefragmentResult:
     """A member's database was defragmented.
 
@@ -307,6 +338,18 @@ class SavedSnapshot:
     sha256: str
     endpoint: str
     version: str = ""
+
+
+_VERSION: Final = re.compile(r"v?([0-9]{1,9})\.([0-9]{1,9})(?:\.([0-9]{1,9}))?(?:[-+].*)?", re.ASCII)
+
+
+def version_tuple(text: str) -> tuple[int, int, int]:
+    """A version to compare with; (0, 0, 0) if the text is none. What follows the three numbers does not count."""
+    match = _VERSION.fullmatch(text)
+    if match is None:
+        return 0, 0, 0
+    major, minor, patch = match.groups()
+    return int(major), int(minor), int(patch or 0)
 
 
 ClusterResult: TypeAlias = (

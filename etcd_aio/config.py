@@ -3,12 +3,24 @@
 Knows: every option, its default and the default's source. Never knows: how an option is carried out.
 """
 
+import re
 import ssl
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import get_args
 
-from etcd_aio.balancer import POLICIES, Choice, Endpoint, PolicyName, Security, parse_endpoints
+from etcd_aio.balancer import (
+    POLICIES,
+    Choice,
+    Endpoint,
+    PolicyName,
+    Resolver,
+    Security,
+    SrvResolver,
+    StaticResolver,
+    parse_endpoints,
+    require_dnspython,
+)
 from etcd_aio.error_handler import Credentials, RetryPolicy
 from etcd_aio.errors import ConfigError
 from etcd_aio.options import RetryMode
@@ -18,6 +30,10 @@ from etcd_aio.transport import ENGINES, EngineName, TLSContext, TransportOptions
 
 DEFAULT_ENDPOINT = "127.0.0.1:2379"  # etcd's own default client URL
 _MIN_KEEPALIVE_TIME = 5.0  # etcd answers pings that come closer with GOAWAY
+_LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,40}[A-Za-z0-9])?", re.ASCII)
+_DOMAIN = re.compile(
+    r"(?=.{1,200}$)([A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\.)*[A-Za-z0-9_-]{1,63}\.?", re.ASCII
+)
 _MAX_MESSAGE = 2**31 - 1  # the largest message whose length gRPC implementations accept
 
 
@@ -40,6 +56,10 @@ class ClientConfig:
     max_receive_bytes: int
     credentials: Credentials | None = None
     allow_insecure_auth: bool = False
+    auto_sync: float | None = None
+    discovery_srv: str = ""
+    discovery_srv_name: str = ""
+    reject_old_cluster: bool = False
     _tls: TLSContext = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -60,6 +80,18 @@ class ClientConfig:
             size: object = getattr(self, name)
             if isinstance(size, bool) or not isinstance(size, int) or not 0 < size <= _MAX_MESSAGE:
                 raise ConfigError(f"{name} must be a number of bytes between 1 and {_MAX_MESSAGE}")
+        if self.auto_sync is not None:
+            _positive("auto_sync", self.auto_sync)
+        for name, pattern in (("discovery_srv", _DOMAIN), ("discovery_srv_name", _LABEL)):
+            word: object = getattr(self, name)
+            if not isinstance(word, str) or (word and not pattern.fullmatch(word)):
+                raise ConfigError(f"{name} must be a DNS name of letters, digits and '-'")
+        if self.discovery_srv:
+            if self.endpoints:
+                raise ConfigError("endpoints and discovery_srv exclude each other: DNS says which endpoints there are")
+            require_dnspython()
+        elif self.discovery_srv_name:
+            raise ConfigError("discovery_srv_name needs discovery_srv")
         object.__setattr__(self, "_tls", _tls_context(self.tls))
         if self.allow_insecure_auth is not True and self.allow_insecure_auth is not False:
             raise ConfigError("allow_insecure_auth must be True or False")
@@ -99,6 +131,16 @@ class ClientConfig:
         if endpoint.security is Security.PLAINTEXT or (endpoint.security is Security.OPTIONAL and self.tls is None):
             return None
         return self._tls
+
+    def resolver(self) -> Resolver:
+        """Where the endpoints come from."""
+        if not self.discovery_srv:
+            return StaticResolver(self.endpoints)
+        domain = self.discovery_srv.lower().removesuffix(".")
+        tls = self.tls
+        # A context of the user's has authorities of his. One name for all members leaves DNS nothing to decide.
+        has_own_ca = tls is not None if not isinstance(tls, TLS) else bool(tls.ca or tls.server_name)
+        return SrvResolver(domain, self.discovery_srv_name.lower(), has_tls=tls is not None, has_own_ca=has_own_ca)
 
 
 def endpoints_from(endpoints: str | Iterable[str] | None) -> tuple[Endpoint, ...]:

@@ -16,8 +16,17 @@ MAY_USE: dict[str, frozenset[str]] = {
             *("tls", "version"),
         }
     ),
-    "client": frozenset({"api", "balancer", "config", "error_handler", "tls", "transport"}),  # the composition root
+    "client": frozenset(  # the composition root, with what it is told and what keeps its endpoints current
+        {
+            *("api", "balancer", "config", "error_handler", "tls", "transport"),
+            *("connection_url", "discovery", "environment", "settings"),
+        }
+    ),
     "config": frozenset({"balancer", "error_handler", "tls", "tls_files", "transport"}),
+    "connection_url": frozenset({"settings"}),
+    "discovery": frozenset({"balancer"}),
+    "environment": frozenset({"settings"}),
+    "settings": frozenset({"balancer", "error_handler", "tls", "transport"}),
     "api": frozenset({"error_handler"}),
     "error_handler": frozenset({"balancer"}),
     "balancer": frozenset({"transport"}),
@@ -32,8 +41,8 @@ MAY_USE: dict[str, frozenset[str]] = {
 }
 GROUND = frozenset(
     {
-        *("auth_results", "backoff", "cluster_results", "deadline", "errors", "events", "frozen", "options"),
-        *("results", "version"),
+        *("auth_results", "backoff", "cluster_results", "deadline", "durations", "errors", "events", "frozen"),
+        *("options", "results", "version"),
     }
 )
 FLOOR_ONE = frozenset({"codec", "methods", "pb"})
@@ -47,6 +56,7 @@ FOREIGN: dict[str, frozenset[str]] = {
     "grpclib": frozenset({"transport"}),
     "h2": frozenset({"transport"}),
     "hpack": frozenset({"http2"}),
+    "dns": frozenset({"balancer"}),
     "betterproto2": frozenset({"pb", "codec"}),
 }
 IMPURE = frozenset({"asyncio", "logging", "os", "random", "select", "socket", "ssl", "subprocess", "threading", "time"})
@@ -54,7 +64,10 @@ PURE = (
     "auth_results",
     "backoff",
     "cluster_results",
+    "connection_url",
     "deadline",
+    "durations",
+    "environment",
     "events",
     "frozen",
     "options",
@@ -63,10 +76,13 @@ PURE = (
     "codec",
     "errors",
     "http2",
+    "balancer/advertised",
     "balancer/connectivity",
     "balancer/picker",
     "error_handler/credentials",
     "error_handler/request_metadata",
+    "balancer/resolver",
+    "balancer/srv_records",
     "error_handler/retry",
     "error_handler/token_state",
     "error_handler/verdict",

@@ -33,6 +33,7 @@ from etcd_aio.api.scan import Scan, ScanPages
 from etcd_aio.api.snapshot import Snapshot
 from etcd_aio.api.snapshot_file import OnProgress
 from etcd_aio.api.txn import Txn
+from etcd_aio.api.versions import Versions
 from etcd_aio.api.watch import WatchCalls
 from etcd_aio.api.watch_hub import WatchHub
 from etcd_aio.api.watcher import WatchBatches, Watcher, WatchStatistics
@@ -75,6 +76,7 @@ __all__ = [
     "Txn",
     "TxnOp",
     "ValueLike",
+    "Versions",
     "WatchBatches",
     "WatchCalls",
     "WatchFilter",

@@ -4,6 +4,7 @@ What belongs here: which endpoints there are, whether they are connected, and wh
 their messages, and the decision to try again.
 """
 
+from etcd_aio.balancer.advertised import Advertised, advertised_endpoints
 from etcd_aio.balancer.balancer import Balancer
 from etcd_aio.balancer.connectivity import ConnectivityState
 from etcd_aio.balancer.endpoint import Endpoint, Security, parse_endpoint, parse_endpoints
@@ -13,11 +14,14 @@ from etcd_aio.balancer.leader_watch import FindLeader
 from etcd_aio.balancer.only import OnlyEndpoint
 from etcd_aio.balancer.picker import Candidate, Choice
 from etcd_aio.balancer.policy import POLICIES, PolicyName
+from etcd_aio.balancer.resolver import Resolution, Resolver, StaticResolver
+from etcd_aio.balancer.srv import SrvResolver, require_dnspython
 from etcd_aio.balancer.sub_connection import EndpointStatistics, SubConnection
 from etcd_aio.transport import Connection, Metadata, Stream
 
 __all__ = [
     "POLICIES",
+    "Advertised",
     "Balancer",
     "Candidate",
     "Choice",
@@ -31,9 +35,15 @@ __all__ = [
     "OnlyEndpoint",
     "PolicyName",
     "Probe",
+    "Resolution",
+    "Resolver",
     "Security",
+    "SrvResolver",
+    "StaticResolver",
     "Stream",
     "SubConnection",
+    "advertised_endpoints",
     "parse_endpoint",
     "parse_endpoints",
+    "require_dnspython",
 ]

@@ -10,7 +10,7 @@ every endpoint's last real error. There is no lock: between reading and writing 
 
 import asyncio
 import random as random_module
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from etcd_aio.balancer.connectivity import ConnectivityState
@@ -31,7 +31,7 @@ from etcd_aio.errors import (
     NoAvailableEndpointsError,
     UnknownEndpointError,
 )
-from etcd_aio.transport import Engine, TLSContext
+from etcd_aio.transport import Engine, Target, TLSContext
 
 _CLOSE_TIMEOUT: Final = 0.8  # aclose() promises a second in any state ...
 _CANCEL_TIMEOUT: Final = 0.1  # ... with this for what has to be cancelled
@@ -51,6 +51,10 @@ class Balancer:
         policy: how attempts are spread.
         verify_all: ask the peer of every connection before it is used: what is sent on it is for one cluster alone.
         random: returns a number in [0, 1).
+        on_start: called once, when it begins to connect.
+
+    Attributes:
+        unresolved: why the endpoints are not known, or not anew, by what was asked; errors show it.
     """
 
     def __init__(
@@ -65,7 +69,9 @@ class Balancer:
         policy: PolicyName | Choice = "round_robin",
         verify_all: bool = False,
         random: Callable[[], float] = random_module.random,
+        on_start: Callable[[], None] | None = None,
     ) -> None:
+        self.unresolved: Mapping[str, BaseException] = {}
         self._engine = engine
         self._verify = verify
         self._tls_for = tls_for
@@ -87,6 +93,8 @@ class Balancer:
         self._current: dict[str, SubConnection] = {}
         self._draining: set[SubConnection] = set()
         self._waiters: set[asyncio.Future[bool]] = set()
+        self._outage_waiters: set[asyncio.Future[bool]] = set()
+        self._on_start = on_start
         self._is_started = False
         self._is_closed = False
 
@@ -108,6 +116,8 @@ class Balancer:
             return
         self._is_started = True
         self.set_endpoints(self._endpoints.values())
+        if self._on_start is not None:
+            self._on_start()
 
     @property
     def slow(self) -> float:
@@ -155,27 +165,40 @@ class Balancer:
         Raises:
             ClientClosedError: the balancer is closed, or was closed meanwhile.
         """
+        return await self._wait(self._waiters, deadline)
+
+    async def outage(self, deadline: float) -> bool:
+        """Wait until nothing is READY, which may be so already; False if `deadline` came first.
+
+        Raises:
+            ClientClosedError: the balancer is closed, or was closed meanwhile.
+        """
+        if not self._ready and not self._is_closed:
+            return True
+        return await self._wait(self._outage_waiters, deadline)
+
+    async def _wait(self, waiters: "set[asyncio.Future[bool]]", deadline: float) -> bool:
         if self._is_closed:
             raise ClientClosedError
         loop = asyncio.get_running_loop()
         if loop.time() >= deadline:
             return False
         waiter: asyncio.Future[bool] = loop.create_future()
-        self._waiters.add(waiter)
+        waiters.add(waiter)
         timer = loop.call_at(deadline, _resolve, waiter, False) if deadline != NEVER else None
         try:
-            has_changed = await waiter
+            has_come = await waiter
         finally:
-            self._waiters.discard(waiter)
+            waiters.discard(waiter)
             if timer is not None:
                 timer.cancel()
         if self._is_closed:
             raise ClientClosedError
-        return has_changed
+        return has_come
 
     def no_available_endpoints(self, only: str | None = None) -> NoAvailableEndpointsError:
         """The error that names every endpoint's last real error, or that of one."""
-        errors: dict[str, BaseException] = {}
+        errors: dict[str, BaseException] = {} if only is not None else dict(self.unresolved)
         for name in self._endpoints:
             if only is None or name == only:
                 sub_connection = self._current.get(name)
@@ -208,6 +231,16 @@ class Balancer:
                 found = self._current.get(name)
         return found
 
+    def target(self, name: str) -> Target:
+        """What is dialled for an endpoint in use.
+
+        Raises:
+            UnknownEndpointError: it is not in use.
+            EtcdError: its TLS configuration cannot be made.
+        """
+        endpoint = self._found(name)
+        return endpoint.target(self._tls_for(endpoint))
+
     def _found(self, text: str) -> Endpoint:
         try:
             wanted = parse_endpoint(text)
@@ -239,7 +272,7 @@ class Balancer:
             self._endpoints = before
             raise
         if before.keys() - wanted.keys():
-            self._wake()  # whoever waits for one of them waits in vain
+            self._wake(self._waiters)  # whoever waits for one of them waits in vain
 
     def look_for_leader(self) -> None:
         """The leader may be another one, if anybody wants to know."""
@@ -258,7 +291,7 @@ class Balancer:
         self._is_closed = True
         self._picker = self._local_picker = None
         self._ready = ()
-        self._wake()
+        self._wake(self._waiters | self._outage_waiters)
         if self._again is not None:
             self._again.cancel()
         await self._watch.aclose()
@@ -350,16 +383,15 @@ class Balancer:
         self._local_picker = self._policy.picker(local, ready) if ready else None
         if is_news:
             self.look_for_leader()
-            if ready:
-                self._wake()
+            self._wake(self._waiters if ready else self._outage_waiters)
 
     def _set_leader(self, leader: SubConnection | None) -> None:
         for one in self._current.values():
             one.is_leader = one is leader
         self._publish()
 
-    def _wake(self) -> None:
-        for waiter in tuple(self._waiters):
+    def _wake(self, waiters: "set[asyncio.Future[bool]]") -> None:
+        for waiter in tuple(waiters):
             _resolve(waiter, True)
 
 

@@ -11,6 +11,8 @@ Knows: what each error carries. Never knows: etcd's error table (`server.py`) or
     │                                     ClusterChangedError, MalformedReplyError, ReplyTooLargeError
     ├─ EtcdTimeoutError(TimeoutError)     the call's deadline passed
     ├─ TokenUnavailableError              the user's own function gave no token
+    ├─ DiscoveryError                     where the members are could not be learnt
+    ├─ OldClusterError                    a member is older than what this client supports
     ├─ SnapshotChecksumError              a snapshot is cut short or damaged
     ├─ LeaseLostError                     a lease that was held is gone: LeaseExpiredError
     └─ ServerError                        etcd answered with an error: see server.py
@@ -179,6 +181,18 @@ class TokenUnavailableError(EtcdError):
 
     default_code = StatusCode.UNAUTHENTICATED
     default_message = "token= gave no token"
+
+
+class DiscoveryError(EtcdError):
+    """Where the members are could not be learnt, or cannot be believed. The endpoints in use stay as they are."""
+
+    retryable = True
+
+
+class OldClusterError(EtcdError):
+    """A member runs a release that is older than what this client supports."""
+
+    default_code = StatusCode.FAILED_PRECONDITION
 
 
 class SnapshotChecksumError(EtcdError):

@@ -7,6 +7,7 @@ mean.
 
 from typing import Final, Literal, TypeAlias
 
+from etcd_aio.transport.http1 import http_get
 from etcd_aio.transport.seam import (
     Collect,
     Collector,
@@ -51,4 +52,5 @@ __all__ = [
     "Target",
     "TransportOptions",
     "create_engine",
+    "http_get",
 ]

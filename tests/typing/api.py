@@ -25,6 +25,7 @@ from etcd_aio import (
     DowngradeInfo,
     DowngradeResult,
     EndpointStatistics,
+    EndpointVersions,
     EtcdError,
     EtcdTimeoutError,
     Event,
@@ -316,6 +317,19 @@ async def clients() -> None:
     Client(None, None)  # type: ignore[call-arg]
     with client:  # type: ignore[attr-defined]
         pass
+
+
+async def discovery(client: Client, environ: Mapping[str, str]) -> None:
+    assert_type(await client.sync(timeout=None), tuple[str, ...])
+    found = await client.versions(timeout=1.5)
+    assert_type(found, tuple[EndpointVersions, ...])
+    assert_type((found[0].server, found[0].cluster, found[0].error), tuple[str, str, EtcdError | None])
+    assert_type(found[0].server_version, tuple[int, int, int])
+    assert_type(Client.from_url("etcd://m1", timeout=None, auto_sync=30), Client)
+    assert_type(Client.from_env(environ, retry="never"), Client)
+    Client(discovery_srv="example.com", discovery_srv_name="dev", reject_old_cluster=True)
+    Client.from_url("etcd://m1", timeout="3s")  # type: ignore[arg-type]
+    Client.from_url("etcd://m1", endpoints="m2")  # type: ignore[call-arg]
 
 
 def errors(error: EtcdError) -> None:

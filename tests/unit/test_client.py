@@ -5,7 +5,8 @@ import pickle
 
 import pytest
 
-from etcd_aio import Client, ClientClosedError, ConfigError
+from etcd_aio import TLS, Client, ClientClosedError, ConfigError
+from etcd_aio.balancer import SrvResolver
 from etcd_aio.error_handler.credentials import Password
 
 pytestmark = pytest.mark.anyio
@@ -61,6 +62,11 @@ async def test_endpoints_can_be_replaced_before_the_first_use() -> None:
         {"keepalive_time": 4.9},
         {"max_send_bytes": 0},
         {"tls": True},
+        {"auto_sync": 0},
+        {"auto_sync": "30"},
+        {"discovery_srv": "a b"},
+        {"discovery_srv": "example.com", "endpoints": "m1"},
+        {"discovery_srv_name": "dev"},
     ],
     ids=str,
 )
@@ -97,3 +103,85 @@ async def test_a_closed_client_knows_no_secret_any_more() -> None:
     assert isinstance(credentials, Password)
     await client.aclose()
     assert credentials.password == ""
+
+
+# From texts.
+
+
+async def test_a_url_becomes_a_client_and_what_is_given_wins() -> None:
+    client = Client.from_url("etcd://m1,m2:1/?timeout=3s&retry=never&max_send_bytes=77", timeout=9.0)
+    assert client.endpoints == ("http://m1:2379", "http://m2:1")
+    assert client._config.timeout == 9.0
+    assert client._config.retry == "never"
+    assert client._config.max_send_bytes == 77
+    await client.aclose()
+
+
+async def test_a_url_of_a_unix_socket_and_of_tls() -> None:
+    assert Client.from_url("etcd+unix:///run/etcd.sock").endpoints == ("unix:///run/etcd.sock",)
+    assert Client.from_url("etcds://m1").endpoints == ("https://m1:2379",)
+
+
+@pytest.mark.parametrize("query", ["timeout=0s", "engine=curl", "keepalive_time=1s", "auto_sync=0"])
+def test_what_a_url_says_is_checked_like_everything_else(query: str) -> None:
+    with pytest.raises(ConfigError):
+        Client.from_url(f"etcd://m1/?{query}")
+
+
+async def test_etcdctls_variables_become_a_client() -> None:
+    variables = {"ETCDCTL_ENDPOINTS": "m1:1,http://m2", "ETCDCTL_COMMAND_TIMEOUT": "1m", "ETCDCTL_DIAL_TIMEOUT": "3s"}
+    client = Client.from_env(variables, connect_timeout=1.0)
+    assert client.endpoints == ("m1:1", "http://m2:2379")
+    assert (client._config.timeout, client._config.connect_timeout) == (60.0, 1.0)
+    assert Client.from_env({}).endpoints == ("127.0.0.1:2379",)
+
+
+def test_the_variables_are_those_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ETCDCTL_ENDPOINTS", "m7:7")
+    assert Client.from_env().endpoints == ("m7:7",)
+    assert Client().endpoints == ("127.0.0.1:2379",), "nobody reads it who was not asked to"
+
+
+# From DNS.
+
+
+async def test_a_client_of_srv_records_has_no_endpoints_before_its_first_use() -> None:
+    pytest.importorskip("dns", reason="dnspython is an extra")
+    client = Client(discovery_srv="Example.com.", discovery_srv_name="dev")
+    assert client.endpoints == ()
+    assert repr(client) == "<Client without endpoints yet>"
+    await client.aclose()
+    assert Client.from_url("etcd+srv://example.com").endpoints == ()
+    assert Client.from_env({"ETCDCTL_DISCOVERY_SRV": "example.com"}).endpoints == ()
+
+
+async def test_credentials_and_certificates_from_texts() -> None:
+    client = Client.from_url("etcds://r%40t:c4n4ry%3A@m1/?server_name=etcd")
+    credentials = client._config.credentials
+    assert isinstance(credentials, Password)
+    assert (credentials.name, credentials.password) == ("r@t", "c4n4ry:")
+    assert repr(client._config.tls) == "TLS(server_name='etcd')"
+    assert "c4n4ry" not in repr(client)
+    await client.aclose()
+    variables = {"ETCDCTL_USER": "root:c4n4ry", "ETCDCTL_ENDPOINTS": "m1", "ETCDCTL_INSECURE_TRANSPORT": "false"}
+    assert isinstance(Client.from_env(variables)._config.credentials, Password)
+
+
+@pytest.mark.parametrize("rest", ["", "?allow_insecure_auth=false"])
+def test_credentials_in_a_text_do_not_go_in_the_clear_either(rest: str) -> None:
+    with pytest.raises(ConfigError, match="in the clear") as caught:
+        Client.from_url(f"etcd://root:c4n4ry@m1{rest}")
+    assert "c4n4ry" not in str(caught.value)
+    assert Client.from_url("etcd://root:c4n4ry@m1?allow_insecure_auth=true").endpoints == ("http://m1:2379",)
+    with pytest.raises(ConfigError, match="in the clear"):
+        Client.from_env({"ETCDCTL_USER": "root:c4n4ry"})
+
+
+@pytest.mark.parametrize(
+    ("tls", "may_leave"), [(None, False), (TLS(), False), (TLS(server_name="etcd"), True)], ids=str
+)
+def test_which_clients_take_srv_targets_outside_of_the_domain(tls: TLS | None, may_leave: bool) -> None:
+    pytest.importorskip("dns", reason="dnspython is an extra")
+    resolver = Client(discovery_srv="example.com", tls=tls)._config.resolver()
+    assert isinstance(resolver, SrvResolver)
+    assert resolver._within == ("" if may_leave else "example.com")

@@ -13,6 +13,7 @@ from etcd_aio.cluster_results import (
     DefragmentResult,
     DowngradeInfo,
     DowngradeResult,
+    EndpointVersions,
     HashKVResult,
     HashResult,
     Member,
@@ -89,3 +90,21 @@ def test_alarms_are_true_if_there_are_any() -> None:
 def test_who_takes_itself_for_the_leader(leader: int, is_leader: bool) -> None:
     assert StatusResult(HEADER, leader=leader).is_leader is is_leader
     assert not StatusResult(Header(), leader=0).is_leader
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("3.6.4", (3, 6, 4)),
+        ("v3.6.4", (3, 6, 4)),
+        ("3.6", (3, 6, 0)),
+        ("3.7.0-alpha.0+git", (3, 7, 0)),
+        ("", (0, 0, 0)),
+        ("3", (0, 0, 0)),
+        ("3.6.x", (0, 0, 0)),
+        ("\u0663.6.1", (0, 0, 0)),
+    ],
+)
+def test_versions_to_compare_with(text: str, numbers: tuple[int, int, int]) -> None:
+    found = EndpointVersions("m1", text, text)
+    assert found.server_version == found.cluster_version == numbers

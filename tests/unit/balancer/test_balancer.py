@@ -17,7 +17,14 @@ from etcd_aio.balancer import (
     SubConnection,
     parse_endpoints,
 )
-from etcd_aio.errors import AttemptFailure, ClientClosedError, ConnectError, NoAvailableEndpointsError
+from etcd_aio.errors import (
+    AttemptFailure,
+    ClientClosedError,
+    ConnectError,
+    DiscoveryError,
+    NoAvailableEndpointsError,
+    UnknownEndpointError,
+)
 from etcd_aio.transport import Connection
 from tests.support.fake_engine import Accept, FakeEngine, Hang, Refuse
 from tests.support.virtual_time import tasks, timers, turns
@@ -507,3 +514,75 @@ async def test_other_policies_do_not_look_for_the_leader() -> None:
     await turns()
     assert world.looks == 0
     await closed(world)
+
+
+# What keeps the endpoints current.
+
+
+async def test_the_start_is_told_once() -> None:
+    told: list[str] = []
+    engine = FakeEngine()
+    balancer = Balancer(
+        parse_endpoints("m1"),
+        engine,
+        verify=no_verification,
+        probe=World().probe,
+        find_leader=World().find_leader,
+        tls_for=lambda endpoint: None,
+        on_start=lambda: told.append("started"),
+    )
+    assert not told
+    balancer.start()
+    balancer.start()
+    assert told == ["started"]
+    await balancer.aclose()
+
+
+async def test_an_outage_is_waited_for() -> None:
+    world = World("m1,m2").refuse("m1", "m2")
+    assert await world.balancer.outage(NEVER), "nothing is READY yet"
+    world.engine["m1:2379"].dial = world.engine["m2:2379"].dial = Accept()
+    await world.started()
+    started = world.loop.time()
+    assert not await world.balancer.outage(started + 5.0)
+    assert world.loop.time() == started + 5.0
+    world.refuse("m1", "m2")
+    waiting = asyncio.ensure_future(world.balancer.outage(NEVER))
+    await turns()
+    world.engine["m1:2379"].connection.lose(ConnectionResetError())
+    await turns()
+    assert not waiting.done(), "one is left"
+    world.engine["m2:2379"].connection.lose(ConnectionResetError())
+    await turns()
+    assert await waiting
+    await closed(world)
+    with pytest.raises(ClientClosedError):
+        await world.balancer.outage(NEVER)
+
+
+async def test_whoever_waits_for_an_outage_hears_of_the_close() -> None:
+    world = await World("m1").started()
+    waiting = asyncio.ensure_future(world.balancer.outage(NEVER))
+    await turns()
+    await closed(world)
+    with pytest.raises(ClientClosedError):
+        await waiting
+    assert not timers()
+
+
+async def test_why_the_endpoints_are_not_known_is_part_of_the_error() -> None:
+    world = await World("m1").refuse("m1").started()
+    reason = DiscoveryError("NXDOMAIN")
+    world.balancer.unresolved = {"the records": reason}
+    assert world.balancer.no_available_endpoints().errors["the records"] is reason
+    assert list(world.balancer.no_available_endpoints("m1:2379").errors) == ["m1:2379"]
+    await closed(world)
+
+
+async def test_what_is_dialled_for_an_endpoint() -> None:
+    world = World("http://m1,http://m2:1")
+    target = world.balancer.target("http://m2:1")
+    assert (target.host, target.port, target.authority, target.tls) == ("m2", 1, "m2:1", None)
+    with pytest.raises(UnknownEndpointError):
+        world.balancer.target("m3")
+    await world.balancer.aclose()

@@ -15,6 +15,7 @@ from etcd_aio.errors import (
     ConnectError,
     ConnectionLostError,
     Delivery,
+    DiscoveryError,
     EtcdError,
     EtcdTimeoutError,
     ForkedError,
@@ -23,6 +24,7 @@ from etcd_aio.errors import (
     LeaseLostError,
     MalformedReplyError,
     NoAvailableEndpointsError,
+    OldClusterError,
     ReplyTooLargeError,
     SnapshotChecksumError,
     StatusCode,
@@ -38,6 +40,7 @@ OWN = (
     *(TransportError, ConnectError, TLSError, ConnectionLostError, MalformedReplyError, ReplyTooLargeError),
     *(ClusterChangedError, NoAvailableEndpointsError, EtcdTimeoutError),
     *(LeaseLostError, LeaseExpiredError, SnapshotChecksumError, UnknownEndpointError, TokenUnavailableError),
+    *(DiscoveryError, OldClusterError),
 )
 
 
@@ -77,7 +80,7 @@ def test_the_isinstance_relations(error: type[EtcdError], parents: tuple[type[Ex
 def test_only_what_may_pass_by_itself_is_retryable() -> None:
     assert {error for error in OWN if error.retryable} == {
         *(TransportError, ConnectError, TLSError, ConnectionLostError, NoAvailableEndpointsError, EtcdTimeoutError),
-        SnapshotChecksumError,
+        *(SnapshotChecksumError, DiscoveryError),
     }
 
 
