@@ -81,6 +81,15 @@ def generate(session: nox.Session) -> None:
 
 
 @nox.session
+def docs(session: nox.Session) -> None:
+    """Build the documentation into `build/docs`, strictly, and check that it needs nothing from elsewhere."""
+    install(session, "docs")
+    session.env["NO_MKDOCS_2_WARNING"] = "1"  # an advertisement, which would hide warnings that matter
+    session.run("mkdocs", "build", "--strict", "--config-file", "docs/mkdocs.yml")
+    session.run("python", "docs/check.py", "build/docs")
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """Side by side with every other client, in one run; numbers are printed, never asserted."""
     install(session, "bench")

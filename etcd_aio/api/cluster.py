@@ -37,9 +37,6 @@ class Cluster:
 
     etcd refuses what would risk the quorum: a change while too few members are connected (`UnhealthyClusterError`,
     `MemberNotEnoughStartedError`; also for 5 seconds after a member came up).
-
-    Args:
-        invoker: runs the calls.
     """
 
     def __init__(self, invoker: "Invoker") -> None:

@@ -31,10 +31,6 @@ class Leases:
 
     Where a lease is wanted, its id or an object with an `.id` serves. Every call takes `timeout` and `retry`, and
     raises, as the key-value calls do.
-
-    Args:
-        invoker: runs the calls.
-        keeper: grants, and has the stream that renews.
     """
 
     def __init__(self, invoker: "Invoker", keeper: LeaseKeeper) -> None:

@@ -51,9 +51,6 @@ class Maintenance:
     Every call takes `timeout` and `retry`, and raises, as the key-value calls do. Those that take an `endpoint` are
     about the one member there: they go to it and to no other, waiting for it if it is not connected. It is one of
     `client.endpoints`, in any spelling; another one raises `UnknownEndpointError`, and nothing is sent.
-
-    Args:
-        invoker: runs the calls.
     """
 
     def __init__(self, invoker: "Invoker") -> None:

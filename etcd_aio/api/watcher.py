@@ -64,11 +64,11 @@ class Watcher(AsyncIterator[Event]):
 
     Iterating raises, behind everything that was received, why the watch has ended, and again if it is asked again:
 
-        CompactedError: the next revision was compacted; `compact_revision` is the oldest that can be watched.
-        PermissionDeniedError: the user may not read the range.
-        WatchCancelledError: the server has ended the watch for another reason.
-        NoAvailableEndpointsError: there was no member to watch on for `max_outage` seconds.
-        ClientClosedError: the client was closed.
+    - `CompactedError`: the next revision was compacted; `compact_revision` is the oldest that can be watched.
+    - `PermissionDeniedError`: the user may not read the range.
+    - `WatchCancelledError`: the server has ended the watch for another reason.
+    - `NoAvailableEndpointsError`: there was no member to watch on for `max_outage` seconds.
+    - `ClientClosedError`: the client was closed.
     """
 
     __slots__ = (

@@ -1,4 +1,4 @@
-"""The README is true: its programs run, its commands exist, and what it names is there."""
+"""The README is true: what it names is there. Its programs are run by `test_docs.py`, as those of every page."""
 
 import ast
 import inspect
@@ -9,15 +9,15 @@ import pytest
 
 import etcd_aio.errors
 from etcd_aio import Client
-from etcd_aio.testing import EtcdServer
-from tests.examples.paths import ROOT, Run
+from tests.examples.blocks import blocks, python_blocks, read
+from tests.examples.paths import ROOT
 
-README = (ROOT / "README.md").read_text()
-PLACEHOLDER = "http://127.0.0.1:2379"
+README = read(ROOT / "README.md")
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+def console_lines(page: str) -> list[str]:
+    """Every line that a page tells to type into a shell."""
+    return [line for block in blocks(page) if block.language == "console" for line in block.code.splitlines()]
 
 
 def nox_sessions() -> set[str]:
@@ -27,25 +27,14 @@ def nox_sessions() -> set[str]:
     return {one.name for one in functions if any("nox.session" in ast.unparse(by) for by in one.decorator_list)}
 
 
-@pytest.mark.cluster
-@pytest.mark.parametrize("number", range(len(blocks("python"))))
-def test_a_python_block_runs(number: int, server: EtcdServer, run: Run) -> None:
-    block = blocks("python")[number]
-    assert PLACEHOLDER in block or "EtcdCluster" in block, "it dials something that no test controls"
-    run("-c", block.replace(PLACEHOLDER, server.endpoint))
-
-
 def test_there_are_python_blocks_to_run() -> None:
-    assert len(blocks("python")) >= 3
-    assert README.count("```python") == len(blocks("python"))
+    assert len(python_blocks(README)) >= 3
 
 
-def test_every_console_block_names_sessions_that_exist() -> None:
-    commands = "\n".join(blocks("console"))
+def test_it_begins_with_the_demonstration_and_the_tests() -> None:
+    commands = console_lines(README)
     assert "pip install nox && nox -s demo" in commands
     assert "pip install nox && nox -s tests" in commands
-    named = set(re.findall(r"nox -s (\w+)", README))
-    assert named <= nox_sessions()
 
 
 def test_every_file_it_names_exists() -> None:

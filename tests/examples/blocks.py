@@ -1,0 +1,38 @@
+"""Pages of Markdown as readers take them: blocks of code in their order, and what each is said to print."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+_FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block. A `text` block right behind a `python` block is what that one prints."""
+
+    language: str
+    code: str
+    line: int  # of its first line of code, from 1
+    prints: str | None = None
+
+
+def blocks(page: str) -> list[Block]:
+    """Every fenced block of a page."""
+    found: list[Block] = []
+    end = 0
+    for fence in _FENCE.finditer(page):
+        language, code = fence.groups()
+        if language == "text" and found and found[-1].language == "python" and not page[end : fence.start()].strip():
+            found[-1] = Block("python", found[-1].code, found[-1].line, prints=code)
+        found.append(Block(language, code, page.count("\n", 0, fence.start()) + 2))
+        end = fence.end()
+    return found
+
+
+def python_blocks(page: str) -> list[Block]:
+    return [block for block in blocks(page) if block.language == "python"]
+
+
+def read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
