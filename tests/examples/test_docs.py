@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import get_type_hints
 
 import pytest
+import trustme
 from anyio.from_thread import start_blocking_portal
 
 import etcd_aio
 import etcd_aio.errors
 import etcd_aio.testing
 from etcd_aio import Client
-from etcd_aio.testing import EtcdServer
+from etcd_aio.testing import EtcdServer, ServerTLS
 from tests.examples.blocks import blocks, python_blocks, read
 from tests.examples.made import MADE, made, made_in
 from tests.examples.paths import PAGES, ROOT, Run
@@ -23,6 +24,7 @@ README = ROOT / "README.md"
 ALL = [README, *sorted(PAGES.rglob("*.md"))]
 RUNNABLE = [page for page in ALL if python_blocks(read(page))]
 PLACEHOLDER = "http://127.0.0.1:2379"
+WITH_TLS = "https://127.0.0.1:2379"
 
 
 def name(page: Path) -> str:
@@ -30,10 +32,24 @@ def name(page: Path) -> str:
 
 
 @pytest.fixture
-def own_server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[EtcdServer]:
-    """A member for one page alone, so that its revisions are known."""
-    with start_blocking_portal() as portal, portal.wrap_async_context_manager(EtcdServer()) as server:
+def own_server(page: Path, tmp_path: Path) -> Iterator[EtcdServer]:
+    """A member for one page alone, so that its revisions are known; with TLS if the page speaks of it."""
+    tls = certificates(tmp_path) if page.stem == "tls" else None
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(EtcdServer(tls=tls)) as server:
         yield server
+
+
+def certificates(folder: Path) -> ServerTLS:
+    """The files that the page about TLS names, and what its server needs."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(folder / "ca.pem")
+    for name in ("server", "own"):
+        issued = authority.issue_cert("127.0.0.1", "localhost")
+        for part in issued.cert_chain_pems:
+            part.write_to_path(folder / f"{name}.pem", append=True)
+        issued.private_key_pem.write_to_path(folder / f"{name}.key")
+        (folder / f"{name}.key").chmod(0o600)
+    return ServerTLS(folder / "server.pem", folder / "server.key", client_ca=folder / "ca.pem")
 
 
 @pytest.mark.cluster
@@ -41,9 +57,10 @@ def own_server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[EtcdS
 @pytest.mark.parametrize("page", RUNNABLE, ids=name)
 def test_its_python_blocks_run_and_print_what_they_say(page: Path, own_server: EtcdServer, run: Run) -> None:
     text = read(page)
-    assert PLACEHOLDER in text or "Etcd" in text, "it dials something that no test controls"
+    assert PLACEHOLDER in text or WITH_TLS in text or "Etcd" in text, "it dials something that no test controls"
     ports = "ports=(2379, 2380)", "ports=None"
-    run("-m", "tests.examples.page", str(page), PLACEHOLDER, own_server.endpoint, *ports)
+    own = WITH_TLS if own_server.endpoint.startswith("https") else PLACEHOLDER
+    run("-m", "tests.examples.page", str(page), own, own_server.endpoint, *ports)
 
 
 @pytest.mark.parametrize("page", ALL, ids=name)
