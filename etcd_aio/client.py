@@ -90,6 +90,8 @@ class Client(KV, WatchCalls):
         max_send_bytes: largest request. Default: 2 MiB, as etcd's Go client; etcd itself refuses more than 1.5 MiB
             unless told otherwise.
         max_receive_bytes: largest reply. Default: 64 MiB; `scan` reads any amount in smaller pages.
+        hedge_after: seconds after which a read that has no answer is asked of another member too; the first answer
+            counts. At most a tenth more calls are made so. Default: None, never: what looks bad is left anyway.
         auto_sync: seconds from one `sync` to the next, give or take a tenth. A sync that fails is logged and tried
             again. While nothing is connected the endpoints that were given are tried too. Default: None, no sync, as
             etcd's Go client.
@@ -126,6 +128,7 @@ class Client(KV, WatchCalls):
         keepalive_timeout: float = 3.0,
         max_send_bytes: int = 2 * 2**20,
         max_receive_bytes: int = 64 * 2**20,
+        hedge_after: float | None = None,
         auto_sync: float | None = None,
         discovery_srv: str = "",
         discovery_srv_name: str = "",
@@ -147,6 +150,7 @@ class Client(KV, WatchCalls):
             max_receive_bytes=max_receive_bytes,
             credentials=credentials_from(auth, token),
             allow_insecure_auth=allow_insecure_auth,
+            hedge_after=hedge_after,
             auto_sync=auto_sync,
             discovery_srv=discovery_srv,
             discovery_srv_name=discovery_srv_name,
@@ -177,6 +181,7 @@ class Client(KV, WatchCalls):
             retry=config.retry,
             require_leader=config.require_leader,
             max_send_bytes=config.max_send_bytes,
+            hedge_after=config.hedge_after,
             credentials=config.credentials,
         )
         KV.__init__(self, invoker)
@@ -207,9 +212,9 @@ class Client(KV, WatchCalls):
             etcds+srv://example.com                         `discovery_srv`; etcd+srv takes members without TLS too
 
         Name, password, path and values are percent-decoded. Options go by their names here: `timeout`,
-        `connect_timeout`, `keepalive_time`, `keepalive_timeout` and `auto_sync` (`3s`, `500ms`, `1m30s`, or seconds),
-        `policy`, `engine`, `retry`, `require_leader`, `reject_old_cluster` (`true` or `false`), `max_send_bytes`,
-        `max_receive_bytes`, `discovery_srv_name`; with TLS `ca`, `cert`, `key` and `server_name`.
+        `connect_timeout`, `keepalive_time`, `keepalive_timeout`, `hedge_after` and `auto_sync` (`3s`, `500ms`, or
+        seconds), `policy`, `engine`, `retry`, `require_leader`, `reject_old_cluster` (`true` or `false`),
+        `max_send_bytes`, `max_receive_bytes`, `discovery_srv_name`; with TLS `ca`, `cert`, `key` and `server_name`.
 
         Args:
             url: the URL.

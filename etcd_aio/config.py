@@ -56,6 +56,7 @@ class ClientConfig:
     max_receive_bytes: int
     credentials: Credentials | None = None
     allow_insecure_auth: bool = False
+    hedge_after: float | None = None
     auto_sync: float | None = None
     discovery_srv: str = ""
     discovery_srv_name: str = ""
@@ -80,6 +81,8 @@ class ClientConfig:
             size: object = getattr(self, name)
             if isinstance(size, bool) or not isinstance(size, int) or not 0 < size <= _MAX_MESSAGE:
                 raise ConfigError(f"{name} must be a number of bytes between 1 and {_MAX_MESSAGE}")
+        if self.hedge_after is not None:
+            _positive("hedge_after", self.hedge_after)
         if self.auto_sync is not None:
             _positive("auto_sync", self.auto_sync)
         for name, pattern in (("discovery_srv", _DOMAIN), ("discovery_srv_name", _LABEL)):

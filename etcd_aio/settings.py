@@ -37,6 +37,7 @@ class ClientOptions(TypedDict, total=False):
     keepalive_timeout: float
     max_send_bytes: int
     max_receive_bytes: int
+    hedge_after: float | None
     auto_sync: float | None
     discovery_srv_name: str
     reject_old_cluster: bool
@@ -147,6 +148,7 @@ _READERS: Final[Mapping[str, Callable[[str, str], Value]]] = {
     "keepalive_timeout": _seconds,
     "max_send_bytes": _bytes,
     "max_receive_bytes": _bytes,
+    "hedge_after": _seconds_or_none,
     "auto_sync": _seconds_or_none,
     "discovery_srv_name": _word,
     "reject_old_cluster": _flag,

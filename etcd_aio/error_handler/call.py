@@ -102,6 +102,7 @@ class Call(Generic[Request, Reply]):
     """
 
     __slots__ = (
+        "_asked",
         "_attempts",
         "_avoid",
         "_collector",
@@ -144,6 +145,7 @@ class Call(Generic[Request, Reply]):
         self._may_repeat = may_repeat
         self._may_retry = may_retry
         self._loop = asyncio.get_running_loop()
+        self._asked: SubConnection | None = None
         self._attempts: tuple[Attempt, ...] = ()
         self._avoid: tuple[SubConnection, ...] = ()
         self._collector: codec.Collector[Reply] | None = None  # of the reply that is coming, if it is large
@@ -164,6 +166,7 @@ class Call(Generic[Request, Reply]):
                 started = self._loop.time()
             if started >= self._deadline:
                 raise self._finish(EtcdTimeoutError())
+            self._asked = sub_connection
             try:
                 raw = await sub_connection.unary(
                     self._method.path,
@@ -188,6 +191,22 @@ class Call(Generic[Request, Reply]):
             if reply is not None:
                 return reply
             started = self._loop.time()
+
+    def elsewhere(self) -> "Call[Request, Reply]":
+        """The same call once more, which does not begin with the member that this one asks now."""
+        other = Call(
+            self._context,
+            self._method,
+            self._payload,
+            self._metadata,
+            self._deadline,
+            is_mutation=self._is_mutation,
+            may_repeat=self._may_repeat,
+            may_retry=self._may_retry,
+            needs_leader=self._needs_leader,
+        )
+        other._avoid = (self._asked,) if self._asked is not None else ()
+        return other
 
     # The answer.
 

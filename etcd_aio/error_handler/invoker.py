@@ -15,6 +15,7 @@ from etcd_aio.deadline import deadline_after
 from etcd_aio.error_handler.call import Call, CallContext
 from etcd_aio.error_handler.conversation import Conversation
 from etcd_aio.error_handler.credentials import Credentials, StaticToken
+from etcd_aio.error_handler.hedging import Hedging
 from etcd_aio.error_handler.identity import ClusterIdentity
 from etcd_aio.error_handler.leader import find_leader
 from etcd_aio.error_handler.lifetime import Lifetime
@@ -47,6 +48,7 @@ class Invoker:
         retry: the retry mode of calls that do not say themselves.
         require_leader: whether calls that need a leader say so, and are refused at once by a member without one.
         max_send_bytes: largest request message.
+        hedge_after: seconds after which an unanswered read is asked of another member too; None never.
         credentials: who the client is; None for nobody, or whom its certificate names.
         random: returns a number in [0, 1).
     """
@@ -63,6 +65,7 @@ class Invoker:
         require_leader: bool,
         max_send_bytes: int,
         credentials: Credentials | None = None,
+        hedge_after: float | None = None,
         random: Callable[[], float] = random_module.random,
     ) -> None:
         self._balancer = balancer
@@ -75,6 +78,7 @@ class Invoker:
         self._seconds = deadline_after(timeout, 0.0)
         self._retry: RetryMode = _checked(retry)
         self._max_send_bytes = max_send_bytes
+        self._hedging = None if hedge_after is None else Hedging(hedge_after, lambda: balancer.ready_count > 1)
         self._streams = StreamContext(self._context, balancer)
 
     async def unary(
@@ -117,17 +121,20 @@ class Invoker:
             await self._tokens.obtain(deadline)
             now = asyncio.get_running_loop().time()
         is_repeatable = method.repeatable if repeatable is None else repeatable
+        is_mutation = method.is_mutation and repeatable is not True
         call = Call(
             self._context if endpoint is None else self._context.only(self._balancer.only(endpoint)),
             method,
             payload,
             self._metadata.with_leader if needs_leader else self._metadata.plain,
             deadline,
-            is_mutation=method.is_mutation and repeatable is not True,
+            is_mutation=is_mutation,
             may_repeat=is_repeatable or mode == "always",
             may_retry=mode != "never",
             needs_leader=needs_leader,
         )
+        if self._hedging is not None and endpoint is None and is_repeatable and not is_mutation and mode != "never":
+            return await self._hedging.run(call.run(now), lambda: call.elsewhere().run(self.clock()))
         return await call.run(now)
 
     def deadline(self, timeout: Timeout, now: float) -> float:

@@ -79,6 +79,7 @@ class Calls:
         retry: RetryMode = "safe",
         require_leader: bool = True,
         max_send_bytes: int = 1000,
+        hedge_after: float | None = None,
         pick: PolicyName | Choice = "round_robin",
         credentials: Credentials | None = None,
     ) -> None:
@@ -111,6 +112,7 @@ class Calls:
             retry=retry,
             require_leader=require_leader,
             max_send_bytes=max_send_bytes,
+            hedge_after=hedge_after,
             credentials=credentials,
             random=lambda: 0.5,
         )

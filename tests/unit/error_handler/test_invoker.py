@@ -227,3 +227,28 @@ async def test_an_endpoint_that_is_removed_ends_the_wait_for_it() -> None:
     with pytest.raises(UnknownEndpointError, match="any more"):
         await waiting
     await calls.aclose()
+
+
+# Hedging.
+
+
+async def test_a_slow_read_is_asked_of_another_member_and_a_write_never() -> None:
+    calls = await Calls(hedge_after=0.05).ready()
+    calls["m1"].answers.append(Hang())
+    began = calls.loop.time()
+    await calls.read()
+    assert calls.loop.time() - began == pytest.approx(0.05)
+    assert calls.asked() == ["m1", "m2"]
+    calls["m1"].latency = calls["m2"].latency = calls["m3"].latency = 0.2
+    before = len(calls.asked())
+    await calls.put()
+    assert len(calls.asked()) == before + 1
+    await calls.aclose()
+
+
+async def test_a_read_that_must_not_be_retried_is_not_hedged_either() -> None:
+    calls = await Calls(hedge_after=0.05).ready()
+    calls["m1"].latency = 0.2
+    await calls.read(retry="never")
+    assert calls.asked() == ["m1"]
+    await calls.aclose()
