@@ -77,6 +77,7 @@ class Method(Generic[Request, Reply]):
         served_by_learner: whether a learner serves it. Of `RANGE` only serializable ones: see there.
         is_member_local: whether the answer is about the very member that gives it. Asking another member is another
             question, so such a call names its endpoint and never fails over.
+        since: the first release of etcd that serves it, such as "3.5"; empty if every supported one (3.4) does.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Method(Generic[Request, Reply]):
     is_mutation: bool
     served_by_learner: bool = False
     is_member_local: bool = False
+    since: str = ""
 
     def __repr__(self) -> str:
         return f"<Method {self.name}>"
@@ -108,9 +110,10 @@ def _read(
     repeatable: bool = True,
     served_by_learner: bool = False,
     is_member_local: bool = False,
+    since: str = "",
 ) -> Method[Request, Reply]:
     path = f"/{package}.{name}"
-    return Method(name, path, request, reply, cardinality, repeatable, False, served_by_learner, is_member_local)
+    return Method(name, path, request, reply, cardinality, repeatable, False, served_by_learner, is_member_local, since)
 
 
 def _mutation(
@@ -121,19 +124,24 @@ def _mutation(
     *,
     repeatable: bool = False,
     is_member_local: bool = False,
+    since: str = "",
 ) -> Method[Request, Reply]:
     path = f"/etcdserverpb.{name}"
-    return Method(name, path, request, reply, cardinality, repeatable, True, is_member_local=is_member_local)
+    return Method(
+        name, path, request, reply, cardinality, repeatable, True, is_member_local=is_member_local, since=since
+    )
 
 
 # --- KV ---
 
 # A learner serves serializable ranges only, and refuses the others before they run.
 RANGE: Final = _read("KV/Range", pb.RangeRequest, RangeResult, served_by_learner=True)
-# Since etcd 3.7; older servers answer UNIMPLEMENTED. The Go client does not repeat it: once replies have come, only its
+# The Go client does not repeat it: once replies have come, only its
 # owner knows how to go on, behind the last key and at the same revision. Whoever says so at every step (`Reading`) may
 # repeat it at any time.
-RANGE_STREAM: Final = _read("KV/RangeStream", pb.RangeRequest, RangeChunk, SERVER_STREAMING, repeatable=False)
+RANGE_STREAM: Final = _read(
+    "KV/RangeStream", pb.RangeRequest, RangeChunk, SERVER_STREAMING, repeatable=False, since="3.7"
+)
 PUT: Final = _mutation("KV/Put", pb.PutRequest, PutResult)
 DELETE_RANGE: Final = _mutation("KV/DeleteRange", pb.DeleteRangeRequest, DeleteResult)
 # A txn that only reads is repeatable too. The row cannot see that, the API can, and has to tell the error handler.
@@ -188,7 +196,7 @@ SNAPSHOT: Final = _read(
 # Only the leader serves it, and after an attempt that got through the member that was asked leads no more: a repetition
 # is then answered "not leader". The API has to send it to the leader, and after an unknown outcome to look who leads.
 MOVE_LEADER: Final = _mutation("Maintenance/MoveLeader", pb.MoveLeaderRequest, MoveLeaderResult, repeatable=True)
-DOWNGRADE: Final = _mutation("Maintenance/Downgrade", pb.DowngradeRequest, DowngradeResult)
+DOWNGRADE: Final = _mutation("Maintenance/Downgrade", pb.DowngradeRequest, DowngradeResult, since="3.5")
 
 # --- Auth ---
 
@@ -196,7 +204,9 @@ AUTH_ENABLE: Final = _mutation("Auth/AuthEnable", pb.AuthEnableRequest, pb.AuthE
 AUTH_DISABLE: Final = _mutation("Auth/AuthDisable", pb.AuthDisableRequest, pb.AuthDisableResponse)
 # The Go client repeats neither of these two, though both may be: the second costs the server one more password hash and
 # one more token, no more. Whoever cannot go on without the answer says so with `retry="always"`.
-AUTH_STATUS: Final = _read("Auth/AuthStatus", pb.AuthStatusRequest, pb.AuthStatusResponse, repeatable=False)
+AUTH_STATUS: Final = _read(
+    "Auth/AuthStatus", pb.AuthStatusRequest, pb.AuthStatusResponse, repeatable=False, since="3.5"
+)
 AUTHENTICATE: Final = _read("Auth/Authenticate", pb.AuthenticateRequest, pb.AuthenticateResponse, repeatable=False)
 USER_ADD: Final = _mutation("Auth/UserAdd", pb.AuthUserAddRequest, pb.AuthUserAddResponse)
 USER_GET: Final = _read("Auth/UserGet", pb.AuthUserGetRequest, pb.AuthUserGetResponse)

@@ -83,6 +83,7 @@ PURE = (
     "error_handler/request_metadata",
     "balancer/resolver",
     "balancer/srv_records",
+    "error_handler/answer",
     "error_handler/retry",
     "error_handler/token_state",
     "error_handler/verdict",

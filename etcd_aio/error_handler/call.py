@@ -17,6 +17,7 @@ from typing import Final, Generic, NoReturn
 from etcd_aio import codec
 from etcd_aio.balancer import Balancer, Metadata, OnlyEndpoint, SubConnection
 from etcd_aio.deadline import NEVER
+from etcd_aio.error_handler.answer import answer
 from etcd_aio.error_handler.identity import ClusterIdentity
 from etcd_aio.error_handler.large import LARGE, finished
 from etcd_aio.error_handler.lifetime import Lifetime
@@ -43,7 +44,6 @@ from etcd_aio.errors import (
     ServerError,
     StatusCode,
     UnknownEndpointError,
-    server_error,
 )
 from etcd_aio.methods import Method, Reply, Request
 
@@ -269,7 +269,7 @@ class Call(Generic[Request, Reply]):
     async def _after(self, failure: AttemptFailure, sub_connection: SubConnection, seconds: float) -> None:
         """Do what a failed attempt calls for, and return when the next one is to be made."""
         context = self._context
-        error = server_error(failure.code, failure.message) if failure.delivery is Delivery.ANSWERED else None
+        error = answer(failure, self._method) if failure.delivery is Delivery.ANSWERED else None
         is_known = note_refusal(sub_connection, error)
         remedy, is_definite = self._meaning(error)
         self._attempts += (

@@ -6,6 +6,7 @@ Knows: what the transport and this side can say of an end. Never knows: what fol
 from dataclasses import dataclass
 from typing import Final
 
+from etcd_aio.error_handler.answer import answer
 from etcd_aio.error_handler.stream_verdict import StreamFacts
 from etcd_aio.errors import (
     Attempt,
@@ -20,8 +21,8 @@ from etcd_aio.errors import (
     ServerError,
     StatusCode,
     UnknownServerError,
-    server_error,
 )
+from etcd_aio.methods import AnyMethod
 
 _NO_CONNECTION: Final = frozenset({StatusCode.UNAVAILABLE, StatusCode.CANCELLED, StatusCode.DEADLINE_EXCEEDED})
 
@@ -63,16 +64,17 @@ def unreadable(error: MalformedReplyError) -> Ending:
     return Ending(StreamFacts(Delivery.UNKNOWN, is_final=True), error)
 
 
-def failed(failure: AttemptFailure, endpoint: str, seconds: float, *, is_alone: bool) -> Ending:
+def failed(failure: AttemptFailure, method: AnyMethod, endpoint: str, seconds: float, *, is_alone: bool) -> Ending:
     """The transport says how it ended.
 
     Args:
         failure: what it says.
+        method: of the stream.
         endpoint: where.
         seconds: how long the stream lived.
         is_alone: the client has no other endpoint.
     """
-    error = _error_of(failure)
+    error = _error_of(failure, method)
     remedy = error.remedy if isinstance(error, ServerError) else Remedy.RAISE
     if is_alone and isinstance(error, NotSupportedForLearnerError):
         remedy = Remedy.RAISE
@@ -90,9 +92,9 @@ def mistake(error: Exception) -> EtcdError:
     return wrapped
 
 
-def _error_of(failure: AttemptFailure) -> EtcdError:
+def _error_of(failure: AttemptFailure, method: AnyMethod) -> EtcdError:
     if failure.delivery is Delivery.ANSWERED:
-        return server_error(failure.code, failure.message)
+        return answer(failure, method)
     if failure.is_final:
         return ReplyTooLargeError(failure.message, code=failure.code)
     if failure.code in _NO_CONNECTION:

@@ -257,7 +257,11 @@ class Step(Call[Request, Reply]):
             if is_served and (avoid is self._avoid or chosen not in avoid):
                 return chosen
             if chosen in avoid:  # and so is every other that is READY
-                raise self._finish(NotSupportedByServerError(f"no connected member has {self._method.name}"))
+                raise self._finish(
+                    NotSupportedByServerError(
+                        "no connected member has it", feature=self._method.name, needs=self._method.since
+                    )
+                )
             avoid = (*avoid, chosen)
 
     async def _after_failure(self, failure: AttemptFailure, sub_connection: SubConnection, seconds: float) -> None:

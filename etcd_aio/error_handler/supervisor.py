@@ -461,7 +461,7 @@ class Supervisor(Generic[Request, Reply]):
 
     def _failed(self, failure: AttemptFailure, endpoint: str, begun: float) -> Ending:
         seconds = asyncio.get_running_loop().time() - begun
-        return failed(failure, endpoint, seconds, is_alone=len(self._context.balancer.endpoints) < 2)
+        return failed(failure, self._method, endpoint, seconds, is_alone=len(self._context.balancer.endpoints) < 2)
 
     def _check(self, reply: Reply, sub_connection: SubConnection) -> None:
         header = getattr(reply, "header", None)

@@ -154,10 +154,26 @@ class DataLossError(ServerError):
 
 
 class NotSupportedByServerError(ServerError, NotImplementedError):
-    """The server does not have this RPC or this option: it is older than the feature, or a proxy stands before it."""
+    """The server does not have this RPC or this option: it is older than the feature, or a proxy stands before it.
+
+    Attributes:
+        feature: what is missing, such as "Maintenance/Downgrade"; empty if that is not known.
+        needs: the first release of etcd that has it, such as "3.5"; empty if every supported one has.
+    """
 
     default_code = StatusCode.UNIMPLEMENTED
     is_definite = True
+
+    def __init__(
+        self, message: str = "", *, code: StatusCode | None = None, feature: str = "", needs: str = ""
+    ) -> None:
+        text = message or self.default_message
+        if feature:
+            what = f"needs etcd {needs} or newer" if needs else "is not served here"
+            text = f"{feature} {what}: {text}"
+        super().__init__(text, code=code)
+        self.feature = feature
+        self.needs = needs
 
 
 # --- by topic ---

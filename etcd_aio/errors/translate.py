@@ -6,7 +6,7 @@ Knows: the wrapping that a text may come in. Never knows: calls or retries; what
 import re
 from typing import Final
 
-from etcd_aio.errors.server import ServerError
+from etcd_aio.errors.server import NotSupportedByServerError, ServerError
 from etcd_aio.errors.status import StatusCode
 from etcd_aio.errors.table import BY_CODE, BY_MESSAGE
 from etcd_aio.errors.text import printable
@@ -19,7 +19,7 @@ _GO_NAMES: Final = {code.name.title().replace("_", ""): code for code in StatusC
 }
 
 
-def server_error(code: StatusCode | None, message: str) -> ServerError:
+def server_error(code: StatusCode | None, message: str, *, feature: str = "", needs: str = "") -> ServerError:
     """The error that a server's answer stands for.
 
     The text decides, and the status only if the text is unknown: releases of etcd send the same text with different
@@ -30,6 +30,8 @@ def server_error(code: StatusCode | None, message: str) -> ServerError:
         code: the status that was sent; None if the text came without one, as a watch's cancel reason does.
         message: the text that was sent. It may hold anything: what the error keeps of it is printable and at most
             `MAX_MESSAGE_BYTES` (`text.py`) long.
+        feature: what was asked for; only an answer that says it is missing tells it.
+        needs: the release of etcd that it came with, if not all have it.
 
     Returns:
         The error, with the status that was sent, or that of the text's row if none was.
@@ -45,4 +47,6 @@ def server_error(code: StatusCode | None, message: str) -> ServerError:
         return row.error(message, code=row.code if code is None else code)
     if code is None:
         code = StatusCode.UNKNOWN
+    if code is StatusCode.UNIMPLEMENTED:
+        return NotSupportedByServerError(printable(message), code=code, feature=feature, needs=needs)
     return BY_CODE[code](printable(message), code=code)

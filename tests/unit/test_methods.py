@@ -117,6 +117,11 @@ def test_member_local_rpcs() -> None:
     assert methods.HEALTH_WATCH.is_member_local
 
 
+def test_what_came_after_etcd_3_4() -> None:
+    since = {row.name: row.since for row in (*methods.ALL, methods.HEALTH_CHECK, methods.HEALTH_WATCH) if row.since}
+    assert since == {"KV/RangeStream": "3.7", "Auth/AuthStatus": "3.5", "Maintenance/Downgrade": "3.5"}
+
+
 def test_a_row_is_an_immutable_value_with_a_short_repr() -> None:
     assert repr(methods.RANGE) == "<Method KV/Range>"
     assert {methods.RANGE: 1}[methods.RANGE] == 1

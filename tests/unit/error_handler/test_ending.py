@@ -1,5 +1,6 @@
 import pytest
 
+from etcd_aio import methods
 from etcd_aio.error_handler.ending import failed, left, mistake, unneeded, unreadable
 from etcd_aio.error_handler.stream_verdict import StreamVerdict, judge_stream
 from etcd_aio.errors import (
@@ -54,7 +55,7 @@ def too_late() -> AttemptFailure:
     ],
 )
 def test_what_the_transport_says(failure: AttemptFailure, error: type[EtcdError], verdict: StreamVerdict) -> None:
-    ending = failed(failure, "m1", 1.5, is_alone=False)
+    ending = failed(failure, methods.WATCH, "m1", 1.5, is_alone=False)
     assert isinstance(ending.error, error)
     assert judge_stream(ending.facts) is verdict
     assert ending.error.endpoint == "m1"
@@ -63,7 +64,7 @@ def test_what_the_transport_says(failure: AttemptFailure, error: type[EtcdError]
 
 
 def test_a_learner_that_is_alone_cannot_be_left() -> None:
-    assert judge_stream(failed(learner(), "m1", 0.0, is_alone=True).facts) is END
+    assert judge_stream(failed(learner(), methods.WATCH, "m1", 0.0, is_alone=True).facts) is END
 
 
 def test_what_this_side_says() -> None:
@@ -74,7 +75,9 @@ def test_what_this_side_says() -> None:
 
 
 def test_the_pushback_is_kept() -> None:
-    assert failed(answered(StatusCode.UNAVAILABLE, "busy", 0.5), "m1", 0.0, is_alone=False).pushback == 0.5
+    assert (
+        failed(answered(StatusCode.UNAVAILABLE, "busy", 0.5), methods.WATCH, "m1", 0.0, is_alone=False).pushback == 0.5
+    )
 
 
 def test_a_mistake_is_named_without_what_it_says() -> None:

@@ -1,5 +1,7 @@
 """The tree of server errors: families, topics and builtins, as the head of server.py draws it."""
 
+import pickle
+
 import pytest
 
 from etcd_aio.errors import (
@@ -98,3 +100,11 @@ def test_a_permission_error_keeps_its_text_and_status() -> None:
     assert error.args == ("no",)
     assert error.errno is None
     assert error.code is StatusCode.UNKNOWN
+
+
+def test_what_a_server_lacks_is_named_with_the_release_that_has_it() -> None:
+    error = NotSupportedByServerError("unknown method", feature="Auth/AuthStatus", needs="3.5")
+    assert str(error) == error.message == "Auth/AuthStatus needs etcd 3.5 or newer: unknown method"
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.feature, again.needs) == (str(error), "Auth/AuthStatus", "3.5")
+    assert str(NotSupportedByServerError("unknown method")) == "unknown method"
