@@ -16,7 +16,8 @@ it, and it serves the tests of any other client as well.
         await leader.restart()
 
 Needs a POSIX system; what only Linux can do says so. Servers are built by a command, `python -m
-etcd_aio.testing.builds`, or from a program by `etcd_aio.testing.builds.build_servers`.
+etcd_aio.testing.builds`, or from a program by `etcd_aio.testing.builds.build_servers`; on Debian older ones are also
+unpacked from its packages, by `python -m etcd_aio.testing.packages` or `etcd_aio.testing.packages.unpack_server`.
 """
 
 from etcd_aio.testing.binaries import EtcdBinary, available_etcds, find_etcd

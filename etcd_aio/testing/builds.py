@@ -11,15 +11,18 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from etcd_aio.testing.binaries import EtcdBinary, cache_directory, read_binary, version_numbers
 from etcd_aio.testing.errors import EtcdBuildError, EtcdNotFoundError
 
-RELEASED: Final = ("3.7.3", "3.6.16", "3.5.35")
-"""The newest patch of every minor version that etcd maintains."""
+RELEASED: Final = ("3.7.3", "3.6.16", "3.5.35", "3.4.25")
+"""The newest patch of every minor version that etcd maintains, and one of 3.4."""
+
+# Before 3.5 the module's path does not end in its major version, so Go knows these releases by their commits only.
+_COMMITS: Final[Mapping[str, str]] = {"3.4.25": "v0.5.0-alpha.5.0.20230414071934-94593e63d45c"}
 
 _BUILD_SECONDS = 1200.0  # a first build also downloads and compiles every dependency
 
@@ -34,11 +37,18 @@ import (
 func main() { etcdmain.Main(os.Args) }
 """
 
+_MAIN_3_4 = """package main
+
+import "go.etcd.io/etcd/etcdmain"
+
+func main() { etcdmain.Main() }
+"""
+
 _MODULE = """module etcd_aio/testserver
 
 go 1.21
 
-require go.etcd.io/etcd/server/v3 v{version}
+require {module} {version}
 """
 
 
@@ -48,7 +58,7 @@ def build_servers(versions: Sequence[str] = RELEASED, *, cache: Path | None = No
     Several processes may build at once: each builds aside and moves the whole folder into place.
 
     Args:
-        versions: released versions, such as "3.6.16".
+        versions: released versions, such as "3.6.16". Of those before 3.5 only the one in `RELEASED`.
         cache: the folder to build into; `cache_directory()` by default.
 
     Returns:
@@ -62,7 +72,7 @@ def build_servers(versions: Sequence[str] = RELEASED, *, cache: Path | None = No
 
 
 def _build_one(version: str, servers: Path) -> EtcdBinary:
-    version_numbers(version)  # also keeps paths and options out of what becomes a folder and a requirement
+    numbers = version_numbers(version)  # also keeps paths and options out of what becomes a folder and a requirement
     home = servers / version
     if (home / "etcd").exists():
         return _verified(home / "etcd", version)
@@ -71,11 +81,14 @@ def _build_one(version: str, servers: Path) -> EtcdBinary:
         raise EtcdBuildError(
             f"building etcd {version} needs a Go toolchain, and there is no `go` on PATH: see https://go.dev/dl"
         )
+    if numbers < (3, 5, 0) and version not in _COMMITS:
+        raise EtcdBuildError(f"etcd {version} is older than 3.5, and of those only {', '.join(_COMMITS)} can be built")
     servers.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".building-", dir=servers) as name:
         folder = Path(name)
-        (folder / "main.go").write_text(_MAIN)
-        (folder / "go.mod").write_text(_MODULE.format(version=version))
+        main, module = _sources(version)
+        (folder / "main.go").write_text(main)
+        (folder / "go.mod").write_text(module)
         _run([go, "mod", "tidy"], folder, version)
         _run([go, "build", "-trimpath", "-ldflags=-s -w", "-o", "finished/etcd", "."], folder, version)
         _verified(folder / "finished" / "etcd", version)
@@ -86,6 +99,13 @@ def _build_one(version: str, servers: Path) -> EtcdBinary:
                 raise
             # Another process was faster, with the same result.
     return _verified(home / "etcd", version)
+
+
+def _sources(version: str) -> tuple[str, str]:
+    """`main.go` and `go.mod`."""
+    if version in _COMMITS:
+        return _MAIN_3_4, _MODULE.format(module="go.etcd.io/etcd", version=_COMMITS[version])
+    return _MAIN, _MODULE.format(module="go.etcd.io/etcd/server/v3", version=f"v{version}")
 
 
 def _run(command: Sequence[str], folder: Path, version: str) -> None:
@@ -119,16 +139,18 @@ def _verified(path: Path, version: str) -> EtcdBinary:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The command: one line for each server; exit code 1 if one could not be built."""
+    """The command: one line for each server; exit code 1 if one could not be built, after the others."""
+    exit_code = 0
     for version in arguments or RELEASED:
         try:
             (binary,) = build_servers([version])
         except (EtcdBuildError, ValueError) as error:
             sys.stderr.write(f"{error}\n")
-            return 1
-        sys.stdout.write(f"{binary.version}  {binary.path}\n")
-        sys.stdout.flush()
-    return 0
+            exit_code = 1
+        else:
+            sys.stdout.write(f"{binary.version}  {binary.path}\n")
+            sys.stdout.flush()
+    return exit_code
 
 
 if __name__ == "__main__":

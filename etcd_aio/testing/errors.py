@@ -9,7 +9,7 @@ class EtcdNotFoundError(RuntimeError):
 
 
 class EtcdBuildError(RuntimeError):
-    """An etcd server could not be built. The message holds the end of what the Go toolchain said."""
+    """An etcd server could not be built or unpacked. The message holds the end of what Go or apt said."""
 
 
 class EtcdStartError(RuntimeError):

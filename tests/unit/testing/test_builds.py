@@ -88,3 +88,20 @@ def test_the_command(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"3.6.16  {cache}/servers/3.6.16/etcd\n"
     assert main(["3.5.35"]) == 1
     assert "3.5.35" in capsys.readouterr().err
+
+
+def test_a_release_before_the_modules_had_versions_is_known_by_its_commit(cache: Path) -> None:
+    fake_go(cache, version="3.4.25")
+    assert build_servers(["3.4.25"])[0].version == "3.4.25"
+    assert "require go.etcd.io/etcd v0.5.0-alpha.5.0." in (cache.parent / "go.mod").read_text()
+    assert "etcdmain.Main()" in (cache.parent / "main.go").read_text()
+    with pytest.raises(EtcdBuildError, match=r"only 3\.4\.25 can be built"):
+        build_servers(["3.4.1"])
+
+
+def test_the_command_goes_on_after_one_that_cannot_be_built(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fake_go(cache, version="3.6.16")
+    assert main(["3.5.35", "3.6.16"]) == 1
+    told = capsys.readouterr()
+    assert "3.5.35" in told.err
+    assert told.out.startswith("3.6.16")
