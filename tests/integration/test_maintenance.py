@@ -25,11 +25,13 @@ from etcd_aio.errors import (
     InvalidDowngradeTargetVersionError,
     NoAvailableEndpointsError,
     NoSpaceError,
+    NotSupportedByServerError,
     TransportError,
     UnknownEndpointError,
     WrongDowngradeVersionFormatError,
 )
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy
+from tests.support.versions import need, need_beside
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
 
@@ -190,13 +192,13 @@ async def test_a_leader_whose_answer_is_lost_has_moved_all_the_same() -> None:
 
 
 async def test_a_downgrade_is_checked_begun_and_cancelled(client: Client, shared_server: EtcdServer) -> None:
+    need("3.5", "it is the first that answers to Downgrade")
     with pytest.raises(InvalidDowngradeTargetVersionError):
         await client.maintenance.downgrade("validate", "3.0.0")
     with pytest.raises(WrongDowngradeVersionFormatError):
         await client.maintenance.downgrade("validate", "three")
-    major, minor = (int(part) for part in shared_server.version.split(".")[:2])
-    if (major, minor) < (3, 6):
-        pytest.skip(f"etcd {shared_server.version} does not downgrade")
+    need("3.6", "it is the first that downgrades")
+    major, minor, _ = shared_server.binary.version_info
     async with EtcdServer() as own, Client(own.endpoint) as other:
         target = f"{major}.{minor - 1}.0"
         assert (await other.maintenance.downgrade("validate", target)).version == f"{major}.{minor}"
@@ -207,6 +209,18 @@ async def test_a_downgrade_is_checked_begun_and_cancelled(client: Client, shared
             await other.maintenance.downgrade("enable", target)
         await other.maintenance.downgrade("cancel")
         assert (await other.maintenance.status(own.endpoint)).downgrade_info == DowngradeInfo()
+
+
+async def test_a_downgrade_that_an_old_server_does_not_know_is_no_riddle() -> None:
+    need_beside("3.4")
+    async with EtcdServer(version="3.4") as old, Client(old.endpoint) as client:
+        with pytest.raises(NotSupportedByServerError) as caught:
+            await client.maintenance.downgrade("validate", "3.3.0")
+        endpoint = old.endpoint
+    error = caught.value
+    assert str(error).startswith("Maintenance/Downgrade needs etcd 3.5 or newer: unknown method Downgrade")
+    assert (error.feature, error.needs, error.endpoint) == ("Maintenance/Downgrade", "3.5", endpoint)
+    assert not error.maybe_applied
 
 
 # Snapshots.

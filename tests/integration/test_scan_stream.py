@@ -13,20 +13,14 @@ import pytest
 
 from etcd_aio import Client, Scan, op
 from etcd_aio.errors import CompactedError, EtcdTimeoutError
-from etcd_aio.testing import EtcdCluster, EtcdNotFoundError, EtcdServer, find_etcd
+from etcd_aio.testing import EtcdCluster, EtcdServer
+from tests.support.versions import need, need_beside
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine")]
 
 LARGE = 16 * 1024
+STREAMS = "it is the first that has RangeStream"
 COUNT = 1500  # of them: 24 MB, far more than the window of a stream
-
-
-def need(version: str) -> None:
-    """Skip the test where there is no such server."""
-    try:
-        find_etcd(version)
-    except EtcdNotFoundError as error:
-        pytest.skip(str(error))
 
 
 async def counted(server: EtcdServer, what: Literal["started", "handled"]) -> int:
@@ -65,8 +59,8 @@ async def drain(scan: Scan, found: list[bytes]) -> None:
 @pytest.fixture
 async def streaming() -> AsyncIterator[EtcdServer]:
     """A server of this test's own that has RangeStream."""
-    need(">=3.7")
-    async with EtcdServer(version=">=3.7") as server:
+    need("3.7", STREAMS)
+    async with EtcdServer() as server:
         yield server
 
 
@@ -85,9 +79,9 @@ async def test_a_server_that_streams_is_asked_once_for_a_page_and_once_for_the_r
         assert await counted(streaming, "started") == 2, "what fits into a page needs no stream"
 
 
-@pytest.mark.parametrize("version", ["3.5", "3.6"])
+@pytest.mark.parametrize("version", ["3.4", "3.5", "3.6"])
 async def test_a_server_that_does_not_stream_is_asked_once_and_read_by_pages(version: str) -> None:
-    need(version)
+    need_beside(version)
     async with EtcdServer(version=version) as server, Client(server.endpoint) as client:
         keys = await fill(client, 500, 100)
         (before,) = client.statistics()
@@ -99,8 +93,7 @@ async def test_a_server_that_does_not_stream_is_asked_once_and_read_by_pages(ver
 
 
 async def test_an_upgraded_server_is_asked_again(tmp_path: Path) -> None:
-    need("3.6")
-    need("3.7")
+    need_beside("3.6", "3.7")
     async with EtcdServer(version="3.6", directory=tmp_path) as old:
         ports = urlsplit(old.endpoint).port or 0, urlsplit(old.peer_url).port or 0
         async with Client(old.endpoint, timeout=20) as client:
@@ -209,8 +202,8 @@ async def test_a_chunk_too_large_for_a_message_is_read_by_pages(streaming: EtcdS
 
 @pytest.mark.parametrize("death", ["kill", "terminate", "pause"])
 async def test_a_member_that_fails_in_the_midst_is_replaced_without_loss_or_repetition(death: str) -> None:
-    need(">=3.7")
-    async with EtcdCluster(size=3, version=">=3.7") as cluster:
+    need("3.7", STREAMS)
+    async with EtcdCluster(size=3) as cluster:
         await cluster.wait_healthy()
         async with Client(cluster.endpoints, timeout=8) as client:
             keys = await fill(client, COUNT, LARGE)

@@ -7,7 +7,8 @@ import ssl
 import pytest
 
 from etcd_aio import Client
-from etcd_aio.testing import EtcdCluster, ServerTLS, find_etcd
+from etcd_aio.testing import EtcdCluster, ServerTLS
+from tests.support.versions import is_at_least
 from tests.support.watch_history import Writes, caught_up, following, read_history
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.slow, pytest.mark.usefixtures("each_engine")]
@@ -17,7 +18,7 @@ TLSPair = tuple[ServerTLS | None, ssl.SSLContext | None]
 
 def progress_interval(milliseconds: int) -> str:
     """The flag by which a server tells so often how far its watches are."""
-    word = "" if find_etcd().version_info >= (3, 6, 0) else "experimental-"
+    word = "" if is_at_least("3.6") else "experimental-"
     return f"--{word}watch-progress-notify-interval={milliseconds}ms"
 
 
