@@ -259,7 +259,7 @@ class Maintenance:
             InvalidRequestError: the action is none, or has too much or too little of a version. Nothing was sent.
             InvalidDowngradeTargetVersionError: it is not one minor version below the cluster's.
             DowngradeInProcessError: another one is under way.
-            NoInflightDowngradeError: there is none to cancel.
+            NoInflightDowngradeError: there is none to cancel; newer servers than 3.5 have nothing against that.
             NotSupportedByServerError: the server is older than etcd 3.5.
             EtcdError: as every call.
 

@@ -10,6 +10,7 @@ import pytest
 from etcd_aio import Client, Event, Watcher, op
 from etcd_aio.errors import CompactedError
 from etcd_aio.testing import EtcdServer, FaultProxy
+from tests.support.versions import is_at_least
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine")]
 
@@ -59,6 +60,9 @@ class Store:
                 continue
             self.changes.append((revision, key, content))
         self.states.append(now)
+
+    def deletes_at(self, revision: int) -> bool:
+        return any(at == revision and content is None for at, _, content in self.changes)
 
     async def put_last(self) -> None:
         """A put that every watch tells of."""
@@ -126,6 +130,7 @@ async def test_random_histories() -> None:
     async with EtcdServer() as server, FaultProxy(server.endpoint) as proxy, Client(server.endpoint) as direct:
         store = Store(direct, chance)
         compacted = 0
+        is_whole = is_at_least("3.5.16")  # older ones forget a delete at the very revision that is compacted to
         for _ in range(12):
             async with (
                 Client(proxy.endpoint) as client,
@@ -145,7 +150,7 @@ async def test_random_histories() -> None:
                     for _ in range(chance.randrange(25)):
                         await store.write()
                     last = chance.randrange(max(store.revision - 20, 1), store.revision + 1)
-                    if last > compacted:
+                    if last > compacted and (is_whole or not store.deletes_at(last)):
                         compacted = last
                         await direct.compact(compacted)
                     proxy.accept()

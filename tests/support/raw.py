@@ -1,0 +1,39 @@
+"""Requests that no public call would send: raw messages through a client's own machinery, and foreign metadata.
+
+Knows: the invoker of a client, and the one method through which every unary attempt goes. Never knows: what is tested.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from etcd_aio import Client
+from etcd_aio.balancer import Metadata, SubConnection
+from etcd_aio.codec import Collector
+from etcd_aio.methods import Method, Reply, Request
+
+
+async def send(
+    client: Client, method: Method[Request, Reply], request: Request | bytes, endpoint: str | None = None
+) -> Reply:
+    """Send it as it is, once; nothing checks it on this side."""
+    return await client._invoker.unary(method, request, retry="never", endpoint=endpoint)
+
+
+def carry(monkeypatch: pytest.MonkeyPatch, *pairs: tuple[str, str]) -> None:
+    """Every unary attempt says this too, and says it last."""
+    original = SubConnection.unary
+    names = {name for name, _ in pairs}
+
+    async def unary(
+        self: SubConnection,
+        path: str,
+        payload: bytes,
+        metadata: Metadata,
+        deadline: float,
+        collect: Callable[[], Collector[Reply]] | None = None,
+    ) -> bytes:
+        kept = (pair for pair in metadata if pair[0] not in names)
+        return await original(self, path, payload, (*kept, *pairs), deadline, collect)
+
+    monkeypatch.setattr(SubConnection, "unary", unary)
