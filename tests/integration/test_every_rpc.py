@@ -1,0 +1,149 @@
+"""Every RPC of the .proto files is reached by a public call, and a real server says that it served it."""
+
+import asyncio
+import re
+import urllib.request
+from collections import Counter
+from contextlib import suppress
+from operator import attrgetter
+
+import pytest
+
+from etcd_aio import Client, methods, op
+from etcd_aio.errors import LearnerNotReadyError
+from etcd_aio.methods import Cardinality
+from etcd_aio.testing import EtcdServer
+from etcd_aio.testing.options import Membership
+from etcd_aio.testing.ports import free_ports
+from tests.support.versions import is_at_least
+
+# Of each RPC the public call that makes it.
+CALLS = {
+    "KV/Range": "get",
+    "KV/RangeStream": "scan",
+    "KV/Put": "put",
+    "KV/DeleteRange": "delete",
+    "KV/Txn": "txn",
+    "KV/Compact": "compact",
+    "Watch/Watch": "watch",
+    "Lease/LeaseGrant": "leases.grant",
+    "Lease/LeaseRevoke": "leases.revoke",
+    "Lease/LeaseKeepAlive": "leases.keep_alive_once",
+    "Lease/LeaseTimeToLive": "leases.time_to_live",
+    "Lease/LeaseLeases": "leases.list",
+    "Cluster/MemberAdd": "cluster.add_learner",
+    "Cluster/MemberRemove": "cluster.remove",
+    "Cluster/MemberUpdate": "cluster.update",
+    "Cluster/MemberList": "cluster.members",
+    "Cluster/MemberPromote": "cluster.promote",
+    "Maintenance/Alarm": "maintenance.alarms",
+    "Maintenance/Status": "maintenance.status",
+    "Maintenance/Defragment": "maintenance.defragment",
+    "Maintenance/Hash": "maintenance.hash",
+    "Maintenance/HashKV": "maintenance.hash_kv",
+    "Maintenance/Snapshot": "maintenance.snapshot",
+    "Maintenance/MoveLeader": "maintenance.move_leader",
+    "Maintenance/Downgrade": "maintenance.downgrade",
+}
+
+# To be moved into CALLS, and into the test below, with the calls themselves.
+WITHOUT_A_CALL = {method.name for method in methods.ALL if method.name.startswith("Auth/")}
+
+
+def test_every_rpc_is_listed_once() -> None:
+    # That `methods.ALL` is what the .proto files say is tests/unit/test_methods.py's.
+    assert not CALLS.keys() & WITHOUT_A_CALL
+    assert CALLS.keys() | WITHOUT_A_CALL == {method.name for method in methods.ALL}
+    assert not (WITHOUT_A_CALL and hasattr(Client, "auth")), "the calls are there: list and make them"
+
+
+@pytest.mark.parametrize("call", CALLS.values())
+def test_a_listed_call_is_public(call: str) -> None:
+    assert callable(attrgetter(call)(Client()))
+
+
+async def served(server: EtcdServer) -> Counter[str]:
+    """How often a server says that each RPC ended well; of streams, how many messages it sent."""
+    text = await asyncio.to_thread(_metrics, server.endpoint)
+    names = {method.path: method for method in methods.ALL}
+    ended = r'^grpc_server_handled_total{grpc_code="OK",grpc_method="(\w+)",grpc_service="([\w.]+)",.*} (\d+)$'
+    sent = r'^grpc_server_msg_sent_total{grpc_method="(\w+)",grpc_service="([\w.]+)",.*} (\d+)$'
+    found: Counter[str] = Counter()
+    for pattern, is_of_streams in ((ended, False), (sent, True)):
+        for name, service, number in re.findall(pattern, text, re.MULTILINE):
+            method = names.get(f"/{service}/{name}")
+            if method is not None and (method.cardinality is not Cardinality.UNARY) is is_of_streams:
+                found[method.name] += int(number)
+    return found
+
+
+def _metrics(endpoint: str) -> str:
+    with urllib.request.urlopen(f"{endpoint}/metrics", timeout=10) as reply:
+        return str(reply.read().decode())
+
+
+@pytest.mark.anyio
+@pytest.mark.cluster
+async def test_a_real_server_has_served_each() -> None:
+    client_port, peer_port = free_ports(2, "127.0.0.1")
+    async with EtcdServer() as server, Client(server.endpoint, timeout=20) as client:
+        await keys(client)
+        await leases(client)
+        await one_member(client, server)
+        peer_url = f"http://127.0.0.1:{peer_port}"
+        learner = (await client.cluster.add_learner(peer_url)).member
+        both = Membership({server.name: server.peer_url, "m1": peer_url}, is_joining=True)
+        async with EtcdServer("m1", ports=(client_port, peer_port), membership=both) as second:
+            async with asyncio.timeout(20):
+                while True:
+                    with suppress(LearnerNotReadyError):
+                        await client.cluster.promote(learner)
+                        break
+                    await asyncio.sleep(0.05)
+            client.set_endpoints([server.endpoint, second.endpoint])
+            await client.maintenance.move_leader(learner)
+            found = await served(server) + await served(second)
+        since = {method.name: method.since for method in methods.ALL}
+        expected = {name for name in CALLS if not since[name] or is_at_least(since[name])}
+        # The removal comes last: a cluster of two that has lost one does nothing any more.
+        assert expected - found.keys() == {"Cluster/MemberRemove"}
+    async with EtcdServer() as server, Client(server.endpoint) as client:
+        await client.cluster.remove((await client.cluster.add_learner("http://127.0.0.1:1")).member)
+        assert (await served(server))["Cluster/MemberRemove"] == 1
+
+
+async def keys(client: Client) -> None:
+    put = await client.put("k/a", "v")
+    assert await client.get("k/a") is not None
+    async with client.watch(prefix="k/", start_revision=put.revision) as watcher:
+        async for event in watcher:
+            assert event.key == b"k/a"
+            break
+    await client.txn().then(*(op.put(f"k/{number:02}", "v") for number in range(20))).commit()
+    # The first page is a page; what is left is streamed, where there are streams.
+    assert len([kv async for kv in client.scan(prefix="k/", page_size=10)]) == 21
+    assert (await client.delete("k/a")).deleted == 1
+    await client.compact(put.revision)
+
+
+async def leases(client: Client) -> None:
+    lease = await client.leases.grant(60)
+    assert (await client.leases.keep_alive_once(lease)).ttl == 60
+    assert (await client.leases.time_to_live(lease)).granted_ttl == 60
+    assert lease.id in (await client.leases.list()).ids
+    await client.leases.revoke(lease)
+
+
+async def one_member(client: Client, server: EtcdServer) -> None:
+    (member,) = await client.cluster.members()
+    await client.cluster.update(member, member.peer_urls)
+    maintenance = client.maintenance
+    assert not await maintenance.alarms()
+    assert (await maintenance.status(server.endpoint)).version == server.version
+    assert await maintenance.hash(server.endpoint)
+    assert await maintenance.hash_kv(server.endpoint)
+    await maintenance.defragment(server.endpoint)
+    assert [chunk async for chunk in maintenance.snapshot()]
+    if is_at_least("3.5"):
+        major, minor, _ = server.binary.version_info
+        await maintenance.downgrade("validate", f"{major}.{minor - 1}.0")
