@@ -28,7 +28,7 @@ from etcd_aio.cluster_results import (
     SavedSnapshot,
     StatusResult,
 )
-from etcd_aio.errors import InvalidRequestError
+from etcd_aio.errors import InvalidRequestError, NotSupportedByServerError
 from etcd_aio.options import UNSET, RetryMode, Timeout
 
 if TYPE_CHECKING:
@@ -247,7 +247,10 @@ class Maintenance:
         timeout: Timeout = UNSET,
         retry: RetryMode | None = None,
     ) -> DowngradeResult:
-        """Check, begin or cancel a downgrade of the cluster by one minor version (etcd 3.6 and newer; 3.5 in part).
+        """Check, begin or cancel a downgrade of the cluster by one minor version (etcd 3.6 and newer).
+
+        etcd 3.5 can check one. If told to begin, it would never answer, and its members could not be started again: so
+        a downgrade is always checked before it is begun, and one from 3.5 is refused here.
 
         Args:
             action: `"validate"`, `"enable"` or `"cancel"`.
@@ -260,7 +263,7 @@ class Maintenance:
             InvalidDowngradeTargetVersionError: it is not one minor version below the cluster's.
             DowngradeInProcessError: another one is under way.
             NoInflightDowngradeError: there is none to cancel; newer servers than 3.5 have nothing against that.
-            NotSupportedByServerError: the server is older than etcd 3.5.
+            NotSupportedByServerError: the server is older than etcd 3.5, or than 3.6 for `"enable"`: nothing was begun.
             EtcdError: as every call.
 
         Cancellation: it may be carried out all the same.
@@ -271,7 +274,20 @@ class Maintenance:
         if bool(version) is (found is DowngradeAction.CANCEL):
             needed = "takes no" if version else "needs a"
             raise InvalidRequestError(f"downgrade {found.value!r} {needed} version")
-        request = pb.DowngradeRequest(action=_DOWNGRADE_ACTIONS[found], version=version)
+        if found is not DowngradeAction.ENABLE:
+            return await self._downgrade(found, version, timeout, retry)
+        deadline = self._invoker.deadline(timeout, self._invoker.clock())
+        checked = await self._downgrade(DowngradeAction.VALIDATE, version, timeout, retry)
+        if f"{checked.version}.".startswith("3.5."):
+            text = f"the cluster is of {checked.version}, and its members would not start again"
+            raise NotSupportedByServerError(text, feature=f"{methods.DOWNGRADE.name} enable", needs="3.6")
+        left = max(0.0, deadline - self._invoker.clock())
+        return await self._downgrade(found, version, left, retry)
+
+    async def _downgrade(
+        self, action: DowngradeAction, version: str, timeout: Timeout, retry: RetryMode | None
+    ) -> DowngradeResult:
+        request = pb.DowngradeRequest(action=_DOWNGRADE_ACTIONS[action], version=version)
         return await self._invoker.unary(methods.DOWNGRADE, request, timeout=timeout, retry=retry)
 
     # Snapshots.

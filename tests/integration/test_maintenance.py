@@ -223,6 +223,16 @@ async def test_a_downgrade_that_an_old_server_does_not_know_is_no_riddle() -> No
     assert not error.maybe_applied
 
 
+async def test_a_downgrade_that_would_keep_the_members_from_starting_again_is_refused() -> None:
+    need_beside("3.5")
+    async with EtcdServer(version="3.5") as server, Client(server.endpoint) as client:
+        assert (await client.maintenance.downgrade("validate", "3.4.0")).version.startswith("3.5")
+        with pytest.raises(NotSupportedByServerError, match=r"enable needs etcd 3\.6 or newer"):
+            await client.maintenance.downgrade("enable", "3.4.0")
+        await server.restart()
+        await client.put("k", "v")
+
+
 # Snapshots.
 
 

@@ -15,6 +15,7 @@ from etcd_aio.errors import (
     InvalidRequestError,
     MalformedReplyError,
     NoAvailableEndpointsError,
+    NotSupportedByServerError,
     UnknownEndpointError,
 )
 from etcd_aio.methods import ALARM, DEFRAGMENT, DOWNGRADE, HASH, HASH_KV, STATUS
@@ -216,13 +217,28 @@ async def test_a_disarming_whose_answer_was_lost_is_told_all_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "action"), [(("validate", "3.6"), 0), (("enable", "3.6.0"), 1), (("cancel",), 2)], ids=str
+    ("arguments", "actions"), [(("validate", "3.6"), [0]), (("enable", "3.6.0"), [0, 1]), (("cancel",), [2])], ids=str
 )
-async def test_downgrade(arguments: tuple[Any, ...], action: int) -> None:
+async def test_downgrade(arguments: tuple[Any, ...], actions: list[int]) -> None:
     calls, maintenance = await new(pb.DowngradeResponse(header=header(), version="3.7.0"))
     assert (await maintenance.downgrade(*arguments)).version == "3.7.0"
-    (request,) = requests(calls, DOWNGRADE, pb.DowngradeRequest)
-    assert (request.action, request.version) == (action, "".join(arguments[1:]))
+    sent = requests(calls, DOWNGRADE, pb.DowngradeRequest)
+    assert [(one.action, one.version) for one in sent] == [(action, "".join(arguments[1:])) for action in actions]
+    await calls.aclose()
+
+
+@pytest.mark.parametrize(
+    ("version", "is_refused"), [("3.5", True), ("3.5.0", True), ("3.6", False), ("4.0", False), ("", False)]
+)
+async def test_a_downgrade_from_3_5_is_never_begun(version: str, is_refused: bool) -> None:
+    calls, maintenance = await new(pb.DowngradeResponse(header=header(), version=version))
+    if is_refused:
+        with pytest.raises(NotSupportedByServerError, match=r"needs etcd 3\.6 or newer") as caught:
+            await maintenance.downgrade("enable", "3.4.0")
+        assert (caught.value.needs, caught.value.maybe_applied) == ("3.6", False)
+    else:
+        await maintenance.downgrade("enable", "3.4.0")
+    assert len(requests(calls, DOWNGRADE, pb.DowngradeRequest)) == (1 if is_refused else 2)
     await calls.aclose()
 
 
