@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from etcd_aio import methods
 from etcd_aio.testing import EtcdBinary
+from etcd_aio.testing.builds import RELEASED
 from tests import compat
 from tests.compat import Outcome, choose, counted, main, table
 
@@ -84,3 +86,10 @@ def test_a_failure_or_a_version_that_was_asked_for_and_is_not_there_fails(
     runs: list[tuple[str, list[str]]], versions: list[str]
 ) -> None:
     assert main(versions) == 1
+
+
+def test_the_page_about_versions_speaks_of_those_that_are_tested() -> None:
+    page = (compat.ROOT / "docs" / "compatibility.md").read_text()
+    assert f"| tested with | {' | '.join(reversed(RELEASED))} |" in page
+    assert [one.rpartition(".")[0] for one in reversed(RELEASED)] == list(compat.SUPPORTED)
+    assert {method.since for method in methods.ALL if method.since} < set(compat.SUPPORTED)

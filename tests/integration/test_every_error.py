@@ -269,7 +269,7 @@ async def test_members_that_cannot_be_right() -> None:
 
 @cluster_test
 async def test_downgrades_that_cannot_be_right(client: Client, shared_server: EtcdServer) -> None:
-    need("3.5", "it is the first that answers to Downgrade")
+    need("3.5", why="it is the first that answers to Downgrade")
     where, downgrade = shared_server.endpoint, client.maintenance.downgrade
     await refused(downgrade("validate", "three"), WrongDowngradeVersionFormatError, where)
     await refused(downgrade("validate", "3.0.0"), InvalidDowngradeTargetVersionError, where)

@@ -97,7 +97,7 @@ async def test_a_member_that_ends_gracefully_costs_no_call(each_tls: EachTLS, si
     Followers only: writes that raft drops when the leadership moves fail with etcd's own answer, on any client.
     """
     server_tls, client_tls = each_tls
-    need("3.5.30", "under load older ones end connections without a GOAWAY")
+    need("3.5.30", why="under load older ones end connections without a GOAWAY")
     async with (
         EtcdCluster(size=size, tls=server_tls) as cluster,
         Client(cluster.endpoints, tls=client_tls, timeout=15) as client,

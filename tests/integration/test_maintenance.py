@@ -192,12 +192,12 @@ async def test_a_leader_whose_answer_is_lost_has_moved_all_the_same() -> None:
 
 
 async def test_a_downgrade_is_checked_begun_and_cancelled(client: Client, shared_server: EtcdServer) -> None:
-    need("3.5", "it is the first that answers to Downgrade")
+    need("3.5", why="it is the first that answers to Downgrade")
     with pytest.raises(InvalidDowngradeTargetVersionError):
         await client.maintenance.downgrade("validate", "3.0.0")
     with pytest.raises(WrongDowngradeVersionFormatError):
         await client.maintenance.downgrade("validate", "three")
-    need("3.6", "it is the first that downgrades")
+    need("3.6", why="it is the first that downgrades")
     major, minor, _ = shared_server.binary.version_info
     async with EtcdServer() as own, Client(own.endpoint) as other:
         target = f"{major}.{minor - 1}.0"

@@ -59,7 +59,7 @@ async def drain(scan: Scan, found: list[bytes]) -> None:
 @pytest.fixture
 async def streaming() -> AsyncIterator[EtcdServer]:
     """A server of this test's own that has RangeStream."""
-    need("3.7", STREAMS)
+    need("3.7", why=STREAMS)
     async with EtcdServer() as server:
         yield server
 
@@ -202,7 +202,7 @@ async def test_a_chunk_too_large_for_a_message_is_read_by_pages(streaming: EtcdS
 
 @pytest.mark.parametrize("death", ["kill", "terminate", "pause"])
 async def test_a_member_that_fails_in_the_midst_is_replaced_without_loss_or_repetition(death: str) -> None:
-    need("3.7", STREAMS)
+    need("3.7", why=STREAMS)
     async with EtcdCluster(size=3) as cluster:
         await cluster.wait_healthy()
         async with Client(cluster.endpoints, timeout=8) as client:

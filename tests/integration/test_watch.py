@@ -178,7 +178,7 @@ async def test_revision_is_where_a_new_watch_goes_on(client: Client, prefix: str
 
 
 async def test_a_mark_that_was_asked_for(client: Client, prefix: str) -> None:
-    need("3.5.8", "before it a mark could be sent ahead of the events it speaks of")
+    need("3.4.25", "3.5.8", why="before it a mark could be sent ahead of the events it speaks of")
     first = await client.put(prefix + "a", "1")
     await client.put("elsewhere/" + prefix, "2")
     async with client.watch(prefix=prefix, start_revision=first.revision) as watcher, client.watch("x") as other:
@@ -288,7 +288,7 @@ async def test_a_resync_delivers_the_difference_and_goes_on(own_server: EtcdServ
 
 
 async def test_what_a_server_refuses_ends_no_other_watch(own_server: EtcdServer) -> None:
-    need("3.5.30", "with authentication on, older ones keep the keys of a lease that has expired")
+    need("3.4.23", "3.5.30", why="with authentication on, older ones keep the keys of a lease that has expired")
     async with Client(own_server.endpoint) as client, client.watch("stays") as stays:
         lease = await client.leases.grant(2)
         await client.put("stays", "v", lease=lease.id)

@@ -9,16 +9,17 @@ from etcd_aio.testing import EtcdNotFoundError, find_etcd
 from etcd_aio.testing.binaries import version_numbers
 
 
-def is_at_least(version: str) -> bool:
-    """Whether the etcd that tests get is of `version` or newer."""
-    wanted = version_numbers(version if version.count(".") == 2 else f"{version}.0")
-    return find_etcd().version_info >= wanted
+def is_at_least(*versions: str) -> bool:
+    """Whether the etcd that tests get has what came with these releases, one of each minor version that got it."""
+    ours = find_etcd().version_info
+    wanted = [version_numbers(one if one.count(".") == 2 else f"{one}.0") for one in versions]
+    return any(ours >= one for one in wanted if one[:2] == ours[:2]) or ours[:2] > max(wanted)[:2]
 
 
-def need(version: str, why: str) -> None:
-    """Skip the test on an etcd older than `version`."""
-    if not is_at_least(version):
-        pytest.skip(f"needs etcd {version}, and this is {find_etcd().version}: {why}")
+def need(*versions: str, why: str) -> None:
+    """Skip the test on an etcd that is older: see `is_at_least`."""
+    if not is_at_least(*versions):
+        pytest.skip(f"needs etcd {' or '.join(versions)}, and this is {find_etcd().version}: {why}")
 
 
 def need_beside(*versions: str) -> None:
