@@ -140,8 +140,8 @@ async def one_member(client: Client, server: EtcdServer) -> None:
     maintenance = client.maintenance
     assert not await maintenance.alarms()
     assert (await maintenance.status(server.endpoint)).version == server.version
-    assert await maintenance.hash(server.endpoint)
-    assert await maintenance.hash_kv(server.endpoint)
+    assert (await maintenance.hash(server.endpoint)).hash
+    assert (await maintenance.hash_kv(server.endpoint)).hash
     await maintenance.defragment(server.endpoint)
     assert [chunk async for chunk in maintenance.snapshot()]
     if is_at_least("3.5"):
