@@ -275,7 +275,7 @@ class KV:
             LeaseProvidedError: a lease together with `ignore_lease=True`.
             KeyNotFoundError: `ignore_value` or `ignore_lease` for a key that does not exist.
             LeaseNotFoundError: there is no such lease.
-            NoSpaceError: the store is full.
+            NoSpaceError: the store is full. The first ones that are told may have been carried out all the same.
             EtcdError: as every call; `maybe_applied` tells whether the put may have been carried out.
         """
         operation = op.checked_put(key, value, lease, prev_kv, ignore_value, ignore_lease)

@@ -105,10 +105,13 @@ class FutureRevisionError(OutOfRangeError):
 
 
 class NoSpaceError(ResourceExhaustedError):
-    """The database has reached the server's `--quota-backend-bytes`: compact, defragment, disarm the alarm."""
+    """The database has reached the server's `--quota-backend-bytes`: compact, defragment, disarm the alarm.
+
+    It proves nothing: a write that found room when it was proposed, and none when it was carried out, is carried out
+    and refused all the same. etcd says the same to those that it never looked at.
+    """
 
     default_message = "etcdserver: mvcc: database space exceeded"
-    is_definite = True
 
 
 class LeaseNotFoundError(LeaseError, NotFoundError):

@@ -38,18 +38,27 @@ FUTURE = 10**15
 NO_LEASE = 0x7EAD
 
 
-def check(error: EtcdError, expected: type[ServerError], code: StatusCode, text: str, endpoint: str) -> None:
+def check(
+    error: EtcdError,
+    expected: type[ServerError],
+    code: StatusCode,
+    text: str,
+    endpoint: str,
+    *,
+    maybe_applied: bool = False,
+) -> None:
     """The error is of its class and tells the whole story of its one attempt."""
     assert type(error) is expected
     assert (error.code, error.message, str(error)) == (code, text, text)
     assert error.endpoint == endpoint
-    assert error.maybe_applied is False
+    assert error.maybe_applied is maybe_applied
     assert error.retryable is False
     (attempt,) = error.attempts
     assert (attempt.endpoint, attempt.code, attempt.delivery) == (endpoint, code, Delivery.ANSWERED)
     assert attempt.message == text
     assert attempt.seconds >= 0
-    (note,) = error.__notes__
+    note = error.__notes__[0]
+    assert len(error.__notes__) == (2 if maybe_applied else 1)
     assert note.startswith(f"attempt 1 on {endpoint}: {code.name} (answered) after ")
     assert note.endswith(f" ms: {text}")
 
@@ -210,13 +219,31 @@ async def test_no_space() -> None:
         with pytest.raises(NoSpaceError) as caught:
             await fill()
         assert written > 2
-        check(caught.value, NoSpaceError, StatusCode.RESOURCE_EXHAUSTED, text, server.endpoint)
+        check(caught.value, NoSpaceError, StatusCode.RESOURCE_EXHAUSTED, text, server.endpoint, maybe_applied=True)
         with pytest.raises(NoSpaceError) as caught:
             await txn(client, op.put("t", value))
-        check(caught.value, NoSpaceError, StatusCode.RESOURCE_EXHAUSTED, text, server.endpoint)
-        assert (await client.range(all_keys=True, keys_only=True)).count == written
+        check(caught.value, NoSpaceError, StatusCode.RESOURCE_EXHAUSTED, text, server.endpoint, maybe_applied=True)
+        assert (await client.range(all_keys=True, keys_only=True)).count in (written, written + 1)
         assert (await client.delete("k0")).deleted == 1, "what makes room is still allowed"
         await client.compact((await client.range("k0")).revision)
+
+
+async def test_what_is_refused_for_want_of_space_may_be_there_all_the_same() -> None:
+    """A put that finds room when it is proposed and none when it is applied, is applied and refused."""
+    for _ in range(8):
+        async with (
+            EtcdServer(flags=["--quota-backend-bytes=4000000"]) as server,
+            Client(server.endpoint, timeout=30) as client,
+        ):
+            errors = await asyncio.gather(
+                *(client.put(f"k{n}", b"x" * 60_000) for n in range(200)), return_exceptions=True
+            )
+            refused = {f"k{n}": error for n, error in enumerate(errors) if isinstance(error, NoSpaceError)}
+            there = {kv.key.decode() for kv in await client.range(all_keys=True, keys_only=True)}
+        assert all(error.maybe_applied for key, error in refused.items() if key in there)
+        if there & refused.keys():
+            return
+    pytest.fail("none was applied and refused")
 
 
 async def test_corrupt() -> None:

@@ -3,13 +3,12 @@
 Knows: the invoker of a client, and the one method through which every unary attempt goes. Never knows: what is tested.
 """
 
-from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from etcd_aio import Client
 from etcd_aio.balancer import Metadata, SubConnection
-from etcd_aio.codec import Collector
 from etcd_aio.methods import Method, Reply, Request
 
 
@@ -26,14 +25,9 @@ def carry(monkeypatch: pytest.MonkeyPatch, *pairs: tuple[str, str]) -> None:
     names = {name for name, _ in pairs}
 
     async def unary(
-        self: SubConnection,
-        path: str,
-        payload: bytes,
-        metadata: Metadata,
-        deadline: float,
-        collect: Callable[[], Collector[Reply]] | None = None,
+        self: SubConnection, path: str, payload: bytes, metadata: Metadata, *rest: Any, **more: Any
     ) -> bytes:
         kept = (pair for pair in metadata if pair[0] not in names)
-        return await original(self, path, payload, (*kept, *pairs), deadline, collect)
+        return await original(self, path, payload, (*kept, *pairs), *rest, **more)
 
     monkeypatch.setattr(SubConnection, "unary", unary)

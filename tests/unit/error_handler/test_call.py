@@ -22,6 +22,7 @@ from etcd_aio.errors import (
     EtcdTimeoutError,
     InvalidTokenError,
     LeaderChangedError,
+    LeaseNotFoundError,
     MalformedReplyError,
     NoAvailableEndpointsError,
     NoLeaderError,
@@ -313,8 +314,8 @@ async def test_what_was_answered_for_good_is_raised(
 
 async def test_an_early_doubt_stays() -> None:
     async with world(retry="always") as calls:
-        answers(calls, unknown(), answered(StatusCode.RESOURCE_EXHAUSTED, "etcdserver: mvcc: database space exceeded"))
-        with pytest.raises(NoSpaceError) as caught:
+        answers(calls, unknown(), answered(StatusCode.NOT_FOUND, "etcdserver: requested lease not found"))
+        with pytest.raises(LeaseNotFoundError) as caught:
             await calls.put()
         assert caught.value.maybe_applied
         assert [attempt.endpoint for attempt in caught.value.attempts] == ["m1:2379", "m2:2379"]

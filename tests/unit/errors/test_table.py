@@ -114,12 +114,12 @@ AMBIGUOUS_AND_REPEATABLE = {
     "RequestCancelledError",
     "RequestDeadlineExceededError",
 }
-AMBIGUOUS_AND_FINAL = {"CorruptError"}
+AMBIGUOUS_AND_FINAL = {"CorruptError", "NoSpaceError"}
 DEFINITE_AND_FINAL = {
     # the request itself
     *("EmptyKeyError", "KeyNotFoundError", "ValueProvidedError", "LeaseProvidedError", "TooManyOpsError"),
     *("DuplicateKeyError", "InvalidClientAPIVersionError", "InvalidSortOptionError", "RequestTooLargeError"),
-    *("EmptyWatcherRangeError", "DuplicateWatchIDError", "CompactedError", "FutureRevisionError", "NoSpaceError"),
+    *("EmptyWatcherRangeError", "DuplicateWatchIDError", "CompactedError", "FutureRevisionError"),
     *("LeaseNotFoundError", "LeaseExistsError", "LeaseTTLTooLargeError"),
     # members, leadership, downgrade
     *("MemberExistsError", "PeerURLExistsError", "MemberNotEnoughStartedError", "MemberBadURLsError"),
