@@ -6,16 +6,22 @@ import urllib.request
 from collections import Counter
 from contextlib import suppress
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 import pytest
 
-from etcd_aio import Client, methods, op
-from etcd_aio.errors import LearnerNotReadyError
-from etcd_aio.methods import Cardinality
+from etcd_aio import Client, methods, op, pb
+from etcd_aio.error_handler import Reading
+from etcd_aio.errors import LearnerNotReadyError, NotSupportedByServerError
+from etcd_aio.methods import AnyMethod, Cardinality
 from etcd_aio.testing import EtcdServer
 from etcd_aio.testing.options import Membership
 from etcd_aio.testing.ports import free_ports
-from tests.support.versions import is_at_least
+from tests.support.raw import send
+from tests.support.versions import is_at_least, need_beside
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
 
 # Of each RPC the public call that makes it.
 CALLS = {
@@ -147,3 +153,24 @@ async def one_member(client: Client, server: EtcdServer) -> None:
     if is_at_least("3.5"):
         major, minor, _ = server.binary.version_info
         await maintenance.downgrade("validate", f"{major}.{minor - 1}.0")
+
+
+@pytest.mark.anyio
+@pytest.mark.cluster
+@pytest.mark.usefixtures("each_engine")
+async def test_what_an_old_server_lacks_is_named_with_the_release_that_has_it() -> None:
+    need_beside("3.4")
+    async with EtcdServer(version="3.4") as old, Client(old.endpoint) as client:
+        lacking: dict[AnyMethod, Awaitable[object]] = {
+            methods.RANGE_STREAM: client._invoker.read(Reading(methods.RANGE_STREAM), pb.RangeRequest(key=b"k")),
+            methods.DOWNGRADE: client.maintenance.downgrade("validate", "3.3.0"),
+            methods.AUTH_STATUS: send(client, methods.AUTH_STATUS, pb.AuthStatusRequest()),
+        }
+        assert lacking.keys() == {method for method in methods.ALL if method.since}
+        for method, call in lacking.items():
+            with pytest.raises(NotSupportedByServerError) as caught:
+                await call
+            error = caught.value
+            assert str(error).startswith(f"{method.name} needs etcd {method.since} or newer: ")
+            assert (error.feature, error.needs, error.endpoint) == (method.name, method.since, old.endpoint)
+            assert not error.maybe_applied

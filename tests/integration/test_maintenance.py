@@ -211,18 +211,6 @@ async def test_a_downgrade_is_checked_begun_and_cancelled(client: Client, shared
         assert (await other.maintenance.status(own.endpoint)).downgrade_info == DowngradeInfo()
 
 
-async def test_a_downgrade_that_an_old_server_does_not_know_is_no_riddle() -> None:
-    need_beside("3.4")
-    async with EtcdServer(version="3.4") as old, Client(old.endpoint) as client:
-        with pytest.raises(NotSupportedByServerError) as caught:
-            await client.maintenance.downgrade("validate", "3.3.0")
-        endpoint = old.endpoint
-    error = caught.value
-    assert str(error).startswith("Maintenance/Downgrade needs etcd 3.5 or newer: unknown method Downgrade")
-    assert (error.feature, error.needs, error.endpoint) == ("Maintenance/Downgrade", "3.5", endpoint)
-    assert not error.maybe_applied
-
-
 async def test_a_downgrade_that_would_keep_the_members_from_starting_again_is_refused() -> None:
     need_beside("3.5")
     async with EtcdServer(version="3.5") as server, Client(server.endpoint) as client:
