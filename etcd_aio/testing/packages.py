@@ -61,9 +61,11 @@ def _address() -> str:
         system = platform.freedesktop_os_release()
     except OSError:
         system = {}
-    missing = [tool for tool in ("apt-get", "dpkg-deb") if shutil.which(tool) is None]
-    if system.get("ID") != "debian" or missing:
+    if system.get("ID") != "debian":
         raise EtcdBuildError("etcd comes as a package on Debian only, and this machine is none")
+    missing = [tool for tool in ("apt-get", "dpkg-deb") if shutil.which(tool) is None]
+    if missing:
+        raise EtcdBuildError(f"unpacking etcd needs {' and '.join(missing)}, which PATH does not have")
     wanted = f"|{system.get('VERSION_CODENAME')}|main"
     listed = _run(["apt-get", "indextargets", "--format", "$(REPO_URI)|$(RELEASE)|$(COMPONENT)"], Path.cwd())
     for line in listed.splitlines():
