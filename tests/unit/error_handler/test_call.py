@@ -293,7 +293,8 @@ async def test_what_was_refused_before_it_could_run_moves_on(code: StatusCode, t
 @pytest.mark.parametrize(
     ("code", "text", "error", "maybe_applied"),
     [
-        (StatusCode.RESOURCE_EXHAUSTED, "etcdserver: mvcc: database space exceeded", NoSpaceError, False),
+        (StatusCode.RESOURCE_EXHAUSTED, "etcdserver: mvcc: database space exceeded", NoSpaceError, True),
+        (StatusCode.NOT_FOUND, "etcdserver: requested lease not found", LeaseNotFoundError, False),
         (StatusCode.INVALID_ARGUMENT, "etcdserver: user name is empty", UserEmptyError, False),
         (StatusCode.UNKNOWN, "what is this", UnknownServerError, True),
     ],
