@@ -179,6 +179,9 @@ def test_the_tests_that_are_named_are_there_and_name_their_errors(where: str) ->
     assert not [error for error, test in REAL.items() if test == where and error not in named]
 
 
+# Whoever has no token of its own may be known by a certificate, which etcd may have to look at again.
+TRIED_AGAIN = {InvalidTokenError, AuthOldRevisionError}
+
 # --- real servers ---
 
 
@@ -204,9 +207,10 @@ async def refused(
     texts = {row.message: row.code for row in ROWS if row.error is expected}
     assert error.message == str(error)
     assert error.code in (texts[error.message], *codes)
-    (attempt,) = error.attempts
-    assert (attempt.code, attempt.message, attempt.delivery) == (error.code, error.message, Delivery.ANSWERED)
-    assert error.endpoint == attempt.endpoint == endpoint
+    assert len(error.attempts) == (2 if expected in TRIED_AGAIN else 1)
+    for attempt in error.attempts:
+        assert (attempt.code, attempt.message, attempt.delivery) == (error.code, error.message, Delivery.ANSWERED)
+        assert error.endpoint == attempt.endpoint == endpoint
     assert not (error.maybe_applied and error.is_definite)
 
 
@@ -402,14 +406,14 @@ async def test_every_text_arrives_as_its_class_and_is_repeated_where_that_is_saf
         policy = RetryPolicy(max_attempts=2, initial_backoff=0.001)
         async with Client(endpoints, retry_policy=policy) as client:
             await client.wait_ready()
-            for call, is_write in ((client.put("k", "v"), True), (client.get("k"), False)):
+            for is_write in (True, False):
                 with pytest.raises(row.error) as caught:
-                    await call
+                    await (client.put("k", "v") if is_write else client.get("k"))
                 error = caught.value
                 assert type(error) is row.error
                 assert (error.code, str(error)) == (row.code, row.message)
                 assert error.endpoint in endpoints
                 assert error.maybe_applied is (is_write and not row.error.is_definite)
-                repeats = elsewhere or (if_repeatable and not is_write)
+                repeats = elsewhere or (if_repeatable and not is_write) or row.error in TRIED_AGAIN
                 assert len(error.attempts) == (2 if repeats else 1)
                 assert {attempt.delivery for attempt in error.attempts} == {Delivery.ANSWERED}
