@@ -11,6 +11,7 @@ ROOT: Final = Path(__file__).parent.parent
 # where the site has it: where it is
 OUTSIDE: Final = {
     "changelog.md": ROOT / "CHANGELOG.md",
+    "compatibility.md": ROOT / "docs" / "compatibility.md",
     "explanation/performance.svg": ROOT / "docs" / "performance.svg",
 }
 

@@ -21,7 +21,7 @@ from tests.examples.paths import PAGES, ROOT, Run
 from tests.examples.test_readme import console_lines, nox_sessions
 
 README = ROOT / "README.md"
-ALL = [README, *sorted(PAGES.rglob("*.md"))]
+ALL = [README, ROOT / "docs" / "compatibility.md", *sorted(PAGES.rglob("*.md"))]
 RUNNABLE = [page for page in ALL if python_blocks(read(page))]
 PLACEHOLDER = "http://127.0.0.1:2379"
 WITH_TLS = "https://127.0.0.1:2379"
