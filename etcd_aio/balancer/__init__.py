@@ -16,7 +16,8 @@ from etcd_aio.balancer.picker import Candidate, Choice
 from etcd_aio.balancer.policy import POLICIES, PolicyName
 from etcd_aio.balancer.resolver import Resolution, Resolver, StaticResolver
 from etcd_aio.balancer.srv import SrvResolver, require_dnspython
-from etcd_aio.balancer.sub_connection import EndpointStatistics, SubConnection
+from etcd_aio.balancer.statistics import EndpointStatistics
+from etcd_aio.balancer.sub_connection import SubConnection
 from etcd_aio.transport import Connection, Metadata, Stream
 
 __all__ = [

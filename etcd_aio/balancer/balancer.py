@@ -22,7 +22,8 @@ from etcd_aio.balancer.leader_watch import FindLeader, LeaderWatch
 from etcd_aio.balancer.only import OnlyEndpoint
 from etcd_aio.balancer.picker import Choice, Picker
 from etcd_aio.balancer.policy import Policy, PolicyName
-from etcd_aio.balancer.sub_connection import DIAL_BACKOFF, EndpointStatistics, SubConnection, Verify, unused
+from etcd_aio.balancer.statistics import EndpointStatistics, unused
+from etcd_aio.balancer.sub_connection import DIAL_BACKOFF, SubConnection, Verify
 from etcd_aio.deadline import NEVER
 from etcd_aio.errors import (
     ClientClosedError,

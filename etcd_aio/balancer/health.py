@@ -23,7 +23,7 @@ from typing import Final
 
 _SHORTEST_PATIENCE: Final = 0.25  # seconds; a pause of the peer's collector or disk is not worth moving for
 _LONGEST_PATIENCE: Final = 2.0  # by then the ping of a silent connection has decided
-_PATIENCE_FACTOR: Final = 4.0  # times the 99th percentile: what is that slow is not merely slow
+_PATIENCE_FACTOR: Final = 2.0  # times the 99th percentile: a short trouble of all must not hide a long one of one
 _PATIENCE_EACH: Final = 0.001  # seconds for each attempt that waits: whoever got a burst has a queue, and no trouble
 _FAILING_AFTER: Final = 2  # attempts in a row
 _SAMPLES: Final = 128  # recent latencies, of each member

@@ -74,6 +74,8 @@ class HealthWatch:
         else:
             logger.warning("endpoint %s: %s: %s: %s", name, what, service.health.value, service.reason)
             self._have_probed(sub_connection, service)
+            # Also where it has spoken: whoever was asked before it lost its leader may wait for ever.
+            sub_connection.give_up(service.reason)
         self._on_change()
 
     async def aclose(self) -> None:
@@ -107,15 +109,17 @@ class HealthWatch:
                 self._judge(one, one.local, (other.local for other in ready if other is not one), now)
 
     def _judge(self, one: SubConnection, service: Service, others: Iterable[Service], now: float) -> None:
+        if not service.in_flight and not service.timeouts and service.health is Health.HEALTHY:
+            return
+        newest = max(other.newest_answered for other in others)
+        health, reason = service.judge(now, self.slow, newest, one.ping_silence(now))
         if service.health is Health.HEALTHY:
-            if not service.in_flight and not service.timeouts:
-                return
-            newest = max(other.newest_answered for other in others)
-            health, reason = service.judge(now, self.slow, newest, one.ping_silence(now))
             if service.change(health, reason, now):
                 self.on_changed(one, service)
-                one.give_up(reason)
-        elif now - service.since > _STREAMS_LEAVE_AFTER and service is one.quorum:
+            return
+        if health is Health.SILENT:  # who came here for want of another may have one now
+            one.give_up(reason)
+        if now - service.since > _STREAMS_LEAVE_AFTER and service is one.quorum:
             one.leave_streams(f"{service.health.value}: {service.reason}")
 
     def _have_probed(self, sub_connection: SubConnection, service: Service) -> None:

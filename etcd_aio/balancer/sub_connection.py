@@ -13,13 +13,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextvars import Context
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from etcd_aio.backoff import Backoff
 from etcd_aio.balancer.connectivity import ConnectivityState, check_transition
 from etcd_aio.balancer.endpoint import Endpoint
 from etcd_aio.balancer.health import Health, Service
+from etcd_aio.balancer.statistics import EndpointStatistics
 from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, StatusCode
 from etcd_aio.transport import Collect, Connection, Engine, Metadata, Stream, Target
 
@@ -38,45 +38,6 @@ OnLeave: TypeAlias = Callable[[str], None]
 STABLE_AFTER: Final = 1.0  # seconds READY after which a lost connection is bad luck, not a broken endpoint
 _LATENCY_WEIGHT: Final = 0.1  # of the newest sample in the moving average
 _NO_ANSWER_CODES: Final = frozenset({StatusCode.UNAVAILABLE, StatusCode.DEADLINE_EXCEEDED, StatusCode.CANCELLED})
-
-
-@dataclass(frozen=True, slots=True)
-class EndpointStatistics:
-    """What a sub-connection has seen.
-
-    Attributes:
-        endpoint: the endpoint's name.
-        state: its connectivity state.
-        since: seconds it has been in that state.
-        health: what its member looks like for what needs the cluster. What is not healthy is used last.
-        local_health: what it looks like for what the member serves alone, as serializable reads.
-        health_reason: why, in words; empty if it is healthy.
-        health_since: seconds that its health has been so.
-        is_leader: whether its member leads the cluster; only looked for by the policy `leader_first`.
-        in_flight: attempts under way.
-        streams: open streams.
-        latency: moving average of the latency of successful attempts, in seconds.
-        attempts: attempts that have ended, of every outcome, cancelled ones too.
-        failures: those of them that ended without an answer.
-        connects: how often it became READY.
-        last_error: the last real error of a dial or a connection, None if there was none.
-    """
-
-    endpoint: str
-    state: ConnectivityState
-    since: float
-    health: Health
-    local_health: Health
-    health_reason: str
-    health_since: float
-    is_leader: bool
-    in_flight: int
-    streams: int
-    latency: float
-    attempts: int
-    failures: int
-    connects: int
-    last_error: BaseException | None
 
 
 class SubConnection:
@@ -404,27 +365,6 @@ class SubConnection:
         """A connection is gone, and everything that ran on it."""
         self._live.discard(owner)
         self._on_change()
-
-
-def unused(endpoint: str, last_error: BaseException | None) -> EndpointStatistics:
-    """The record of an endpoint that the policy keeps no connection to."""
-    return EndpointStatistics(
-        endpoint=endpoint,
-        state=ConnectivityState.IDLE,
-        since=0.0,
-        health=Health.HEALTHY,
-        local_health=Health.HEALTHY,
-        health_reason="",
-        health_since=0.0,
-        is_leader=False,
-        in_flight=0,
-        streams=0,
-        latency=0.0,
-        attempts=0,
-        failures=0,
-        connects=0,
-        last_error=last_error,
-    )
 
 
 class _Owner:

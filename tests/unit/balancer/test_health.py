@@ -98,7 +98,7 @@ def test_a_new_connection_begins_anew_and_old_attempts_may_still_end() -> None:
 
 def test_patience_grows_with_what_is_slow_within_bounds() -> None:
     assert patience(0.0, 0) == patience(0.01, 0) == 0.25
-    assert patience(0.2, 0) == pytest.approx(0.8)
+    assert patience(0.2, 0) == pytest.approx(0.4)
     assert patience(60.0, 0) == 2.0
 
 

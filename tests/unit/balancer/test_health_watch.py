@@ -179,6 +179,28 @@ async def test_a_member_without_leader_loses_what_needs_one_and_its_streams_at_o
         assert it.picks(needs_leader=False) == {"m1", "m2", "m3"}
 
 
+async def test_reads_that_wait_when_the_leader_is_lost_move_too() -> None:
+    async with world() as it:
+        it.silence("m1")
+        read = it.begin("m1", may_move=True)
+        await turns()
+        it.sub("m1").refused(Health.NO_LEADER, "etcdserver: no leader")
+        assert (await failure_of(read)).is_given_up
+
+
+async def test_reads_that_come_to_a_silent_member_for_want_of_another_move_on_later() -> None:
+    async with world() as it:
+        it.silence("m1")
+        it.sub("m1").refused(Health.NO_LEADER, "etcdserver: no leader")
+        await turns()
+        await asyncio.sleep(0.5)
+        read = it.begin("m1", may_move=True)
+        await asyncio.sleep(0.5)
+        assert not read.done(), "nobody answers"
+        await it.serve(0.3, "m2")
+        assert (await failure_of(read)).is_given_up
+
+
 async def test_streams_wait_for_a_moment_before_they_leave_a_silent_member() -> None:
     async with world() as it:
         it.silence("m1")

@@ -1,0 +1,12 @@
+"""The record of an endpoint that is not used says so, and keeps why."""
+
+from etcd_aio.balancer import ConnectivityState, Health
+from etcd_aio.balancer.statistics import unused
+
+
+def test_an_endpoint_without_a_connection() -> None:
+    reason = ConnectionRefusedError(111, "gone")
+    record = unused("m1:2379", reason)
+    assert (record.endpoint, record.state, record.health) == ("m1:2379", ConnectivityState.IDLE, Health.HEALTHY)
+    assert record.last_error is reason
+    assert (record.attempts, record.connects, record.in_flight, record.streams) == (0, 0, 0, 0)
