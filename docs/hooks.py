@@ -12,6 +12,8 @@ ROOT: Final = Path(__file__).parent.parent
 OUTSIDE: Final = {
     "changelog.md": ROOT / "CHANGELOG.md",
     "compatibility.md": ROOT / "docs" / "compatibility.md",
+    "explanation/failover.svg": ROOT / "docs" / "failover.svg",
+    "explanation/health.svg": ROOT / "docs" / "health.svg",
     "explanation/performance.svg": ROOT / "docs" / "performance.svg",
 }
 

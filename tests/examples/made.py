@@ -15,6 +15,8 @@ from typing import Final
 
 import etcd_aio
 import etcd_aio.errors
+from benchmarks.failover import record
+from benchmarks.failover.faults import FAULTS
 from etcd_aio import Client, EtcdError, RetryPolicy, methods
 from etcd_aio.balancer import POLICIES, Candidate, PolicyName
 from etcd_aio.balancer.health import patience
@@ -86,7 +88,7 @@ def defaults() -> str:
         ("a call with all its attempts", f"{client['timeout']:g} s", "`Client(timeout=)`, or `timeout=` of the call"),
         ("dialling one endpoint, with TLS", f"{client['connect_timeout']:g} s", "`Client(connect_timeout=)`"),
         (
-            "waiting for a member that others overtake, until reads move: four times what slow answers take, within",
+            "waiting for a member that others overtake, until reads move: twice what the slowest answers take, within",
             f"{patience(0.0, 0):g} s to {patience(inf, 0):g} s",
             "",
         ),
@@ -145,6 +147,32 @@ def performance() -> str:
     return table(head, rows)
 
 
+def failover() -> str:
+    """Recovery after each fault, of this client and the official Go client, from the result file."""
+    _, runs = record.read(ROOT / "docs" / "failover.json")
+    rows = []
+    for fault in FAULTS:
+        if not fault.gets.recovery:
+            continue  # no fault, or one from which nobody has to recover
+        row = [fault.title]
+        for operation in ("get", "put"):
+            mine = [run for run in runs if (run.fault, run.operation) == (fault.name, operation)]
+            row.append(span(run.servers.all_members for run in mine if run.servers is not None))
+            for client in ("etcd_aio", "go"):
+                found = [run.found for run in mine if run.client == client and run.found is not None]
+                errors = span((one.failed for one in found), digits=0)
+                row.append(f"{span(one.recovery for one in found)} ({errors})")
+        rows.append(row)
+    head = ("fault", "gets: servers", "etcd_aio", "Go", "puts: servers", "etcd_aio", "Go")
+    return table(head, rows)
+
+
+def span(numbers: Iterable[float | None], digits: int = 2) -> str:
+    """The least and the most."""
+    known = sorted(number for number in numbers if number is not None)
+    return "…".join(dict.fromkeys(f"{number:.{digits}f}" for number in (known[:1] + known[-1:]))) or "-"
+
+
 def error_tree() -> str:
     """The classes of errors, each below the first one that it stands on."""
 
@@ -195,7 +223,7 @@ MADE: Final[Mapping[str, Callable[[], str]]] = {
     one.__name__: one
     for one in (
         *(verdicts, stream_verdicts, remedies, repeatable, defaults),
-        *(policies, performance, error_tree, errors),
+        *(policies, performance, failover, error_tree, errors),
     )
 }
 
