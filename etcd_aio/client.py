@@ -32,13 +32,13 @@ from etcd_aio.discovery import Discovery
 from etcd_aio.environment import read_environment
 from etcd_aio.error_handler import (
     ClusterIdentity,
-    HealthProbe,
     Invoker,
     Lifetime,
     RetryPolicy,
     StreamStatistics,
     TokenFunction,
     credentials_from,
+    probe_health,
 )
 from etcd_aio.options import UNSET, RetryMode, Timeout
 from etcd_aio.settings import ClientOptions, client_options
@@ -159,12 +159,11 @@ class Client(KV, WatchCalls):
         self._config = config
         self._lifetime = Lifetime()
         identity = ClusterIdentity()
-        probe = HealthProbe()
         self._balancer = Balancer(
             config.endpoints,
             create_engine(config.engine, config.transport_options(f"etcd_aio/{__version__}")),
             verify=identity.verify,
-            probe=probe.ask,
+            probe=probe_health,
             find_leader=lambda ready: self._invoker.find_leader(ready),
             tls_for=config.tls_for,
             policy=config.policy,

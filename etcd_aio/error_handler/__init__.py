@@ -11,7 +11,7 @@ from etcd_aio.error_handler.ending import mistake
 from etcd_aio.error_handler.identity import ClusterIdentity
 from etcd_aio.error_handler.invoker import Invoker
 from etcd_aio.error_handler.lifetime import Lifetime
-from etcd_aio.error_handler.probe import HealthProbe
+from etcd_aio.error_handler.probe import probe_health
 from etcd_aio.error_handler.reading import Reading
 from etcd_aio.error_handler.retry import RetryPolicy, RetryThrottling
 from etcd_aio.error_handler.supervisor import StreamStatistics, Supervisor
@@ -20,7 +20,6 @@ __all__ = [
     "ClusterIdentity",
     "Conversation",
     "Credentials",
-    "HealthProbe",
     "Invoker",
     "Lifetime",
     "Reading",
@@ -31,4 +30,5 @@ __all__ = [
     "TokenFunction",
     "credentials_from",
     "mistake",
+    "probe_health",
 ]

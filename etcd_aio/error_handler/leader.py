@@ -14,7 +14,6 @@ from etcd_aio.methods import STATUS
 from etcd_aio.pb import StatusRequest
 
 _TIMEOUT: Final = 1.0  # seconds; who does not answer by then does not lead for long
-_REQUEST: Final = codec.encode(StatusRequest())
 
 
 async def find_leader(ready: tuple[SubConnection, ...], metadata: Metadata = ()) -> SubConnection | None:
@@ -40,7 +39,10 @@ async def _status(sub_connection: SubConnection, metadata: Metadata) -> StatusRe
     deadline = asyncio.get_running_loop().time() + _TIMEOUT
     try:
         return codec.decode(
-            STATUS.reply, await sub_connection.unary(STATUS.path, _REQUEST, metadata, deadline, needs_leader=False)
+            STATUS.reply,
+            await sub_connection.unary(
+                STATUS.path, codec.encode(StatusRequest()), metadata, deadline, needs_leader=False
+            ),
         )
     except (AttemptFailure, MalformedReplyError):
         return None  # it did not say that it leads

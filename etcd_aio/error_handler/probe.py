@@ -23,32 +23,24 @@ from etcd_aio.pb import RangeRequest
 
 _TIMEOUT: Final = 2.0  # seconds; whoever is silent for so long is found out by its connection's ping
 _KEY: Final = b"health"  # the key that etcdctl's health check reads, so that operators may allow it
-_LINEARIZABLE: Final = codec.encode(RangeRequest(key=_KEY, keys_only=True))
-_SERIALIZABLE: Final = codec.encode(RangeRequest(key=_KEY, keys_only=True, serializable=True))
+_LEADER: Final[Metadata] = (("hasleader", "true"),)
 
 
-class HealthProbe:
-    """Makes the attempts; the sub-connection itself notes what they show.
+async def probe_health(sub_connection: SubConnection, needs_leader: bool) -> None:
+    """One attempt; it raises nothing but a cancellation. It carries no token: a refusal for want of one is an answer.
 
-    Attributes:
-        metadata: of a request that needs a leader; without a token a member refuses, which is an answer too.
+    Args:
+        sub_connection: the member; it notes itself what an answer, or none, shows.
+        needs_leader: whether it is asked for what needs the cluster.
     """
-
-    __slots__ = ("metadata",)
-
-    def __init__(self) -> None:
-        self.metadata: Metadata = (("hasleader", "true"),)
-
-    async def ask(self, sub_connection: SubConnection, needs_leader: bool) -> None:
-        """One attempt; it raises nothing but a cancellation."""
-        payload = _LINEARIZABLE if needs_leader else _SERIALIZABLE
-        metadata = self.metadata if needs_leader else ()
-        deadline = asyncio.get_running_loop().time() + _TIMEOUT
-        try:
-            await sub_connection.unary(RANGE.path, payload, metadata, deadline, needs_leader=needs_leader)
-        except AttemptFailure as failure:
-            if failure.delivery is Delivery.ANSWERED:
-                note_refusal(sub_connection, server_error(failure.code, failure.message))
+    payload = codec.encode(RangeRequest(key=_KEY, keys_only=True, serializable=not needs_leader))
+    deadline = asyncio.get_running_loop().time() + _TIMEOUT
+    try:
+        metadata = _LEADER if needs_leader else ()
+        await sub_connection.unary(RANGE.path, payload, metadata, deadline, needs_leader=needs_leader)
+    except AttemptFailure as failure:
+        if failure.delivery is Delivery.ANSWERED:
+            note_refusal(sub_connection, server_error(failure.code, failure.message))
 
 
 def note_refusal(sub_connection: SubConnection, error: EtcdError | None) -> bool:

@@ -4,7 +4,7 @@ import pytest
 
 from etcd_aio import codec, pb
 from etcd_aio.balancer import Health
-from etcd_aio.error_handler.probe import HealthProbe
+from etcd_aio.error_handler.probe import probe_health
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from etcd_aio.methods import RANGE
 from tests.support.calls import Calls
@@ -18,7 +18,7 @@ async def test_a_read_that_costs_next_to_nothing(needs_leader: bool) -> None:
     member = calls["m1"]
     sub_connection = calls.balancer.sub_connection("m1:2379")
     assert sub_connection is not None
-    await HealthProbe().ask(sub_connection, needs_leader)
+    await probe_health(sub_connection, needs_leader)
     [attempt] = member.attempts
     assert attempt.path == RANGE.path
     assert attempt.payload == codec.encode(
@@ -50,5 +50,5 @@ async def test_what_its_answer_says_is_noted(failure: AttemptFailure, health: He
     calls["m1"].answers.append(failure)
     sub_connection = calls.balancer.sub_connection("m1:2379")
     assert sub_connection is not None
-    await HealthProbe().ask(sub_connection, True)
+    await probe_health(sub_connection, True)
     assert sub_connection.quorum.health is health
