@@ -27,6 +27,12 @@ def test_an_attempt_that_was_overtaken_for_longer_than_the_patience_is_silence()
     assert health(service, NOW + 0.26, newest_elsewhere=NOW + 0.1) is Health.SILENT
 
 
+def test_what_begins_meanwhile_does_not_end_the_silence() -> None:
+    service = waiting_since(NOW)
+    service.begin(NOW + 0.2)
+    assert service.silent_since == NOW
+
+
 @pytest.mark.parametrize("elsewhere", [-inf, NOW - 1, NOW])
 def test_nothing_follows_while_nobody_answers_what_began_later(elsewhere: float) -> None:
     """An election: whoever is asked is silent."""

@@ -447,6 +447,22 @@ async def test_an_attempt_waits_for_several_times_what_the_slowest_take(
         assert calls.engine.attempts[0].deadline - began == pytest.approx(seconds)
 
 
+async def test_a_read_that_is_given_up_moves_at_once_and_costs_no_budget() -> None:
+    throttling = RetryThrottling(max_tokens=2, token_ratio=0.001)
+    async with world(policy=RetryPolicy(jitter=0.0, max_backoff=0.5, throttling=throttling)) as calls:
+        calls["m1"].answers.append(Hang())
+        reading = asyncio.ensure_future(calls.read())
+        await turns()
+        began = calls.loop.time()
+        calls["m1"].connection.give_up("others answer")
+        await reading
+        assert calls.loop.time() == began
+        assert calls.asked()[0] == "m1"
+        budget = calls.invoker._context.budget
+        assert budget is not None
+        assert not budget.is_exhausted
+
+
 async def test_without_a_budget_nothing_is_throttled() -> None:
     async with world(policy=RetryPolicy(jitter=0.0, throttling=None)) as calls:
         answers(calls, *[leader_changed()] * 5)

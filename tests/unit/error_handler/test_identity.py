@@ -108,3 +108,12 @@ async def test_a_peer_that_refuses_everything_is_refused_in_time(ends: Callable[
     with pytest.raises(ConnectError, match="cluster"):
         await ClusterIdentity().verify(await connected(WANTS_TOKEN, ends))
     assert loop.time() - started <= 2.0
+
+
+def test_a_newer_term_means_an_election_and_an_older_one_nothing() -> None:
+    identity = ClusterIdentity()
+    told: list[int] = []
+    identity.on_term = lambda: told.append(identity.raft_term)
+    for term in (5, 5, 6, 5, 0, 7):
+        identity.note_term(term)
+    assert told == [6, 7], "the first one is no news"

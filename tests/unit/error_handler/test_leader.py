@@ -28,6 +28,7 @@ def subs(calls: Calls) -> tuple[SubConnection, ...]:
     [
         ((status(1, 2, 5), status(2, 2, 5), status(3, 2, 5)), "m2:2379"),
         ((status(1, 1, 5), status(2, 2, 6), status(3, 2, 6)), "m2:2379"),
+        ((status(1, 1, 6), status(2, 2, 5), GONE), "m1:2379"),
         ((status(1, 1, 5), GONE, status(3, 2, 6)), None),
         ((status(1, 0, 6), status(2, 0, 6), status(3, 0, 6)), None),
         ((GONE, b"\xff", status(3, 3, 6)), "m3:2379"),
