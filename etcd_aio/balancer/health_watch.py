@@ -74,8 +74,6 @@ class HealthWatch:
         else:
             logger.warning("endpoint %s: %s: %s: %s", name, what, service.health.value, service.reason)
             self._have_probed(sub_connection, service)
-            # Also where it has spoken: whoever was asked before it lost its leader may wait for ever.
-            sub_connection.give_up(service.reason)
         self._on_change()
 
     async def aclose(self) -> None:
@@ -116,8 +114,9 @@ class HealthWatch:
         if service.health is Health.HEALTHY:
             if service.change(health, reason, now):
                 self.on_changed(one, service)
+                one.give_up(reason)
             return
-        if health is Health.SILENT:  # who came here for want of another may have one now
+        if health is Health.SILENT:  # also who was asked before it lost its leader, or came here for want of another
             one.give_up(reason)
         if now - service.since > _STREAMS_LEAVE_AFTER and service is one.quorum:
             one.leave_streams(f"{service.health.value}: {service.reason}")

@@ -183,8 +183,10 @@ async def test_reads_that_wait_when_the_leader_is_lost_move_too() -> None:
     async with world() as it:
         it.silence("m1")
         read = it.begin("m1", may_move=True)
-        await turns()
+        await asyncio.sleep(0.5)
         it.sub("m1").refused(Health.NO_LEADER, "etcdserver: no leader")
+        assert not read.done(), "nobody answers"
+        await it.serve(0.2, "m2")
         assert (await failure_of(read)).is_given_up
 
 
