@@ -100,7 +100,7 @@ class HealthWatch:
             return
         if now - self._slow_at > _SLOW_AGE:
             self._slow_at = now
-            self.slow = percentile_99(one.quorum for one in ready)
+            self.slow = percentile_99(service for one in ready for service in (one.quorum, one.local))
         if len(ready) > 1:
             for one in ready:
                 self._judge(one, one.quorum, (other.quorum for other in ready if other is not one), now)

@@ -55,9 +55,12 @@ _NO_CONNECTION_CODES: Final = frozenset({StatusCode.UNAVAILABLE, StatusCode.CANC
 
 
 class CallContext:
-    """What all calls of a client share."""
+    """What all calls of a client share, or all that must go to one endpoint: those have nowhere else to go."""
 
-    __slots__ = ("backoff", "balancer", "budget", "identity", "lifetime", "metadata", "policy", "random", "tokens")
+    __slots__ = (
+        *("backoff", "balancer", "budget", "identity", "lifetime", "may_move", "metadata", "policy", "random"),
+        "tokens",
+    )
 
     def __init__(
         self,
@@ -70,6 +73,7 @@ class CallContext:
         tokens: Tokens,
     ) -> None:
         self.balancer: Balancer | OnlyEndpoint = balancer
+        self.may_move = True
         self.lifetime = lifetime
         self.identity = identity
         self.policy = policy
@@ -83,6 +87,7 @@ class CallContext:
         """The same for calls that must go to one endpoint."""
         found = copy.copy(self)
         found.balancer = endpoint
+        found.may_move = False
         return found
 
 
@@ -175,7 +180,7 @@ class Call(Generic[Request, Reply]):
                     self._attempt_deadline(started, sub_connection),
                     self._collect,
                     needs_leader=self._needs_leader,
-                    may_move=self._may_repeat and self._may_retry,
+                    may_move=self._may_repeat and self._may_retry and context.may_move,
                 )
             except AttemptFailure as failure:
                 self._collector = None

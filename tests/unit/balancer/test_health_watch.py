@@ -236,6 +236,17 @@ async def test_the_services_of_a_member_fail_apart() -> None:
         assert it.probes[0][:2] == ("m1", False)
 
 
+async def test_a_member_behind_a_slow_link_is_slow_and_not_silent() -> None:
+    async with world() as it:
+        it.engine["m1:2379"].latency = 0.4
+        for _ in range(9):
+            it.begin("m1", needs_leader=False)
+            await it.serve(0.5, "m2", needs_leader=False)
+        it.begin("m1", needs_leader=False)
+        await it.serve(0.3, "m2", needs_leader=False)
+        assert it.balancer.statistics()[0].local_health is Health.HEALTHY
+
+
 async def test_an_unanswered_ping_is_enough_for_one_caller() -> None:
     async with world() as it:
         it.silence("m1")

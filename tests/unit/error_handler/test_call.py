@@ -463,6 +463,17 @@ async def test_a_read_that_is_given_up_moves_at_once_and_costs_no_budget() -> No
         assert not budget.is_exhausted
 
 
+async def test_a_call_that_names_its_endpoint_waits_there() -> None:
+    """Behind a slow link it would be given up again and again."""
+    async with world() as calls:
+        calls["m1"].latency = 0.5
+        reading = asyncio.ensure_future(calls.read(endpoint="m1"))
+        await turns()
+        calls["m1"].connection.give_up("others answer")
+        await reading
+        assert calls.asked() == ["m1"]
+
+
 async def test_without_a_budget_nothing_is_throttled() -> None:
     async with world(policy=RetryPolicy(jitter=0.0, throttling=None)) as calls:
         answers(calls, *[leader_changed()] * 5)
