@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.canary import Watchman
 
-_INTEGRATION = Path(__file__).parent / "integration"
+_ON_SERVERS = tuple(Path(__file__).parent / name for name in ("integration", "examples"))
 _WATCHMAN = Watchman()
 
 
@@ -50,7 +50,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     server has no such excuse and fails at once.
     """
     for item in items:
-        if item.path.is_relative_to(_INTEGRATION):
+        if any(item.path.is_relative_to(folder) for folder in _ON_SERVERS):
             item.add_marker(pytest.mark.flaky(reruns=1))
 
 

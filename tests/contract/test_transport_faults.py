@@ -600,9 +600,12 @@ async def test_an_idle_connection_is_neither_pinged_nor_judged(name: EngineName)
 
 
 async def test_giving_up_ends_what_may_move_and_has_no_answer_yet(name: EngineName) -> None:
+    came = asyncio.Event()
+
     async def script(wire: Wire) -> None:
         first, second, third = await wire.request(), await wire.request(), await wire.request()
         wire.headers(third, STATUS)  # its answer has begun
+        came.set()
         await wire.until(lambda: wire.requests[first].reset is not None)
         wire.answer(second)
         wire.data(third, b"\x00\x00\x00\x00\x02ok")
@@ -614,6 +617,7 @@ async def test_giving_up_ends_what_may_move_and_has_no_answer_yet(name: EngineNa
             asyncio.ensure_future(connection.unary("/x/Echo", b"", (), soon(), None, may_move))
             for may_move in (True, False, True)
         )
+        await came.wait()
         await asyncio.sleep(0.2)
         connection.give_up("others answer")
         failure = await failure_of(movable)
@@ -626,9 +630,11 @@ async def test_giving_up_ends_what_may_move_and_has_no_answer_yet(name: EngineNa
 
 
 async def test_the_silence_of_a_ping_is_told_and_ends_with_any_byte(name: EngineName) -> None:
+    seen = asyncio.Event()
+
     async def script(wire: Wire) -> None:
         stream_id = await wire.request()
-        await asyncio.sleep(0.4)  # the ping waits unread
+        await seen.wait()  # the ping waits unread
         wire.answer(stream_id)
         await wire.forever()
 
@@ -637,7 +643,11 @@ async def test_the_silence_of_a_ping_is_told_and_ends_with_any_byte(name: Engine
         now = asyncio.get_running_loop().time
         assert connection.ping_silence(now()) == 0.0
         call = asyncio.ensure_future(echo(connection))
-        await asyncio.sleep(0.3)
-        assert 0.0 < connection.ping_silence(now()) < 0.3
+        began = now()
+        while not connection.ping_silence(now()):
+            assert now() - began < 5
+            await asyncio.sleep(0.01)
+        assert connection.ping_silence(now()) < now() - began
+        seen.set()
         assert await call == b"ok"
         assert connection.ping_silence(now()) == 0.0
