@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.canary import Watchman
 
-_ON_SERVERS = tuple(Path(__file__).parent / name for name in ("integration", "examples"))
+_REAL = tuple(Path(__file__).parent / name for name in ("contract", "examples", "integration"))
 _WATCHMAN = Watchman()
 
 
@@ -44,13 +44,13 @@ def pytest_runtest_makereport(
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give every test on real servers a second chance, which the summary tells (`RERUN`).
+    """Give every test on real servers and sockets a second chance, which the summary tells (`RERUN`).
 
-    Their elections and restarts take what a shared machine leaves them, a thousand times in a run. Whatever needs no
-    server has no such excuse and fails at once.
+    Their elections, restarts and silences take what a shared machine leaves them, thousands of times in a run. Whatever
+    is pure has no such excuse and fails at once.
     """
     for item in items:
-        if any(item.path.is_relative_to(folder) for folder in _ON_SERVERS):
+        if any(item.path.is_relative_to(folder) for folder in _REAL):
             item.add_marker(pytest.mark.flaky(reruns=1))
 
 
