@@ -9,7 +9,8 @@ import pytest
 
 from tests.support.canary import Watchman
 
-_REAL = tuple(Path(__file__).parent / name for name in ("contract", "examples", "integration"))
+_FOLDERS = ("contract", "examples", "integration", "unit/testing", "unit/transport")
+_REAL = tuple(Path(__file__).parent / name for name in _FOLDERS)
 _WATCHMAN = Watchman()
 
 
