@@ -24,5 +24,6 @@ def cores() -> int:
 
 
 def system() -> str:
-    """Kernel and interpreter."""
-    return f"{platform.system()} {platform.release()}, {platform.python_implementation()} {platform.python_version()}"
+    """Kernel, without what its vendor calls it, and interpreter."""
+    kernel = f"{platform.system()} {platform.release().partition('-')[0]}"
+    return f"{kernel}, {platform.python_implementation()} {platform.python_version()}"

@@ -293,6 +293,7 @@ class Attempt:
         self._keep("probes", probed, marks)
         if "error" in probed:
             raise DriverError(f"the prober: {probed['error']}")
+        # What drivers and probers say is JSON of our own, whose values are typed as objects.
         servers = outage(probed["probes"], probed["connects"], marks, [one.endpoint for one in targets])  # type: ignore[arg-type]
         return [
             self._told(name, task.result(), marks, servers, resting[name].result() if name in resting else None)

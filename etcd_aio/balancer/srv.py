@@ -27,7 +27,7 @@ def require_dnspython() -> None:
         ConfigError: dnspython is not installed.
     """
     try:
-        import dns.asyncresolver  # noqa: F401
+        import dns.asyncresolver  # noqa: F401 - whether it is there is all that matters
     except ImportError as error:
         raise ConfigError("discovery_srv needs dnspython: pip install 'etcd_aio[srv]'") from error
 

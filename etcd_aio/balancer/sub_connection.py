@@ -167,7 +167,7 @@ class SubConnection:
         service.begin(started)
         try:
             reply = await connection.unary(path, payload, metadata, deadline, collect, may_move)
-        except BaseException as error:
+        except BaseException as error:  # a cancellation too: it is under way no longer
             self._attempts += 1
             self._note_failure(service, started, error)
             raise
@@ -329,7 +329,7 @@ class SubConnection:
             # The peer may have ended it before anybody here could use it.
             if owner.ended.is_set():
                 raise ConnectionLostError(f"the connection ended at once: {owner.cause}") from owner.cause
-        except BaseException:
+        except BaseException:  # a cancellation too: nobody else knows the connection
             await connection.aclose()
             raise
         self._is_suspect = False

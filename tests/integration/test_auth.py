@@ -39,7 +39,7 @@ HAS_STATUS = pytest.mark.skipif(find_etcd().version_info < (3, 5, 0), reason="Au
 
 
 def new(server: EtcdServer | FaultProxy, who: tuple[str, str] | None = WEB, **options: object) -> Client:
-    return Client(server.endpoint, auth=who, allow_insecure_auth=True, **options)  # type: ignore[arg-type]
+    return Client(server.endpoint, auth=who, allow_insecure_auth=True, **options)  # type: ignore[arg-type]  # any of the client's
 
 
 @asynccontextmanager
