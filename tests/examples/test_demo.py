@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.examples.paths import ROOT, Run
+from tests.support.interrupts import interruptible
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -32,7 +33,7 @@ def test_every_act_is_played_and_every_promise_kept(run: Run) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 def test_an_interrupt_leaves_nothing_behind(environment: dict[str, str], tmp_path: Path) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-X", "dev", "-W", "error", DEMO],
+        interruptible("-X", "dev", "-W", "error", DEMO),
         env=environment | {"TMPDIR": str(tmp_path)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

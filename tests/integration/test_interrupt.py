@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,6 +10,7 @@ import pytest
 
 from etcd_aio.testing import EtcdCluster
 from etcd_aio.transport import ENGINES
+from tests.support.interrupts import interruptible
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.slow]
 
@@ -123,7 +123,7 @@ async def test_an_interrupt_ends_everything_at_once(cluster: EtcdCluster, engine
         for name, body in PROGRAMS.items():
             program = FRAME.format(endpoints=cluster.endpoints, engine=engine, body=body)
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-X", "dev", "-W", "error", "-c", program),
+                *interruptible("-P", "-X", "dev", "-W", "error", "-c", program),
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
             )
