@@ -1,6 +1,8 @@
 """Every check and chore of the project, for people and CI alike: `nox -l` lists them."""
 
 import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import nox
@@ -11,6 +13,7 @@ nox.options.sessions = ["lint", "types", "generate", "tests"]
 nox.options.reuse_existing_virtualenvs = True
 
 PYPROJECT = nox.project.load_toml("pyproject.toml")
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 CACHE = Path(os.environ.get("ETCD_AIO_CACHE", "~/.cache/etcd_aio")).expanduser()
 
 
@@ -27,6 +30,30 @@ def get_servers(session: nox.Session, *versions: str) -> None:
         session.run("python", "-m", "etcd_aio.testing.packages", success_codes=[0, 1])
 
 
+def is_python(command: str, version: str) -> bool:
+    """Whether a command is this Python; a version manager may have commands that only tell how to choose one."""
+    if shutil.which(command) is None:
+        return False
+    said = subprocess.run([command, "--version"], capture_output=True, text=True, check=False).stdout
+    return said.startswith(f"Python {version}.")
+
+
+def find_pythons() -> list[str]:
+    """The versions in `PYTHONS` that this machine has, on PATH or in pyenv; the latter are put on PATH."""
+    root = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser() / "versions"
+    found = []
+    for version in PYTHONS:
+        if not is_python(f"python{version}", version):
+            folders = [
+                folder for folder in sorted(root.glob(f"{version}.*/bin")) if is_python(str(folder / "python"), version)
+            ]
+            if not folders:
+                continue
+            os.environ["PATH"] = f"{folders[-1]}{os.pathsep}{os.environ['PATH']}"
+        found.append(version)
+    return found
+
+
 @nox.session
 def demo(session: nox.Session) -> None:
     """Three real members, reads and writes, and members killed under way."""
@@ -39,6 +66,21 @@ def tests(session: nox.Session) -> None:
     """The whole test suite, on the newest real etcd that is found (see `nox -s servers`)."""
     install(session, "test")
     session.run("python", "-X", "dev", "-m", "pytest", *session.posargs)
+
+
+@nox.session(python=find_pythons())
+def pythons(session: nox.Session) -> None:
+    """The unit and contract suites on each Python that is found, with lazy and eager tasks, on asyncio and uvloop.
+
+    Tests that choose a loop themselves run on both in any case; the others run on uvloop here, as `tests` has them on
+    asyncio. What is marked slow is left to `tests`.
+    """
+    session.log(f"found {', '.join(find_pythons())} of {', '.join(PYTHONS)}")
+    install(session, "test")
+    arguments = ["-m", "pytest", "-m", "not slow and not cluster", "tests/unit", "tests/contract", *session.posargs]
+    session.run("python", *arguments, env={"ETCD_AIO_TEST_LOOP": "uvloop"})
+    if session.python != "3.11":  # it has no eager tasks
+        session.run("python", *arguments, env={"ETCD_AIO_TEST_TASKS": "eager"})
 
 
 @nox.session

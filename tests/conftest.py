@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import loops
 from tests.support.canary import Watchman
 
 _FOLDERS = ("contract", "examples", "integration", "unit/testing", "unit/transport")
@@ -56,6 +57,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def anyio_backend() -> str:
+def anyio_backend() -> loops.Backend:
     """Asyncio is the one backend: the transports are asyncio protocols."""
-    return "asyncio"
+    return loops.DEFAULT

@@ -3,14 +3,10 @@
 import pytest
 
 from etcd_aio.transport import ENGINES, EngineName
+from tests.support import loops
 
 
-@pytest.fixture(
-    params=[
-        pytest.param(("asyncio", {"use_uvloop": False}), id="asyncio"),
-        pytest.param(("asyncio", {"use_uvloop": True}), id="uvloop"),
-    ]
-)
+@pytest.fixture(params=loops.BOTH)
 def anyio_backend(request: pytest.FixtureRequest) -> object:
     return request.param
 

@@ -13,13 +13,14 @@ import pytest
 
 from etcd_aio import Client, EtcdError
 from etcd_aio.testing import EtcdServer, FaultProxy
+from tests.support import loops
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine")]
 
 Hang = Callable[[], Awaitable[object]]
 
 
-@pytest.fixture(params=[("asyncio", {}), ("asyncio", {"use_uvloop": True})], ids=["asyncio", "uvloop"], scope="module")
+@pytest.fixture(params=loops.BOTH, scope="module")
 def anyio_backend(request: pytest.FixtureRequest) -> object:
     return request.param
 

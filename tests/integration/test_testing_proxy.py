@@ -15,6 +15,7 @@ import pytest
 
 from etcd_aio.testing import Directions, FaultProxy
 from etcd_aio.testing.ports import free_ports
+from tests.support import loops
 
 pytestmark = pytest.mark.anyio
 
@@ -22,11 +23,9 @@ LONG_ENOUGH = 0.15  # to see that nothing comes
 PATIENCE = 10.0
 
 
-@pytest.fixture(params=[False, True], ids=["asyncio", "uvloop"])
-def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]:
-    if request.param:
-        pytest.importorskip("uvloop")
-    return "asyncio", {"use_uvloop": request.param}
+@pytest.fixture(params=loops.BOTH)
+def anyio_backend(request: pytest.FixtureRequest) -> object:
+    return request.param
 
 
 class Echo:

@@ -8,6 +8,8 @@ import asyncio
 import selectors
 from typing import Final
 
+from tests.support.loops import with_tasks
+
 _START: Final = 1000.0  # not 0, so that nobody takes "no time yet" for "no value"
 _END: Final = _START + 10 * 365 * 86400.0  # whoever waits longer waits for ever
 
@@ -35,6 +37,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._jumping = _JumpingSelector()
         super().__init__(self._jumping)
+        with_tasks(self)
 
     def time(self) -> float:
         """The virtual instant."""

@@ -8,6 +8,7 @@ from etcd_aio.balancer import SrvResolver, require_dnspython
 from etcd_aio.balancer.srv import dns_lookup
 from etcd_aio.balancer.srv_records import SrvAnswer, SrvRecord
 from etcd_aio.errors import ConfigError, DiscoveryError
+from tests.support import loops
 
 pytestmark = pytest.mark.anyio
 
@@ -15,9 +16,9 @@ TLS, PLAIN = "_etcd-client-ssl._tcp.example.com", "_etcd-client._tcp.example.com
 
 
 @pytest.fixture
-def anyio_backend() -> str:
+def anyio_backend() -> loops.Backend:
     """Real sockets need real time."""
-    return "asyncio"
+    return loops.DEFAULT
 
 
 class Records:

@@ -15,16 +15,12 @@ import trustme
 from etcd_aio.errors import ConnectError, TLSError
 from etcd_aio.transport.dial import _alternating, _race, dial
 from etcd_aio.transport.seam import Target
+from tests.support import loops
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(
-    params=[
-        pytest.param(("asyncio", {"use_uvloop": False}), id="asyncio"),
-        pytest.param(("asyncio", {"use_uvloop": True}), id="uvloop"),
-    ]
-)
+@pytest.fixture(params=loops.BOTH)
 def anyio_backend(request: pytest.FixtureRequest) -> object:
     return request.param
 
@@ -203,8 +199,8 @@ async def black_hole() -> AsyncIterator[int]:
 
 
 @pytest.fixture
-def asyncio_only(anyio_backend: tuple[str, dict[str, bool]]) -> None:
-    if anyio_backend[1]["use_uvloop"]:
+def asyncio_only(anyio_backend: object) -> None:
+    if loops.is_uvloop(anyio_backend):
         pytest.skip("uvloop has its own order of addresses")
 
 

@@ -1,0 +1,52 @@
+"""The event loops that tests run on, and how they start tasks: chosen by the environment, for `nox -s pythons`.
+
+ETCD_AIO_TEST_LOOP    asyncio (the default) or uvloop, for tests that do not choose a loop themselves
+ETCD_AIO_TEST_TASKS   eager: every loop has `asyncio.eager_task_factory`, so that a task runs its first step before
+                      `create_task` returns (Python 3.12 and newer)
+"""
+
+import asyncio
+import importlib.util
+import os
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+import pytest
+
+Backend: TypeAlias = tuple[str, dict[str, Callable[[], asyncio.AbstractEventLoop]]]
+
+_DEFAULT: Final = os.environ.get("ETCD_AIO_TEST_LOOP") or "asyncio"
+IS_EAGER: Final = os.environ.get("ETCD_AIO_TEST_TASKS") == "eager"
+
+
+def with_tasks(loop: asyncio.AbstractEventLoop) -> asyncio.AbstractEventLoop:
+    """The loop, which starts its tasks as this run wants it."""
+    if IS_EAGER:
+        loop.set_task_factory(asyncio.eager_task_factory)  # type: ignore[attr-defined,unused-ignore]
+    return loop
+
+
+def asyncio_loop() -> asyncio.AbstractEventLoop:
+    """A loop of the standard library."""
+    return with_tasks(asyncio.SelectorEventLoop())
+
+
+def uvloop_loop() -> asyncio.AbstractEventLoop:
+    """A loop of uvloop."""
+    import uvloop
+
+    return with_tasks(uvloop.new_event_loop())
+
+
+ASYNCIO: Final[Backend] = ("asyncio", {"loop_factory": asyncio_loop})
+UVLOOP: Final[Backend] = ("asyncio", {"loop_factory": uvloop_loop})
+DEFAULT: Final[Backend] = {"asyncio": ASYNCIO, "uvloop": UVLOOP}[_DEFAULT]
+
+# For `pytest.fixture(params=...)` of tests that run on both.
+_NEEDS_UVLOOP: Final = pytest.mark.skipif(importlib.util.find_spec("uvloop") is None, reason="uvloop is not installed")
+BOTH: Final = (pytest.param(ASYNCIO, id="asyncio"), pytest.param(UVLOOP, id="uvloop", marks=_NEEDS_UVLOOP))
+
+
+def is_uvloop(backend: object) -> bool:
+    """Whether a backend's loop is one of uvloop."""
+    return backend is UVLOOP
