@@ -4,10 +4,11 @@ Knows: names, pinned versions, the facts that make a comparison uneven. Never kn
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Final
 
-from benchmarks.environments import GoProgram, Here, Home, Virtualenv
+from benchmarks.environments import ROOT, GoProgram, Here, Home, Virtualenv
 
 REFERENCES: Final = ("go", "grpc.aio-stub")
 """The rows that the ratios are taken to."""
@@ -24,6 +25,7 @@ class Contestant:
         environ: variables of the driver's process.
         notes: operation to what this client does otherwise than asked.
         first_endpoint_only: True where the client cannot be given a list.
+        root: the checkout whose code its driver runs, where the driver is Python.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Contestant:
     environ: Mapping[str, str] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
     first_endpoint_only: bool = False
+    root: Path = ROOT
 
 
 _ETCD_AIO: Final = Here("benchmarks.drivers.etcd_aio")
@@ -68,3 +71,9 @@ CONTESTANTS: Final = (
     # On few cores that the server shares, Go's default of one thread per core is not its best.
     Contestant("go-1-thread", _GO, environ={"GOMAXPROCS": "1"}),
 )
+
+
+def of_checkout(root: Path) -> list[Contestant]:
+    """The rows of etcd_aio once more, with the code of another checkout: what a change costs, in one run."""
+    own = [one for one in CONTESTANTS if one.home is _ETCD_AIO]
+    return [replace(one, name=f"{one.name}@{root.name}", root=root) for one in own]

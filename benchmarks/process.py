@@ -9,6 +9,7 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, Self
 
 from benchmarks.environments import ROOT, UnavailableError
@@ -48,8 +49,13 @@ class DriverProcess:
         self.versions: dict[str, str] = {}
 
     @classmethod
-    async def start(cls, command: Sequence[str], environ: Mapping[str, str]) -> Self:
+    async def start(cls, command: Sequence[str], environ: Mapping[str, str], root: Path = ROOT) -> Self:
         """Start a driver and wait until it is connected.
+
+        Args:
+            command: what starts it.
+            environ: variables of its process, beside those of this one.
+            root: the checkout whose packages it imports.
 
         Raises:
             UnavailableError: it ended, failed or hung before that.
@@ -61,9 +67,9 @@ class DriverProcess:
             stdout=asyncio.subprocess.PIPE,
             stderr=log,
             limit=_LONGEST_ANSWER,
-            cwd=ROOT,
+            cwd=root,
             # Whichever interpreter runs it finds this package, and nothing that another environment has.
-            env={**os.environ, "PYTHONPATH": str(ROOT), **environ},
+            env={**os.environ, "PYTHONPATH": str(root), **environ},
             # Ctrl-C is for the program, which then ends its drivers in order.
             start_new_session=True,
         )

@@ -16,7 +16,7 @@ from typing import TypeVar
 from rich.console import Console
 
 from benchmarks import machine, report, store
-from benchmarks.clients import CONTESTANTS, Contestant
+from benchmarks.clients import CONTESTANTS, Contestant, of_checkout
 from benchmarks.environments import UnavailableError, default_cache
 from benchmarks.process import DriverError, DriverProcess
 from benchmarks.results import Results, Setting
@@ -70,7 +70,10 @@ def _parse(arguments: Sequence[str] | None) -> Options:
     parser.add_argument("--cases", help=f"some of: {','.join(cases)}")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every round to FILE")
     parser.add_argument("--cache", type=Path, default=default_cache(), help="environments (default: %(default)s)")
+    parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="also measure another checkout's etcd_aio")
     given = parser.parse_args(arguments)
+    if given.against is not None:
+        contestants |= {contestant.name: contestant for contestant in of_checkout(given.against.resolve())}
     rounds, seconds = (3, 0.3) if given.quick else (given.rounds, given.seconds)
     if rounds < 1 or seconds <= 0:
         parser.error("--rounds and --seconds must be positive")
@@ -106,9 +109,11 @@ async def _run(options: Options, console: Console) -> None:
                     told = ["--endpoints", ",".join(endpoints), "--prefix", prefix, *contestant.arguments]
                     try:
                         command = [*commands[contestant.name], *told]
-                        drivers[contestant.name] = await DriverProcess.start(command, contestant.environ)
+                        started = await DriverProcess.start(command, contestant.environ, contestant.root)
                     except UnavailableError as error:
                         results.leave_out(contestant.name, options.cases, str(error))
+                    else:
+                        drivers[contestant.name] = started
             for part in _parts(options.cases):
                 revision = await _begin(part, endpoints[0], prefix, console)
                 await _take_turns(part, revision, options, drivers, results, console)
