@@ -87,7 +87,8 @@ async def test_wrong_address(name: EngineName, authority: trustme.CA, files: Cer
 
 
 async def test_no_common_name_fallback(name: EngineName, authority: trustme.CA, files: CertificateFiles) -> None:
-    assert "member.test" in await verification(name, authority.issue_cert(common_name=NAME), files)
+    said = await verification(name, authority.issue_cert(common_name=NAME), files)
+    assert "member.test" in said or "Empty Subject Alternative Name" in said  # Python 3.13 is stricter than OpenSSL
 
 
 async def test_unknown_authority(name: EngineName, files: CertificateFiles) -> None:
