@@ -14,10 +14,10 @@ import asyncio
 import logging
 import random as random_module
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from contextvars import Context
 from math import inf
 from typing import Final, TypeAlias
 
+from etcd_aio.aio import start_background_task
 from etcd_aio.backoff import Backoff
 from etcd_aio.balancer import Balancer, ConnectivityState, Endpoint, Resolver, advertised_endpoints
 from etcd_aio.cluster_results import MemberListResult
@@ -84,9 +84,7 @@ class Discovery:
     def start(self) -> None:
         """Begin to keep the endpoints current, if there is anything to do; harmless if it has begun."""
         if self._task is None and (self._auto_sync is not None or self._resolver.name):
-            self._task = asyncio.get_running_loop().create_task(
-                self._keep_current(), name="etcd_aio discovery", context=Context()
-            )
+            self._task = start_background_task(self._keep_current(), name="etcd_aio discovery")
 
     async def aclose(self) -> None:
         """End the task, within a moment; closing twice does nothing."""

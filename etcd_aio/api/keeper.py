@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
+from etcd_aio.aio import start_background_task
 from etcd_aio.api.keepalive import KeepAlive, ScheduledLease, State
 from etcd_aio.api.log_summary import LogSummary
 from etcd_aio.api.replies import lease_grant_result
@@ -127,7 +128,7 @@ class LeaseKeeper:
 
     def run(self, coroutine: Coroutine[object, object, T], name: str) -> "asyncio.Task[T]":
         """Run something in the background that may outlive whoever asked for it."""
-        task = asyncio.create_task(coroutine, name=f"etcd_aio {name}")
+        task = start_background_task(coroutine, name=f"etcd_aio {name}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task

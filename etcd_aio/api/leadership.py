@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from etcd_aio import methods, pb
+from etcd_aio.aio import start_task
 from etcd_aio.cluster_results import MoveLeaderResult, StatusResult
 from etcd_aio.errors import (
     EtcdError,
@@ -122,9 +123,8 @@ class Leadership:
 
     async def _ask_all(self, seconds: float) -> dict[str, StatusResult | EtcdError]:
         """What every endpoint says; those that are slow to answer are not waited for once somebody leads."""
-        loop = asyncio.get_running_loop()
         tasks = {
-            name: loop.create_task(self._ask(name, seconds), name=f"etcd_aio status {name}")
+            name: start_task(self._ask(name, seconds), name=f"etcd_aio status {name}")
             for name in self._invoker.endpoints
         }
         pending = set(tasks.values())

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from etcd_aio import methods, pb
+from etcd_aio.aio import start_task
 from etcd_aio.cluster_results import EndpointVersions
 from etcd_aio.errors import ClientUsageError, EtcdError, NoAvailableEndpointsError, OldClusterError, ServerError
 from etcd_aio.options import Timeout
@@ -69,9 +70,8 @@ class Versions:
 
     async def _ask_all(self, timeout: Timeout, *, with_cluster: bool) -> tuple[EndpointVersions, ...]:
         deadline = self._invoker.deadline(timeout, self._invoker.clock())
-        loop = asyncio.get_running_loop()
         tasks = [
-            loop.create_task(self._ask_one(name, deadline, with_cluster), name=f"etcd_aio versions {name}")
+            start_task(self._ask_one(name, deadline, with_cluster), name=f"etcd_aio versions {name}")
             for name in self._invoker.endpoints
         ]
         try:
@@ -82,10 +82,9 @@ class Versions:
             await _ended(tasks)
 
     async def _ask_one(self, endpoint: str, deadline: float, with_cluster: bool) -> EndpointVersions:
-        loop = asyncio.get_running_loop()
         asked: Sequence[asyncio.Task[Document]] = ()
         if with_cluster:
-            asked = [loop.create_task(self._document(endpoint, deadline), name=f"etcd_aio /version {endpoint}")]
+            asked = [start_task(self._document(endpoint, deadline), name=f"etcd_aio /version {endpoint}")]
         try:
             status = await self._invoker.unary(
                 methods.STATUS,

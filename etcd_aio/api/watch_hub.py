@@ -7,11 +7,11 @@ follows which.
 import asyncio
 import random
 from collections.abc import Callable
-from contextvars import Context
 from math import inf
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from etcd_aio import methods
+from etcd_aio.aio import start_background_task
 from etcd_aio.api.enums import WatchFilter
 from etcd_aio.api.keys import KeyRange
 from etcd_aio.api.multiplexer import Multiplexer
@@ -170,7 +170,7 @@ class WatchHub:
             return False
         if self._renewal is None:
             renewal = self._renew(error, watch.options.keys)
-            self._renewal = asyncio.create_task(renewal, name="etcd_aio watch token", context=Context())
+            self._renewal = start_background_task(renewal, name="etcd_aio watch token")
         return True
 
     async def _renew(self, error: ServerError, keys: KeyRange) -> None:

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import NoReturn, Self
 from weakref import ref
 
+from etcd_aio.aio import start_background_task
 from etcd_aio.api.enums import WatchFilter
 from etcd_aio.api.resync import KnownKeys
 from etcd_aio.api.watch_hub import WatchHub
@@ -304,7 +305,7 @@ class Watcher(AsyncIterator[Event]):
             _wake(self._bell.waiter)
         if phase is Phase.LISTING:
             if self._task is None or self._task.done():
-                self._task = asyncio.create_task(self._hub.resync(self._state), name="etcd_aio watch resync")
+                self._task = start_background_task(self._hub.resync(self._state), name="etcd_aio watch resync")
         elif phase is Phase.ENDED and self._task is not None:
             self._task.cancel()
 

@@ -13,6 +13,7 @@ import random as random_module
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
+from etcd_aio.aio import start_task
 from etcd_aio.balancer.connectivity import ConnectivityState
 from etcd_aio.balancer.endpoint import Endpoint, Security, parse_endpoint
 from etcd_aio.balancer.health import Health, Service
@@ -298,7 +299,7 @@ class Balancer:
         await self._watch.aclose()
         await self._leader.aclose()
         closing = [
-            asyncio.create_task(one.aclose(), name=f"etcd_aio close {one.endpoint_name}")
+            start_task(one.aclose(), name=f"etcd_aio close {one.endpoint_name}")
             for one in (*self._current.values(), *self._draining)
         ]
         if closing:

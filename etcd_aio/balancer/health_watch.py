@@ -9,9 +9,9 @@ that is idle looks at nothing and sends nothing. A probe is an attempt like ever
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from contextvars import Context
 from typing import Final, TypeAlias
 
+from etcd_aio.aio import start_background_task
 from etcd_aio.backoff import Backoff
 from etcd_aio.balancer.connectivity import ConnectivityState
 from etcd_aio.balancer.health import Health, Service, percentile_99
@@ -127,8 +127,7 @@ class HealthWatch:
             return
         work = self._probing(sub_connection, service)
         name = f"etcd_aio probe {sub_connection.endpoint_name}"
-        # It outlives the call that gave the evidence, and must not log, or trace, as if it were a part of that.
-        self._probes[service] = asyncio.get_running_loop().create_task(work, name=name, context=Context())
+        self._probes[service] = start_background_task(work, name=name)
 
     async def _probing(self, sub_connection: SubConnection, service: Service) -> None:
         probes = 0

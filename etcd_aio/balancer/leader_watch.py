@@ -5,9 +5,9 @@ Knows: when it may have changed, and how to ask again. Never knows: how a leader
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextvars import Context
 from typing import Final, TypeAlias
 
+from etcd_aio.aio import start_background_task
 from etcd_aio.backoff import Backoff
 from etcd_aio.balancer.sub_connection import SubConnection
 
@@ -47,9 +47,7 @@ class LeaderWatch:
         """It may have changed: find out."""
         self._is_due = True
         if self._task is None and not self._is_closed:
-            # It outlives the call whose answer gave the reason, and must not log, or trace, as if it were its part.
-            work = self._looking()
-            self._task = asyncio.get_running_loop().create_task(work, name="etcd_aio leader", context=Context())
+            self._task = start_background_task(self._looking(), name="etcd_aio leader")
 
     async def aclose(self) -> None:
         """End the task."""

@@ -12,9 +12,9 @@ is asked to leave instead.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from contextvars import Context
 from typing import Final, TypeAlias
 
+from etcd_aio.aio import start_background_task
 from etcd_aio.backoff import Backoff
 from etcd_aio.balancer.connectivity import ConnectivityState, check_transition
 from etcd_aio.balancer.endpoint import Endpoint
@@ -115,10 +115,7 @@ class SubConnection:
     def start(self) -> None:
         """Begin to connect; harmless if it has begun."""
         if self._task is None and self.state is not ConnectivityState.SHUTDOWN:
-            # It outlives the call that started it, and must not log, or trace, as if it were a part of that.
-            self._task = self._loop.create_task(
-                self._keep_connected(), name=f"etcd_aio dial {self.endpoint_name}", context=Context()
-            )
+            self._task = start_background_task(self._keep_connected(), name=f"etcd_aio dial {self.endpoint_name}")
 
     @property
     def in_flight(self) -> int:

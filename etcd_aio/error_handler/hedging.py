@@ -11,6 +11,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeAlias, TypeVar
 
+from etcd_aio.aio import start_task
+
 _T = TypeVar("_T")
 
 _Work: TypeAlias = Coroutine[Any, Any, _T]
@@ -47,12 +49,12 @@ class Hedging:
         Cancellation ends both.
         """
         self._budget = min(self._budget + _EARNED, _MOST)
-        calls = [asyncio.create_task(first, name="etcd_aio read")]
+        calls = [start_task(first, name="etcd_aio read")]
         try:
             await asyncio.wait(calls, timeout=self._after)
             if not calls[0].done() and self._budget >= 1 and self._may_hedge():
                 self._budget -= 1
-                calls.append(asyncio.create_task(second(), name="etcd_aio hedge"))
+                calls.append(start_task(second(), name="etcd_aio hedge"))
             return await _first_answer(calls)
         finally:
             for call in calls:

@@ -15,11 +15,11 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable
-from contextvars import Context
 from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from etcd_aio import codec
+from etcd_aio.aio import start_background_task, start_task
 from etcd_aio.balancer import Balancer, Stream, SubConnection
 from etcd_aio.deadline import NEVER
 from etcd_aio.error_handler.call import CallContext
@@ -217,8 +217,7 @@ class Supervisor(Generic[Request, Reply]):
                 return
             self._fatal = None
             self._since = NEVER
-            # It outlives whoever needs it first, and must not log, or trace, as if it were that one's request.
-            self._task = asyncio.create_task(self._run(), name=f"etcd_aio {self._name}", context=Context())
+            self._task = start_background_task(self._run(), name=f"etcd_aio {self._name}")
             self._context.running.add(self)
         try:
             self._advance()
@@ -383,7 +382,7 @@ class Supervisor(Generic[Request, Reply]):
         self._stream, self._endpoint, self._since = stream, name, loop.time()
         self._opened += 1
         self._outbox.clear()
-        sender = asyncio.create_task(self._send(stream), name=f"etcd_aio {self._name} sender")
+        sender = start_task(self._send(stream), name=f"etcd_aio {self._name} sender")
         ending: Ending | None = None
         received = self._received
         try:

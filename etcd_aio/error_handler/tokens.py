@@ -12,9 +12,9 @@ import asyncio
 import copy
 import logging
 from collections.abc import Awaitable, Callable
-from contextvars import Context
 from typing import Final
 
+from etcd_aio.aio import start_background_task
 from etcd_aio.deadline import NEVER
 from etcd_aio.error_handler.ending import mistake
 from etcd_aio.error_handler.request_metadata import RequestMetadata
@@ -140,24 +140,24 @@ class Tokens:
             if self._is_closed:
                 raise ClientClosedError
             now = loop.time()
-            flight = self._flight or self._start(why, now)
-            # Not by awaiting the task: a cancellation of this one must not reach it.
-            done, _ = await asyncio.wait([flight], timeout=None if deadline == NEVER else max(deadline - now, 0.0))
-            if self._is_closed or (done and flight.cancelled()):
-                raise ClientClosedError
-            if not done:
+            if now >= deadline:
                 text = "the deadline passed while a token was fetched"
                 raise self._outage_error() or (EtcdTimeoutError(text) if last is None else own(last))
-            last = flight.result()
-            if last is not None and (not last.retryable or loop.time() >= deadline):
-                raise own(last)
+            flight = self._flight or self._start(why, now)
+            # Not by awaiting the task: a cancellation of this one must not reach it.
+            done, _ = await asyncio.wait([flight], timeout=None if deadline == NEVER else deadline - now)
+            if self._is_closed or (done and flight.cancelled()):
+                raise ClientClosedError
+            if done:
+                last = flight.result()
+                if last is not None and not last.retryable:
+                    raise own(last)
 
     def _start(self, why: EtcdError | None, now: float) -> "asyncio.Task[EtcdError | None]":
         known = self.state.remembered(now)
         if known is not None:
             raise own(known)
-        # It outlives whoever needs it first, and must not log, or trace, as if it were that one's request.
-        self._flight = asyncio.create_task(self._fly(why), name="etcd_aio token", context=Context())
+        self._flight = start_background_task(self._fly(why), name="etcd_aio token")
         return self._flight
 
     async def _fly(self, why: EtcdError | None) -> EtcdError | None:

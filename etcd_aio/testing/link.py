@@ -15,6 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
+from etcd_aio.aio import start_task
+
 Direction: TypeAlias = Literal["to_server", "to_client"]
 CutKind: TypeAlias = Literal["fin", "rst", "silence"]
 Address: TypeAlias = tuple[str, int]
@@ -183,7 +185,7 @@ class Link:
     async def run(self) -> None:
         """Move bytes until both sides have ended, or one of the methods above ends it. Closes both sockets."""
         try:
-            self._pumps = asyncio.create_task(self._pump(), name="fault-proxy-pumps")
+            self._pumps = start_task(self._pump(), name="fault-proxy-pumps")
             if self.is_ending:  # before we had begun
                 self._pumps.cancel()
             await asyncio.wait({self._pumps})

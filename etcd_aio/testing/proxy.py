@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Literal, Self, TypeAlias
 from urllib.parse import urlsplit
 
+from etcd_aio.aio import start_task
 from etcd_aio.testing.link import Address, Cut, CutKind, Direction, Link, Weather
 from etcd_aio.testing.ports import free_ports, url_host
 
@@ -273,7 +274,7 @@ class FaultProxy:
             self._accepted += 1
             link = Link(client, self._family, self._address, self._weather, self._armed)
             self._armed = {}
-            task = self._loop.create_task(self._serve(link, address[1]), name="fault-proxy-link")
+            task = start_task(self._serve(link, address[1]), name="fault-proxy-link")
             self._links[task] = link
             task.add_done_callback(self._forget)
 

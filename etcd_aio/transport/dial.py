@@ -10,6 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias, TypeVar
 
+from etcd_aio.aio import start_task
 from etcd_aio.errors import ConnectError, TLSError
 from etcd_aio.transport.seam import Target
 
@@ -83,7 +84,7 @@ async def _race(addresses: Sequence[_Address]) -> socket.socket:
     try:
         while waiting or running:
             if waiting:
-                running.add(asyncio.create_task(_connect_socket(waiting.popleft()), name="etcd_aio dial"))
+                running.add(start_task(_connect_socket(waiting.popleft()), name="etcd_aio dial"))
             delay = _HAPPY_EYEBALLS_DELAY if waiting else None
             done, _ = await asyncio.wait(running, timeout=delay, return_when=asyncio.FIRST_COMPLETED)
             for task in done:

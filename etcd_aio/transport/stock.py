@@ -17,6 +17,7 @@ from grpclib.metadata import encode_timeout
 from h2.errors import ErrorCodes
 from h2.exceptions import NoAvailableStreamIDError
 
+from etcd_aio.aio import start_task
 from etcd_aio.deadline import NEVER
 from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, StatusCode
 from etcd_aio.http2 import NeverIndexedHeaderTuple
@@ -302,7 +303,7 @@ class _Call:
         if self._failure is not None:
             raise self._failure
         waiter: asyncio.Future[T] = self._loop.create_future()
-        task = self._loop.create_task(work(), name=f"etcd_aio {self._path}")
+        task = start_task(work(), name=f"etcd_aio {self._path}")
         self._connection.tasks.add(task)
         self._waiters[waiter] = task
         task.add_done_callback(lambda done: self._settle(waiter, done))

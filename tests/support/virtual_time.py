@@ -43,6 +43,10 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         """The virtual instant."""
         return self._jumping.now
 
+    def block(self, seconds: float) -> None:
+        """Let time pass in which nothing else runs."""
+        self._jumping.now += seconds
+
 
 async def turns(number: int = 3) -> None:
     """Let everything run that is ready, without letting time pass."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import sys
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -23,7 +24,7 @@ from etcd_aio.errors import (
     PermissionDeniedError,
     UserEmptyError,
 )
-from tests.support.virtual_time import tasks, timers, turns
+from tests.support.virtual_time import VirtualTimeLoop, tasks, timers, turns
 
 pytestmark = pytest.mark.anyio
 
@@ -220,3 +221,44 @@ def test_an_error_of_ones_own_shares_nothing_that_grows() -> None:
     found.add_note("mine")
     assert error.__notes__ == ["of another call"]
     assert (found.__notes__, found.__cause__, found.message) == (["mine"], cause, error.message)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="asyncio.eager_task_factory came with Python 3.12")
+async def test_a_fetch_that_ends_at_once_is_no_fetch_that_never_ends_where_tasks_are_eager() -> None:
+    if sys.version_info >= (3, 12):
+        asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
+    given = iter(["a", "b"])
+
+    async def fetch(why: EtcdError | None) -> str:
+        del why
+        return next(given)
+
+    metadata = RequestMetadata("3.7", require_leader=True)
+    tokens = Tokens(fetch, metadata, TokenState(is_due=True), random=lambda: 0.5)
+    async with asyncio.timeout(1):
+        await tokens.obtain(NEVER)
+        assert await tokens.renew("a", REFUSED, NEVER)
+    assert token_of(metadata.plain) == "b"
+    await tokens.aclose()
+
+
+async def test_a_token_that_is_due_again_as_soon_as_it_is_there_is_waited_for_until_the_deadline() -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    state = TokenState(is_due=True)
+    rounds = iter(range(10))
+
+    async def fetch(why: EtcdError | None) -> str:
+        """Blocks the loop, as no function should, and its token is refused at once."""
+        del why
+        next(rounds)
+        loop.block(0.3)
+        loop.call_soon(lambda: state.refused(state.token))
+        return "a"
+
+    tokens = Tokens(fetch, RequestMetadata("3.7", require_leader=True), state, random=lambda: 0.5)
+    started = loop.time()
+    with pytest.raises(EtcdTimeoutError):
+        await tokens.obtain(started + 1)
+    assert loop.time() == pytest.approx(started + 1.2)
+    await tokens.aclose()
