@@ -194,8 +194,7 @@ class Outgoing:
         stream.send_window += increment
         if stream.send_window > frames.MAX_WINDOW:
             return False
-        if stream.unsent:
-            self._send_unsent(stream)
+        self._send_more(stream)
         return True
 
     def unblock(self) -> None:
@@ -203,8 +202,7 @@ class Outgoing:
         for stream in tuple(self._blocked.values()):
             if self._send_window <= 0:
                 return
-            if stream.unsent and stream.is_open:  # an earlier one's on_sent may have changed that
-                self._send_unsent(stream)
+            self._send_more(stream)
 
     def was_begun(self, stream_id: int) -> bool:
         """Whether there was, or is, such a stream."""
@@ -285,6 +283,11 @@ class Outgoing:
             return
         self._out.append(frames.headers(stream_id, block, max_frame_size))
         self._send_unsent(stream)
+
+    def _send_more(self, stream: Stream) -> None:
+        """A window has opened for a stream; one that was given up, or has ended meanwhile, sends no more."""
+        if stream.unsent and stream.is_open and not stream.is_given_up():
+            self._send_unsent(stream)
 
     def _send_unsent(self, stream: Stream) -> None:
         """Write as much of a stream as the windows allow."""

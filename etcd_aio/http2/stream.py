@@ -58,7 +58,7 @@ class Stream:
         self.is_open = True
 
     def is_given_up(self) -> bool:
-        """Whether nobody waits for it any more; asked once, before anything of it is sent."""
+        """Whether its caller waits no longer: nothing more of it is sent. Asked as it begins, and as a window opens."""
         return False
 
     def on_headers(self, headers: HeaderBlock, *, ended: bool) -> None:

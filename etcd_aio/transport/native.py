@@ -81,7 +81,7 @@ class NativeConnection(HandshakingProtocol):
         self._calls = 0  # unary calls and streams that are not over
         self._is_draining = False
         self._is_lost = False
-        self._end: ConnectionLostError | None = None  # what the peer's GOAWAY said
+        self._cause: ConnectionLostError | None = None  # what the peer's GOAWAY said
         self._liveness_timer: asyncio.TimerHandle | None = None
         self._liveness_due = 0.0
         self._deadline_timer: asyncio.TimerHandle | None = None
@@ -206,7 +206,7 @@ class NativeConnection(HandshakingProtocol):
         """See `seam.Connection.give_up`."""
         for stream in tuple(self._outgoing.all_streams()):
             if isinstance(stream, UnaryCall) and stream.may_move and not stream.has_headers:
-                delivery = self._delivery(stream)
+                delivery = self._end(stream)
                 stream.fail(AttemptFailure(StatusCode.UNAVAILABLE, reason, delivery, is_given_up=True))
 
     def ping_silence(self, now: float) -> float:
@@ -268,9 +268,19 @@ class NativeConnection(HandshakingProtocol):
             self._outgoing.reset(call)
             self._schedule_flush()
 
+    def _end(self, call: UnaryCall | StreamCall) -> Delivery:
+        """Reset a call that fails on this side. Returns its delivery, which nothing can change any more.
+
+        Both are one step: its task, which would reset it too, runs only later, and a window that opens before that
+        would let the rest of the request out.
+        """
+        delivery = self._delivery(call)
+        self._close(call)
+        return delivery
+
     def _close_if_drained(self) -> None:
         if not self._calls:
-            self.abort(self._end)
+            self.abort(self._cause)
 
     def _delivery(self, call: UnaryCall | StreamCall) -> Delivery:
         """Where a request is now. A unary handler runs only once it has the whole message."""
@@ -303,8 +313,8 @@ class NativeConnection(HandshakingProtocol):
         self.handshake.succeed()
 
     def _on_goaway(self, reason: str) -> None:
-        if self._end is None:
-            self._end = ConnectionLostError(reason)
+        if self._cause is None:
+            self._cause = ConnectionLostError(reason)
             self._is_draining = True
             if self.is_owned:
                 self._owner.on_draining(reason)
@@ -355,7 +365,7 @@ class NativeConnection(HandshakingProtocol):
             call = cast("UnaryCall | StreamCall", stream)
             if call.deadline <= now:
                 text = "the deadline passed before the server answered"
-                delivery = self._delivery(call)
+                delivery = self._end(call)
                 call.fail(AttemptFailure(StatusCode.DEADLINE_EXCEEDED, text, delivery, is_local_deadline=True))
             elif call.deadline < earliest:
                 earliest = call.deadline

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from h2.errors import ErrorCodes
 from h2.settings import SettingCodes
-from hyperframe.frame import ContinuationFrame, DataFrame, HeadersFrame, PushPromiseFrame
+from hyperframe.frame import ContinuationFrame, DataFrame, HeadersFrame, PushPromiseFrame, WindowUpdateFrame
 
-from etcd_aio.errors import Delivery, StatusCode
-from etcd_aio.transport import Connection, EngineName
-from tests.support.scripted import GRPC, OK, Wire, framed, scripted
+from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
+from etcd_aio.transport import Connection, EngineName, stock
+from etcd_aio.transport.native_calls import UnaryCall
+from tests.support.scripted import GRPC, OK, Request, Wire, framed, scripted
 from tests.support.transport import connected, failure_of, soon
 
 pytestmark = pytest.mark.anyio
@@ -269,6 +270,49 @@ async def test_a_window_that_opens_bit_by_bit_lets_the_request_out(name: EngineN
         connected(name, port) as (connection, _),
     ):
         assert await echo(connection, b"x" * 10_000) == b"ok"
+
+
+@pytest.mark.parametrize("way", ["deadline", "given up"])
+async def test_a_window_that_opens_just_after_a_call_has_failed_lets_nothing_out(
+    name: EngineName, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The caller was told UNSENT; its task, which resets the stream, runs behind the peer's next bytes."""
+    seen: list[Request] = []
+    blocked, over = asyncio.Event(), asyncio.Event()
+
+    async def script(wire: Wire) -> None:
+        stream_id = await wire.opened()
+        wire.http2.increment_flow_control_window(10_000, stream_id)  # which the client shall read at the worst moment
+        await wire.until(lambda: len(wire.requests[stream_id].body) >= 500)
+        blocked.set()
+        await wire.until(lambda: wire.requests[stream_id].reset is not None)
+        seen.append(wire.requests[stream_id])
+        over.set()
+
+    async with (
+        scripted(script, settings={SettingCodes.INITIAL_WINDOW_SIZE: 500}, acknowledges=False) as port,
+        connected(name, port) as (connection, _),
+    ):
+        protocol: Any = connection if name == "native" else connection.protocol  # type: ignore[attr-defined]
+        kind: Any = UnaryCall if name == "native" else stock._Call
+        fail = kind.fail
+
+        def fail_as_the_window_opens(call: Any, failure: AttemptFailure) -> None:
+            frame = WindowUpdateFrame(1, window_increment=10_000).serialize()
+            asyncio.get_running_loop().call_soon(protocol.data_received, frame)
+            fail(call, failure)
+
+        monkeypatch.setattr(kind, "fail", fail_as_the_window_opens)
+        deadline = soon(0.05) if way == "deadline" else soon()
+        call = asyncio.ensure_future(connection.unary("/x/Put", b"x" * 995, (), deadline, None, True))
+        if way == "given up":
+            async with asyncio.timeout(5):
+                await blocked.wait()
+            connection.give_up("others answer")
+        assert (await failure_of(call)).delivery is S
+        async with asyncio.timeout(5):
+            await over.wait()
+        assert (len(seen[0].body), seen[0].is_ended) == (500, False)
 
 
 # --- GOAWAY ---

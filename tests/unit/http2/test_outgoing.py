@@ -184,6 +184,30 @@ def test_a_stream_reset_while_it_waits_for_its_window_sends_no_more() -> None:
     assert resets(machine.take()) == [(1, E.CANCEL)]
 
 
+@pytest.mark.parametrize("stream_id", [0, 1], ids=["connection", "stream"])
+def test_one_given_up_while_it_waits_for_a_window_sends_no_more(stream_id: int) -> None:
+    """Its caller was told that it was not sent, and resets it only as its task runs."""
+    machine = Machine(setting(WINDOW, 10**6) if not stream_id else b"")
+
+    class Failing(Sink):
+        has_failed = False
+
+        def is_given_up(self) -> bool:
+            return self.has_failed
+
+    call = Failing()
+    machine.outgoing.open(call, bytes(100_000), end=True)
+    machine.take()
+    call.has_failed = True
+    if stream_id:
+        machine.receive(frame(8, u32(10**6)))
+    machine.receive(frame(8, u32(10**6), stream_id=stream_id))
+    assert machine.take() == []
+    assert not call.is_sent_whole
+    machine.outgoing.reset(call)
+    assert resets(machine.take()) == [(1, E.CANCEL)]
+
+
 def test_a_stream_ended_by_anothers_news_is_not_written_to() -> None:
     machine = Machine()
 
