@@ -16,7 +16,7 @@ from typing import ClassVar, Final
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from etcd_aio.http2 import HeaderBlock, RequestHeaders, Stream, error_name
 from etcd_aio.transport.pieces import Collected, Pieces
-from etcd_aio.transport.response import fields, judge_headers, judge_reset, judge_trailers
+from etcd_aio.transport.response import fields, judge_headers, judge_reset, judge_trailers, unprocessed
 from etcd_aio.transport.seam import Collect
 
 PREFIX: Final = struct.Struct(">BI")  # compressed flag and length, before every gRPC message
@@ -116,13 +116,13 @@ class Call(Stream):
     def on_reset(self, code: int, *, by_peer: bool) -> None:
         """See `Stream.on_reset`."""
         if by_peer:
-            self.fail(judge_reset(code))
+            self.fail(judge_reset(code, has_begun=self.has_begun))
         else:
             self.fail(_broken(f"the server broke HTTP/2 on the stream: {error_name(code)}"))
 
     def on_unprocessed(self, reason: str) -> None:
         """See `Stream.on_unprocessed`."""
-        delivery = Delivery.UNPROCESSED if self.stream_id else Delivery.UNSENT
+        delivery = unprocessed(has_begun=self.has_begun) if self.stream_id else Delivery.UNSENT
         self.fail(AttemptFailure(StatusCode.UNAVAILABLE, reason, delivery))
 
 

@@ -83,12 +83,24 @@ def judge_trailers(trailers: Mapping[str, str]) -> AttemptFailure | None:
     return AttemptFailure(code, message, Delivery.ANSWERED, pushback=_pushback(trailers))
 
 
-def judge_reset(code: int) -> AttemptFailure:
-    """The failure of a stream that the server reset with this HTTP/2 error code."""
+def judge_reset(code: int, *, has_begun: bool) -> AttemptFailure:
+    """The failure of a stream that the server reset with this HTTP/2 error code.
+
+    Args:
+        code: of the reset.
+        has_begun: the server had begun to answer.
+    """
     name = _RESETS[code] if 0 <= code < len(_RESETS) else f"code {code}"
-    # RFC 9113, 8.7: a refused stream was not processed at all.
-    delivery = Delivery.UNPROCESSED if name == "REFUSED_STREAM" else Delivery.UNKNOWN
+    delivery = unprocessed(has_begun=has_begun) if name == "REFUSED_STREAM" else Delivery.UNKNOWN
     return AttemptFailure(StatusCode.UNAVAILABLE, f"the server reset the stream: {name}", delivery)
+
+
+def unprocessed(*, has_begun: bool) -> Delivery:
+    """What the server's promise that it did not process a request is worth (REFUSED_STREAM, GOAWAY: RFC 9113, 8.7).
+
+    Nothing, once it has begun to answer: it must have processed what it answers.
+    """
+    return Delivery.UNKNOWN if has_begun else Delivery.UNPROCESSED
 
 
 def explain_first_bytes(data: bytes) -> str:

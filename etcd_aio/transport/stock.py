@@ -23,7 +23,7 @@ from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, Statu
 from etcd_aio.http2 import NeverIndexedHeaderTuple
 from etcd_aio.transport.handshake import connect
 from etcd_aio.transport.native_headers import SECRETS
-from etcd_aio.transport.response import fields, is_trailers_only, judge_headers, judge_trailers
+from etcd_aio.transport.response import fields, is_trailers_only, judge_headers, judge_trailers, unprocessed
 from etcd_aio.transport.seam import Collect, ConnectionOwner, Metadata, Target, TransportOptions
 from etcd_aio.transport.stock_protocol import StockProtocol, StockStream
 
@@ -322,7 +322,7 @@ class _Call:
 
     def give_up(self, reason: str) -> None:
         """See `seam.Connection.give_up`."""
-        if self._may_move and self._stream.headers is None:
+        if self._may_move and not self._stream.has_begun:
             self.fail(AttemptFailure(StatusCode.UNAVAILABLE, reason, self._delivery(), is_given_up=True))
 
     def fail_unprocessed(self, reason: str, last_stream_id: int) -> None:
@@ -330,7 +330,8 @@ class _Call:
         if self._stream.id is None:
             self.fail(AttemptFailure(StatusCode.UNAVAILABLE, reason, Delivery.UNSENT))
         elif self._stream.id > last_stream_id and not self._stream.is_answered:
-            self.fail(AttemptFailure(StatusCode.UNAVAILABLE, reason, Delivery.UNPROCESSED))
+            delivery = unprocessed(has_begun=self._stream.has_begun)
+            self.fail(AttemptFailure(StatusCode.UNAVAILABLE, reason, delivery))
 
     def close(self) -> None:
         """Reset the stream if it is still open, and forget it. Waits for nothing; harmless if it is closed."""

@@ -73,6 +73,11 @@ class StockStream(GrpclibStream):
         """Whether the response is complete: whatever happens after that does not change it."""
         return self.trailers is not None
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether the server has begun to answer."""
+        return self.headers is not None
+
     async def send_message(self, data: bytes, *, end_stream: bool) -> bool:
         """Send `data` as far as the peer takes it; False if the stream or the connection ended before that."""
         http2, stream_id, rest = self._h2_connection, cast("int", self.id), memoryview(data)
@@ -261,7 +266,7 @@ class StockProtocol(H2Protocol, HandshakingProtocol):
         if not isinstance(stream, StockStream) or stream.is_answered:
             return
         if event.remote_reset:
-            stream.on_failed(judge_reset(int(event.error_code or 0)))
+            stream.on_failed(judge_reset(int(event.error_code or 0), has_begun=stream.has_begun))
         else:
             text = f"the server broke HTTP/2 on the stream: {_error_name(event.error_code)}"
             stream.on_failed(AttemptFailure(StatusCode.INTERNAL, text, Delivery.UNKNOWN))

@@ -63,6 +63,9 @@ BAD_RESPONSES: dict[str, tuple[Callable[[Wire, int], None], StatusCode, Delivery
     "told to be calm": (reset_at(0, ErrorCodes.ENHANCE_YOUR_CALM), C.UNAVAILABLE, U),
     "reset without an error": (reset_at(0, ErrorCodes.NO_ERROR), C.UNAVAILABLE, U),
     "reset with an unknown code": (reset_at(0, ErrorCodes(13)), C.UNAVAILABLE, U),
+    "refused after headers": (reset_at(1, ErrorCodes.REFUSED_STREAM), C.UNAVAILABLE, U),
+    "refused inside the message": (reset_at(2, ErrorCodes.REFUSED_STREAM), C.UNAVAILABLE, U),
+    "refused after the message": (reset_at(3, ErrorCodes.REFUSED_STREAM), C.UNAVAILABLE, U),
     "reset after headers": (reset_at(1, ErrorCodes.CANCEL), C.UNAVAILABLE, U),
     "reset inside the message": (reset_at(2, ErrorCodes.CANCEL), C.UNAVAILABLE, U),
     "reset after the message": (reset_at(3, ErrorCodes.NO_ERROR), C.UNAVAILABLE, U),
@@ -342,6 +345,19 @@ async def test_goaway_below_a_call_leaves_it_unprocessed_and_lets_the_others_fin
         assert (await failure_of(echo(connection))).delivery is S
         await asyncio.wait_for(owner.is_lost.wait(), 1)
         assert "GOAWAY" in str(owner.lost[0]), "closed by itself once the last call had ended"
+
+
+async def test_goaway_below_a_call_whose_answer_has_begun_leaves_its_outcome_unknown(name: EngineName) -> None:
+    async def script(wire: Wire) -> None:
+        one, two = await wire.request(), await wire.request()
+        wire.headers(two, GRPC)
+        wire.go_away(one)
+        wire.answer(one)
+
+    async with scripted(script) as port, connected(name, port) as (connection, _):
+        first, second = asyncio.ensure_future(echo(connection)), asyncio.ensure_future(echo(connection))
+        assert (await failure_of(second)).delivery is U, "what is answered was processed"
+        assert await first == b"ok"
 
 
 async def test_a_graceful_goaway_in_two_steps(name: EngineName) -> None:

@@ -150,10 +150,11 @@ def test_pushback(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("code", [*range(16), 2**32 - 1])
 def test_only_a_refused_stream_is_surely_unprocessed(code: int) -> None:
-    failure = judge_reset(code)
+    failure = judge_reset(code, has_begun=False)
     assert failure.code is StatusCode.UNAVAILABLE
     assert failure.delivery is (Delivery.UNPROCESSED if code == 7 else Delivery.UNKNOWN)
     assert (("REFUSED_STREAM" if code == 7 else "CANCEL") in failure.message) is (code in (7, 8))
+    assert judge_reset(code, has_begun=True).delivery is Delivery.UNKNOWN
 
 
 @pytest.mark.parametrize(
