@@ -250,9 +250,7 @@ class SubConnection:
         if self._task is not None:
             self._task.cancel()
         for owner in tuple(self._live):  # those on which nothing runs end at once, and leave the set
-            owner.leave_streams("the endpoint is used no more")
-            if owner.connection is not None:
-                owner.connection.drain()
+            owner.on_draining("the endpoint is used no more")
         self._change(ConnectivityState.SHUTDOWN)
 
     async def aclose(self) -> None:

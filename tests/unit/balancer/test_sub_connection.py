@@ -289,6 +289,20 @@ async def test_a_stream_that_was_opened_while_the_connection_began_to_drain_is_a
     await closed(world)
 
 
+async def test_a_stream_that_was_opened_while_the_endpoint_was_removed_is_asked_to_leave() -> None:
+    world = await World().ready()
+    reasons: list[str] = []
+    connection = world.member.connection
+    world.member.on_stream = lambda stream: world.sub.drain()
+    stream = await world.sub.open_stream("/p", (), NEVER, reasons.append)
+    await turns()
+    assert reasons == ["the endpoint is used no more"]
+    assert not connection.is_lost
+    stream.cancel()
+    assert connection.is_lost
+    await closed(world)
+
+
 async def test_a_removed_sub_connection_finishes_what_runs_and_takes_nothing_new() -> None:
     world = await World().ready()
     world.member.answers.append(b"late")
