@@ -2,6 +2,9 @@
 
 Knows: two calls for one request, when the second begins, a budget. Never knows: what is read, or what an attempt is.
 
+An error that another member would repeat (the revision was compacted, the request is wrong) ends both calls at once;
+only after one that may pass does the other call go on.
+
 It trades load for the tail of the latencies: a member that pauses costs `after` instead of its whole pause. Only what
 may run twice is hedged, so there is never a doubt. The budget keeps a slow cluster from being asked everything twice: a
 hedge costs one, a call earns a tenth.
@@ -12,6 +15,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeAlias, TypeVar
 
 from etcd_aio.aio import start_task
+from etcd_aio.errors import EtcdError
 
 _T = TypeVar("_T")
 
@@ -44,7 +48,7 @@ class Hedging:
             second: makes the other one, which should ask another member.
 
         Raises:
-            EtcdError: what the first call raised, if the second failed too.
+            EtcdError: what either call raised if it is final, and what the first call raised if both failed otherwise.
 
         Cancellation ends both.
         """
@@ -67,7 +71,15 @@ async def _first_answer(calls: "list[asyncio.Task[_T]]") -> _T:
     waiting = set(calls)
     while waiting:
         done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        for call in done:
-            if not call.cancelled() and call.exception() is None:
+        for call in calls:
+            if call in done and not _may_pass(call):
                 return call.result()
     return calls[0].result()
+
+
+def _may_pass(call: "asyncio.Task[_T]") -> bool:
+    """Whether a call that is over failed in a way that leaves the other one a chance."""
+    if call.cancelled():
+        return True
+    error = call.exception()
+    return isinstance(error, EtcdError) and error.retryable

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from etcd_aio.error_handler.hedging import Hedging
+from etcd_aio.errors import CompactedError, ConnectionLostError
 from tests.support.virtual_time import tasks, turns
 
 pytestmark = pytest.mark.anyio
@@ -60,13 +61,28 @@ async def test_a_slow_one_is_and_the_first_answer_counts() -> None:
 
 async def test_one_failure_leaves_the_other_and_of_two_the_first_is_told() -> None:
     it = World()
-    one, other = ValueError("one"), ValueError("other")
+    one, other = ConnectionLostError("one"), ConnectionLostError("other")
     assert await it.read(it.call("first", 0.1, one), it.call("second", 0.2)) == "second"
     assert await it.read(it.call("first", 0.2), it.call("second", 0.01, other)) == "first"
-    with pytest.raises(ValueError, match="one"):
+    with pytest.raises(ConnectionLostError, match="one"):
         await it.read(it.call("first", 0.2, one), it.call("second", 0.01, other))
-    with pytest.raises(ValueError, match="one"):
+    with pytest.raises(ConnectionLostError, match="one"):
         await it.read(it.call("first", 0.01, one), it.call("second", 0.01))
+
+
+@pytest.mark.parametrize("error", [CompactedError("compacted"), TypeError("a mistake on this side")])
+async def test_a_final_error_of_either_ends_both_at_once(error: Exception) -> None:
+    loop = asyncio.get_running_loop()
+    it = World()
+    for first, second in (
+        (it.call("first", 0.1, error), it.call("second", 9)),
+        (it.call("first", 9), it.call("second", 0.05, error)),
+    ):
+        began = loop.time()
+        with pytest.raises(type(error)):
+            await it.read(first, second)
+        assert loop.time() - began == pytest.approx(0.1)
+    assert it.cancelled == ["second", "first"]
 
 
 async def test_the_budget_keeps_a_slow_cluster_from_twice_the_load() -> None:
