@@ -21,6 +21,8 @@ from enum import Enum
 from math import inf
 from typing import Final
 
+from etcd_aio.errors import EtcdError, NoLeaderError, NotSupportedForLearnerError
+
 _SHORTEST_PATIENCE: Final = 0.25  # seconds; a pause of the peer's collector or disk is not worth moving for
 _LONGEST_PATIENCE: Final = 2.0  # by then the ping of a silent connection has decided
 _PATIENCE_FACTOR: Final = 2.0  # times the 99th percentile: a short trouble of all must not hide a long one of one
@@ -92,6 +94,12 @@ class Service:
         self.timeouts = 0
         return self.health is not Health.HEALTHY and self.change(Health.HEALTHY, "", now)
 
+    def heard(self, now: float) -> None:
+        """An attempt was answered with a refusal: the member lives, but that restores nothing."""
+        self.in_flight -= 1
+        self.silent_since = now
+        self.timeouts = 0
+
     def unanswered(self, began: float, *, is_timeout: bool) -> None:
         """An attempt ended without an answer; not by its deadline if it was cancelled, or the connection lost."""
         self.in_flight -= 1
@@ -130,6 +138,13 @@ class Service:
         if self.timeouts >= _FAILING_AFTER and newest_elsewhere > self.failing_since:
             return Health.FAILING, f"{self.timeouts} attempts in a row timed out while others were answered"
         return Health.HEALTHY, ""
+
+
+def refused_health(error: EtcdError | None) -> Health | None:
+    """What an error says of the member that answered with it; None if that is nothing."""
+    if isinstance(error, NoLeaderError):
+        return Health.NO_LEADER
+    return Health.LEARNER if isinstance(error, NotSupportedForLearnerError) else None
 
 
 def percentile_99(services: Iterable[Service]) -> float:

@@ -25,6 +25,9 @@ Probe: TypeAlias = Callable[[SubConnection, bool], Awaitable[None]]
 PROBE_BACKOFF: Final = Backoff(initial=0.1, multiplier=2.0, maximum=1.0, jitter=0.2)
 """Waits between the probes of a member that looks bad: found within a tenth of its absence, and within a second."""
 
+LEARNER_BACKOFF: Final = Backoff(initial=1.0, multiplier=2.0, maximum=30.0, jitter=0.2)
+"""The same for a learner, which stays one until an operator promotes it."""
+
 _INTERVAL: Final = 0.05  # seconds; what `patience` may be late by
 _LATE: Final = 0.1  # a timer this late says more about our loop: let what has arrived be read first
 _SLOW_AGE: Final = 0.2  # seconds for which a percentile holds
@@ -134,7 +137,8 @@ class HealthWatch:
         try:
             while service.health is not Health.HEALTHY and sub_connection.state is ConnectivityState.READY:
                 await self._probe(sub_connection, service is sub_connection.quorum)
-                await asyncio.sleep(PROBE_BACKOFF.wait(probes, self._random))
+                backoff = LEARNER_BACKOFF if service.health is Health.LEARNER else PROBE_BACKOFF
+                await asyncio.sleep(backoff.wait(probes, self._random))
                 probes += 1
         finally:
             del self._probes[service]

@@ -18,9 +18,9 @@ from etcd_aio.aio import start_background_task
 from etcd_aio.backoff import Backoff
 from etcd_aio.balancer.connectivity import ConnectivityState, check_transition
 from etcd_aio.balancer.endpoint import Endpoint
-from etcd_aio.balancer.health import Health, Service
+from etcd_aio.balancer.health import Health, Service, refused_health
 from etcd_aio.balancer.statistics import EndpointStatistics
-from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, StatusCode
+from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, EtcdError, StatusCode, server_error
 from etcd_aio.transport import Collect, Connection, Engine, Metadata, Stream, Target
 
 logger = logging.getLogger("etcd_aio.balancer")
@@ -182,7 +182,9 @@ class SubConnection:
             return
         is_answer = error.delivery is Delivery.ANSWERED
         self._failures += not is_answer
-        if not is_answer or error.code in _NO_ANSWER_CODES:
+        if is_answer and self.note_refusal(server_error(error.code, error.message)):
+            service.heard(self._loop.time())
+        elif not is_answer or error.code in _NO_ANSWER_CODES:
             service.unanswered(started, is_timeout=error.code is StatusCode.DEADLINE_EXCEEDED)
         elif service.answered(started, self._loop.time()):
             self._on_health(self, service)
@@ -196,7 +198,14 @@ class SubConnection:
         """See `Connection.ping_silence`."""
         return 0.0 if self._connection is None else self._connection.ping_silence(now)
 
-    def refused(self, health: Health, reason: str) -> None:
+    def note_refusal(self, error: EtcdError | None) -> bool:
+        """Note what its member's answer says of the member; returns whether that is anything. Safe to repeat."""
+        health = refused_health(error)
+        if health is not None and error is not None:
+            self._refused(health, error.message)
+        return health is not None
+
+    def _refused(self, health: Health, reason: str) -> None:
         """The member said itself that it serves nothing now that needs the cluster."""
         if self.quorum.change(health, reason, self._loop.time()):
             self._on_health(self, self.quorum)

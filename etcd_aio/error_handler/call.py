@@ -21,7 +21,6 @@ from etcd_aio.error_handler.answer import answer
 from etcd_aio.error_handler.identity import ClusterIdentity
 from etcd_aio.error_handler.large import LARGE, finished
 from etcd_aio.error_handler.lifetime import Lifetime
-from etcd_aio.error_handler.probe import note_refusal
 from etcd_aio.error_handler.request_metadata import RequestMetadata, token_of
 from etcd_aio.error_handler.retry import RetryBudget, RetryPolicy, wait_before
 from etcd_aio.error_handler.tokens import Tokens
@@ -275,7 +274,7 @@ class Call(Generic[Request, Reply]):
         """Do what a failed attempt calls for, and return when the next one is to be made."""
         context = self._context
         error = answer(failure, self._method) if failure.delivery is Delivery.ANSWERED else None
-        is_known = note_refusal(sub_connection, error)
+        is_known = sub_connection.note_refusal(error)
         remedy, is_definite = self._meaning(error)
         self._attempts += (
             Attempt(sub_connection.endpoint_name, failure.code, failure.delivery, seconds, failure.message),

@@ -6,18 +6,12 @@ Only a linearizable read proves that a member reaches the cluster: `Status` name
 """
 
 import asyncio
+from contextlib import suppress
 from typing import Final
 
 from etcd_aio import codec
-from etcd_aio.balancer import Health, Metadata, SubConnection
-from etcd_aio.errors import (
-    AttemptFailure,
-    Delivery,
-    EtcdError,
-    NoLeaderError,
-    NotSupportedForLearnerError,
-    server_error,
-)
+from etcd_aio.balancer import Metadata, SubConnection
+from etcd_aio.errors import AttemptFailure
 from etcd_aio.methods import RANGE
 from etcd_aio.pb import RangeRequest
 
@@ -35,20 +29,6 @@ async def probe_health(sub_connection: SubConnection, needs_leader: bool) -> Non
     """
     payload = codec.encode(RangeRequest(key=_KEY, keys_only=True, serializable=not needs_leader))
     deadline = asyncio.get_running_loop().time() + _TIMEOUT
-    try:
-        metadata = _LEADER if needs_leader else ()
+    metadata = _LEADER if needs_leader else ()
+    with suppress(AttemptFailure):
         await sub_connection.unary(RANGE.path, payload, metadata, deadline, needs_leader=needs_leader)
-    except AttemptFailure as failure:
-        if failure.delivery is Delivery.ANSWERED:
-            note_refusal(sub_connection, server_error(failure.code, failure.message))
-
-
-def note_refusal(sub_connection: SubConnection, error: EtcdError | None) -> bool:
-    """Tell a sub-connection what its member's answer says about the member; returns whether it says anything."""
-    if isinstance(error, NoLeaderError):
-        sub_connection.refused(Health.NO_LEADER, error.message)
-    elif isinstance(error, NotSupportedForLearnerError):
-        sub_connection.refused(Health.LEARNER, error.message)
-    else:
-        return False
-    return True

@@ -12,7 +12,6 @@ from etcd_aio.balancer import (
     Choice,
     ConnectivityState,
     Endpoint,
-    Health,
     PolicyName,
     SubConnection,
     parse_endpoints,
@@ -23,6 +22,7 @@ from etcd_aio.errors import (
     ConnectError,
     DiscoveryError,
     NoAvailableEndpointsError,
+    NoLeaderError,
     UnknownEndpointError,
 )
 from etcd_aio.transport import Connection
@@ -479,7 +479,7 @@ async def test_a_member_that_looks_bad_loses_its_pin() -> None:
     [kept] = connected(world)
     sub = world.balancer.sub_connection(kept)
     assert sub is not None
-    sub.refused(Health.NO_LEADER, "etcdserver: no leader")
+    sub.note_refusal(NoLeaderError())
     await turns(9)
     [other] = connected(world)
     assert other != kept

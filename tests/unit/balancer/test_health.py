@@ -74,6 +74,14 @@ def test_two_timeouts_in_a_row_while_others_answer_are_failing() -> None:
     assert health(service, NOW + 9, newest_elsewhere=NOW + 8) is Health.HEALTHY
 
 
+def test_a_refusal_is_heard_and_restores_nothing() -> None:
+    service = waiting_since(NOW)
+    service.change(Health.LEARNER, "it does not vote", NOW)
+    service.heard(NOW + 0.2)
+    assert (service.health, service.in_flight, service.silent_since) == (Health.LEARNER, 0, NOW + 0.2)
+    assert service.newest_answered == -inf, "others are not measured by it"
+
+
 def test_cancellations_and_lost_connections_are_no_timeouts() -> None:
     service = Service(NOW)
     for _ in range(9):

@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 
 from etcd_aio.balancer import Balancer, Connection, ConnectivityState, Endpoint, Health, SubConnection, parse_endpoints
-from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
+from etcd_aio.errors import AttemptFailure, Delivery, NoLeaderError, NotSupportedForLearnerError, StatusCode
 from tests.support.fake_engine import FakeEngine, Hang, Refuse
 from tests.support.virtual_time import tasks, timers, turns
 
@@ -155,14 +155,14 @@ async def test_its_first_answer_restores_it() -> None:
 async def test_where_all_look_bad_all_are_used() -> None:
     async with world(2) as it:
         for name in ("m1", "m2"):
-            it.sub(name).refused(Health.NO_LEADER, "etcdserver: no leader")
+            it.sub(name).note_refusal(NoLeaderError())
         assert it.picks() == {"m1", "m2"}
 
 
 async def test_what_looks_bad_is_used_when_nothing_else_is_left() -> None:
     async with world() as it:
         it.silence("m1")
-        it.sub("m1").refused(Health.NO_LEADER, "etcdserver: no leader")
+        it.sub("m1").note_refusal(NoLeaderError())
         avoid = (it.sub("m2"), it.sub("m3"))
         assert it.balancer.pick(avoid) is it.sub("m1")
         assert it.balancer.pick((*avoid, it.sub("m1"))) in avoid
@@ -173,7 +173,7 @@ async def test_a_member_without_leader_loses_what_needs_one_and_its_streams_at_o
         it.silence("m1")
         reasons: list[str] = []
         await it.sub("m1").open_stream("/watch", (), it.loop.time() + 1, reasons.append)
-        it.sub("m1").refused(Health.NO_LEADER, "etcdserver: no leader")
+        it.sub("m1").note_refusal(NoLeaderError())
         assert reasons == ["etcdserver: no leader"]
         assert it.picks() == {"m2", "m3"}
         assert it.picks(needs_leader=False) == {"m1", "m2", "m3"}
@@ -184,7 +184,7 @@ async def test_reads_that_wait_when_the_leader_is_lost_move_too() -> None:
         it.silence("m1")
         read = it.begin("m1", may_move=True)
         await asyncio.sleep(0.5)
-        it.sub("m1").refused(Health.NO_LEADER, "etcdserver: no leader")
+        it.sub("m1").note_refusal(NoLeaderError())
         assert not read.done(), "nobody answers"
         await it.serve(0.2, "m2")
         assert (await failure_of(read)).is_given_up
@@ -193,7 +193,7 @@ async def test_reads_that_wait_when_the_leader_is_lost_move_too() -> None:
 async def test_reads_that_come_to_a_silent_member_for_want_of_another_move_on_later() -> None:
     async with world() as it:
         it.silence("m1")
-        it.sub("m1").refused(Health.NO_LEADER, "etcdserver: no leader")
+        it.sub("m1").note_refusal(NoLeaderError())
         await turns()
         await asyncio.sleep(0.5)
         read = it.begin("m1", may_move=True)
@@ -219,10 +219,27 @@ async def test_streams_wait_for_a_moment_before_they_leave_a_silent_member() -> 
 async def test_a_learner_serves_what_it_can() -> None:
     async with world() as it:
         it.engine["m1:2379"].otherwise = AttemptFailure(StatusCode.FAILED_PRECONDITION, "x", Delivery.UNKNOWN)
-        it.sub("m1").refused(Health.LEARNER, "etcdserver: rpc not supported for learner")
+        it.sub("m1").note_refusal(NotSupportedForLearnerError())
         assert it.health()["m1"] is Health.LEARNER
         assert it.picks() == {"m2", "m3"}
         assert it.picks(needs_leader=False) == {"m1", "m2", "m3"}
+
+
+async def test_a_member_that_goes_on_refusing_is_one_change_and_a_learner_is_seldom_probed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "etcd_aio.balancer")
+    async with world() as it:
+        text = "etcdserver: rpc not supported for learner"
+        it.engine["m1:2379"].otherwise = AttemptFailure(StatusCode.FAILED_PRECONDITION, text, Delivery.ANSWERED)
+        await failure_of(it.begin("m1"))
+        await it.serve(120, "m2")
+        assert it.health()["m1"] is Health.LEARNER
+        assert len([record for record in caplog.records if "m1:2379" in record.getMessage()]) == 1
+        assert len(it.probes) < 10
+        it.speak("m1")  # it was promoted
+        await it.serve(31, "m2")
+        assert it.health()["m1"] is Health.HEALTHY
 
 
 async def test_the_services_of_a_member_fail_apart() -> None:
@@ -300,7 +317,7 @@ async def test_probes_come_fast_and_then_slower_until_the_connection_is_lost() -
     async with world() as it:
         refusal = AttemptFailure(StatusCode.UNAVAILABLE, "etcdserver: no leader", Delivery.ANSWERED)
         it.engine["m1:2379"].otherwise = refusal
-        it.sub("m1").refused(Health.NO_LEADER, "etcdserver: no leader")
+        it.sub("m1").note_refusal(NoLeaderError())
         began = it.loop.time()
         await asyncio.sleep(5)
         at = [round(when - began, 2) for _, _, when in it.probes]
@@ -322,7 +339,7 @@ async def test_probes_come_fast_and_then_slower_until_the_connection_is_lost() -
 async def test_a_new_connection_is_healthy() -> None:
     async with world() as it:
         it.silence("m1")
-        it.sub("m1").refused(Health.NO_LEADER, "etcdserver: no leader")
+        it.sub("m1").note_refusal(NoLeaderError())
         it.engine["m1:2379"].connection.lose(ConnectionResetError(104, "reset"))
         await asyncio.sleep(1)
         assert it.sub("m1").state is ConnectivityState.READY
@@ -352,6 +369,6 @@ async def test_changes_are_logged_and_shown(caplog: pytest.LogCaptureFixture) ->
 async def test_closing_ends_every_probe() -> None:
     async with world() as it:
         it.silence("m1")
-        it.sub("m1").refused(Health.NO_LEADER, "etcdserver: no leader")
+        it.sub("m1").note_refusal(NoLeaderError())
         await turns()
         assert it.probes

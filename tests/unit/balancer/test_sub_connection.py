@@ -8,7 +8,15 @@ from etcd_aio.balancer.connectivity import ConnectivityState
 from etcd_aio.balancer.endpoint import parse_endpoint
 from etcd_aio.balancer.health import Health
 from etcd_aio.balancer.sub_connection import DIAL_BACKOFF, STABLE_AFTER, SubConnection
-from etcd_aio.errors import AttemptFailure, ClusterChangedError, ConnectError, ConnectionLostError, Delivery, StatusCode
+from etcd_aio.errors import (
+    AttemptFailure,
+    ClusterChangedError,
+    ConnectError,
+    ConnectionLostError,
+    Delivery,
+    NoLeaderError,
+    StatusCode,
+)
 from etcd_aio.transport import Connection
 from tests.support.fake_engine import Accept, FakeEngine, FakeMember, Hang, Refuse
 from tests.support.virtual_time import tasks, turns
@@ -552,8 +560,8 @@ async def test_what_a_peer_does_not_have_is_forgotten_with_its_connection() -> N
 
 async def test_a_change_of_health_is_told_once_and_an_answer_restores() -> None:
     world = await World().ready()
-    world.sub.refused(Health.NO_LEADER, "etcdserver: no leader")
-    world.sub.refused(Health.NO_LEADER, "etcdserver: no leader")
+    world.sub.note_refusal(NoLeaderError())
+    world.sub.note_refusal(NoLeaderError())
     assert world.sub.looks_bad
     await world.sub.unary("/p", b"", (), NEVER, needs_leader=False)
     assert world.healths == [(True, Health.NO_LEADER)], "what it serves alone proves nothing"
@@ -572,7 +580,7 @@ async def test_a_change_of_health_is_told_once_and_an_answer_restores() -> None:
 )
 async def test_which_failures_are_answers(failure: AttemptFailure, is_answer: bool) -> None:
     world = await World().ready()
-    world.sub.refused(Health.NO_LEADER, "etcdserver: no leader")
+    world.sub.note_refusal(NoLeaderError())
     world.member.answers.append(failure)
     with pytest.raises(AttemptFailure):
         await world.attempt()
