@@ -8,15 +8,16 @@ conversation fell silent, the sub-connection asks to leave, nobody needs it) not
 stream; the task finds both, judges by the table, and opens the next stream elsewhere. Once nobody needs it the task
 ends, and `wake` starts another.
 
-The conversation's `due` runs on a timer of its own (`due_timer.py`), with a stream or without one.
+The conversation's `due` runs on a timer of its own (`due_timer.py`), with a stream or without one. Whatever the
+conversation hears may change its `due`, so it hears everything through `_tell`, which sets the timer again.
 """
 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, ParamSpec, TypeAlias, TypeVar
 
 from etcd_aio import codec
 from etcd_aio.aio import start_background_task, start_task
@@ -45,6 +46,7 @@ from etcd_aio.methods import Method, Reply, Request
 logger = logging.getLogger("etcd_aio.streams")
 
 _T = TypeVar("_T")
+_P = ParamSpec("_P")
 
 _OPEN_TIMEOUT: Final = 2.0  # seconds; headers leave at once unless the member allows no further stream
 _CLOSE_TIMEOUT: Final = 0.1  # the task has to unwind and waits for nobody; Client.aclose() promises a second for all
@@ -224,8 +226,16 @@ class Supervisor(Generic[Request, Reply]):
         except Exception as error:  # the owner's mistake must reach whoever waits for it
             self._fail(error)
 
+    def _tell(self, fact: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        """Pass a fact to the conversation, then do what it wants: nothing else may call its `on_` methods."""
+        answer = fact(*args, **kwargs)
+        self._advance()
+        return answer
+
     def _advance(self) -> None:
         """Do what the conversation wants now; follows every change of it."""
+        if self._is_closed:
+            return
         conversation = self._conversation
         if not conversation.is_needed:
             self._timer.stop()
@@ -245,13 +255,20 @@ class Supervisor(Generic[Request, Reply]):
 
     def _on_due(self) -> None:
         try:
-            if self._conversation.is_needed:
-                reason = self._conversation.on_time(asyncio.get_running_loop().time())
-                if reason is not None:
-                    self._part(left(reason))
-            self._advance()
+            self._tell(self._on_time)
         except Exception as error:  # see _on_wake
             self._fail(error)
+
+    def _on_time(self) -> None:
+        if self._conversation.is_needed:
+            reason = self._conversation.on_time(asyncio.get_running_loop().time())
+            if reason is not None:
+                self._part(left(reason))
+
+    def _on_open(self, endpoint: str) -> None:
+        if self._conversation.is_needed:
+            self._is_told_open = True
+            self._conversation.on_open(endpoint, asyncio.get_running_loop().time())
 
     def _part(self, ending: Ending) -> None:
         """End the stream from this side, for this reason."""
@@ -386,10 +403,7 @@ class Supervisor(Generic[Request, Reply]):
         ending: Ending | None = None
         received = self._received
         try:
-            if self._conversation.is_needed:
-                self._is_told_open = True
-                self._conversation.on_open(name, loop.time())
-            self._advance()
+            self._tell(self._on_open, name)
             ending = await self._receive(stream, sub_connection, begun)
             ending.error.endpoint = ending.error.endpoint or name
             return ending
@@ -436,8 +450,7 @@ class Supervisor(Generic[Request, Reply]):
             if self._received == before:
                 self._on_first_reply(now)
             self._received += 1
-            conversation.on_reply(reply, now)
-            self._advance()
+            self._tell(conversation.on_reply, reply, now)
 
     async def _send(self, stream: Stream) -> None:
         """The child task: send what is due."""
@@ -498,11 +511,12 @@ class Supervisor(Generic[Request, Reply]):
         """Tell the conversation that the stream is gone, once for each that it knows of."""
         if self._is_told_open:
             self._is_told_open = False
-            self._says_otherwise = self._conversation.on_lost(error, asyncio.get_running_loop().time())
+            now = asyncio.get_running_loop().time()
+            self._says_otherwise = self._tell(self._conversation.on_lost, error, now)
 
     def _end(self, error: EtcdError) -> None:
         self._lose(error)
-        self._conversation.on_end(error)
+        self._tell(self._conversation.on_end, error)
 
 
 def _resolve(waiter: "asyncio.Future[None] | None") -> None:

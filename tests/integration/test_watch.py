@@ -11,6 +11,7 @@ from functools import partial
 import pytest
 
 from etcd_aio import Client, Event, EventType, NoAvailableEndpointsError, WatchBatch, op
+from etcd_aio.api.multiplexer import SILENCE
 from etcd_aio.errors import (
     ClientClosedError,
     ClientUsageError,
@@ -487,9 +488,13 @@ async def test_a_silent_member_does_not_hold_entering(shared_server: EtcdServer)
                 pass
 
 
-async def test_an_outage_that_is_too_long_ends_only_the_watches_that_say_so(own_server: EtcdServer) -> None:
+@pytest.mark.parametrize("lived", [0.0, SILENCE + 0.5])  # by then the timer of their creation has run
+async def test_an_outage_that_is_too_long_ends_only_the_watches_that_say_so(
+    own_server: EtcdServer, lived: float
+) -> None:
     async with FaultProxy(own_server.endpoint) as proxy, Client(proxy.endpoint) as client:  # noqa: SIM117 - as above
         async with client.watch("k", max_outage=0.3) as impatient, client.watch("k") as patient:
+            await asyncio.sleep(lived)
             proxy.refuse()
             proxy.cut()
             with pytest.raises(NoAvailableEndpointsError):

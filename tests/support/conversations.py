@@ -18,6 +18,7 @@ class Recorder(Generic[Request, Reply]):
         heard: what it was told: the names of the methods, in order.
         gives_up: what `on_time` returns.
         next_due: the `due` that follows an `on_time`.
+        patience: seconds after a loss, or an opening, at which `on_time` is due; None for not at all.
     """
 
     def __init__(self, *greeting: Request) -> None:
@@ -25,6 +26,7 @@ class Recorder(Generic[Request, Reply]):
         self.wanted = True
         self.due = inf
         self.next_due = inf
+        self.patience: float | None = None
         self.gives_up: str | None = None
         self.says_otherwise = False
         self.heard: list[str] = []
@@ -50,6 +52,7 @@ class Recorder(Generic[Request, Reply]):
         self._is_open = True
         self.heard.append("open")
         self.endpoints.append(endpoint)
+        self._set_due(now)
         self.waiting = list(self.greeting)
 
     def on_reply(self, reply: Reply, now: float) -> None:
@@ -70,6 +73,7 @@ class Recorder(Generic[Request, Reply]):
         self._is_open = False
         self.heard.append("lost")
         self.losses.append(error)
+        self._set_due(now)
         return self.says_otherwise
 
     def on_end(self, error: EtcdError) -> None:
@@ -77,3 +81,7 @@ class Recorder(Generic[Request, Reply]):
         self.wanted = False
         self.heard.append("end")
         self.ends.append(error)
+
+    def _set_due(self, now: float) -> None:
+        if self.patience is not None:
+            self.due = now + self.patience

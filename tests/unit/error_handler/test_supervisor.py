@@ -578,6 +578,22 @@ async def test_time_passes_without_a_stream_too() -> None:
     await world.aclose()
 
 
+async def test_what_becomes_due_by_a_loss_is_said_however_long_the_stream_has_lived() -> None:
+    """A loss is followed by no wake and, in an outage, by no other stream: it alone has to set the timer."""
+    world = await World().open()
+    await asyncio.sleep(100)
+    world.talk.patience = 1.0
+    for name in world.calls.names:
+        world.engine[name].dial = Refuse()
+    for name in world.calls.names:
+        world.engine[name].connection.lose(ConnectionResetError(104, "reset"))
+    lost = world.loop.time()
+    await asyncio.sleep(5)
+    assert world.talk.heard[-2:] == ["lost", "time"]
+    assert world.talk.instants[-1] == pytest.approx(lost + 1.0, abs=0.01)
+    await world.aclose()
+
+
 async def test_what_is_due_is_sent() -> None:
     world = await World().open()
     on_time = world.talk.on_time
