@@ -167,20 +167,23 @@ class Supervisor(Generic[Request, Reply]):
             self._is_wake_due = True
             asyncio.get_running_loop().call_soon(self._on_wake)
 
+    def close(self) -> None:
+        """End the stream at once; the conversation hears `ClientClosedError` as long as it needs one."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._timer.stop()
+            if self._task is not None:
+                self._task.cancel()
+            if self._stream is not None:
+                self._stream.cancel()
+        if self._conversation.is_needed:
+            self._end(ClientClosedError())
+
     async def aclose(self) -> None:
-        """End the stream; the conversation hears `ClientClosedError`. Bounded in time; closing twice does nothing."""
-        if self._is_closed:
-            return
-        self._is_closed = True
-        self._timer.stop()
-        task = self._task
-        if task is not None:
-            task.cancel()
-        if self._stream is not None:
-            self._stream.cancel()
-        self._end(ClientClosedError())
-        if task is not None:
-            await asyncio.wait([task], timeout=_CLOSE_TIMEOUT)
+        """Close, and wait until the stream's task has ended. Bounded in time; closing twice does nothing."""
+        self.close()
+        if self._task is not None:
+            await asyncio.wait([self._task], timeout=_CLOSE_TIMEOUT)
 
     def outage_error(self) -> NoAvailableEndpointsError:
         """The error that names, for each endpoint, why there is no stream on it."""
@@ -211,8 +214,7 @@ class Supervisor(Generic[Request, Reply]):
     def _on_wake(self) -> None:
         self._is_wake_due = False
         if self._is_closed or self._context.lifetime.is_closed:
-            if self._task is None and self._conversation.is_needed:
-                self._end(ClientClosedError())
+            self.close()  # whatever became needed meanwhile, also while the task is still ending
             return
         if self._task is None:
             if not self._conversation.is_needed:

@@ -160,6 +160,27 @@ async def test_closing_the_client_ends_the_leases_and_their_blocks(shared_server
         await client.leases.keep_alive_once(7)
 
 
+async def test_a_renewal_that_is_asked_for_while_the_client_closes_is_refused_at_once(
+    shared_server: EtcdServer,
+) -> None:
+    client = Client(shared_server.endpoint)
+    held = asyncio.Event()
+
+    async def hold() -> None:
+        async with client.lease(60, on_lost="signal") as lease:
+            held.set()
+            await lease.lost()
+            with pytest.raises(ClientClosedError):
+                await client.leases.keep_alive_once(lease, timeout=None)
+
+    task = asyncio.create_task(hold())
+    async with asyncio.timeout(10):
+        await held.wait()
+        await client.aclose()
+        with pytest.raises(LeaseLostError):
+            await task
+
+
 # Bad weather.
 
 

@@ -146,6 +146,31 @@ async def test_closing_the_client(state: str) -> None:
         await scene.until_forgotten()
 
 
+@pytest.mark.parametrize("timeout", [5.0, None])
+async def test_a_consumer_that_watches_again_while_the_client_closes_is_refused_at_once(timeout: float | None) -> None:
+    async with EtcdServer() as server:
+        client = Client(server.endpoint)
+        entered = asyncio.Event()
+        refusals: list[ClientClosedError] = []
+
+        async def consume() -> None:
+            while len(refusals) < 4:
+                try:
+                    async with client.watch("k", timeout=timeout) as watcher:
+                        entered.set()
+                        async for _ in watcher:
+                            pass
+                except ClientClosedError as error:
+                    refusals.append(error)
+
+        task = asyncio.create_task(consume())
+        async with asyncio.timeout(PATIENCE):
+            await entered.wait()
+        async with asyncio.timeout(PROMISED):
+            await client.aclose()
+            await task
+
+
 @pytest.mark.parametrize("state", STATES)
 async def test_cancelling_the_task_of_a_watch(state: str) -> None:
     async with stage() as scene:

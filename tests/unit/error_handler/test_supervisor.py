@@ -651,6 +651,43 @@ async def test_a_close_ends_it_at_once_and_for_good() -> None:
     await world.aclose()
 
 
+async def test_what_becomes_needed_during_the_close_ends_too() -> None:
+    """A consumer that subscribes again as soon as it is told comes while the task is still unwinding."""
+    world = await World().open()
+    on_end = world.talk.on_end
+
+    def again(error: EtcdError) -> None:
+        on_end(error)
+        if len(world.talk.ends) < 4:
+            world.talk.wanted = True
+            world.supervisor.wake()
+
+    world.talk.on_end = again  # type: ignore[method-assign]
+    began = world.loop.time()
+    await world.supervisor.aclose()
+    await turns(8)
+    assert [type(error) for error in world.talk.ends] == [ClientClosedError] * 4
+    assert world.loop.time() == began
+    assert len(world.engine.streams) == 1
+    await world.aclose()
+
+
+async def test_what_becomes_needed_before_the_stream_of_a_closing_client_is_closed_ends_too() -> None:
+    world = await World().open()
+    world.calls.lifetime.close()
+    world.supervisor.wake()
+    await turns(3)
+    assert [type(error) for error in world.talk.ends] == [ClientClosedError]
+    assert world.talk.heard == ["open", "reply", "lost", "end"]
+    await turns(5)
+    assert world.stream.is_cancelled
+    await world.calls.invoker.aclose()
+    await world.calls.balancer.aclose()
+    await turns()
+    assert not tasks()
+    assert world.talk.heard == ["open", "reply", "lost", "end"]
+
+
 @pytest.mark.parametrize("state", ["sending", "waiting for an endpoint", "backing off", "just woken"])
 async def test_a_client_that_closes_ends_it_in_any_state(state: str) -> None:
     world = World()
