@@ -17,7 +17,7 @@ KeyLike: TypeAlias = str | bytes | bytearray | memoryview
 """A key as users write it: text, which is sent as UTF-8, or bytes."""
 
 _SMALLEST_KEY: Final = b"\0"
-_NO_END: Final = b"\0"
+NO_END: Final = b"\0"
 _FORMS: Final = "exactly one of key, key with range_end=, prefix=, from_key=, all_keys=True"
 
 
@@ -73,7 +73,7 @@ def prefix_end(prefix: bytes) -> bytes:
     """
     stem = prefix.rstrip(b"\xff")
     if not stem:
-        return _NO_END
+        return NO_END
     return stem[:-1] + bytes((stem[-1] + 1,))
 
 
@@ -135,17 +135,17 @@ class KeyRange:
             first = encode(prefix, "prefix")
             return cls(first or _SMALLEST_KEY, prefix_end(first))
         first = b"" if from_key is None else encode(from_key, "from_key")
-        return cls(first or _SMALLEST_KEY, _NO_END)
+        return cls(first or _SMALLEST_KEY, NO_END)
 
     @property
     def is_all_keys(self) -> bool:
         """Whether this is the whole keyspace."""
-        return self.key == _SMALLEST_KEY and self.range_end == _NO_END
+        return self.key == _SMALLEST_KEY and self.range_end == NO_END
 
     def __contains__(self, key: bytes) -> bool:
         if not self.range_end:
             return key == self.key
-        return self.key <= key and (self.range_end == _NO_END or key < self.range_end)
+        return self.key <= key and (self.range_end == NO_END or key < self.range_end)
 
     def __repr__(self) -> str:
         if not self.range_end:
@@ -158,6 +158,6 @@ def _encode_range_end(range_end: KeyLike) -> bytes:
     # Both have a meaning on the wire that no reader would guess from an interval's end.
     if not encoded:
         raise InvalidRequestError("range_end is empty: write the key alone, or from_key= for all keys from it on")
-    if encoded == _NO_END:
+    if encoded == NO_END:
         raise InvalidRequestError("no key is before b'\\0': write from_key= for all keys from one on")
     return encoded

@@ -3,11 +3,17 @@
 Knows: which watch an answer is about, what is to be said on the stream, when silence is too long. Never knows: how the
 stream travels, what a watch makes of its events (`watch_state.py`), or who waits; it is told the time.
 
-Theory of operation. Creations are sent without waiting for each other, and the server answers them in the order in
-which it got them; nothing in an answer but its place in that order tells whose it is. `_creating` is that queue. It
-belongs to one stream, as do the server's ids: on a new stream both begin empty, and every watch is created again from
-its next revision, the oldest first. A watch that ended while its creation was under way keeps its place in the queue,
-and its id is cancelled as soon as it is known.
+Theory of operation. Each creation carries an id of the client's choice, and etcd gives the watch that id, so that the
+answer says whose it is; only a refusal may lack it, and is about the oldest creation under way, since etcd answers in
+order. With that, many creations are under way at once. Others than etcd choose the ids themselves: etcd's grpc-proxy
+does, and answers out of order too. The first answer on a stream shows which kind the peer is, so the first creation
+goes alone; a peer with ids of its own then gets one creation after the other, and each answer is about that one. The
+chosen ids begin where no peer's own ones do. Ids belong to one stream: on a new one every watch is created again from
+its next revision, the oldest first. A watch that ended while its creation was under way is cancelled once that is
+answered.
+
+Distrust. A peer that answers out of order all the same, or sends an event of a key that the watch does not cover, has
+mixed up watches. Nothing more is taken from that stream, and from then on creations go one by one on all streams.
 
 Progress marks. A mark for one id is about that watch. A mark for all watches (id -1) answers a request of ours, but it
 carries no sign of which: it speaks only for the watches that the server had when it met that request, and the server
@@ -39,6 +45,7 @@ from math import inf
 from typing import Final
 
 from etcd_aio.api import requests
+from etcd_aio.api.keys import NO_END, KeyRange
 from etcd_aio.api.watch_state import Phase, Step, WatchState
 from etcd_aio.errors import (
     CompactedError,
@@ -54,10 +61,18 @@ from etcd_aio.errors import (
 )
 from etcd_aio.events import Event, WatchReply
 from etcd_aio.pb import WatchRequest
+from etcd_aio.results import shown_key
 
 SILENCE: Final = 2.0
 """Seconds without any word while a creation is unanswered, after which the stream is given up. A member answers in
 milliseconds; one that is so loaded that it takes seconds still says something to others on the stream meanwhile."""
+
+WINDOW: Final = 512
+"""Creations under way on a stream: 10 000 watches take a second at 50 ms of distance, and making so many messages at
+once keeps the loop for two milliseconds."""
+
+FIRST_ID: Final = 1 << 32
+"""Of the ids that are chosen here. A server counts from 0 for each stream, or for its life."""
 
 _FIRST_ASK: Final = 0.1  # seconds until a mark is asked for again: etcd looks after watches that are behind as often
 _LONGEST_ASK: Final = 1.0
@@ -84,11 +99,15 @@ class Multiplexer:
         self._refused: list[WatchState] = []  # until the token is renewed; some may have ended
         self._outages: dict[WatchState, float] = {}  # those that have no server and will not wait for ever: until when
         self._outage_due = inf  # no later than the first of these, so that `due` looks at none of ten thousand
+        self._is_careful = False  # since some peer mixed up watches
         # For as long as the stream lives.
         self._is_open = False
+        self._is_distrusted = False
+        self._takes_ids = False  # the peer gives watches the ids that are chosen here
+        self._next_id = FIRST_ID
         self._in_fragments = False  # since the stream before brought a message that was too large
         self._waiting: deque[WatchState] = deque()  # may hold some that are not waiting any more
-        self._creating: deque[WatchState] = deque()
+        self._creating: dict[int, WatchState] = {}  # by the chosen ids, the oldest first; some may have ended
         self._live: dict[int, WatchState] = {}
         self._cancels: list[int] = []
         self._cancelled: set[int] = set()  # ids that the server was told to cancel, until it says that it did
@@ -169,6 +188,12 @@ class Multiplexer:
                 self._complaint = _NEW_TOKEN
             self.wake()
 
+    def _put_last(self, watch: WatchState) -> None:
+        """Create it behind all others: where creations go one by one, one that gets no answer must not hide them."""
+        if watch in self._watches:
+            del self._watches[watch]
+            self._watches[watch] = None
+
     def _go_on(self, watch: WatchState, step: Step) -> None:
         watch.move(step)
         if not self._is_open and watch.outage_since is None:
@@ -205,15 +230,13 @@ class Multiplexer:
         """See `Conversation`."""
         found = [requests.watch_cancel_request(watch_id) for watch_id in self._cancels]
         self._cancels.clear()
-        if self._waiting:
-            if not self._creating:
-                self._heard = now
-            for watch in self._waiting:
-                if watch.phase is Phase.WAITING:
-                    watch.move(Step.ASKED)
-                    self._creating.append(watch)
-                    found.append(requests.watch_request(watch.options, watch.next_revision, self._in_fragments))
-            self._waiting.clear()
+        most = WINDOW if self._takes_ids and not self._is_careful else 1
+        while self._waiting and len(self._creating) < most:
+            watch = self._waiting.popleft()
+            if watch.phase is Phase.WAITING:
+                if not self._creating:
+                    self._heard = now
+                found.append(self._create(watch))
         if self._asking and now >= self._next_ask:
             if any(watch.phase is Phase.LIVE for watch in self._asking):
                 found.append(requests.watch_progress_request())
@@ -223,6 +246,13 @@ class Multiplexer:
             else:
                 self._next_ask = inf  # until one is created
         return found
+
+    def _create(self, watch: WatchState) -> WatchRequest:
+        watch.move(Step.ASKED)
+        watch_id = self._next_id
+        self._next_id += 1
+        self._creating[watch_id] = watch
+        return requests.watch_request(watch.options, watch_id, watch.next_revision, self._in_fragments)
 
     def on_open(self, endpoint: str, now: float) -> None:
         """See `Conversation`."""
@@ -237,6 +267,8 @@ class Multiplexer:
     def on_reply(self, reply: WatchReply, now: float) -> None:
         """See `Conversation`."""
         self._heard = now
+        if self._is_distrusted:
+            return
         watch_id = reply.watch_id
         if reply.created:
             self._on_created(reply, now)
@@ -252,6 +284,10 @@ class Multiplexer:
         if watch is None:
             self._cancel(watch_id)
         elif reply.events:
+            stray = _stray(reply.events, watch.options.keys)
+            if stray is not None:
+                self._distrust(f"{watch.options.keys} was sent an event of {shown_key(stray)}")
+                return
             had = len(watch.pending)
             watch.add_events(reply.events, is_fragment=reply.fragment)
             if len(watch.pending) != had:
@@ -273,6 +309,7 @@ class Multiplexer:
         reason, self._complaint = self._complaint, None
         if reason is None and self._creating and now >= self._heard + SILENCE:
             reason = f"the member said nothing for {SILENCE:g} s though a watch was to be created"
+            self._put_last(next(iter(self._creating.values())))
         if reason is not None:
             self._heard = now  # once is enough
         return reason
@@ -305,8 +342,31 @@ class Multiplexer:
 
     # Answers.
 
+    def _answered(self, reply: WatchReply) -> WatchState | None:
+        """The watch whose creation this answers, which is no longer under way; None if it answers none."""
+        creating, watch_id = self._creating, reply.watch_id
+        oldest = next(iter(creating), None)
+        if oldest is None:
+            return None
+        if watch_id in creating:
+            self._takes_ids = True
+            if watch_id != oldest:
+                self._distrust("creations were answered out of order")
+                return None
+        elif not reply.canceled and watch_id >= 0 and len(creating) > 1:
+            self._distrust("a creation was answered with another id than was chosen")
+            return None
+        return creating.pop(oldest)
+
+    def _distrust(self, reason: str) -> None:
+        """The peer mixes up watches: leave the stream, and create watches one by one from now on."""
+        self._is_careful = self._is_distrusted = True
+        self._complaint = f"the server, or a proxy before it, mixes up watches: {reason}"
+
     def _on_created(self, reply: WatchReply, now: float) -> None:
-        watch = self._creating.popleft() if self._creating else None
+        watch = self._answered(reply)
+        if self._is_distrusted:
+            return
         watch_id = reply.watch_id
         if reply.canceled or watch_id < 0:
             if watch is not None and watch.phase is Phase.CREATING:
@@ -430,7 +490,8 @@ class Multiplexer:
         self._asking.pop(watch, None)
 
     def _forget_stream(self) -> None:
-        self._is_open = False
+        self._is_open = self._is_distrusted = self._takes_ids = False
+        self._next_id = FIRST_ID
         self._waiting.clear()
         self._creating.clear()
         self._live.clear()
@@ -441,6 +502,16 @@ class Multiplexer:
         if self._asking:
             self._next_ask = 0.0
             self._ask_wait = _FIRST_ASK
+
+
+def _stray(events: tuple[Event, ...], keys: KeyRange) -> bytes | None:
+    """The first key that is not in the range, of an event that should be; None if all are. For every event there is."""
+    first, end = keys.key, keys.range_end
+    for event in events:
+        key = event.kv.key
+        if key != first and (not end or key < first or (key >= end and end != NO_END)):
+            return key
+    return None
 
 
 def _is_about_token(error: ServerError) -> bool:

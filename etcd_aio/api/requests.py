@@ -109,8 +109,15 @@ def txn_request(txn: TxnOp, depth: int = 1) -> bytes:
     )
 
 
-def watch_request(watch: WatchOptions, start_revision: int, in_fragments: bool) -> pb.WatchRequest:
-    """The message that creates a watch; 0 is "from now". Whether in fragments is asked if the user does not care."""
+def watch_request(watch: WatchOptions, watch_id: int, start_revision: int, in_fragments: bool) -> pb.WatchRequest:
+    """The message that creates a watch.
+
+    Args:
+        watch: what the user asked for.
+        watch_id: the id that the server shall give it.
+        start_revision: the first revision of interest; 0 is "from now".
+        in_fragments: what to ask for if the user does not care.
+    """
     return pb.WatchRequest(
         create_request=pb.WatchCreateRequest(
             key=watch.keys.key,
@@ -119,6 +126,7 @@ def watch_request(watch: WatchOptions, start_revision: int, in_fragments: bool) 
             progress_notify=watch.progress_notify,
             filters=[_WATCH_FILTERS[one] for one in watch.filters],
             prev_kv=watch.prev_kv,
+            watch_id=watch_id,
             fragment=in_fragments if watch.fragment is None else watch.fragment,
         )
     )

@@ -67,10 +67,15 @@ class Watcher:
 
 @dataclass
 class ModelStream:
-    """The server's end of one stream, on a member that may be behind the others."""
+    """The server's end of one stream, on a member that may be behind the others.
+
+    Either etcd's, which takes the ids that the client chooses and answers in order, or that of etcd's grpc-proxy, which
+    chooses its own and answers in any order.
+    """
 
     store: ModelStore
     visible: int
+    is_proxy: bool = False
     inbox: deque[pb.WatchRequest] = field(default_factory=deque)
     control: deque[WatchReply] = field(default_factory=deque)
     channel: deque[WatchReply] = field(default_factory=deque)
@@ -97,7 +102,8 @@ class ModelStream:
                 return
             start = create.start_revision
             key = None if create.range_end else create.key
-            watcher = Watcher(self.next_id, key, start or self.visible + 1, create.fragment, start)
+            watch_id = self.next_id if self.is_proxy else create.watch_id
+            watcher = Watcher(watch_id, key, start or self.visible + 1, create.fragment, start)
             self.next_id += 1
             self.watchers[watcher.id] = watcher
             self.control.append(WatchReply(self.header(), watcher.id, created=True))
@@ -152,7 +158,7 @@ class ModelStream:
     def send(self, *, control_first: bool, cuts: int) -> None:
         """Move one reply to the wire, from one channel or the other."""
         if self.control and (control_first or not self.channel):
-            reply = self.control.popleft()
+            reply = self.control.pop() if self.is_proxy else self.control.popleft()
             self.wire.append(reply)
             if reply.created and not reply.canceled:
                 self.announced.add(reply.watch_id)

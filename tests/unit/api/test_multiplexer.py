@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from math import inf
 from types import FrameType
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from etcd_aio.api.keys import KeyRange
-from etcd_aio.api.multiplexer import SILENCE, Multiplexer
+from etcd_aio.api.multiplexer import FIRST_ID, SILENCE, WINDOW, Multiplexer
 from etcd_aio.api.watch_state import EVENT_BYTES, Phase, WatchOptions, WatchState
 from etcd_aio.errors import (
     AuthenticationFailedError,
@@ -47,7 +48,10 @@ def refused(reason: str = "", compact_revision: int = 0) -> WatchReply:
 
 
 class Bench:
-    """A machine on an open stream, and a clock."""
+    """A machine on an open stream, and a clock.
+
+    The peer is known to take the ids that are chosen for it, which begin at 0 here, unless a test says otherwise.
+    """
 
     def __init__(self) -> None:
         self.machine = Multiplexer(NoAvailableEndpointsError)
@@ -55,13 +59,17 @@ class Bench:
         self.machine.wake = self.wake
         self.changes: list[WatchState] = []
         self.now = 100.0
+        self.open()
+
+    def open(self, *, is_known: bool = True) -> None:
         self.machine.on_open("m1", self.now)
+        self.machine._takes_ids = is_known
 
     def wake(self) -> None:
         self.wakes += 1
 
     def watch(self, start: int = 0, **options: object) -> WatchState:
-        keys = KeyRange.of(f"k{len(self.machine)}")
+        keys = options.pop("keys", KeyRange.of(prefix="k"))
         state = WatchState(WatchOptions(keys, **options), start, lambda: self.changes.append(state))  # type: ignore[arg-type]
         self.machine.add(state, self.now)
         return state
@@ -74,6 +82,8 @@ class Bench:
         return state
 
     def hear(self, reply: WatchReply) -> None:
+        if reply.watch_id >= 0:
+            reply = replace(reply, watch_id=reply.watch_id + FIRST_ID)
         self.machine.on_reply(reply, self.now)
 
     def said(self) -> list[tuple[str, int]]:
@@ -83,26 +93,145 @@ class Bench:
             if request.create_request is not None:
                 found.append(("create", request.create_request.start_revision))
             elif request.cancel_request is not None:
-                found.append(("cancel", request.cancel_request.watch_id))
+                found.append(("cancel", request.cancel_request.watch_id - FIRST_ID))
             else:
                 found.append(("progress", 0))
         return found
 
-    def reopen(self) -> None:
+    def reopen(self, *, is_known: bool = True) -> None:
         self.machine.on_lost(LOST, self.now)
-        self.machine.on_open("m2", self.now)
+        self.open(is_known=is_known)
 
 
-def test_creations_are_pipelined_and_answered_in_their_order() -> None:
+def test_creations_are_under_way_at_once_and_matched_by_their_ids() -> None:
     bench = Bench()
     first, second = bench.watch(5), bench.watch(6)
     assert bench.said() == [("create", 5), ("create", 6)]
     assert bench.said() == []
-    bench.hear(created(8))
-    bench.hear(created(7))
-    bench.hear(changed(7, 20))
-    assert (first.watch_id, second.watch_id) == (8, 7)
+    bench.hear(created(0))
+    bench.hear(created(1))
+    bench.hear(changed(1, 20))
+    assert (first.watch_id, second.watch_id) == (FIRST_ID, FIRST_ID + 1)
     assert (len(first.pending), len(second.pending)) == (0, 1)
+
+
+def test_the_first_creation_on_a_stream_finds_out_whether_others_may_go_with_it() -> None:
+    bench = Bench()
+    watches = [bench.watch(start) for start in (5, 6, 7)]
+    bench.reopen(is_known=False)
+    assert bench.said() == [("create", 5)]
+    bench.hear(refused("no"))  # which says nothing about ids
+    assert bench.said() == [("create", 6)]
+    bench.hear(created(1))
+    bench.watch(8)
+    assert bench.said() == [("create", 7), ("create", 8)]
+    assert [watch.phase for watch in watches] == [Phase.ENDED, Phase.LIVE, Phase.CREATING]
+
+
+def test_a_peer_with_ids_of_its_own_gets_one_creation_after_the_other() -> None:
+    bench = Bench()
+    watches = [bench.watch(start) for start in (5, 6, 7)]
+    bench.reopen(is_known=False)
+    for number, start in enumerate((5, 6, 7)):
+        assert bench.said() == [("create", start)]
+        assert bench.said() == []
+        bench.machine.on_reply(created(number), bench.now)
+    assert [watch.watch_id for watch in watches] == [0, 1, 2]
+    bench.reopen(is_known=False)
+    assert bench.said() == [("create", 5)]
+
+
+def test_so_many_creations_are_under_way_and_no_more() -> None:
+    bench = Bench()
+    for _ in range(WINDOW + 7):
+        bench.watch()
+    assert len(bench.said()) == WINDOW
+    assert bench.said() == []
+    bench.hear(created(0))
+    assert len(bench.said()) == 1
+    for number in range(1, 6):
+        bench.hear(created(number))
+    assert len(bench.said()) == 5
+
+
+def test_a_refusal_with_the_id_of_its_creation_is_about_that_one() -> None:
+    bench = Bench()  # 3.5.1 does so, where later ones say -1
+    live, watch = bench.live(0), bench.watch()
+    bench.said()
+    bench.hear(WatchReply(Header(revision=10), 1, True, True, 0, "etcdserver: permission denied"))
+    assert (live.phase, watch.phase) == (Phase.LIVE, Phase.ENDED)
+
+
+@pytest.mark.parametrize("watch_id", [2, 17 - FIRST_ID], ids=["out of order", "an id of its own"])
+def test_a_peer_that_mixes_up_creations_is_left_and_then_gets_one_after_the_other(watch_id: int) -> None:
+    bench = Bench()
+    bench.live(0, 4)
+    watches = [bench.watch(start) for start in (5, 6, 7)]
+    bench.said()
+    bench.machine.on_reply(created(watch_id + FIRST_ID), bench.now)
+    bench.hear(created(2))
+    bench.hear(changed(0, 20))
+    assert {watch.phase for watch in watches} == {Phase.CREATING}, "nothing more is believed of what it says"
+    assert bench.machine.due <= bench.now
+    assert "mixes up watches" in str(bench.machine.on_time(bench.now))
+    for _ in range(2):
+        bench.reopen()
+        assert bench.said() == [("create", 4)]
+        bench.hear(created(0))
+        assert bench.said() == [("create", 5)]
+
+
+@pytest.mark.parametrize(
+    ("keys", "inside", "outside"),
+    [
+        (KeyRange.of("k"), [b"k"], [b"j", b"k\0", b"l"]),
+        (KeyRange.of("k", range_end="m"), [b"k", b"l"], [b"j", b"m"]),
+        (KeyRange.of(from_key="k"), [b"k", b"z"], [b"j"]),
+        (KeyRange.of(all_keys=True), [b"\0", b"\xff"], []),
+    ],
+)
+def test_no_event_is_delivered_of_a_key_that_the_watch_does_not_cover(
+    keys: KeyRange, inside: list[bytes], outside: list[bytes]
+) -> None:
+    bench = Bench()
+    watch = bench.live(0, 5, keys=keys)
+    other = bench.live(1, 5)
+
+    def of(*some: bytes) -> WatchReply:
+        kvs = (KeyValue(key, mod_revision=20 + number) for number, key in enumerate(some))
+        return WatchReply(watch_id=0, events=tuple(Event(EventType.PUT, kv) for kv in kvs))
+
+    for key in outside:
+        bench.hear(of(*inside, key))
+        bench.hear(changed(1, 20))
+        assert not watch.pending
+        assert not other.pending
+        reason = str(bench.machine.on_time(bench.now))
+        assert repr(key) in reason
+        assert repr(keys) in reason
+        bench.reopen()
+        assert bench.said() == [("create", 5)]
+        bench.hear(created(0))
+        assert bench.said() == [("create", 5)]
+        bench.hear(created(1))
+    bench.hear(of(*inside))
+    assert [event.key for event in watch.take()] == inside
+
+
+def test_a_creation_that_gets_no_answer_does_not_hide_the_others() -> None:
+    bench = Bench()
+    stuck, other = bench.watch(5), bench.watch(6)
+    bench.reopen(is_known=False)
+    bench.said()
+    bench.now += SILENCE
+    assert bench.machine.on_time(bench.now) is not None
+    bench.reopen(is_known=False)
+    assert bench.said() == [("create", 6)]
+    bench.hear(created(0))
+    assert (other.phase, bench.said()) == (Phase.LIVE, [("create", 5)])
+    bench.machine.close(stuck)
+    bench.now += SILENCE
+    assert bench.machine.on_time(bench.now) is not None
 
 
 def test_on_a_new_stream_all_are_created_again_from_their_next_revision_the_oldest_first() -> None:
@@ -157,7 +286,7 @@ def test_a_watch_that_ends_before_it_is_created_is_cancelled_when_its_id_is_know
     for watch_id in range(3):
         bench.hear(created(watch_id))
     assert bench.said() == [("cancel", 1)]
-    assert (first.watch_id, third.watch_id) == (0, 2)
+    assert (first.watch_id, third.watch_id) == (FIRST_ID, FIRST_ID + 2)
 
 
 def test_a_watch_that_ends_before_anything_was_said_of_it_is_never_created() -> None:
@@ -305,7 +434,7 @@ def test_a_stream_that_ends_while_a_token_is_fetched_changes_nothing_about_it() 
     bench.machine.on_lost(LOST, bench.now)
     bench.machine.renewed(None)
     assert (watch.phase, watch.error) == (Phase.WAITING, None)
-    bench.machine.on_open("m3", bench.now)
+    bench.open()
     assert bench.said() == [("create", 5)]
 
 
@@ -458,10 +587,11 @@ def test_silence_while_a_creation_is_unanswered_gives_the_stream_up() -> None:
 
 def test_an_id_for_two_watches_gives_the_stream_up() -> None:
     bench = Bench()
-    bench.live(0)
-    bench.watch()
-    bench.said()
-    bench.hear(created(0))
+    bench.open(is_known=False)
+    for _ in range(2):
+        bench.watch()
+        bench.said()
+        bench.machine.on_reply(created(0), bench.now)
     assert bench.machine.due <= bench.now
     assert bench.machine.on_time(bench.now) == "the member gave two watches the id 0"
 
@@ -531,7 +661,7 @@ def test_an_outage_ends_those_that_do_not_want_to_wait() -> None:
     bench.machine.on_lost(LOST, bench.now)
     assert bench.machine.due == bench.now + 5
     bench.now += 3
-    bench.machine.on_open("m2", bench.now)  # which answers nothing
+    bench.open()  # which answers nothing
     bench.said()
     bench.now += 1
     bench.machine.on_lost(LOST, bench.now)
@@ -595,7 +725,7 @@ def test_an_outage_ends_with_the_answer_of_a_server() -> None:
     watch = bench.live(0, max_outage=5.0)
     bench.machine.on_lost(LOST, bench.now)
     bench.now += 4
-    bench.machine.on_open("m2", bench.now)
+    bench.open()
     bench.said()
     bench.hear(created(0))
     assert bench.machine.due == inf
@@ -612,7 +742,7 @@ def test_a_final_reason_ends_all_each_with_an_error_of_its_own() -> None:
     assert isinstance(other.error, CompactedError)
     assert other.error.compact_revision == 7
     again = bench.watch()
-    bench.machine.on_open("m1", bench.now)
+    bench.open()
     assert bench.said() == [("create", 0)]
     assert again.error is None
 
@@ -626,7 +756,7 @@ def test_an_outage_collects_nothing_of_those_who_gave_up() -> None:
     assert len(bench.machine) == 1
     assert not bench.machine._waiting
     late = bench.watch(7)
-    bench.machine.on_open("m2", bench.now)
+    bench.open()
     assert bench.said() == [("create", 11), ("create", 7)]
     bench.machine.close(late)
 
@@ -657,7 +787,7 @@ def test_fragments_are_asked_for_once_a_message_was_too_large() -> None:
     bench.watch(fragment=True)
     assert creations(bench) == [False, False, True]
     assert bench.machine.on_lost(ReplyTooLargeError("too large"), bench.now), "it is worth another stream"
-    bench.machine.on_open("m2", bench.now)
+    bench.open()
     assert creations(bench) == [True, False, True]
     assert not bench.machine.on_lost(ReplyTooLargeError("too large"), bench.now), "even in fragments"
 
@@ -666,10 +796,10 @@ def test_fragments_are_asked_for_no_longer_than_needed() -> None:
     bench = Bench()
     bench.watch()
     assert bench.machine.on_lost(ReplyTooLargeError("too large"), bench.now)
-    bench.machine.on_open("m2", bench.now)
+    bench.open()
     assert creations(bench) == [True]
     assert not bench.machine.on_lost(LOST, bench.now)
-    bench.machine.on_open("m1", bench.now)
+    bench.open()
     assert creations(bench) == [False]
 
 

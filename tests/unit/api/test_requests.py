@@ -205,7 +205,7 @@ def test_what_is_said_on_a_watch_stream() -> None:
         fragment=False,
     )
     types = pb.WatchCreateRequestFilterType
-    assert requests.watch_request(options, 7, True) == pb.WatchRequest(
+    assert requests.watch_request(options, 9, 7, True) == pb.WatchRequest(
         create_request=pb.WatchCreateRequest(
             key=b"k",
             range_end=b"l",
@@ -213,10 +213,11 @@ def test_what_is_said_on_a_watch_stream() -> None:
             progress_notify=True,
             filters=[types.NODELETE, types.NOPUT],
             prev_kv=True,
+            watch_id=9,
         )
     )
     for needed in (False, True):
-        plain = requests.watch_request(WatchOptions(KeyRange.of("k")), 0, needed)
-        assert plain == pb.WatchRequest(create_request=pb.WatchCreateRequest(key=b"k", fragment=needed))
+        plain = requests.watch_request(WatchOptions(KeyRange.of("k")), 9, 0, needed)
+        assert plain == pb.WatchRequest(create_request=pb.WatchCreateRequest(key=b"k", watch_id=9, fragment=needed))
     assert codec.encode(requests.watch_cancel_request(0)) == b"\x12\x00"
     assert codec.encode(requests.watch_progress_request()) == b"\x1a\x00"

@@ -190,7 +190,7 @@ async def test_a_request_that_could_be_refused_is_not_sent(max_send_bytes: int, 
     store.invoker.max_send_bytes = max_send_bytes
     for size, is_sent in ((most // 2 - 50, True), (most // 2, False)):
         state = WatchState(WatchOptions(KeyRange.of(prefix=bytes(size))), 2**63 - 1, lambda: None)
-        assert (len(codec.encode(watch_request(state.options, 2**63 - 1, True))) < most) == is_sent
+        assert (len(codec.encode(watch_request(state.options, 2**62, 2**63 - 1, True))) < most) == is_sent
         if is_sent:
             store.hub.add(state)
         else:
@@ -226,8 +226,8 @@ def refused_watches(store: Store, count: int, reason: str = "etcdserver: invalid
     machine.on_open("m1", 0.0)
     for watch in watches:
         store.hub.add(watch)
-    machine.requests(0.0)
     for _ in watches:
+        machine.requests(0.0)
         machine.on_reply(refusal, 0.0)
     return watches
 
