@@ -19,7 +19,10 @@ Progress marks. A mark for one id is about that watch. A mark for all watches (i
 carries no sign of which: it speaks only for the watches that the server had when it met that request, and the server
 lets marks and `created` replies overtake each other. So a mark speaks for a watch only if the store has moved on since
 that watch was created, or if every request that was sent before has had its answer. The server says nothing at all as
-long as any watch of the stream is behind; it is asked again until it answers.
+long as any watch of the stream is behind, or was created from a revision that the store has not reached: that of a
+watch that has seen everything is one. It is asked again until it answers, and if it does not at once, such watches are
+created again from a revision that is there; what comes twice is dropped. All watches could be created so in the first
+place, but then etcd serves them only after up to 0.1 s.
 
 Silence. Whoever takes bytes and answers nothing (a frozen process, a lost network) is found by its connection's
 keepalive, but only after many seconds. A creation is always answered at once, so `SILENCE` without any word while one
@@ -41,6 +44,7 @@ created again from its next revision once half of that was taken. The stream is 
 import copy
 from collections import deque
 from collections.abc import Callable
+from itertools import islice
 from math import inf
 from typing import Final
 
@@ -112,6 +116,7 @@ class Multiplexer:
         self._cancels: list[int] = []
         self._cancelled: set[int] = set()  # ids that the server was told to cancel, until it says that it did
         self._heard = 0.0
+        self._store_revision = 0  # the last that the member is known to have
         self._lost_at = 0.0
         self._marks_to_come = 0
         self._next_ask = inf
@@ -228,6 +233,9 @@ class Multiplexer:
 
     def requests(self, now: float) -> list[WatchRequest]:
         """See `Conversation`."""
+        is_asking = self._asking and now >= self._next_ask
+        if is_asking and self._ask_wait > _FIRST_ASK:
+            self._let_marks_come()
         found = [requests.watch_cancel_request(watch_id) for watch_id in self._cancels]
         self._cancels.clear()
         most = WINDOW if self._takes_ids and not self._is_careful else 1
@@ -237,7 +245,7 @@ class Multiplexer:
                 if not self._creating:
                     self._heard = now
                 found.append(self._create(watch))
-        if self._asking and now >= self._next_ask:
+        if is_asking:
             if any(watch.phase is Phase.LIVE for watch in self._asking):
                 found.append(requests.watch_progress_request())
                 self._marks_to_come += 1
@@ -252,7 +260,17 @@ class Multiplexer:
         watch_id = self._next_id
         self._next_id += 1
         self._creating[watch_id] = watch
-        return requests.watch_request(watch.options, watch_id, watch.next_revision, self._in_fragments)
+        watch.start = watch.next_revision
+        if self._asking and self._store_revision:
+            watch.start = min(watch.start, self._store_revision)
+        return requests.watch_request(watch.options, watch_id, watch.start, self._in_fragments)
+
+    def _let_marks_come(self) -> None:
+        """Create those watches again for which the server gives no mark."""
+        waiting = (watch for watch in self._live.values() if watch.start > self._store_revision)
+        for watch in tuple(islice(waiting, WINDOW)):
+            self._leave_server(watch, Step.LOST)
+            self._waiting.append(watch)
 
     def on_open(self, endpoint: str, now: float) -> None:
         """See `Conversation`."""
@@ -269,6 +287,8 @@ class Multiplexer:
         self._heard = now
         if self._is_distrusted:
             return
+        if reply.header.revision > self._store_revision:
+            self._store_revision = reply.header.revision
         watch_id = reply.watch_id
         if reply.created:
             self._on_created(reply, now)
@@ -492,6 +512,7 @@ class Multiplexer:
     def _forget_stream(self) -> None:
         self._is_open = self._is_distrusted = self._takes_ids = False
         self._next_id = FIRST_ID
+        self._store_revision = 0
         self._waiting.clear()
         self._creating.clear()
         self._live.clear()

@@ -146,6 +146,7 @@ class WatchState:
         "reconnects",
         "seen",
         "since",
+        "start",
         "taken_revision",
         "wants_mark",
         "watch_id",
@@ -160,6 +161,7 @@ class WatchState:
         self.next_revision = start_revision
         self.seen = max(start_revision - 1, 0)
         self.taken_revision = self.seen  # the last revision that the consumer has taken wholly
+        self.start = 0  # from which revision the server was asked for the watcher that there is now
         self.created_revision = 0  # of the store, when the server made the watcher that there is now
         self.marks_before = 0  # answers to come that may have been asked for before it was created
         self.has_renewed = False  # the token, since it was last on a server

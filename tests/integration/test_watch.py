@@ -67,6 +67,31 @@ async def next_batch(batches: AsyncIterator[WatchBatch]) -> WatchBatch:
         return await anext(batches)
 
 
+async def test_progress_is_told_where_nobody_writes(own_server: EtcdServer) -> None:
+    """Neither a watch behind the end of the store, as every listing's is, nor a reconnect keeps it back."""
+    async with (
+        FaultProxy(own_server.endpoint) as faults,
+        Client(faults.endpoint) as client,
+        Client(own_server.endpoint) as writer,
+    ):
+        revision = (await writer.put("k", "0")).revision
+        async with (
+            client.watch("k") as now,
+            client.watch("k", start_revision=revision + 1) as listed,
+            client.watch("k", start_revision=revision + 100),
+        ):
+            for _ in range(2):
+                for watcher in (now, listed):
+                    await watcher.request_progress()
+                    async with asyncio.timeout(PATIENCE):
+                        assert await watcher.next_batch() == WatchBatch((), revision)
+                faults.reset()
+            await writer.put("k", "1")
+            for watcher in (now, listed):
+                async with asyncio.timeout(PATIENCE):
+                    assert [event.revision for event in await watcher.next_batch()] == [revision + 1]
+
+
 async def test_a_put_from_inside_is_always_seen(client: Client, prefix: str) -> None:
     for number in range(300):
         async with client.watch(prefix + "k") as watcher:

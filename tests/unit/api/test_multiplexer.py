@@ -554,6 +554,60 @@ def test_a_mark_is_asked_for_again_until_it_comes_and_on_new_streams_too() -> No
     assert bench.machine.due == inf
 
 
+def test_watches_for_which_the_server_gives_no_mark_are_created_again_from_what_is_there() -> None:
+    bench = Bench()
+    asking = bench.live(0, 5)
+    listed, future, now = bench.live(1, 11), bench.live(2, 500), bench.live(3)  # the store is at 10
+    bench.machine.ask_for_mark(asking)
+    assert bench.said() == [("progress", 0)]
+    bench.now = bench.machine.due
+    assert bench.said() == [("cancel", 1), ("cancel", 2), ("create", 10), ("create", 10), ("progress", 0)]
+    bench.hear(created(4))
+    bench.hear(created(5))
+    bench.hear(changed(4, 10, 11))
+    bench.hear(changed(5, 10, 11))
+    assert [event.revision for event in listed.take()] == [11], "what lay before the beginning does"
+    assert not future.pending
+    assert (listed.reconnects, future.next_revision, now.watch_id) == (0, 500, FIRST_ID + 3)
+    bench.now = bench.machine.due
+    assert bench.said() == [("progress", 0)], "once is enough"
+
+
+def test_who_asks_behind_the_end_of_the_store_is_answered_when_it_is_created_again() -> None:
+    bench = Bench()
+    watch = bench.live(0, 11)
+    bench.machine.ask_for_mark(watch)
+    bench.said()
+    bench.now = bench.machine.due
+    assert bench.said() == [("cancel", 0), ("create", 10)]
+    bench.hear(created(1))
+    assert [batch.revision for batch, _ in watch.pending] == [10]
+
+
+def test_nothing_is_created_again_for_a_mark_once_the_store_has_moved_on() -> None:
+    bench = Bench()
+    asking, listed = bench.live(0, 5), bench.live(1, 11)
+    bench.hear(changed(0, 12))
+    bench.machine.ask_for_mark(asking)
+    bench.said()
+    bench.now = bench.machine.due
+    assert bench.said() == [("progress", 0)]
+    assert listed.phase is Phase.LIVE
+
+
+def test_what_was_compacted_meanwhile_does_not_keep_a_watch_from_being_created() -> None:
+    bench = Bench()
+    asking, watch = bench.live(0, 5), bench.live(1, 20)
+    bench.machine.ask_for_mark(asking)
+    bench.said()
+    bench.now = bench.machine.due
+    assert ("create", 10) in bench.said()
+    bench.hear(created(2, 15))
+    bench.hear(WatchReply(Header(revision=16), 2, canceled=True, compact_revision=14))
+    assert bench.said() == [("cancel", 2), ("create", 16)]
+    assert watch.error is None
+
+
 def test_a_watch_that_is_created_at_the_end_of_the_store_needs_no_mark() -> None:
     bench = Bench()
     watch = bench.watch()
