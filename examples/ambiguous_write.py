@@ -10,27 +10,33 @@ import os
 import sys
 import uuid
 
-from etcd_aio import Client, EtcdError, Key, KeyValue, op
+from etcd_aio import Client, EtcdError, Key, op
 from etcd_aio.testing import FaultProxy
 
 ORDER = "example/order"
 
 
 async def put_once(client: Client, key: str, value: str, *, revision: int) -> bool:
-    """Put a value that nobody else writes; False if somebody else has changed the key since `revision`."""
-    guarded = client.txn().when(Key(key).mod_revision == revision).then(op.put(key, value)).otherwise(op.get(key))
+    """Put a unique value; False if another writer was the first to change the key after `revision`.
+
+    Raises:
+        EtcdError: it gave up. `maybe_applied` is about all rounds: an error knows only of the call that raised it.
+    """
+    guarded = client.txn().when(Key(key).mod_revision == revision).then(op.put(key, value))
+    is_unknown = False
     while True:
         try:
-            result = await guarded.commit()
+            if await guarded.commit():
+                return True
+            # What the key holds now proves nothing: our value may have won, and have been overwritten since.
+            async with client.watch(key, start_revision=revision + 1) as watcher:
+                return (await anext(watcher)).value == value.encode()
         except EtcdError as error:
+            is_unknown = is_unknown or error.maybe_applied
             if not error.maybe_applied:
-                raise  # surely not written
+                error.maybe_applied = is_unknown
+                raise
             print("unknown:", error)
-            continue
-        if result.succeeded:
-            return True
-        (now,) = result.responses
-        return isinstance(now, KeyValue) and now.text() == value  # ours after all: the first copy has won
 
 
 async def main() -> None:
@@ -38,15 +44,12 @@ async def main() -> None:
     # A proxy that brings the request to the member, and breaks the connection in place of the answer.
     url = endpoint if "://" in endpoint else f"http://{endpoint}"
     async with FaultProxy(url) as proxy, Client(proxy.endpoint) as client:
-        before = await client.put(ORDER, "nobody's")
+        before = await client.put(ORDER, "free")
         proxy.cut_after(0, "to_client", connection="open")
         is_ours = await put_once(client, ORDER, f"order {uuid.uuid4()}", revision=before.revision)
-        print("the order is ours" if is_ours else "somebody else was first")
-
-        kv = await client.get(ORDER)
-        assert kv is not None
-        print("the key was written", kv.version - 1, "time since")
-        await client.delete(ORDER)
+        print("the order is ours" if is_ours else "another writer was first")
+        print("the key was written", (await client.delete(ORDER, prev_kv=True)).prev_kvs[0].version - 1, "time since")
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    asyncio.run(main())

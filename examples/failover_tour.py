@@ -46,4 +46,5 @@ async def main() -> None:
         await client.delete(KEY)
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -41,4 +41,5 @@ async def main() -> None:
         await client.delete(COUNTER)
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    asyncio.run(main())

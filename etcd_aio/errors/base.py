@@ -36,7 +36,8 @@ class EtcdError(Exception):
         endpoint: the endpoint that answered or failed last; empty if none was reached.
         attempts: every failed attempt of the call, oldest first.
         maybe_applied: True if the server may have carried out the mutation, now or later. False is a promise that it
-            has not and will not (for a mutation), or that it does not matter (for a read).
+            has not and will not (for a mutation), or that it does not matter (for a read). It is about this one call,
+            with all its attempts: a loop of your own that repeats a call has to remember if any round said True.
         member_id: the member that answered, where the answer says so; 0 otherwise.
     """
 
