@@ -3,57 +3,60 @@
 import asyncio
 import os
 import sys
-from typing import Self
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
-from etcd_aio import Client
+from etcd_aio import Client, Watcher
 
 PREFIX = "example/config/"
 
 
 class Config:
-    """The settings under a prefix, by key. `values` is replaced whole: a reader never sees half of a change."""
+    """Settings by key. `values` is replaced whole: a reader never sees half of a change."""
 
-    def __init__(self, client: Client, prefix: str) -> None:
-        self.values: dict[bytes, str] = {}
-        self.revision = 0
-        self._client, self._prefix = client, prefix
+    def __init__(self, values: dict[bytes, str], revision: int) -> None:
+        self.values, self.revision = values, revision
         self._changed = asyncio.Condition()
-
-    async def __aenter__(self) -> Self:
-        found = await self._client.range(prefix=self._prefix)
-        self.values, self.revision = {kv.key: kv.text() for kv in found}, found.revision
-        self._task = asyncio.create_task(self._reload(), name=f"config {self._prefix}")
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._task.cancel()
-        await asyncio.wait([self._task])
 
     async def until(self, revision: int) -> None:
         """Wait until it is at least as new as this revision."""
         async with self._changed:
             await self._changed.wait_for(lambda: self.revision >= revision)
 
-    async def _reload(self) -> None:
-        async with self._client.watch(prefix=self._prefix, start_revision=self.revision + 1) as watcher:
-            async for batch in watcher.batches():
-                changes = {event.key: event.value.decode() if event.is_put else None for event in batch}
-                values = {key: value for key, value in (self.values | changes).items() if value is not None}
-                async with self._changed:
-                    self.values, self.revision = values, batch.revision
-                    self._changed.notify_all()
+    async def follow(self, watcher: Watcher) -> None:
+        async for batch in watcher.batches():
+            changes = {event.key: event.kv.text() if event.is_put else None for event in batch}
+            values = {key: value for key, value in (self.values | changes).items() if value is not None}
+            async with self._changed:
+                self.values, self.revision = values, batch.revision
+                self._changed.notify_all()
+
+
+@asynccontextmanager
+async def live_config(client: Client, prefix: str) -> AsyncIterator[Config]:
+    """The settings under a prefix, up to date for as long as the block runs. It waits out every outage."""
+    found = await client.range(prefix=prefix)
+    config = Config({kv.key: kv.text() for kv in found}, found.revision)
+    async with (
+        # "resync": after an outage that is longer than etcd keeps its history, the watch delivers the difference.
+        client.watch(prefix=prefix, start_revision=found.revision + 1, on_compaction="resync") as watcher,
+        asyncio.TaskGroup() as group,  # an error that does not pass cancels the block: no stale settings
+    ):
+        following = group.create_task(config.follow(watcher), name=f"config {prefix}")
+        yield config
+        following.cancel()
 
 
 async def main() -> None:
-    log = f"{PREFIX}log".encode()
-    async with Client(sys.argv[1:] or os.environ.get("ETCD_ENDPOINTS")) as client:
-        await client.put(log, "info")
-        async with Config(client, PREFIX) as config, asyncio.timeout(30):
-            print("log level:", config.values[log])
-            await config.until((await client.put(log, "debug")).revision)
-            print("log level:", config.values[log])
+    async with Client(sys.argv[1:] or os.environ.get("ETCD_ENDPOINTS")) as client, asyncio.timeout(30):
+        await client.put(f"{PREFIX}log", "info")
+        async with live_config(client, PREFIX) as config:
+            print("log level:", *config.values.values())
+            await config.until((await client.put(f"{PREFIX}log", "debug")).revision)
+            print("log level:", *config.values.values())
             await config.until((await client.delete(prefix=PREFIX)).revision)
             print("settings left:", len(config.values))
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    asyncio.run(main())

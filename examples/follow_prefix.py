@@ -24,7 +24,7 @@ async def follow(client: Client, copy: dict[bytes, str]) -> int:
             for event in batch:
                 changes += 1
                 if event.is_put:
-                    copy[event.key] = event.value.decode()
+                    copy[event.key] = event.kv.text()
                 else:
                     copy.pop(event.key, None)
             if END in copy:
@@ -36,7 +36,9 @@ async def main() -> None:
     async with Client(sys.argv[1:] or os.environ.get("ETCD_ENDPOINTS")) as client:
         await asyncio.gather(*(client.put(f"{PREFIX}{number:03}", "old") for number in range(100)))
         copy: dict[bytes, str] = {}
-        follower = asyncio.create_task(follow(client, copy), name="follower")
+        follower = asyncio.create_task(
+            follow(client, copy), name="follower"
+        )  # awaited below: its errors are seen there
         try:
             for number in range(0, 100, 2):
                 await client.put(f"{PREFIX}{number:03}", "new")
@@ -50,4 +52,5 @@ async def main() -> None:
             await client.delete(prefix=PREFIX)
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    asyncio.run(main())

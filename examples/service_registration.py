@@ -24,16 +24,19 @@ class Directory:
         self._changed = asyncio.Event()
 
     async def follow(self, client: Client) -> None:
-        """Keep it true, for as long as this runs."""
+        """Keep it true for as long as this runs. It waits out every outage once it has begun."""
         found = await client.range(prefix=PREFIX)
         self.services = {kv.key.decode().removeprefix(PREFIX): kv.text() for kv in found}
-        async with client.watch(prefix=PREFIX, start_revision=found.revision + 1) as watcher:
+        self._changed.set()
+        # "resync": after an outage that is longer than etcd keeps its history, the watch delivers the difference.
+        start = found.revision + 1
+        async with client.watch(prefix=PREFIX, start_revision=start, on_compaction="resync") as watcher:
             async for event in watcher:
                 name = event.key.decode().removeprefix(PREFIX)
                 self.services.pop(name, None)
                 if event.is_put:
-                    self.services[name] = event.value.decode()
-                print("now registered:", ", ".join(sorted(self.services)) or "nobody")
+                    self.services[name] = event.kv.text()
+                print("now registered:", ", ".join(sorted(self.services)) or "none")
                 self._changed.set()
 
     async def until(self, count: int) -> None:
@@ -45,15 +48,16 @@ class Directory:
 async def main() -> None:
     async with Client(sys.argv[1:] or os.environ.get("ETCD_ENDPOINTS")) as client, asyncio.timeout(30):
         directory, stops = Directory(), [asyncio.Event() for _ in range(3)]
-        follower = asyncio.create_task(directory.follow(client), name="directory")
-        async with asyncio.TaskGroup() as group:
+        async with asyncio.TaskGroup() as group:  # a task that fails ends all of this, with its error
+            follower = group.create_task(directory.follow(client), name="directory")
             for number, stop in enumerate(stops, start=1):
                 group.create_task(serve(client, f"web-{number}", f"10.0.0.{number}:80", stop))
             await directory.until(3)
             for left, stop in enumerate(reversed(stops), start=1):
                 stop.set()
                 await directory.until(3 - left)
-        follower.cancel()
+            follower.cancel()
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,29 @@
+"""The registration of the page about web frameworks, when it can never succeed."""
+
+import asyncio
+import logging
+
+import pytest
+
+from etcd_aio import Client, ClientClosedError
+from tests.examples.blocks import python_blocks, read
+from tests.examples.paths import PAGES
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_an_error_that_would_come_again_ends_the_registration_and_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    names: dict[str, object] = {}
+    for block in python_blocks(read(PAGES / "how-to" / "web.md")):
+        if "async def lifespan" in block.code:
+            exec(block.code, names)
+    register = names["register"]
+    assert callable(register)
+    client = Client("http://127.0.0.1:2379")
+    await client.aclose()
+    with caplog.at_level(logging.CRITICAL), pytest.raises(ClientClosedError):
+        async with asyncio.timeout(30):
+            await register(client)
+    assert "the client is closed" in caplog.text
