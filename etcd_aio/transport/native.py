@@ -5,9 +5,8 @@ Knows: asyncio's transports and timers. Never knows: endpoints, retries, etcd.
 What makes it fast. A unary call is one stream object and one future: no task, no scope, no queue. The calls of a loop
 turn leave in few writes: a write costs as much as a call, but a server that waits for the whole turn is idle while we
 compute, and we while it does. So the first call on an idle connection leaves at once, then every `_FLUSH_AT` together,
-the rest at the end of the turn. The parser calls the call itself. One timer watches all deadlines of a connection: it
-is set for the earliest one, and looks at the calls under way when it fires, which are few, instead of keeping every
-call in a heap.
+the rest at the end of the turn. The parser calls the call itself. One timer watches all deadlines of a connection
+(`deadlines.py`).
 
 There is one teardown path, `_over`: whatever ends the connection ends there, once.
 """
@@ -17,6 +16,8 @@ from typing import Final, cast
 
 from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, StatusCode
 from etcd_aio.http2 import Connection, LocalProtocolError, RemoteProtocolError
+from etcd_aio.transport.deadline_timer import DeadlineTimer
+from etcd_aio.transport.deadlines import Deadlines
 from etcd_aio.transport.handshake import Handshake, HandshakingProtocol, connect
 from etcd_aio.transport.liveness import Action, Liveness
 from etcd_aio.transport.native_calls import PREFIX, StreamCall, UnaryCall
@@ -84,8 +85,8 @@ class NativeConnection(HandshakingProtocol):
         self._cause: ConnectionLostError | None = None  # what the peer's GOAWAY said
         self._liveness_timer: asyncio.TimerHandle | None = None
         self._liveness_due = 0.0
-        self._deadline_timer: asyncio.TimerHandle | None = None
-        self._deadline_due = _NEVER
+        self._deadlines: Deadlines[UnaryCall | StreamCall] = Deadlines()
+        self._deadline_timer = DeadlineTimer(self._loop, self._check_deadlines)
 
     # Called by asyncio.
 
@@ -161,8 +162,8 @@ class NativeConnection(HandshakingProtocol):
         liveness.call_started(now)
         if self._liveness_timer is None or self._liveness_due > now + self._silence_time:
             self._watch_liveness()
-        if deadline < self._deadline_due:
-            self._watch_deadline(deadline)
+        if deadline < self._deadlines.limit:
+            self._watch_deadline(call)
         try:
             return await call.future
         except BaseException:  # a cancellation too: the stream must not outlive its caller
@@ -186,8 +187,8 @@ class NativeConnection(HandshakingProtocol):
         self._liveness.stream_opened(now)
         self._watch_liveness()
         stream = NativeStream(self, call)
-        if deadline < self._deadline_due:
-            self._watch_deadline(deadline)
+        if deadline < self._deadlines.limit:
+            self._watch_deadline(call)
         try:
             await call.wait_until_opened()
             call.check()
@@ -352,27 +353,26 @@ class NativeConnection(HandshakingProtocol):
         if self._liveness.is_needed:
             self._watch_liveness()
 
-    def _watch_deadline(self, deadline: float) -> None:
-        if self._deadline_timer is not None:
-            self._deadline_timer.cancel()
-        self._deadline_due = deadline
-        self._deadline_timer = self._loop.call_at(deadline, self._check_deadlines)
+    def _watch_deadline(self, call: UnaryCall | StreamCall) -> None:
+        deadlines = self._deadlines
+        earliest = deadlines.next
+        deadlines.add(call)
+        if deadlines.next < earliest:
+            self._deadline_timer.set(deadlines.next)
 
     def _check_deadlines(self) -> None:
-        now = self._loop.time()
-        earliest = _NEVER
-        for stream in self._outgoing.all_streams():
-            call = cast("UnaryCall | StreamCall", stream)
-            if call.deadline <= now:
+        if self._is_lost:
+            return
+        for call in self._deadlines.expired(self._loop.time(), self._all_calls):
+            if call.is_open:
                 text = "the deadline passed before the server answered"
                 delivery = self._end(call)
                 call.fail(AttemptFailure(StatusCode.DEADLINE_EXCEEDED, text, delivery, is_local_deadline=True))
-            elif call.deadline < earliest:
-                earliest = call.deadline
-        self._deadline_timer = None
-        self._deadline_due = _NEVER
-        if earliest != _NEVER and not self._is_lost:
-            self._watch_deadline(earliest)
+        if self._deadlines.next != _NEVER:
+            self._deadline_timer.set(self._deadlines.next)
+
+    def _all_calls(self) -> "tuple[UnaryCall | StreamCall, ...]":
+        return cast("tuple[UnaryCall | StreamCall, ...]", self._outgoing.all_streams())
 
     # The end.
 
@@ -380,9 +380,9 @@ class NativeConnection(HandshakingProtocol):
         if self._is_lost:
             return
         self._is_lost = True
-        for timer in (self._liveness_timer, self._deadline_timer):
-            if timer is not None:
-                timer.cancel()
+        if self._liveness_timer is not None:
+            self._liveness_timer.cancel()
+        self._deadline_timer.close()
         streams = self._http2.close()  # which breaks the circle of the two
         if not self.handshake.is_over:
             self.handshake.fail(error)

@@ -21,6 +21,7 @@ from etcd_aio.aio import start_task
 from etcd_aio.deadline import NEVER
 from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, StatusCode
 from etcd_aio.http2 import NeverIndexedHeaderTuple
+from etcd_aio.transport.deadline_timer import DeadlineTimer
 from etcd_aio.transport.handshake import connect
 from etcd_aio.transport.native_headers import SECRETS
 from etcd_aio.transport.response import fields, is_trailers_only, judge_headers, judge_trailers, unprocessed
@@ -286,7 +287,9 @@ class _Call:
         if deadline <= self._loop.time():
             raise self._expired()
         waiter = self.start(work)
-        timer = self._loop.call_at(deadline, lambda: self.fail(self._expired())) if deadline != NEVER else None
+        timer = DeadlineTimer(self._loop, lambda: None if waiter.done() else self.fail(self._expired()))
+        if deadline != NEVER:
+            timer.set(deadline)
         try:
             return await waiter
         except AttemptFailure:
@@ -295,8 +298,7 @@ class _Call:
             self.close()  # what was done by half cannot be continued
             raise
         finally:
-            if timer is not None:
-                timer.cancel()
+            timer.close()
 
     def start(self, work: Callable[[], Coroutine[Any, Any, T]]) -> "asyncio.Future[T]":
         """Have `work` done in a task of ours; the future has its result, or the failure of the call."""

@@ -1,0 +1,55 @@
+"""What every engine makes of time: in virtual time, with a peer that says at which turn of the loop bytes come."""
+
+import asyncio
+
+import pytest
+
+from etcd_aio.transport import EngineName
+from tests.support.http2 import data, headers
+from tests.support.scripted import framed
+from tests.support.transport import failure_of, soon
+from tests.support.virtual_time import VirtualTimeLoop, turns
+from tests.support.wired import Wired
+
+pytestmark = pytest.mark.anyio
+
+HEAD = b"\x88\x5f\x10application/grpc"  # ":status: 200", and "content-type" by its index in the static table
+TAIL = b"\x00\x0bgrpc-status\x010"
+
+
+@pytest.fixture
+def anyio_backend() -> object:
+    return "asyncio", {"loop_factory": VirtualTimeLoop}
+
+
+def stall(seconds: float) -> None:
+    """The loop is held up."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    loop._jumping.now += seconds
+
+
+# --- a loop that was held up ---
+
+
+async def test_an_answer_that_came_while_the_loop_was_held_up_counts(name: EngineName) -> None:
+    wired = Wired(name, silence_time=100.0)
+    call = asyncio.ensure_future(wired.connection.unary("/x/Get", b"", (), soon(1.0)))
+    await turns()
+    stall(1.5)
+    body = framed(b"x" * 50_000)
+    pieces = [data(1, body[start : start + 5_000]) for start in range(0, len(body), 5_000)]
+    wired.receive_in_turns(headers(1, HEAD), *pieces, headers(1, TAIL, end=True))
+    assert await call == b"x" * 50_000
+    await wired.connection.aclose()
+
+
+async def test_a_deadline_that_passed_while_the_loop_was_held_up_is_put_off_for_a_moment_only(name: EngineName) -> None:
+    wired = Wired(name, silence_time=100.0)
+    call = asyncio.ensure_future(wired.connection.unary("/x/Get", b"", (), soon(1.0)))
+    await turns()
+    stall(60.0)
+    resumed = asyncio.get_running_loop().time()
+    assert (await failure_of(call)).is_local_deadline
+    assert asyncio.get_running_loop().time() - resumed <= 0.2
+    await wired.connection.aclose()

@@ -1,0 +1,94 @@
+"""A connection of either engine without a socket: the test is its peer, and says at which turn of the loop bytes come.
+
+Knows: how each engine's connection is put together. Never knows: what is examined.
+"""
+
+import asyncio
+from typing import Any, cast
+
+from etcd_aio.http2 import frames
+from etcd_aio.transport import Connection, EngineName, TransportOptions
+from etcd_aio.transport.native import NativeConnection
+from etcd_aio.transport.stock import StockConnection
+from etcd_aio.transport.stock_protocol import StockProtocol
+from tests.support.http2 import Frame, frame, parse
+from tests.support.transport import Owner, target
+
+
+class Socket(asyncio.Transport):
+    """Keeps what is written.
+
+    Attributes:
+        buffered: bytes that the connection believes to be waiting for the kernel.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = b""
+        self.buffered = 0
+        self.is_over = False
+
+    def write(self, data: Any) -> None:
+        self.written += bytes(data)
+
+    def is_closing(self) -> bool:
+        return self.is_over
+
+    def abort(self) -> None:
+        self.is_over = True
+
+    def close(self) -> None:
+        self.is_over = True
+
+    def get_write_buffer_size(self) -> int:
+        return self.buffered
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return default
+
+
+class Wired:
+    """The connection, its owner and its socket.
+
+    Args:
+        name: the engine.
+        settings: payload of the peer's SETTINGS.
+        options: of the transport.
+    """
+
+    def __init__(self, name: EngineName, settings: bytes = b"", **options: Any) -> None:
+        self.owner = Owner()
+        self.socket = Socket()
+        where = target(2379)
+        times = TransportOptions(**options)
+        self.connection: Connection
+        self._protocol: asyncio.Protocol
+        if name == "native":
+            native = NativeConnection(where, times, self.owner)
+            native.is_owned = True
+            self.connection = self._protocol = native
+        else:
+            protocol = StockProtocol(times)
+            self._protocol = cast("asyncio.Protocol", protocol)
+            self.connection = StockConnection(protocol, where, times, self.owner)
+        self._protocol.connection_made(self.socket)
+        self.receive(frame(frames.SETTINGS, settings))
+        self.socket.written = self.socket.written[len(frames.PREFACE) :]
+        self.sent()
+
+    def receive(self, data: bytes) -> None:
+        """Bytes come from the peer."""
+        if not self.socket.is_over:
+            self._protocol.data_received(data)
+
+    def receive_in_turns(self, *pieces: bytes) -> None:
+        """One piece comes in each of the next turns of the loop."""
+        loop = asyncio.get_running_loop()
+        if pieces:
+            loop.call_soon(self.receive, pieces[0])
+            loop.call_soon(self.receive_in_turns, *pieces[1:])
+
+    def sent(self) -> list[Frame]:
+        """What was written since the last time."""
+        written, self.socket.written = self.socket.written, b""
+        return list(parse(written))
