@@ -54,7 +54,11 @@ _NO_CONNECTION_CODES: Final = frozenset({StatusCode.UNAVAILABLE, StatusCode.CANC
 
 
 class CallContext:
-    """What all calls of a client share, or all that must go to one endpoint: those have nowhere else to go."""
+    """What all calls of a client share, or all that must go to one endpoint: those have nowhere else to go.
+
+    Attributes:
+        may_move: an attempt that a member is slow to answer may be given up for one on another member.
+    """
 
     __slots__ = (
         *("backoff", "balancer", "budget", "identity", "lifetime", "may_move", "metadata", "policy", "random"),
@@ -391,6 +395,8 @@ class Call(Generic[Request, Reply]):
     def _attempt_deadline(self, now: float, sub_connection: SubConnection) -> float:
         deadline = self._deadline
         if deadline == NEVER or not self._may_repeat or not self._may_retry or self._was_cut_short:
+            return deadline
+        if not self._context.may_move:
             return deadline
         is_last = len(self._attempts) + 1 >= self._context.policy.max_attempts
         if is_last or self._context.balancer.ready_count < 2:

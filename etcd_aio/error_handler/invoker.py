@@ -265,7 +265,8 @@ class Invoker:
             return Tokens(None, self._metadata, state, may_repeat=credentials is None, random=random)
         bare = RequestMetadata(API_VERSION, require_leader=require_leader)
         none = Tokens(None, bare, TokenState(is_due=False), random=random)
-        login = Login(CallContext(self._balancer, self._lifetime, identity, policy, random, bare, none), credentials)
+        context = CallContext(self._balancer, self._lifetime, identity, policy, random, bare, none)
+        login = Login(context, credentials)
         state = TokenState(is_due=True)
         return Tokens(login.fetch, self._metadata, state, outage_error=self._outage_error, random=random)
 

@@ -4,6 +4,7 @@ Knows: the RPC that gives tokens, and a user's function that does. Never knows: 
 """
 
 import asyncio
+import copy
 from typing import Final
 
 from etcd_aio import codec
@@ -14,8 +15,13 @@ from etcd_aio.errors import AuthNotEnabledError, ClientClosedError, EtcdError, T
 from etcd_aio.methods import AUTHENTICATE
 from etcd_aio.pb import AuthenticateRequest
 
-TIMEOUT: Final = 5.0
-"""Seconds a login may take with all its attempts, as long as a call."""
+TIMEOUT: Final = 120.0
+"""Seconds a login may take with all its attempts. A member that many clients log in to at once needs as long; one that
+is dead or frozen is found out by its connection within seconds."""
+
+_BACKOFF: Final = Backoff(initial=0.25, multiplier=2.0, maximum=5.0, jitter=0.5)
+"""Waits between the attempts of one login. A connection that is lost under it may be that of a member which has so much
+to hash that it answers no ping."""
 
 _DOUBTS: Final = 5  # times that "not enabled" is not believed, if a member has just asked for a user
 _DOUBT: Final = Backoff(initial=0.05, multiplier=2.0, maximum=0.4, jitter=0.2)
@@ -27,13 +33,14 @@ class Login:
     Args:
         context: what its calls share: they carry no token and need none.
         credentials: for whom.
-        random: returns a number in [0, 1).
     """
 
     __slots__ = ("_context", "_credentials")
 
     def __init__(self, context: CallContext, credentials: Credentials) -> None:
-        self._context = context
+        self._context = copy.copy(context)
+        self._context.may_move = False  # a login that is given up still costs the member its hash
+        self._context.backoff = _BACKOFF
         self._credentials = credentials
 
     async def fetch(self, why: EtcdError | None) -> str:

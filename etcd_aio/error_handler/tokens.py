@@ -4,8 +4,10 @@ Knows: the one task that fetches, who waits for it. Never knows: what fetching i
 call does next.
 
 Theory of operation. There is at most one fetch at a time, in a task of its own: those who wait may be cancelled or run
-out of time, each by itself, and the fetch goes on for the others and for whoever comes next. It has a deadline of its
-own; if it ends for want of a connection, whoever has time left begins another.
+out of time, each by itself, and the fetch goes on for the others and for the next call. It has a deadline of its own,
+much longer than that of a call: the server does not stop the hash of a login that is given up, so many clients that
+give up and begin anew would keep it busy for ever. If a fetch ends for a reason that passes, those who have time left
+share another, which begins with the wait that `token_state.py` asks for.
 """
 
 import asyncio
@@ -26,6 +28,7 @@ from etcd_aio.errors import (
     InvalidTokenError,
     PermissionDeniedError,
     ServerError,
+    TokenUnavailableError,
     UserEmptyError,
 )
 
@@ -101,7 +104,7 @@ class Tokens:
         """
         if self._fetch is None:
             return True
-        self.state.refused(used)
+        self.state.refused(used, asyncio.get_running_loop().time(), self._random)
         if not self.state.is_due:
             return False
         await self._wait(error, deadline)
@@ -120,7 +123,7 @@ class Tokens:
             return
         if was_renewed and isinstance(error, InvalidTokenError) and not self.state.has_newer(used):
             self.state.failed(error, now, self._random)
-        self.state.refused(used)
+        self.state.refused(used, now, self._random)
 
     async def aclose(self) -> None:
         """Forget the token; who waits for one is told that the client is closed. Bounded in time."""
@@ -146,8 +149,10 @@ class Tokens:
             flight = self._flight or self._start(why, now)
             # Not by awaiting the task: a cancellation of this one must not reach it.
             done, _ = await asyncio.wait([flight], timeout=None if deadline == NEVER else deadline - now)
-            if self._is_closed or (done and flight.cancelled()):
+            if self._is_closed:
                 raise ClientClosedError
+            if done and flight.cancelled():
+                raise TokenUnavailableError("the task that fetches the token was cancelled")
             if done:
                 last = flight.result()
                 if last is not None and not last.retryable:
@@ -164,12 +169,15 @@ class Tokens:
         """The one fetch; returns why there is no token."""
         if self._fetch is None:
             raise TypeError("nothing fetches tokens")
+        loop = asyncio.get_running_loop()
         try:
+            wait = self.state.wait(loop.time())
+            if wait > 0:
+                await asyncio.sleep(wait)
             token = await self._fetch(why)
         except Exception as raised:  # a user's function may raise anything; whoever waits must hear of it
             error = mistake(raised)
-            if not error.retryable:
-                self.state.failed(error, asyncio.get_running_loop().time(), self._random)
+            self.state.failed(error, loop.time(), self._random)
             # What it says is not repeated: a user's function may tell its secrets.
             told = f": {error.message}" if isinstance(error, ServerError) else ""
             logger.warning("no token: %s%s", type(error).__name__, told)

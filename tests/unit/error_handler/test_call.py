@@ -9,6 +9,7 @@ import pytest
 from etcd_aio import codec, pb
 from etcd_aio.error_handler import RetryPolicy, RetryThrottling
 from etcd_aio.error_handler.credentials import Password, StaticToken
+from etcd_aio.error_handler.login import TIMEOUT
 from etcd_aio.errors import (
     AttemptFailure,
     AuthenticationFailedError,
@@ -961,7 +962,7 @@ async def test_who_waits_for_a_token_ends_by_his_own_deadline() -> None:
         assert calls.loop.time() - started == pytest.approx(1.5)
         assert not caught.value.maybe_applied
         assert len(caught.value.attempts) == 1
-        await asyncio.sleep(10)  # the login goes on for others, until its own deadline
+        await asyncio.sleep(TIMEOUT)  # the login goes on for others, until its own deadline
 
 
 async def test_a_token_is_renewed_once_and_then_the_refusal_is_raised() -> None:

@@ -4,9 +4,13 @@ import asyncio
 
 import pytest
 
+from etcd_aio.error_handler import RetryPolicy
 from etcd_aio.error_handler.credentials import Password, TokenSource
+from etcd_aio.error_handler.login import TIMEOUT
 from etcd_aio.errors import (
     AuthenticationFailedError,
+    EtcdError,
+    EtcdTimeoutError,
     NoAvailableEndpointsError,
     TokenUnavailableError,
     UserEmptyError,
@@ -152,4 +156,33 @@ async def test_a_function_that_gives_no_token(wrong: object) -> None:
     assert "own" not in str(caught.value), "what it raised may tell anything"
     assert caught.value.__cause__ is (wrong if isinstance(wrong, Exception) else None)
     assert not calls.engine.attempts
+    await calls.aclose()
+
+
+async def test_a_login_stays_with_its_member_and_serves_the_calls_that_come_later() -> None:
+    calls, _ = await new()
+    for name in calls.names:
+        calls.engine[name].latency = 12.0
+    with pytest.raises(EtcdTimeoutError, match="while a token was fetched"):
+        await calls.read()
+    with pytest.raises(EtcdTimeoutError):
+        await calls.put()
+    waiting = asyncio.create_task(calls.read(timeout=20))
+    await asyncio.sleep(1)
+    calls["m1"].connection.give_up("it looks bad")
+    for name in calls.names:
+        calls.engine[name].latency = 0.0
+    await waiting
+    assert logins(calls) == ["m1"]
+    (login,) = (attempt for attempt in calls.engine.attempts if attempt.path == AUTHENTICATE.path)
+    assert login.deadline - login.at == TIMEOUT
+    await calls.aclose()
+
+
+async def test_refused_logins_are_no_busy_loop_where_a_call_is_one_attempt() -> None:
+    calls, doorman = await new(policy=RetryPolicy(max_attempts=1))
+    doorman.logins.extend([leader_changed()] * 10_000)
+    with pytest.raises(EtcdError):
+        await calls.read()
+    assert len(logins(calls)) == 6
     await calls.aclose()

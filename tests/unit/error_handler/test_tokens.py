@@ -22,6 +22,7 @@ from etcd_aio.errors import (
     InvalidTokenError,
     NoAvailableEndpointsError,
     PermissionDeniedError,
+    TokenUnavailableError,
     UserEmptyError,
 )
 from tests.support.virtual_time import VirtualTimeLoop, tasks, timers, turns
@@ -253,7 +254,7 @@ async def test_a_token_that_is_due_again_as_soon_as_it_is_there_is_waited_for_un
         del why
         next(rounds)
         loop.block(0.3)
-        loop.call_soon(lambda: state.refused(state.token))
+        loop.call_soon(lambda: state.refused(state.token, loop.time(), lambda: 0.0))
         return "a"
 
     tokens = Tokens(fetch, RequestMetadata("3.7", require_leader=True), state, random=lambda: 0.5)
@@ -262,3 +263,45 @@ async def test_a_token_that_is_due_again_as_soon_as_it_is_there_is_waited_for_un
         await tokens.obtain(started + 1)
     assert loop.time() == pytest.approx(started + 1.2)
     await tokens.aclose()
+
+
+async def test_a_fetch_that_fails_for_what_passes_is_followed_by_a_wait_that_grows_and_that_all_share() -> None:
+    failures = [EtcdTimeoutError() for _ in range(4)]
+    async with world(*failures, "a") as made:
+        started = made.loop.time()
+        early = asyncio.create_task(made.tokens.obtain(NEVER))
+        await asyncio.sleep(1.05)  # in the first wait
+        await asyncio.gather(*(made.tokens.obtain(NEVER) for _ in range(50)))
+        await early
+        assert made.loop.time() - started == pytest.approx(5 * 1 + 0.1 + 0.2 + 0.4 + 0.8)
+        assert len(made.fetched) == 5
+
+
+async def test_fetches_that_fail_at_once_are_no_busy_loop() -> None:
+    fetched = 0
+
+    async def fetch(why: EtcdError | None) -> str:
+        nonlocal fetched
+        del why
+        fetched += 1
+        raise EtcdTimeoutError
+
+    metadata = RequestMetadata("3.7", require_leader=True)
+    tokens = Tokens(fetch, metadata, TokenState(is_due=True), random=lambda: 0.5)
+    loop = asyncio.get_running_loop()
+    with pytest.raises(EtcdTimeoutError):
+        await tokens.obtain(loop.time() + 5)
+    assert fetched == 6
+    await tokens.aclose()
+    assert not tasks()
+
+
+async def test_a_fetch_that_is_cancelled_does_not_say_that_the_client_is_closed() -> None:
+    async with world("a") as made:
+        waiting = asyncio.create_task(made.tokens.obtain(NEVER))
+        await turns()
+        (fetching,) = (task for task in tasks() if task.get_name() == "etcd_aio token")
+        fetching.cancel()
+        with pytest.raises(TokenUnavailableError, match="cancelled"):
+            await waiting
+        await made.tokens.obtain(NEVER)
