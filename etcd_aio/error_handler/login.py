@@ -18,6 +18,8 @@ from etcd_aio.pb import AuthenticateRequest
 TIMEOUT: Final = 120.0
 """Seconds a login may take with all its attempts. A member that many clients log in to at once needs as long; one that
 is dead or frozen is found out by its connection within seconds."""
+FUNCTION_TIMEOUT: Final = 10.0
+"""Seconds that a user's function may take."""
 
 _BACKOFF: Final = Backoff(initial=0.25, multiplier=2.0, maximum=5.0, jitter=0.5)
 """Waits between the attempts of one login. A connection that is lost under it may be that of a member which has so much
@@ -84,9 +86,18 @@ class Login:
 
     @staticmethod
     async def _ask(source: TokenSource) -> str:
+        task = asyncio.current_task()
+        scope = asyncio.timeout(FUNCTION_TIMEOUT)
         try:
-            token = await source.function()
+            async with scope:
+                token = await source.function()
+        except asyncio.CancelledError as error:
+            if task is None or task.cancelling():
+                raise
+            raise TokenUnavailableError("token= was cancelled") from error  # by something inside of it
         except Exception as error:
+            if scope.expired() and isinstance(error, TimeoutError):
+                raise TokenUnavailableError(f"token= gave no token within {FUNCTION_TIMEOUT:g} s") from None
             raise TokenUnavailableError(f"token= raised {type(error).__name__}") from error
         if not is_token(token):
             raise TokenUnavailableError("token= gave something that no header can carry")

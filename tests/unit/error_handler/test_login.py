@@ -6,7 +6,7 @@ import pytest
 
 from etcd_aio.error_handler import RetryPolicy
 from etcd_aio.error_handler.credentials import Password, TokenSource
-from etcd_aio.error_handler.login import TIMEOUT
+from etcd_aio.error_handler.login import FUNCTION_TIMEOUT, TIMEOUT
 from etcd_aio.errors import (
     AuthenticationFailedError,
     EtcdError,
@@ -185,4 +185,53 @@ async def test_refused_logins_are_no_busy_loop_where_a_call_is_one_attempt() -> 
     with pytest.raises(EtcdError):
         await calls.read()
     assert len(logins(calls)) == 6
+    await calls.aclose()
+
+
+async def test_a_function_that_hangs_is_given_up_and_asked_again() -> None:
+    asked = 0
+
+    async def give() -> str:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            await asyncio.Event().wait()
+        return "f-c4n4ry"
+
+    calls = await Calls(credentials=TokenSource(give)).ready()
+    started = calls.loop.time()
+    with pytest.raises(EtcdTimeoutError):
+        await calls.read()
+    with pytest.raises(TokenUnavailableError, match="within 10 s"):
+        await calls.read(timeout=20)
+    assert calls.loop.time() - started == pytest.approx(FUNCTION_TIMEOUT)
+    await asyncio.sleep(1.5)
+    await calls.read()
+    assert asked == 2
+    await calls.aclose()
+
+
+async def test_a_function_in_which_something_was_cancelled_is_no_closed_client() -> None:
+    async def give() -> str:
+        inner = asyncio.create_task(asyncio.sleep(10))
+        asyncio.get_running_loop().call_later(1, inner.cancel)
+        await inner
+        return "f-c4n4ry"
+
+    calls = await Calls(credentials=TokenSource(give)).ready()
+    with pytest.raises(TokenUnavailableError, match="token= was cancelled") as caught:
+        await calls.read()
+    assert isinstance(caught.value.__cause__, asyncio.CancelledError)
+    await calls.aclose()
+
+
+async def test_a_time_out_of_the_functions_own_is_told_as_what_it_raised() -> None:
+    async def give() -> str:
+        async with asyncio.timeout(1):
+            await asyncio.sleep(2)
+        return "f-c4n4ry"
+
+    calls = await Calls(credentials=TokenSource(give)).ready()
+    with pytest.raises(TokenUnavailableError, match="token= raised TimeoutError"):
+        await calls.read()
     await calls.aclose()
