@@ -19,7 +19,8 @@ Each lease is in one of four states:
     MISSING   said not to exist              `restore` -> WAITING, or `forget`: whoever listens finds out which, since a
                                              member that led before it froze may not know what was granted meanwhile
 
-and from each of them it leaves for good when its deadline passes, it is forgotten, or the stream has ended.
+and from each of them it leaves for good when its deadline passes, it is forgotten, or the client is closed. No refusal
+is a reason: another member, or a later login, may fare better, and the lease lasts meanwhile.
 
 Due. A renewal is due when half of the TTL is left. If the acknowledgement took longer than that half, it is due at half
 of what is left.
@@ -263,6 +264,16 @@ class KeepAlive:
             self._last_error = error
         self._close()
         return False
+
+    def on_refused(self, error: EtcdError, now: float) -> bool:
+        """See `Conversation`. The deadlines of held leases decide; whoever asked for one renewal hears of it now."""
+        self._last_error = error
+        asked = [lease for same in self._leases.values() for lease in same if not lease.is_held]
+        for lease in asked:
+            self._drop(lease)
+        for lease in asked:
+            lease.listener.on_lost(error)
+        return self.is_needed
 
     def on_end(self, error: EtcdError) -> None:
         """See `Conversation`. Nothing keeps the leases alive any more, so each is lost, sooner or later: sooner."""

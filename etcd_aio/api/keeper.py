@@ -63,7 +63,8 @@ class LeaseKeeper:
         self._invoker = invoker
         self._draw_id = _draw_id if draw_id is None else draw_id
         self._schedule = KeepAlive(_warn_of_stall)
-        self._supervisor = invoker.supervise(LEASE_KEEP_ALIVE, self._schedule, "lease keepalive")
+        # Older releases of etcd renew leases without looking at the token, and a login may outlast a lease.
+        self._supervisor = invoker.supervise(LEASE_KEEP_ALIVE, self._schedule, "lease keepalive", needs_token=False)
         self._tasks: set[asyncio.Task[object]] = set()
         self._outage: EtcdError | None = None  # of this turn
         self.losses = LogSummary(logger, "%d leases were lost; the first: %s")

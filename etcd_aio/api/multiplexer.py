@@ -352,6 +352,10 @@ class Multiplexer:
         may_be_cut = any(watch.options.fragment is None for watch in self._watches)
         return self._in_fragments and not had_fragments and may_be_cut
 
+    def on_refused(self, error: EtcdError, now: float) -> bool:
+        """See `Conversation`. Watches have no deadlines of their own: they end, and say why."""
+        return False
+
     def on_end(self, error: EtcdError) -> None:
         """See `Conversation`."""
         self._forget_stream()

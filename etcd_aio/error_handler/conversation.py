@@ -55,6 +55,14 @@ class Conversation(Protocol[Request_co, Reply_contra]):
         """
         ...
 
+    def on_refused(self, error: EtcdError, now: float) -> bool:
+        """Another stream would be refused too: for what is said on it, or since no token is given.
+
+        Returns:
+            bool: whether to try again all the same, after a wait. If not, there will be no further stream.
+        """
+        ...
+
     def on_end(self, error: EtcdError) -> None:
         """There will be no further stream, for this final reason. Nothing is called afterwards until `on_open`."""
         ...

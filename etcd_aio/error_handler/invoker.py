@@ -205,7 +205,12 @@ class Invoker:
         return payload
 
     def supervise(
-        self, method: Method[Request, Reply], conversation: Conversation[Request, Reply], name: str
+        self,
+        method: Method[Request, Reply],
+        conversation: Conversation[Request, Reply],
+        name: str,
+        *,
+        needs_token: bool = True,
     ) -> Supervisor[Request, Reply]:
         """A stream of `method` that lives as long as `conversation` is needed; it opens nothing until its `wake`.
 
@@ -213,8 +218,9 @@ class Invoker:
             method: which RPC.
             conversation: what is said on it.
             name: of its task and in the log.
+            needs_token: see `Supervisor`.
         """
-        return Supervisor(self._streams, method, conversation, name=name)
+        return Supervisor(self._streams, method, conversation, name=name, needs_token=needs_token)
 
     @property
     def max_send_bytes(self) -> int:

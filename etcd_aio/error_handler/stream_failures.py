@@ -25,9 +25,20 @@ class StreamFailures:
 
     Attributes:
         avoid: sub-connections that failed, until all have, then only the last.
+        no_token: why there is no token to open a stream with; None if that is not what is missing.
     """
 
-    __slots__ = ("_backoff", "_balancer", "_count", "_errors", "_is_another_ready", "_random", "_short_lives", "avoid")
+    __slots__ = (
+        "_backoff",
+        "_balancer",
+        "_count",
+        "_errors",
+        "_is_another_ready",
+        "_random",
+        "_short_lives",
+        "avoid",
+        "no_token",
+    )
 
     def __init__(self, balancer: Balancer, backoff: Backoff, random: Callable[[], float]) -> None:
         self._balancer = balancer
@@ -38,12 +49,14 @@ class StreamFailures:
         self._is_another_ready = False  # one that has not failed, after the last failure
         self._short_lives = 0
         self._errors: dict[str, EtcdError] = {}
+        self.no_token: EtcdError | None = None
 
     def on_reply(self) -> None:
         """The server serves the stream."""
         self.avoid = ()
         self._count = 0
         self._errors.clear()
+        self.no_token = None
 
     def on_failure(self, sub_connection: SubConnection, error: EtcdError) -> None:
         """A stream ended though it is needed, or could not be opened."""
@@ -52,6 +65,10 @@ class StreamFailures:
         avoid = (*self.avoid, sub_connection)
         self._is_another_ready = self._balancer.has_other(avoid)
         self.avoid = avoid if self._is_another_ready else (sub_connection,)
+
+    def is_everywhere(self, kind: type[EtcdError]) -> bool:
+        """Whether this is how the last stream on each of the endpoints ended."""
+        return all(isinstance(self._errors.get(one.name), kind) for one in self._balancer.endpoints)
 
     def on_served_for(self, seconds: float) -> None:
         """A stream on which the server had said something is over, after so many seconds."""
@@ -80,12 +97,17 @@ class StreamFailures:
             random=self._random,
         )
 
+    def wait_for_token(self) -> float:
+        """Seconds to wait before a token is asked for again."""
+        return self._backoff.longest(self._random)
+
     def outage_error(self) -> NoAvailableEndpointsError:
         """The error that names, for each endpoint, why there is no stream on it."""
         errors: dict[str, BaseException] = {}
         for one in self._balancer.statistics():
             if one.state is ConnectivityState.READY:
                 last = self._errors.get(one.endpoint)
+                last = last or self.no_token
                 errors[one.endpoint] = last or ConnectError("connected, but no stream was opened on it yet")
             else:
                 errors[one.endpoint] = one.last_error or ConnectError("connecting was not finished in time")

@@ -23,7 +23,7 @@ class StreamVerdict(Enum):
     AT_ONCE = "open it elsewhere, at once"
     BACKOFF = "open it elsewhere, after the backoff"
     REFRESH_TOKEN = "refresh the token, then open it anew"  # noqa: S105 - no password
-    END = "tell its owner that there will be no other"
+    END = "end watches; leases are retried until their deadlines"
 
 
 class StreamSituation(Enum):
@@ -48,6 +48,7 @@ class StreamFacts:
         is_final: this side does not take what came, and another stream would bring the same.
         says_otherwise: unless its owner asks in another way, which it will.
         has_token: there is a token that can be fetched anew, and that was not done for this very failure already.
+        others_may_serve: the member does not know the method, but another one may.
     """
 
     delivery: Delivery | None
@@ -56,6 +57,7 @@ class StreamFacts:
     is_final: bool = False
     says_otherwise: bool = False
     has_token: bool = False
+    others_may_serve: bool = False
 
 
 _S, _V = StreamSituation, StreamVerdict
@@ -80,7 +82,7 @@ def classify_stream(facts: StreamFacts) -> StreamSituation:
         return _S.LOST
     if facts.remedy is Remedy.REFRESH_TOKEN:
         return _S.TOKEN_REFUSED if facts.has_token else _S.REFUSED_FOR_GOOD
-    if facts.remedy is not Remedy.RAISE or facts.is_unforeseen:
+    if facts.remedy is not Remedy.RAISE or facts.is_unforeseen or facts.others_may_serve:
         return _S.REFUSED
     return _S.REFUSED_FOR_GOOD
 

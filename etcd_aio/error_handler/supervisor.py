@@ -39,7 +39,9 @@ from etcd_aio.errors import (
     EtcdError,
     MalformedReplyError,
     NoAvailableEndpointsError,
+    NotSupportedByServerError,
     Remedy,
+    TokenUnavailableError,
 )
 from etcd_aio.methods import Method, Reply, Request
 
@@ -110,6 +112,8 @@ class Supervisor(Generic[Request, Reply]):
         method: which RPC.
         conversation: what is said; see there.
         name: of the task and in the log.
+        needs_token: wait for a token where one is due. If not, the stream is opened with the one there is, and only
+            a refusal has it renewed.
     """
 
     def __init__(
@@ -119,8 +123,10 @@ class Supervisor(Generic[Request, Reply]):
         conversation: Conversation[Request, Reply],
         *,
         name: str,
+        needs_token: bool = True,
     ) -> None:
         self._context = context
+        self._needs_token = needs_token
         self._method = method
         self._conversation = conversation
         self._name = name
@@ -314,7 +320,7 @@ class Supervisor(Generic[Request, Reply]):
                 self._end(error)
 
     async def _supervise(self) -> EtcdError | None:
-        """Keep a stream open while it is needed; returns why there will be no other, None if nobody needs it."""
+        """Keep a stream open while it is needed; returns why there will be no other, None if it is not needed."""
         balancer = self._context.balancer
         while self._conversation.is_needed:
             sub_connection = balancer.pick(self._failures.avoid)
@@ -322,30 +328,52 @@ class Supervisor(Generic[Request, Reply]):
                 sub_connection = await self._while_needed(balancer.wait_for_pick(NEVER, self._failures.avoid))
                 if sub_connection is None or not self._conversation.is_needed:
                     continue
-            if self._context.tokens.state.is_due:
+            if self._needs_token and self._context.tokens.state.is_due:
                 lacking = await self._while_needed(self._obtain_token())
-                if lacking is not None:
-                    return lacking
-                continue  # the sub-connection may be gone by now
-            ending = await self._converse(sub_connection)
-            if ending.is_unneeded or not self._conversation.is_needed:
-                continue  # it did not fail, or nobody minds
-            self._note(ending, sub_connection)
-            may_renew = not self._has_renewed and self._context.tokens.may_renew(ending.error)
-            verdict = judge_stream(replace(ending.facts, says_otherwise=self._says_otherwise, has_token=may_renew))
-            if verdict is StreamVerdict.END:
-                return ending.error
-            if verdict is StreamVerdict.REFRESH_TOKEN:
-                self._has_renewed = True
-                lacking = await self._while_needed(self.renew_token(ending.error))
-                if lacking is not None:
-                    ending.error.__cause__ = lacking
-                    return ending.error
-                continue
-            wait = self._failures.wait(verdict, ending.pushback)
+                if lacking is None:
+                    continue  # the sub-connection may be gone by now
+                refusal, wait = self._without_token(lacking)
+            else:
+                ending = await self._converse(sub_connection)
+                if ending.is_unneeded or not self._conversation.is_needed:
+                    continue  # it did not fail, or it does not matter
+                self._note(ending, sub_connection)
+                refusal, wait = await self._after(ending)
+            if refusal is not None:
+                now = asyncio.get_running_loop().time()
+                if not self._tell(self._conversation.on_refused, refusal, now):
+                    return refusal
             if wait > 0:
                 await self._while_needed(asyncio.sleep(wait))
         return None
+
+    async def _after(self, ending: Ending) -> tuple[EtcdError | None, float]:
+        """Judge how a stream ended; returns why another one would be refused, if it would, and the seconds to wait."""
+        error, failures = ending.error, self._failures
+        facts = replace(
+            ending.facts,
+            says_otherwise=self._says_otherwise,
+            has_token=not self._has_renewed and self._context.tokens.may_renew(error),
+            others_may_serve=isinstance(error, NotSupportedByServerError) and not failures.is_everywhere(type(error)),
+        )
+        verdict = judge_stream(facts)
+        if verdict is StreamVerdict.REFRESH_TOKEN:
+            lacking = await self._while_needed(self.renew_token(error))
+            if lacking is None:
+                self._has_renewed = True
+                return None, 0.0
+            refusal, wait = self._without_token(lacking)
+            if refusal is not None:
+                error.__cause__ = refusal
+                refusal = error
+            return refusal, wait
+        return error if verdict is StreamVerdict.END else None, failures.wait(verdict, ending.pushback)
+
+    def _without_token(self, lacking: EtcdError) -> tuple[EtcdError | None, float]:
+        """What follows if there is no token, as with `_after`: a user's function that failed may succeed next time."""
+        self._last_error = self._failures.no_token = lacking
+        may_pass = lacking.retryable or isinstance(lacking, TokenUnavailableError)
+        return None if may_pass else lacking, self._failures.wait_for_token()
 
     @property
     def has_old_token(self) -> bool:

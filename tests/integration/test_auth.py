@@ -340,6 +340,67 @@ async def test_a_function_that_fails_says_so_and_nothing_is_sent() -> None:
         assert "own" not in str(caught.value)
 
 
+async def test_leases_and_watches_outlive_a_function_that_fails_when_they_have_to_reconnect() -> None:
+    is_down = False
+    asked = 0
+
+    async with guarded("--auth-token-ttl=2") as server, FaultProxy(server.endpoint) as proxy, new(server) as other:
+
+        async def give() -> str:
+            nonlocal asked
+            asked += 1
+            if is_down:
+                raise OSError("the secret store is down")
+            return (await other.auth.authenticate(*WEB)).token
+
+        async with (
+            Client(proxy.endpoint, token=give, allow_insecure_auth=True) as client,
+            client.lease(60, on_lost="signal") as lease,
+            client.watch("app/k") as watcher,
+        ):
+            is_down = True
+            await asyncio.sleep(3)  # the token expires
+            with pytest.raises(TokenUnavailableError):
+                await client.get("app/k")
+            proxy.reset()
+            before = asked
+            async with asyncio.timeout(PATIENCE):
+                while asked == before:  # noqa: ASYNC110 - the watch asks for a token, in vain
+                    await asyncio.sleep(0.01)
+            assert not lease.is_lost
+            is_down = False
+            await other.put("app/k", "v")
+            assert [event.value for event in await take(watcher)] == [b"v"]
+            async with asyncio.timeout(PATIENCE):
+                await lease.keep_alive_once()
+            assert not lease.is_lost
+
+
+async def test_a_lease_outlives_a_password_that_is_wrong_for_a_while() -> None:
+    async with (
+        guarded() as server,
+        FaultProxy(server.endpoint) as proxy,
+        new(server, ROOT) as root,
+        new(proxy) as client,
+        client.lease(60, on_lost="signal") as lease,
+    ):
+        await root.auth.user_change_password(WEB[0], "other-c4n4ry")
+        with pytest.raises(AuthenticationFailedError):
+            await client.get("app/k")
+        proxy.reset()
+        await asyncio.sleep(1)
+        assert not lease.is_lost
+        await root.auth.user_change_password(*WEB)
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                try:
+                    assert (await lease.keep_alive_once()).ttl == 60
+                    break
+                except AuthError:
+                    await asyncio.sleep(0.1)  # the refused login is remembered
+        assert not lease.is_lost
+
+
 async def test_no_password_goes_to_another_cluster() -> None:
     async with guarded() as server, guarded() as stranger, new(server) as client:
         await client.put("app/k", "v")

@@ -10,17 +10,20 @@ from math import inf
 from typing import TypeAlias
 
 import pytest
+from grpclib.server import Server as GrpcServer
 
 from etcd_aio import Client, EtcdError, pb
 from etcd_aio.errors import ClientClosedError
 from etcd_aio.events import WatchReply
 from etcd_aio.methods import WATCH
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy, ServerTLS
+from etcd_aio.testing.ports import free_ports
 from tests.support.virtual_time import turns
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine")]
 
 
+PATIENCE = 30.0  # seconds for what takes milliseconds, on a machine that is busy
 SILENCE = 1.0  # seconds after which the follower below gives an answer up
 
 
@@ -68,6 +71,9 @@ class Follower:
         self.losses.append(error)
         self.created.clear()
         self.due = inf
+        return False
+
+    def on_refused(self, error: EtcdError, now: float) -> bool:
         return False
 
     def on_end(self, error: EtcdError) -> None:
@@ -227,6 +233,36 @@ async def test_the_stream_leaves_a_member_that_is_cut_off_from_its_peers() -> No
             await world.caught_up()
             world.check()
             cluster.reconnect(member)
+
+
+async def test_an_endpoint_that_is_no_etcd_ends_neither_leases_nor_watches() -> None:
+    """As a gateway that has no route for etcd's services: it answers UNIMPLEMENTED."""
+    (port,) = free_ports(1)
+    gateway = GrpcServer([])
+    await gateway.start("127.0.0.1", port)
+    try:
+        async with (
+            EtcdServer() as server,
+            FaultProxy(server.endpoint) as proxy,
+            Client(server.endpoint) as direct,
+            Client(proxy.endpoint) as client,
+            client.watch("k") as watcher,
+            client.lease(60, on_lost="signal") as lease,
+        ):
+            client.set_endpoints([proxy.endpoint, f"http://127.0.0.1:{port}"])
+            for number in range(5):
+                proxy.reset()
+                async with asyncio.timeout(PATIENCE):
+                    await lease.keep_alive_once()
+                    await direct.put("k", str(number))
+                    assert (await anext(watcher)).value == str(number).encode()
+            assert not lease.is_lost
+            assert watcher.statistics().reconnects == 5
+            assert all(one.endpoint == proxy.endpoint for one in client.streams())
+            client.set_endpoints([proxy.endpoint])
+    finally:
+        gateway.close()
+        await gateway.wait_closed()
 
 
 async def test_a_full_outage_ends_with_the_return_of_the_members(cluster: EtcdCluster) -> None:

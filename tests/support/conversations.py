@@ -17,6 +17,7 @@ class Recorder(Generic[Request, Reply]):
     Attributes:
         heard: what it was told: the names of the methods, in order.
         gives_up: what `on_time` returns.
+        persists: what `on_refused` returns.
         next_due: the `due` that follows an `on_time`.
         patience: seconds after a loss, or an opening, at which `on_time` is due; None for not at all.
     """
@@ -29,11 +30,13 @@ class Recorder(Generic[Request, Reply]):
         self.patience: float | None = None
         self.gives_up: str | None = None
         self.says_otherwise = False
+        self.persists = False
         self.heard: list[str] = []
         self.endpoints: list[str] = []
         self.replies: list[Reply] = []
         self.instants: list[float] = []
         self.losses: list[EtcdError] = []
+        self.refusals: list[EtcdError] = []
         self.ends: list[EtcdError] = []
         self.waiting: list[Request] = []
         self._is_open = False
@@ -75,6 +78,12 @@ class Recorder(Generic[Request, Reply]):
         self.losses.append(error)
         self._set_due(now)
         return self.says_otherwise
+
+    def on_refused(self, error: EtcdError, now: float) -> bool:
+        assert not self._is_open, "refused while open"
+        self.heard.append("refused")
+        self.refusals.append(error)
+        return self.persists
 
     def on_end(self, error: EtcdError) -> None:
         assert not self._is_open, "ended while open"

@@ -90,7 +90,10 @@ class FakeLeases:
         assert method is LEASE_LEASES
         return LeaseListResult(self.header(), tuple(LeaseStatus(one) for one in self.leases))
 
-    def supervise(self, method: object, conversation: Conversation[Any, Any], name: str) -> "FakeSupervisor":
+    def supervise(
+        self, method: object, conversation: Conversation[Any, Any], name: str, *, needs_token: bool
+    ) -> "FakeSupervisor":
+        assert not needs_token, "a lease must not wait for a login"
         self.streams.append(FakeSupervisor(self, conversation))
         return self.streams[-1]
 

@@ -13,6 +13,7 @@ from etcd_aio.errors import (
     LeaseExpiredError,
     LeaseLostError,
     NoLeaderError,
+    PermissionDeniedError,
 )
 from etcd_aio.results import Header, LeaseKeepAliveResult
 
@@ -78,6 +79,29 @@ def test_after_a_late_answer_it_is_renewed_at_half_of_what_is_left() -> None:
     assert schedule.ids(20.0) == [7]
     schedule.answer(24.9, ttl=8)  # until 28
     assert schedule.keepalive.due == pytest.approx(24.9 + 3.1 / 2)
+
+
+def test_a_refusal_is_told_to_whoever_asked_once_and_held_leases_last_until_their_deadlines() -> None:
+    schedule = Schedule()
+    lease, listener = schedule.hold()
+    asked = Listener()
+    schedule.keepalive.ask(8, asked, 0.0)
+    refusal = PermissionDeniedError()
+    schedule.keepalive.on_lost(refusal, 1.0)
+    assert schedule.keepalive.on_refused(refusal, 1.0), "for the lease that is held"
+    assert asked.lost == [refusal]
+    assert not listener.lost
+    schedule.keepalive.on_open("m2", 5.0)
+    assert schedule.ids(5.0) == [7]
+    schedule.answer(5.1)
+    assert lease.deadline == 15.0
+    schedule.keepalive.on_lost(refusal, 6.0)
+    assert schedule.keepalive.on_refused(refusal, 6.0)
+    assert schedule.keepalive.on_time(15.0) is None
+    (lost,) = listener.lost
+    assert isinstance(lost, LeaseExpiredError)
+    assert lost.__cause__ is refusal
+    assert not schedule.keepalive.on_refused(refusal, 16.0), "for nothing"
 
 
 def test_a_lease_is_lost_at_its_deadline_with_the_streams_error() -> None:

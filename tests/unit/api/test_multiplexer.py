@@ -790,6 +790,7 @@ def test_a_final_reason_ends_all_each_with_an_error_of_its_own() -> None:
     bench = Bench()
     one, other = bench.live(0), bench.watch()
     bench.machine.on_lost(LOST, bench.now)
+    assert not bench.machine.on_refused(CompactedError(compact_revision=7), 0.0)
     bench.machine.on_end(CompactedError(compact_revision=7))
     assert not bench.machine.is_needed
     assert one.error is not other.error

@@ -28,6 +28,7 @@ def test_every_situation_stands_in_the_table() -> None:
         (StreamFacts(Delivery.UNKNOWN, is_final=True, says_otherwise=True), AT_ONCE),
         (StreamFacts(ANSWERED), END),
         (StreamFacts(ANSWERED, is_unforeseen=True), BACKOFF),
+        (StreamFacts(ANSWERED, others_may_serve=True), BACKOFF),
         (StreamFacts(ANSWERED, Remedy.RETRY_ELSEWHERE), BACKOFF),
         (StreamFacts(ANSWERED, Remedy.RETRY_IF_REPEATABLE), BACKOFF),
         (StreamFacts(ANSWERED, Remedy.REFRESH_TOKEN), END),

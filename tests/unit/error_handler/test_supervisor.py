@@ -7,7 +7,7 @@ import pytest
 
 from etcd_aio import codec, pb
 from etcd_aio.error_handler import Credentials
-from etcd_aio.error_handler.credentials import Password, StaticToken
+from etcd_aio.error_handler.credentials import Password, StaticToken, TokenSource
 from etcd_aio.errors import (
     AttemptFailure,
     AuthenticationFailedError,
@@ -20,8 +20,10 @@ from etcd_aio.errors import (
     InvalidTokenError,
     MalformedReplyError,
     NoLeaderError,
+    NotSupportedByServerError,
     PermissionDeniedError,
     StatusCode,
+    TokenUnavailableError,
 )
 from etcd_aio.methods import BIDIRECTIONAL, Method
 from tests.support.calls import CLUSTER, Calls, answered, no_leader, unknown, unprocessed, unsent
@@ -370,7 +372,7 @@ async def test_what_is_final_ends_it(failure: AttemptFailure, error: type[EtcdEr
     world = await World().open()
     world.stream.fail(failure)
     await turns(8)
-    assert world.talk.heard == ["open", "reply", "lost", "end"]
+    assert world.talk.heard == ["open", "reply", "lost", "refused", "end"]
     assert isinstance(world.talk.ends[0], error)
     assert world.talk.ends[0].endpoint == world.talk.endpoints[0]
     assert len(world.engine.streams) == 1
@@ -379,6 +381,64 @@ async def test_what_is_final_ends_it(failure: AttemptFailure, error: type[EtcdEr
     world.supervisor.wake()
     await turns(8)
     assert world.supervisor.is_open
+    await world.aclose()
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        answered(StatusCode.PERMISSION_DENIED, "etcdserver: permission denied"),
+        answered(StatusCode.UNIMPLEMENTED, "unknown service"),
+        answered(StatusCode.UNAUTHENTICATED, "etcdserver: invalid auth token"),
+        unknown(StatusCode.RESOURCE_EXHAUSTED, is_final=True),
+    ],
+)
+async def test_nothing_is_final_to_a_conversation_that_tries_again_all_the_same(failure: AttemptFailure) -> None:
+    world = World(greets=False, credentials=StaticToken("jwt-c4n4ry"))
+    world.talk.persists = True
+    for name in world.calls.names:
+        world.engine[name].on_stream = lambda stream: stream.fail(failure)
+    await world.calls.ready()
+    world.supervisor.wake()
+    await asyncio.sleep(60)
+    assert world.talk.refusals
+    assert 60 < len(world.engine.streams) < 300, "no busy loop"
+    for name in world.calls.names:
+        world.engine[name].on_stream = lambda stream: stream.say(said())
+    await asyncio.sleep(3)
+    assert world.supervisor.is_open
+    assert not world.talk.ends
+    await world.aclose()
+
+
+UNKNOWN_METHOD = answered(StatusCode.UNIMPLEMENTED, "unknown service test.Test")
+
+
+async def test_a_member_that_does_not_know_the_method_is_left_for_others() -> None:
+    world = World()
+    for name in world.calls.names[:2]:
+        world.engine[name].on_stream = lambda stream: stream.fail(UNKNOWN_METHOD)
+    await world.calls.ready()
+    world.supervisor.wake()
+    for _ in range(6):
+        await asyncio.sleep(2)
+        assert world.supervisor.is_open
+        assert world.where()[-1] == "m3"
+        world.stream.fail(unknown())
+    assert not world.talk.ends
+    assert not world.talk.refusals
+    await world.aclose()
+
+
+async def test_a_method_that_no_endpoint_knows_ends_it() -> None:
+    world = World(greets=False)
+    for name in world.calls.names:
+        world.engine[name].on_stream = lambda stream: stream.fail(UNKNOWN_METHOD)
+    await world.calls.ready()
+    world.supervisor.wake()
+    await asyncio.sleep(5)
+    assert sorted(world.where()) == ["m1", "m2", "m3"]
+    assert [type(error) for error in world.talk.ends] == [NotSupportedByServerError]
     await world.aclose()
 
 
@@ -897,6 +957,69 @@ async def test_without_a_first_token_it_ends_with_the_reason() -> None:
     (error,) = world.talk.ends
     assert isinstance(error, AuthenticationFailedError)
     assert not world.engine.streams
+    await world.aclose()
+
+
+class Vault:
+    """A user's function that gives tokens, unless it is broken."""
+
+    def __init__(self) -> None:
+        self.is_broken = False
+        self.asked = 0
+
+    async def __call__(self) -> str:
+        self.asked += 1
+        if self.is_broken:
+            raise OSError("the secret store is down")
+        return f"t{self.asked}-c4n4ry"
+
+
+async def test_a_function_that_gives_no_token_is_asked_again() -> None:
+    vault = Vault()
+    vault.is_broken = True
+    world = World(credentials=TokenSource(vault))
+    await world.calls.ready()
+    world.supervisor.wake()
+    await asyncio.sleep(60)
+    assert not world.engine.streams
+    assert not world.talk.ends
+    assert 20 < vault.asked < 100, "about one a second, and no storm"
+    causes = set(map(type, world.supervisor.outage_error().errors.values()))
+    assert causes == {TokenUnavailableError}
+    assert isinstance(world.supervisor.statistics().last_error, TokenUnavailableError)
+    vault.is_broken = False
+    await asyncio.sleep(3)
+    assert world.supervisor.is_open
+    await world.aclose()
+
+
+async def test_neither_does_it_end_a_stream_whose_token_is_refused() -> None:
+    vault = Vault()
+    world = await World(credentials=TokenSource(vault)).open()
+    vault.is_broken = True
+    world.stream.fail(TOKEN_REFUSED)
+    await asyncio.sleep(20)
+    assert len(world.engine.streams) == 1
+    vault.is_broken = False
+    await asyncio.sleep(3)
+    assert world.supervisor.is_open
+    assert not world.talk.ends
+    await world.aclose()
+
+
+async def test_a_conversation_that_cannot_wait_for_a_login_is_opened_with_the_token_there_is() -> None:
+    vault = Vault()
+    world = World(credentials=TokenSource(vault))
+    world.supervisor = world.calls.invoker.supervise(CHAT, world.talk, "chat", needs_token=False)
+    vault.is_broken = True
+    await world.open()
+    assert vault.asked == 0
+    assert "token" not in dict(world.stream.metadata)
+    vault.is_broken = False
+    world.stream.fail(TOKEN_REFUSED)
+    await turns(20)
+    assert world.supervisor.is_open
+    assert dict(world.stream.metadata)["token"] == "t1-c4n4ry"
     await world.aclose()
 
 
