@@ -12,6 +12,7 @@ from etcd_aio.error_handler.retry import wait_before
 from etcd_aio.error_handler.stream_verdict import StreamVerdict
 from etcd_aio.errors import ConnectError, EtcdError, NoAvailableEndpointsError
 
+_MOST_RENEWALS: Final = 10  # of the token, with nothing said in between; users may be changed all the time, but not so
 _SHORT_LIFE: Final = 1.0  # seconds; streams that answer and still end sooner must not be reopened in a busy loop
 
 
@@ -35,6 +36,7 @@ class StreamFailures:
         "_errors",
         "_is_another_ready",
         "_random",
+        "_renewals",
         "_short_lives",
         "avoid",
         "no_token",
@@ -48,6 +50,7 @@ class StreamFailures:
         self._count = 0
         self._is_another_ready = False  # one that has not failed, after the last failure
         self._short_lives = 0
+        self._renewals = 0
         self._errors: dict[str, EtcdError] = {}
         self.no_token: EtcdError | None = None
 
@@ -55,6 +58,7 @@ class StreamFailures:
         """The server serves the stream."""
         self.avoid = ()
         self._count = 0
+        self._renewals = 0
         self._errors.clear()
         self.no_token = None
 
@@ -96,6 +100,19 @@ class StreamFailures:
             pushback=pushback,
             random=self._random,
         )
+
+    @property
+    def may_renew_token(self) -> bool:
+        """Whether a refused token is worth a new one."""
+        return self._renewals < _MOST_RENEWALS
+
+    def on_renewal(self) -> float:
+        """The refused token was renewed; returns the seconds to wait before the next stream.
+
+        A new token may be refused as well: by a member that has not heard of it, or since the users were changed again.
+        """
+        self._renewals += 1
+        return self._backoff.wait(self._renewals - 2, self._random) if self._renewals > 1 else 0.0
 
     def wait_for_token(self) -> float:
         """Seconds to wait before a token is asked for again."""

@@ -47,7 +47,7 @@ class StreamFacts:
         is_unforeseen: the answer is none that etcd lists: it has no status of its own.
         is_final: this side does not take what came, and another stream would bring the same.
         says_otherwise: unless its owner asks in another way, which it will.
-        has_token: there is a token that can be fetched anew, and that was not done for this very failure already.
+        has_token: there is a token that can be fetched anew, and that was not done too often already.
         others_may_serve: the member does not know the method, but another one may.
     """
 

@@ -145,7 +145,6 @@ class Supervisor(Generic[Request, Reply]):
         self._fatal: EtcdError | None = None  # a mistake that was met outside of the task
         self._received = 0
         self._token = ""  # which the stream was opened with
-        self._has_renewed = False  # the token, since the server last said something on a stream
         self._failures = StreamFailures(context.balancer, context.backoff, context.random)
         self._lost_at = NEVER
         self._since = NEVER
@@ -353,15 +352,14 @@ class Supervisor(Generic[Request, Reply]):
         facts = replace(
             ending.facts,
             says_otherwise=self._says_otherwise,
-            has_token=not self._has_renewed and self._context.tokens.may_renew(error),
+            has_token=failures.may_renew_token and self._context.tokens.may_renew(error),
             others_may_serve=isinstance(error, NotSupportedByServerError) and not failures.is_everywhere(type(error)),
         )
         verdict = judge_stream(facts)
         if verdict is StreamVerdict.REFRESH_TOKEN:
             lacking = await self._while_needed(self.renew_token(error))
             if lacking is None:
-                self._has_renewed = True
-                return None, 0.0
+                return None, failures.on_renewal()
             refusal, wait = self._without_token(lacking)
             if refusal is not None:
                 error.__cause__ = refusal
@@ -517,7 +515,6 @@ class Supervisor(Generic[Request, Reply]):
     def _on_first_reply(self, now: float) -> None:
         """The member serves the stream."""
         self._failures.on_reply()
-        self._has_renewed = False
         if self._lost_at != NEVER:
             logger.info("stream %s: goes on at %s after %.3f s", self._name, self._endpoint, now - self._lost_at)
             self._lost_at = NEVER

@@ -1,4 +1,5 @@
 import asyncio
+import itertools
 import logging
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
@@ -899,17 +900,52 @@ async def test_a_stream_is_opened_with_a_token() -> None:
     await world.aclose()
 
 
-async def test_a_stream_whose_token_is_refused_is_opened_with_another_and_then_ends() -> None:
+OLD_REVISION = answered(StatusCode.INVALID_ARGUMENT, "etcdserver: revision of auth store is old")
+
+
+async def test_a_stream_whose_token_is_refused_is_opened_with_another() -> None:
     world = await Guarded(greets=False).open()
     world.doorman.valid.clear()
+    began = world.loop.time()
     world.stream.fail(TOKEN_REFUSED)
-    await asyncio.sleep(0.1)
+    await turns(20)
+    assert world.loop.time() == began
     assert world.tokens() == ["t1-c4n4ry", "t2-c4n4ry"]
-    world.stream.fail(TOKEN_REFUSED)
-    await asyncio.sleep(0.1)
+    await world.aclose()
+
+
+async def test_a_token_is_renewed_as_often_as_the_users_are_changed() -> None:
+    world = Guarded(greets=False)
+    for name in world.calls.names:
+        world.engine[name].on_stream = lambda stream: stream.fail(OLD_REVISION) if len(world.tokens()) < 8 else None
+    await world.calls.ready()
+    world.supervisor.wake()
+    await asyncio.sleep(10)
+    assert world.supervisor.is_open
+    assert world.tokens() == [f"t{number}-c4n4ry" for number in range(1, 9)]
+    assert not world.talk.ends
+    await world.aclose()
+
+
+async def test_a_token_that_is_refused_whatever_it_is_ends_the_stream_in_the_end() -> None:
+    world = Guarded(greets=False)
+    opened: list[float] = []
+
+    def refuse(stream: FakeStream) -> None:
+        opened.append(world.loop.time())
+        stream.fail(TOKEN_REFUSED)
+
+    for name in world.calls.names:
+        world.engine[name].on_stream = refuse
+    await world.calls.ready()
+    world.supervisor.wake()
+    await asyncio.sleep(60)
     (error,) = world.talk.ends
     assert isinstance(error, InvalidTokenError)
-    assert world.doorman.given == 2
+    assert world.doorman.given == len(opened) == 11
+    waits = [later - earlier for earlier, later in itertools.pairwise(opened)]
+    assert waits == sorted(waits), "ever more slowly"
+    assert waits[-1] > waits[1] > waits[0] == 0
     await world.aclose()
 
 
