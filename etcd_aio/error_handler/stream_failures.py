@@ -1,6 +1,9 @@
 """Stream failures: what one supervised stream has met since the server last said something on it.
 
 Knows: the endpoints that failed, how often, and the wait that follows. Never knows: streams, clocks, what was said.
+
+A server that asks to be left alone for a while (`grpc-retry-pushback-ms`) speaks for its own member: it is avoided until
+then, and the others are tried as usual. Only where every connected member has asked for it is there a wait.
 """
 
 from collections.abc import Callable
@@ -13,6 +16,7 @@ from etcd_aio.error_handler.stream_verdict import StreamVerdict
 from etcd_aio.errors import ConnectError, EtcdError, NoAvailableEndpointsError
 
 _MOST_RENEWALS: Final = 10  # of the token, with nothing said in between; users may be changed all the time, but not so
+_LONGEST_PUSHBACK: Final = 30.0  # seconds; a server can ask for months, and its member would be lost until then
 _SHORT_LIFE: Final = 1.0  # seconds; streams that answer and still end sooner must not be reopened in a busy loop
 
 
@@ -25,7 +29,6 @@ class StreamFailures:
         random: returns a number in [0, 1).
 
     Attributes:
-        avoid: sub-connections that failed, until all have, then only the last.
         no_token: why there is no token to open a stream with; None if that is not what is missing.
     """
 
@@ -34,11 +37,12 @@ class StreamFailures:
         "_balancer",
         "_count",
         "_errors",
+        "_failed",
         "_is_another_ready",
+        "_pushed_back",
         "_random",
         "_renewals",
         "_short_lives",
-        "avoid",
         "no_token",
     )
 
@@ -46,7 +50,8 @@ class StreamFailures:
         self._balancer = balancer
         self._backoff = backoff
         self._random = random
-        self.avoid: tuple[SubConnection, ...] = ()
+        self._failed: tuple[SubConnection, ...] = ()  # until all have, then only the last
+        self._pushed_back: dict[SubConnection, float] = {}  # until when
         self._count = 0
         self._is_another_ready = False  # one that has not failed, after the last failure
         self._short_lives = 0
@@ -56,19 +61,50 @@ class StreamFailures:
 
     def on_reply(self) -> None:
         """The server serves the stream."""
-        self.avoid = ()
+        self._failed = ()
         self._count = 0
         self._renewals = 0
         self._errors.clear()
         self.no_token = None
 
-    def on_failure(self, sub_connection: SubConnection, error: EtcdError) -> None:
-        """A stream ended though it is needed, or could not be opened."""
+    def on_failure(
+        self, sub_connection: SubConnection, error: EtcdError, now: float, *, pushback: float | None = None
+    ) -> None:
+        """A stream ended though it is needed, or could not be opened.
+
+        Args:
+            sub_connection: where.
+            error: why.
+            now: the instant.
+            pushback: seconds for which the server asks to be left alone; negative for "do not retry".
+        """
         self._count += 1
         self._errors[sub_connection.endpoint_name] = error
-        avoid = (*self.avoid, sub_connection)
-        self._is_another_ready = self._balancer.has_other(avoid)
-        self.avoid = avoid if self._is_another_ready else (sub_connection,)
+        if pushback is not None:
+            # "Do not retry" cannot be obeyed where there is no other member.
+            wait = self._backoff.longest(self._random) if pushback < 0 else min(pushback, _LONGEST_PUSHBACK)
+            self._pushed_back[sub_connection] = now + wait
+        failed = (*self._failed, sub_connection)
+        self._is_another_ready = self._balancer.has_other((*failed, *self._pushed_back_at(now)))
+        self._failed = failed if self._is_another_ready else (sub_connection,)
+
+    def avoid(self, now: float) -> tuple[SubConnection, ...]:
+        """Where the next stream is not to be opened, if there is any other place."""
+        pushed_back = self._pushed_back_at(now)
+        avoid = (*self._failed, *pushed_back)
+        return avoid if self._balancer.has_other(avoid) else pushed_back or avoid
+
+    def pushed_back_until(self, now: float) -> float | None:
+        """When the next member may be tried, if every connected one has asked to be left alone."""
+        pushed_back = self._pushed_back_at(now)
+        if not self._balancer.ready_count or self._balancer.has_other(pushed_back):
+            return None
+        return min(self._pushed_back.values())
+
+    def _pushed_back_at(self, now: float) -> tuple[SubConnection, ...]:
+        if self._pushed_back:
+            self._pushed_back = {one: until for one, until in self._pushed_back.items() if until > now}
+        return tuple(self._pushed_back)
 
     def is_everywhere(self, kind: type[EtcdError]) -> bool:
         """Whether this is how the last stream on each of the endpoints ended."""
@@ -78,12 +114,10 @@ class StreamFailures:
         """A stream on which the server had said something is over, after so many seconds."""
         self._short_lives = self._short_lives + 1 if seconds < _SHORT_LIFE else 0
 
-    def wait(self, verdict: StreamVerdict, pushback: float | None) -> float:
+    def wait(self, verdict: StreamVerdict) -> float:
         """Seconds to wait before the next stream."""
         balancer = self._balancer
         endpoints = len(balancer.endpoints)
-        if pushback is not None and pushback < 0:  # "do not retry": it has to, but not before it must
-            return self._backoff.longest(self._random)
         if self._short_lives > endpoints:
             return self._backoff.wait(self._short_lives - endpoints - 1, self._random)
         if verdict is StreamVerdict.AT_ONCE:
@@ -97,7 +131,7 @@ class StreamFailures:
             endpoints=endpoints,
             backoff=self._backoff,
             is_throttled=False,
-            pushback=pushback,
+            pushback=None,
             random=self._random,
         )
 

@@ -322,9 +322,10 @@ class Supervisor(Generic[Request, Reply]):
         """Keep a stream open while it is needed; returns why there will be no other, None if it is not needed."""
         balancer = self._context.balancer
         while self._conversation.is_needed:
-            sub_connection = balancer.pick(self._failures.avoid)
+            avoid = self._failures.avoid(asyncio.get_running_loop().time())
+            sub_connection = balancer.pick(avoid)
             if sub_connection is None:
-                sub_connection = await self._while_needed(balancer.wait_for_pick(NEVER, self._failures.avoid))
+                sub_connection = await self._while_needed(balancer.wait_for_pick(NEVER, avoid))
                 if sub_connection is None or not self._conversation.is_needed:
                     continue
             if self._needs_token and self._context.tokens.state.is_due:
@@ -344,7 +345,14 @@ class Supervisor(Generic[Request, Reply]):
                     return refusal
             if wait > 0:
                 await self._while_needed(asyncio.sleep(wait))
+            await self._while_needed(self._wait_for_pushback())
         return None
+
+    async def _wait_for_pushback(self) -> None:
+        """Wait while every connected member has asked to be left alone; one that is connected meanwhile has not."""
+        loop = asyncio.get_running_loop()
+        while (until := self._failures.pushed_back_until(loop.time())) is not None:
+            await self._context.balancer.changed(until)
 
     async def _after(self, ending: Ending) -> tuple[EtcdError | None, float]:
         """Judge how a stream ended; returns why another one would be refused, if it would, and the seconds to wait."""
@@ -365,7 +373,7 @@ class Supervisor(Generic[Request, Reply]):
                 error.__cause__ = refusal
                 refusal = error
             return refusal, wait
-        return error if verdict is StreamVerdict.END else None, failures.wait(verdict, ending.pushback)
+        return error if verdict is StreamVerdict.END else None, failures.wait(verdict)
 
     def _without_token(self, lacking: EtcdError) -> tuple[EtcdError | None, float]:
         """What follows if there is no token, as with `_after`: a user's function that failed may succeed next time."""
@@ -524,7 +532,7 @@ class Supervisor(Generic[Request, Reply]):
         now = asyncio.get_running_loop().time()
         name, error = sub_connection.endpoint_name, ending.error
         self._last_error = error
-        self._failures.on_failure(sub_connection, error)
+        self._failures.on_failure(sub_connection, error, now, pushback=ending.pushback)
         is_news = self._lost_at == NEVER  # the repetitions of an outage are noise
         self._lost_at = min(self._lost_at, now)
         level = logging.DEBUG

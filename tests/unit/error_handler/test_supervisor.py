@@ -412,6 +412,52 @@ async def test_nothing_is_final_to_a_conversation_that_tries_again_all_the_same(
     await world.aclose()
 
 
+async def test_one_member_that_asks_to_be_left_alone_holds_up_no_stream() -> None:
+    world = World()
+    busy = answered(StatusCode.UNAVAILABLE, "busy", pushback=999_999.0)
+    world.engine["m1:2379"].on_stream = lambda stream: stream.fail(busy)
+    await world.calls.ready()
+    world.supervisor.wake()
+    for _ in range(5):
+        await asyncio.sleep(2)
+        assert world.supervisor.is_open
+        world.stream.fail(unknown())
+    assert world.where().count("m1") == 1
+    await world.aclose()
+
+
+async def test_while_all_ask_to_be_left_alone_one_that_is_connected_meanwhile_is_tried() -> None:
+    world = World(members=2)
+    busy = answered(StatusCode.UNAVAILABLE, "busy", pushback=999_999.0)
+    world.engine["m1:2379"].on_stream = lambda stream: stream.fail(busy)
+    good, world.engine["m2:2379"].dial = world.engine["m2:2379"].dial, Refuse()
+    world.supervisor.wake()
+    await asyncio.sleep(5)
+    assert world.where() == ["m1"]
+    world.engine["m2:2379"].dial = good
+    await asyncio.sleep(3)
+    assert world.supervisor.is_open
+    assert world.where() == ["m1", "m2"]
+    await world.aclose()
+
+
+async def test_a_member_without_any_other_is_left_alone_for_half_a_minute_at_most() -> None:
+    world = World(members=1)
+    busy = answered(StatusCode.UNAVAILABLE, "busy", pushback=999_999.0)
+    world.engine["m1:2379"].on_stream = lambda stream: stream.fail(busy)
+    await world.calls.ready()
+    world.supervisor.wake()
+    await asyncio.sleep(29)
+    assert len(world.engine.streams) == 1
+    await asyncio.sleep(2)
+    assert len(world.engine.streams) == 2
+    world.talk.wanted = False
+    world.supervisor.wake()
+    await turns(6)
+    assert "etcd_aio chat" not in {task.get_name() for task in tasks()}
+    await world.aclose()
+
+
 UNKNOWN_METHOD = answered(StatusCode.UNIMPLEMENTED, "unknown service test.Test")
 
 
