@@ -37,6 +37,10 @@ the token has expired, maybe. A watch that is refused for it stays aside until a
 is given up, and all watches go on at the next one. If there is none, only the watch that was refused is over. Old
 releases (3.5.1 is one) say no more than that permission is denied, so that this too may be about the token.
 
+Rollback. A store that goes back (a restored backup, wiped data) would leave its watches waiting for revisions that have
+another meaning now. So a new stream whose member is behind what was seen before raises a doubt. A follower may lag, so
+a linearizable read has to confirm it. Then whoever has been told more than the store holds is over, or lists the keys.
+
 Slow consumers. A watch whose consumer has left more than `max_pending` bytes lying is cancelled on the server, and
 created again from its next revision once half of that was taken. The stream is always read, whoever is slow.
 """
@@ -59,6 +63,7 @@ from etcd_aio.errors import (
     Remedy,
     ReplyTooLargeError,
     ServerError,
+    StoreRolledBackError,
     UnknownServerError,
     WatchCancelledError,
     server_error,
@@ -96,6 +101,8 @@ class Multiplexer:
         """Called when the supervisor has to look again, since something changed that it did not bring about."""
         self.renew_token: Callable[[ServerError, WatchState], bool] = lambda error, watch: False
         """Called when the server refused a watch, maybe for the stream's token. True promises a call of `renewed`."""
+        self.check_store: Callable[[WatchState], None] = lambda watch: None
+        """Called when a member is behind what was seen before; the answer of a linearizable read is `store_is_at`."""
         self._outage_error = outage_error
         # For as long as the watches live. A dict keeps the order of age.
         self._watches: dict[WatchState, None] = {}
@@ -104,9 +111,11 @@ class Multiplexer:
         self._outages: dict[WatchState, float] = {}  # those that have no server and will not wait for ever: until when
         self._outage_due = inf  # no later than the first of these, so that `due` looks at none of ten thousand
         self._is_careful = False  # since some peer mixed up watches
+        self._highest = 0  # the last revision that any member was seen to have
         # For as long as the stream lives.
         self._is_open = False
         self._is_distrusted = False
+        self._is_in_doubt = False
         self._takes_ids = False  # the peer gives watches the ids that are chosen here
         self._next_id = FIRST_ID
         self._in_fragments = False  # since the stream before brought a message that was too large
@@ -170,12 +179,29 @@ class Multiplexer:
     def listed(self, watch: WatchState, events: tuple[Event, ...], revision: int) -> None:
         """What there is instead of the history that is gone."""
         if watch.phase is Phase.LISTING:
+            self._highest = max(self._highest, revision)
             watch.add_resync(events, revision)
             self._go_on(watch, Step.LISTED)
             if watch.is_full:
                 watch.move(Step.FILLED)
                 watch.pauses += 1
             watch.on_change()
+
+    def store_is_at(self, revision: int) -> None:
+        """What a linearizable read said, some time after `check_store` was called."""
+        if revision >= self._highest:
+            return
+        seen, self._highest = self._highest, revision
+        for watch in tuple(self._watches):
+            # One that begins in the future has been told nothing yet.
+            if revision < watch.next_revision - 1 <= seen:
+                if watch.options.resync:
+                    self._leave_server(watch, Step.ROLLED_BACK)
+                    watch.rewind()
+                    watch.on_change()
+                else:
+                    self.fail(watch, StoreRolledBackError(revision=revision, seen=seen))
+        self.wake()
 
     def renewed(self, error: EtcdError | None) -> None:
         """The stream's token was renewed, or could not be: `error` says why."""
@@ -287,8 +313,9 @@ class Multiplexer:
         self._heard = now
         if self._is_distrusted:
             return
-        if reply.header.revision > self._store_revision:
-            self._store_revision = reply.header.revision
+        header = reply.header
+        if header.revision > self._store_revision and header.member_id:  # a proxy may make up what no member said
+            self._store_revision = header.revision
         watch_id = reply.watch_id
         if reply.created:
             self._on_created(reply, now)
@@ -410,6 +437,9 @@ class Multiplexer:
             self._end_outage(watch)
             watch.since = now
             self._live[watch_id] = watch
+            if reply.header.member_id and reply.header.revision < self._highest and not self._is_in_doubt:
+                self._is_in_doubt = True
+                self.check_store(watch)
             if watch.wants_mark:
                 self._next_ask = now
                 if watch.next_revision > watch.created_revision:
@@ -514,7 +544,8 @@ class Multiplexer:
         self._asking.pop(watch, None)
 
     def _forget_stream(self) -> None:
-        self._is_open = self._is_distrusted = self._takes_ids = False
+        self._is_open = self._is_distrusted = self._is_in_doubt = self._takes_ids = False
+        self._highest = max(self._highest, self._store_revision)
         self._next_id = FIRST_ID
         self._store_revision = 0
         self._waiting.clear()

@@ -74,6 +74,8 @@ class WatchCalls:
                 holds the whole difference in memory at once. If even the revision before `start_revision` is
                 compacted when the watch is entered, it cannot know which keys were there then, and tells of no delete
                 of those. Deletes cannot be told of with the filter `"no_put"`, so the two exclude each other.
+                A store that went back, since a backup was restored, is treated the same way: `"raise"` ends the watch
+                with `StoreRolledBackError`, `"resync"` tells of every key that there is, and `revision` goes back too.
             max_pending: bytes of memory, estimated, that undelivered events may take. If a consumer is slower than
                 that, its watch is cancelled on the server and created again when half of it is taken. No other watch
                 notices, and nothing is lost, unless what it has yet to see is compacted before: then see

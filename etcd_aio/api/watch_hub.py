@@ -26,6 +26,7 @@ from etcd_aio.errors import (
     CompactedError,
     EtcdError,
     EtcdTimeoutError,
+    FutureRevisionError,
     PermissionDeniedError,
     RequestTooLargeError,
     ServerError,
@@ -62,7 +63,10 @@ class WatchHub:
         self._supervisor = invoker.supervise(methods.WATCH, self._watches, "watch")
         self._watches.wake = self._supervisor.wake
         self._watches.renew_token = self._renew_token
-        self._renewal: asyncio.Task[None] | None = None  # it ends by itself, with the client at the latest
+        self._watches.check_store = self._check_store
+        # They end by themselves, with the client at the latest.
+        self._renewal: asyncio.Task[None] | None = None
+        self._check: asyncio.Task[None] | None = None
 
     @property
     def clock(self) -> Callable[[], float]:
@@ -129,8 +133,9 @@ class WatchHub:
             try:
                 await self._resync_once(watch)
             except EtcdError as error:
-                # A listing that takes so long that it is compacted itself begins anew, as one that failed does.
-                if not error.retryable and not isinstance(error, CompactedError):
+                # A listing that takes so long that it is compacted itself begins anew, as one that failed does. So
+                # does one between whose pages the store went back.
+                if not error.retryable and not isinstance(error, CompactedError | FutureRevisionError):
                     self._watches.fail(watch, error)
                     return
                 await asyncio.sleep(_BACKOFF.wait(failures, random.random))
@@ -164,6 +169,19 @@ class WatchHub:
         async for page in pages:
             on_page(page)
         return pages.revision
+
+    def _check_store(self, watch: WatchState) -> None:
+        if self._check is None or self._check.done():
+            checking = self._find_revision(watch.options.keys)
+            self._check = asyncio.create_task(checking, name="etcd_aio watch store", context=Context())
+
+    async def _find_revision(self, keys: KeyRange) -> None:
+        """Find out how far the store is, however long it takes: by one key, which whoever watches may read."""
+        try:
+            found = await self._read_page(RangeOp(KeyRange(keys.key), count_only=True), None, None)
+        except EtcdError:
+            return  # it is tried again if the next stream raises the doubt again
+        self._watches.store_is_at(found.revision)
 
     def _renew_token(self, error: ServerError, watch: WatchState) -> bool:
         if not self._invoker.may_renew_token(error):

@@ -18,10 +18,13 @@ Theory of operation. A watch is in one phase, and only what `_NEXT` lists leads 
                 now is being listed
     ENDED       nothing is added any more
 
+A store that went back takes a watch from wherever it is to LISTING, by ROLLED_BACK.
+
 Two revisions say how far a watch has got. `next_revision` is where it goes on after any interruption: everything
 before it was handed over, or is of no concern to it. `seen` is the last revision whose events were handed over: what
 comes at or below it is dropped, since etcd says some things twice. A progress mark advances the first alone: releases
-of etcd have sent marks that were ahead of their events, and a late event is better than none. Neither ever goes back.
+of etcd have sent marks that were ahead of their events, and a late event is better than none. Neither ever goes back,
+unless the store itself has.
 
 A watch "from now" begins behind the revision in the header of its `created` reply. The server registers the watcher
 first and reads that revision afterwards, so an event at or below it may still follow, and is dropped as one before the
@@ -78,6 +81,7 @@ class Step(Enum):
     LOST = "lost"
     REFUSED = "refused"
     RENEWED = "renewed"
+    ROLLED_BACK = "rolled back"
     ENDED = "ended"
 
 
@@ -99,6 +103,7 @@ _NEXT: Final[Mapping[tuple[Phase, Step], Phase]] = {
     (Phase.LISTING, Step.LISTED): Phase.WAITING,
     (Phase.LISTING, Step.LOST): Phase.LISTING,
     **{(phase, Step.ENDED): Phase.ENDED for phase in Phase if phase is not Phase.ENDED},
+    **{(phase, Step.ROLLED_BACK): Phase.LISTING for phase in Phase if phase is not Phase.ENDED},
 }
 
 
@@ -223,6 +228,12 @@ class WatchState:
         """Hand over what stands for a history that is gone, up to a revision."""
         self.seen = max(self.seen, revision)
         self._push(WatchBatch(events, revision))
+
+    def rewind(self) -> None:
+        """Forget how far it was: no revision that was handed over means anything in the store as it is now."""
+        self.next_revision = 1
+        self.seen = 0
+        self.partial = None
 
     def add_mark(self, revision: int) -> None:
         """Everything up to a revision was handed over: the consumer is told so, if it asked."""

@@ -68,6 +68,7 @@ class Watcher(AsyncIterator[Event]):
     - `CompactedError`: the next revision was compacted; `compact_revision` is the oldest that can be watched.
     - `PermissionDeniedError`: the user may not read the range.
     - `AuthenticationFailedError`: the login was refused, or `InvalidTokenError`: a new token was.
+    - `StoreRolledBackError`: a backup was restored, or data wiped, so that the store is behind what was delivered.
     - `WatchCancelledError`: the server has ended the watch for another reason.
     - `NoAvailableEndpointsError`: there was no member to watch on, or no token to do so, for `max_outage` seconds.
     - `NotSupportedByServerError`: none of the endpoints serves watches.

@@ -14,6 +14,7 @@ Knows: what each error carries. Never knows: etcd's error table (`server.py`) or
     ├─ DiscoveryError                     where the members are could not be learnt
     ├─ OldClusterError                    a member is older than what this client supports
     ├─ SnapshotChecksumError              a snapshot is cut short or damaged
+    ├─ StoreRolledBackError               the store is behind what a watch was told: a backup was restored
     ├─ LeaseLostError                     a lease that was held is gone: LeaseExpiredError
     └─ ServerError                        etcd answered with an error: see server.py
 """
@@ -201,6 +202,29 @@ class SnapshotChecksumError(EtcdError):
 
     default_message = "the snapshot is cut short or damaged: its checksum does not fit"
     retryable = True
+
+
+class StoreRolledBackError(EtcdError):
+    """The store is behind what it had shown to this watch: a backup was restored, or the data was wiped.
+
+    What the watch delivered may never have happened in the store as it is now. Read the keys again.
+
+    Attributes:
+        revision: the store's revision now.
+        seen: the highest revision that it had shown.
+    """
+
+    default_code = StatusCode.DATA_LOSS
+    default_message = "the store went back to an earlier revision: a backup was restored, or data was wiped"
+
+    def __init__(self, message: str = "", *, code: StatusCode | None = None, revision: int = 0, seen: int = 0) -> None:
+        if seen and not message:
+            message = (
+                f"the store went back from revision {seen} to {revision}: a backup was restored, or data was wiped"
+            )
+        super().__init__(message, code=code)
+        self.revision = revision
+        self.seen = seen
 
 
 class LeaseLostError(EtcdError):

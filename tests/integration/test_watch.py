@@ -19,6 +19,7 @@ from etcd_aio.errors import (
     EtcdTimeoutError,
     PermissionDeniedError,
     RequestTooLargeError,
+    StoreRolledBackError,
     UserEmptyError,
 )
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy
@@ -90,6 +91,37 @@ async def test_progress_is_told_where_nobody_writes(own_server: EtcdServer) -> N
             for watcher in (now, listed):
                 async with asyncio.timeout(PATIENCE):
                     assert [event.revision for event in await watcher.next_batch()] == [revision + 1]
+
+
+async def test_a_store_that_went_back_is_noticed(own_server: EtcdServer) -> None:
+    async with Client(own_server.endpoint) as client:
+        for number in range(20):
+            seen = (await client.put("a", str(number))).revision
+        async with (
+            client.watch(prefix="", start_revision=seen) as watcher,
+            client.watch(prefix="", start_revision=seen, on_compaction="resync") as resync,
+        ):
+            await take(watcher, 1)
+            await take(resync, 1)
+            await own_server.restart(wipe=True)
+            async with Client(own_server.endpoint) as writer:
+                now = (await writer.put("b", "1")).revision
+            with pytest.raises(StoreRolledBackError) as caught:
+                await take(watcher, 1)
+            assert caught.value.revision <= now < caught.value.seen == seen
+            there: dict[bytes, bytes] = {b"a": b"19"}
+            while there != {b"b": b"1"}:
+                (event,) = await take(resync, 1)
+                if event.is_put:
+                    there[event.key] = event.value
+                else:
+                    del there[event.key]
+            async with asyncio.timeout(PATIENCE):
+                while resync.revision < now:
+                    await take(resync, 1)
+            last = await client.put("a", "again")
+            (event,) = await take(resync, 1)
+            assert (event.revision, resync.revision) == (last.revision, last.revision)
 
 
 async def test_a_put_from_inside_is_always_seen(client: Client, prefix: str) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from etcd_aio.api.keys import KeyRange
 from etcd_aio.api.multiplexer import FIRST_ID, SILENCE, WINDOW, Multiplexer
+from etcd_aio.api.resync import KnownKeys
 from etcd_aio.api.watch_state import EVENT_BYTES, Phase, WatchOptions, WatchState
 from etcd_aio.errors import (
     AuthenticationFailedError,
@@ -21,6 +22,7 @@ from etcd_aio.errors import (
     PermissionDeniedError,
     ReplyTooLargeError,
     ServerError,
+    StoreRolledBackError,
     UnavailableError,
     WatchCancelledError,
     WatchError,
@@ -36,15 +38,15 @@ def events(*revisions: int) -> tuple[Event, ...]:
 
 
 def created(watch_id: int, revision: int = 10) -> WatchReply:
-    return WatchReply(Header(revision=revision), watch_id, created=True)
+    return WatchReply(Header(1, 1, revision), watch_id, created=True)
 
 
 def changed(watch_id: int, *revisions: int) -> WatchReply:
-    return WatchReply(Header(revision=99), watch_id, events=events(*revisions))
+    return WatchReply(Header(1, 1, 99), watch_id, events=events(*revisions))
 
 
 def refused(reason: str = "", compact_revision: int = 0) -> WatchReply:
-    return WatchReply(Header(revision=10), -1, True, True, compact_revision, reason)
+    return WatchReply(Header(1, 1, 10), -1, True, True, compact_revision, reason)
 
 
 class Bench:
@@ -158,7 +160,7 @@ def test_a_refusal_with_the_id_of_its_creation_is_about_that_one() -> None:
     bench = Bench()  # 3.5.1 does so, where later ones say -1
     live, watch = bench.live(0), bench.watch()
     bench.said()
-    bench.hear(WatchReply(Header(revision=10), 1, True, True, 0, "etcdserver: permission denied"))
+    bench.hear(WatchReply(Header(1, 1, 10), 1, True, True, 0, "etcdserver: permission denied"))
     assert (live.phase, watch.phase) == (Phase.LIVE, Phase.ENDED)
 
 
@@ -512,7 +514,7 @@ def test_a_resync_lists_and_goes_on_behind_it() -> None:
 def test_a_mark_for_one_is_about_it_alone() -> None:
     bench = Bench()
     one, other = bench.live(0, 5), bench.live(1, 5)
-    bench.hear(WatchReply(Header(revision=30), 0))
+    bench.hear(WatchReply(Header(1, 1, 30), 0))
     assert (one.next_revision, other.next_revision) == (31, 5)
 
 
@@ -522,15 +524,15 @@ def test_a_mark_for_all_speaks_for_those_that_were_there() -> None:
     bench.machine.ask_for_mark(asking)
     assert bench.said() == [("progress", 0)]
     young = bench.live(2, 5)  # its creation overtakes the mark, and the store has not moved on since
-    bench.hear(WatchReply(Header(revision=10), -1))
+    bench.hear(WatchReply(Header(1, 1, 10), -1))
     assert (asking.next_revision, old.next_revision, young.next_revision) == (11, 11, 5)
     assert [(len(watch.pending), watch.wants_mark) for watch in (asking, old, young)] == [(1, False), (0, 0), (0, 0)]
     bench.machine.ask_for_mark(asking)
     bench.said()
-    bench.hear(WatchReply(Header(revision=10), -1))
+    bench.hear(WatchReply(Header(1, 1, 10), -1))
     assert young.next_revision == 11
     younger = bench.live(3, 5)
-    bench.hear(WatchReply(Header(revision=11), -1))  # not asked for, but later than its creation
+    bench.hear(WatchReply(Header(1, 1, 11), -1))  # not asked for, but later than its creation
     assert younger.next_revision == 12
 
 
@@ -548,7 +550,7 @@ def test_a_mark_is_asked_for_again_until_it_comes_and_on_new_streams_too() -> No
     assert bench.machine.due == bench.now + SILENCE
     bench.hear(created(0))
     assert bench.said() == [("progress", 0)]
-    bench.hear(WatchReply(Header(revision=10), -1))
+    bench.hear(WatchReply(Header(1, 1, 10), -1))
     bench.now += 60
     assert bench.said() == []
     assert bench.machine.due == inf
@@ -603,7 +605,7 @@ def test_what_was_compacted_meanwhile_does_not_keep_a_watch_from_being_created()
     bench.now = bench.machine.due
     assert ("create", 10) in bench.said()
     bench.hear(created(2, 15))
-    bench.hear(WatchReply(Header(revision=16), 2, canceled=True, compact_revision=14))
+    bench.hear(WatchReply(Header(1, 1, 16), 2, canceled=True, compact_revision=14))
     assert bench.said() == [("cancel", 2), ("create", 16)]
     assert watch.error is None
 
@@ -825,6 +827,75 @@ def test_nothing_is_added_if_the_client_cannot_be_used() -> None:
     with pytest.raises(RuntimeError):
         machine.add(WatchState(WatchOptions(KeyRange.of("k")), 0, lambda: None), 0.0)
     assert not machine.is_needed
+
+
+# --- a store that went back ---
+
+
+def doubting(bench: Bench) -> list[WatchState]:
+    """Notes by which watches the store is to be checked."""
+    asked: list[WatchState] = []
+    bench.machine.check_store = asked.append
+    return asked
+
+
+def test_a_member_that_is_behind_what_was_seen_raises_a_doubt_once_for_each_stream() -> None:
+    bench = Bench()
+    asked = doubting(bench)
+    watch, other = bench.live(0, 5), bench.live(1)
+    bench.hear(created(2, 52))
+    assert not asked
+    for _ in range(2):
+        bench.reopen()
+        bench.said()
+        bench.hear(created(0, 30))
+        bench.hear(created(1, 30))
+    assert asked == [watch, watch]
+    bench.machine.store_is_at(52)  # a follower that lags
+    bench.machine.store_is_at(60)
+    assert (watch.phase, other.phase) == (Phase.LIVE, Phase.LIVE)
+    bench.reopen()
+    bench.said()
+    bench.hear(created(0, 52))
+    assert len(asked) == 2
+
+
+def test_what_a_proxy_makes_up_raises_no_doubt() -> None:
+    bench = Bench()
+    asked = doubting(bench)
+    bench.watch(500)
+    bench.said()
+    bench.hear(WatchReply(Header(revision=500), 0, created=True))
+    bench.reopen()
+    bench.said()
+    bench.hear(created(0, 30))
+    bench.hear(WatchReply(Header(revision=5), 0, created=True))
+    assert not asked
+
+
+def test_a_store_that_went_back_ends_those_that_were_told_more_than_it_holds() -> None:
+    bench = Bench()
+    told, quiet, future = bench.live(0, 5), bench.live(1, 5), bench.live(2, 500)
+    listed, resync = bench.live(3, 53), bench.live(4, 53, resync=True)
+    resync.known = KnownKeys()
+    resync.known.begin([b"ka"])
+    bench.hear(WatchReply(Header(1, 1, 52), 0, events=events(52)))
+    bench.reopen()
+    bench.said()
+    bench.hear(created(0, 30))
+    late = bench.watch(40)
+    bench.machine.store_is_at(31)
+    for watch in (told, listed, late):
+        assert isinstance(watch.error, StoreRolledBackError)
+        assert (watch.error.revision, watch.error.seen) == (31, 52)
+    assert (quiet.error, future.error) == (None, None)
+    assert (resync.phase, resync.next_revision) == (Phase.LISTING, 1)
+    bench.said()
+    bench.machine.listed(resync, events(20), 33)
+    assert bench.said() == [("create", 34)]
+    assert resync.take().revision == 33
+    bench.machine.store_is_at(40)
+    assert quiet.error is None
 
 
 # --- messages that are too large ---

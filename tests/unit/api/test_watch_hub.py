@@ -17,12 +17,14 @@ from etcd_aio.api.watch_state import Phase, Step, WatchOptions, WatchState
 from etcd_aio.errors import (
     AuthenticationFailedError,
     CompactedError,
+    ConnectionLostError,
     EtcdError,
     EtcdTimeoutError,
     InvalidTokenError,
     NoAvailableEndpointsError,
     PermissionDeniedError,
     RequestTooLargeError,
+    StoreRolledBackError,
 )
 from etcd_aio.events import WatchReply
 from etcd_aio.options import UNSET, RetryMode, Timeout
@@ -213,6 +215,36 @@ async def test_why_a_watch_is_nowhere_in_time() -> None:
     assert isinstance(store.hub.timeout_error(), NoAvailableEndpointsError)
     store.invoker.supervisor.is_open = True
     assert isinstance(store.hub.timeout_error(), EtcdTimeoutError)
+
+
+async def went_back(*answers: RangeResult | EtcdError) -> tuple[Store, WatchState]:
+    """A watch that was told revision 52, on a new stream whose member is at 30."""
+    store = Store(*answers)
+    watch = WatchState(WatchOptions(KEYS), 0, lambda: None)
+    machine = store.hub._watches
+    store.hub.add(watch)
+    for revision in (52, 30):
+        machine.on_open("m1", 0.0)
+        (request,) = machine.requests(0.0)
+        assert request.create_request is not None
+        machine.on_reply(WatchReply(Header(1, 1, revision), request.create_request.watch_id, created=True), 0.0)
+        if revision == 52:
+            machine.on_lost(ConnectionLostError("lost"), 0.0)
+    await asyncio.sleep(1)
+    return store, watch
+
+
+async def test_a_linearizable_read_finds_out_whether_the_store_went_back() -> None:
+    store, watch = await went_back(page(30))
+    ((operation, timeout),) = store.asked
+    assert (operation.keys, operation.serializable, timeout) == (KeyRange(b"k"), False, None)
+    assert isinstance(watch.error, StoreRolledBackError)
+
+
+@pytest.mark.parametrize("answer", [page(52), PermissionDeniedError()])
+async def test_a_member_that_lags_ends_no_watch(answer: RangeResult | EtcdError) -> None:
+    _, watch = await went_back(answer)
+    assert (watch.phase, watch.error) == (Phase.LIVE, None)
 
 
 # Tokens.

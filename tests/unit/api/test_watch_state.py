@@ -40,7 +40,7 @@ def test_only_the_table_leads_from_phase_to_phase() -> None:
         else:
             allowed += 1
             assert phase is not Phase.ENDED
-    assert allowed == 16 + 6
+    assert allowed == 16 + 6 + 6
 
 
 def test_a_watch_from_now_begins_behind_the_store() -> None:

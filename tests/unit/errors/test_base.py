@@ -28,6 +28,7 @@ from etcd_aio.errors import (
     ReplyTooLargeError,
     SnapshotChecksumError,
     StatusCode,
+    StoreRolledBackError,
     TLSError,
     TokenUnavailableError,
     TransportError,
@@ -40,7 +41,7 @@ OWN = (
     *(TransportError, ConnectError, TLSError, ConnectionLostError, MalformedReplyError, ReplyTooLargeError),
     *(ClusterChangedError, NoAvailableEndpointsError, EtcdTimeoutError),
     *(LeaseLostError, LeaseExpiredError, SnapshotChecksumError, UnknownEndpointError, TokenUnavailableError),
-    *(DiscoveryError, OldClusterError),
+    *(DiscoveryError, OldClusterError, StoreRolledBackError),
 )
 
 
