@@ -35,7 +35,8 @@ stream that follows one which brought a message too large to be taken: nobody ca
 Tokens. The token of a stream is fixed when it is opened, and etcd asks for it whenever a watch is created: long after
 the token has expired, maybe. A watch that is refused for it stays aside until another token is there; then the stream
 is given up, and all watches go on at the next one. If there is none, only the watch that was refused is over. Old
-releases (3.5.1 is one) say no more than that permission is denied, so that this too may be about the token.
+releases (3.5.1 is one) say no more than that permission is denied, so that this too may be about the token; what it is
+about is found out for each watch by itself.
 
 Rollback. A store that goes back (a restored backup, wiped data) would leave its watches waiting for revisions that have
 another meaning now. So a new stream whose member is behind what was seen before raises a doubt. A follower may lag, so
@@ -100,14 +101,14 @@ class Multiplexer:
         self.wake: Callable[[], None] = lambda: None
         """Called when the supervisor has to look again, since something changed that it did not bring about."""
         self.renew_token: Callable[[ServerError, WatchState], bool] = lambda error, watch: False
-        """Called when the server refused a watch, maybe for the stream's token. True promises a call of `renewed`."""
+        """Called when the server refused a watch, maybe for the stream's token. True promises `renewed` or `denied`."""
         self.check_store: Callable[[WatchState], None] = lambda watch: None
         """Called when a member is behind what was seen before; the answer of a linearizable read is `store_is_at`."""
         self._outage_error = outage_error
         # For as long as the watches live. A dict keeps the order of age.
         self._watches: dict[WatchState, None] = {}
         self._asking: dict[WatchState, None] = {}
-        self._refused: list[WatchState] = []  # until the token is renewed; some may have ended
+        self._refused: dict[WatchState, None] = {}  # until the token is renewed, or they are denied
         self._outages: dict[WatchState, float] = {}  # those that have no server and will not wait for ever: until when
         self._outage_due = inf  # no later than the first of these, so that `due` looks at none of ten thousand
         self._is_careful = False  # since some peer mixed up watches
@@ -196,6 +197,7 @@ class Multiplexer:
             # One that begins in the future has been told nothing yet.
             if revision < watch.next_revision - 1 <= seen:
                 if watch.options.resync:
+                    self._refused.pop(watch, None)
                     self._leave_server(watch, Step.ROLLED_BACK)
                     watch.rewind()
                     watch.on_change()
@@ -203,21 +205,20 @@ class Multiplexer:
                     self.fail(watch, StoreRolledBackError(revision=revision, seen=seen))
         self.wake()
 
-    def renewed(self, error: EtcdError | None) -> None:
-        """The stream's token was renewed, or could not be: `error` says why."""
-        refused, self._refused = self._refused, []
-        waiting = [watch for watch in refused if watch.phase is Phase.REFUSED]
-        for watch in waiting:
-            if error is None:
-                watch.move(Step.RENEWED)
-            else:
-                each = copy.copy(error)  # as in `on_end`
-                each.__cause__ = error.__cause__
-                self.fail(watch, each)
-        if error is None and waiting:
+    def renewed(self) -> None:
+        """There is another token than the stream's: whoever was refused goes on with it, on another stream."""
+        refused, self._refused = self._refused, {}
+        for watch in refused:
+            watch.move(Step.RENEWED)
+        if refused:
             if self._is_open:
                 self._complaint = _NEW_TOKEN
             self.wake()
+
+    def denied(self, watch: WatchState, error: EtcdError) -> None:
+        """The refusal of a watch was not for want of another token."""
+        if watch in self._refused:
+            self.fail(watch, error)
 
     def _put_last(self, watch: WatchState) -> None:
         """Create it behind all others: where creations go one by one, one that gets no answer must not hide them."""
@@ -452,10 +453,10 @@ class Multiplexer:
             if self._complaint is _NEW_TOKEN:
                 watch.move(Step.LOST)  # of the old one: it is created on the next stream
                 return
+            watch.has_renewed = True
+            watch.move(Step.REFUSED)
+            self._refused[watch] = None
             if self.renew_token(error, watch):
-                watch.has_renewed = True
-                watch.move(Step.REFUSED)
-                self._refused.append(watch)
                 return
         if isinstance(error, EmptyWatcherRangeError):
             # No such range is sent. It is also what etcd says of every range on a stream that it has begun to close.
@@ -542,6 +543,7 @@ class Multiplexer:
         self._leave_server(watch, Step.ENDED)
         del self._watches[watch]
         self._asking.pop(watch, None)
+        self._refused.pop(watch, None)
 
     def _forget_stream(self) -> None:
         self._is_open = self._is_distrusted = self._is_in_doubt = self._takes_ids = False

@@ -6,6 +6,7 @@ follows which.
 
 import asyncio
 import random
+from collections import deque
 from collections.abc import Callable
 from math import inf
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -22,7 +23,6 @@ from etcd_aio.api.watch_state import Phase, WatchState
 from etcd_aio.backoff import Backoff
 from etcd_aio.error_handler import mistake
 from etcd_aio.errors import (
-    ClientClosedError,
     CompactedError,
     EtcdError,
     EtcdTimeoutError,
@@ -66,6 +66,7 @@ class WatchHub:
         self._watches.check_store = self._check_store
         # They end by themselves, with the client at the latest.
         self._renewal: asyncio.Task[None] | None = None
+        self._refusals: deque[tuple[WatchState, ServerError]] = deque()  # that the renewal is about
         self._check: asyncio.Task[None] | None = None
 
     @property
@@ -173,7 +174,7 @@ class WatchHub:
     def _check_store(self, watch: WatchState) -> None:
         if self._check is None or self._check.done():
             checking = self._find_revision(watch.options.keys)
-            self._check = asyncio.create_task(checking, name="etcd_aio watch store", context=Context())
+            self._check = start_background_task(checking, name="etcd_aio watch store")
 
     async def _find_revision(self, keys: KeyRange) -> None:
         """Find out how far the store is, however long it takes: by one key, which whoever watches may read."""
@@ -186,35 +187,42 @@ class WatchHub:
     def _renew_token(self, error: ServerError, watch: WatchState) -> bool:
         if not self._invoker.may_renew_token(error):
             return False
-        if self._renewal is None:
-            renewal = self._renew(error, watch.options.keys)
-            self._renewal = start_background_task(renewal, name="etcd_aio watch token")
+        self._refusals.append((watch, error))
+        if self._renewal is None or self._renewal.done():
+            self._renewal = start_background_task(self._renew(), name="etcd_aio watch token")
         return True
 
-    async def _renew(self, error: ServerError, keys: KeyRange) -> None:
-        lacking: EtcdError | None = ClientClosedError()
-        try:
-            if isinstance(error, PermissionDeniedError):
-                lacking = await self._try_token(keys)
-            else:
-                lacking = await self._supervisor.renew_token(error)
-        finally:
-            self._renewal = None
-            if lacking is not error:
+    async def _renew(self) -> None:
+        """Have another token for the watches that were refused, or tell them why there is none."""
+        refusals = self._refusals
+        while refusals:
+            watch, error = refusals[0]
+            try:
+                lacking = await self._lacking(error, watch.options.keys)
+            except Exception as raised:  # a user's policy's: it must reach whoever waits for the watch
+                lacking = mistake(raised)
+            if lacking is None:
+                refusals.clear()
+                self._watches.renewed()
+                continue
+            # A denied permission is about the keys of one watch; whatever else stands in the way, for all of them.
+            for _ in range(1 if isinstance(lacking, PermissionDeniedError) else len(refusals)):
+                watch, error = refusals.popleft()
                 error.__cause__ = lacking
-            self._watches.renewed(None if lacking is None else error)
+                self._watches.denied(watch, error)
 
-    async def _try_token(self, keys: KeyRange) -> EtcdError | None:
-        """Find out whether permission was denied for want of a good token; returns why it was not.
-
-        A read that needs the same permission renews the token if it has to.
-        """
-        denied: EtcdError = PermissionDeniedError()
-        try:
-            await self._read_page(RangeOp(keys, count_only=True, serializable=True), UNSET, None)
-        except EtcdError as error:
-            denied = error
-        return None if self._supervisor.has_old_token else denied
+    async def _lacking(self, error: ServerError, keys: KeyRange) -> EtcdError | None:
+        """Have another token than the stream's, if that is what a watch was refused for; returns why there is none."""
+        if isinstance(error, PermissionDeniedError) and not self._supervisor.has_old_token:
+            try:
+                # It needs the same permission, and renews the token if it has to.
+                await self._read_page(RangeOp(keys, count_only=True, serializable=True), UNSET, None)
+            except EtcdError as denied:
+                return None if self._supervisor.has_old_token else denied
+            # It is permitted: the token is no good where the stream is, though another member took it, maybe.
+        if self._supervisor.has_old_token:
+            return None
+        return await self._supervisor.renew_token(error)
 
     def _outage_error(self) -> EtcdError:
         return self._supervisor.outage_error()

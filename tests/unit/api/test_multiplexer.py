@@ -14,7 +14,6 @@ from etcd_aio.api.multiplexer import FIRST_ID, SILENCE, WINDOW, Multiplexer
 from etcd_aio.api.resync import KnownKeys
 from etcd_aio.api.watch_state import EVENT_BYTES, Phase, WatchOptions, WatchState
 from etcd_aio.errors import (
-    AuthenticationFailedError,
     CompactedError,
     ConnectionLostError,
     InvalidTokenError,
@@ -326,7 +325,7 @@ def renewable(bench: Bench) -> list[ServerError]:
     asked: list[ServerError] = []
 
     def renew(error: ServerError, watch: WatchState) -> bool:
-        assert watch.phase is Phase.CREATING
+        assert watch.phase is Phase.REFUSED  # what follows may follow at once
         asked.append(error)
         return True
 
@@ -355,7 +354,7 @@ def test_a_watch_that_is_refused_for_its_token_waits_for_another_and_takes_all_a
     assert bench.said() == []
     assert bench.machine.on_time(bench.now + 1) is None
     wakes = bench.wakes
-    bench.machine.renewed(None)
+    bench.machine.renewed()
     assert bench.wakes == wakes + 1
     assert bench.machine.due <= bench.now + 1
     assert bench.machine.on_time(bench.now + 1) == "another stream carries the new token"
@@ -377,7 +376,7 @@ def test_a_watch_that_is_refused_again_is_over_and_no_other() -> None:
     watch, other = bench.watch(), bench.watch()
     bench.said()
     bench.hear(refused(TOKEN_REFUSED))
-    bench.machine.renewed(None)
+    bench.machine.renewed()
     bench.reopen()
     bench.said()
     bench.hear(refused(TOKEN_REFUSED))
@@ -392,22 +391,37 @@ def test_a_watch_that_is_refused_again_is_over_and_no_other() -> None:
 
 def test_without_another_token_only_those_that_were_refused_are_over() -> None:
     bench = Bench()
-    renewable(bench)
+    asked = renewable(bench)
     live = bench.live(0)
     watches = [bench.watch() for _ in range(3)]
     bench.said()
     for _ in watches:
         bench.hear(refused(TOKEN_REFUSED))
     bench.machine.close(watches[2])
-    error = InvalidTokenError()
-    error.__cause__ = AuthenticationFailedError()
-    bench.machine.renewed(error)
-    assert [type(watch.error) for watch in watches] == [InvalidTokenError, InvalidTokenError, type(None)]
-    assert watches[0].error is not watches[1].error
-    assert watches[0].error is not None
-    assert isinstance(watches[0].error.__cause__, AuthenticationFailedError)
+    for watch, error in zip(watches, asked, strict=True):
+        bench.machine.denied(watch, error)
+    assert [watch.error for watch in watches] == [asked[0], asked[1], None]
     assert live.phase is Phase.LIVE
     assert bench.machine.on_time(bench.now) is None, "the stream is as good as before"
+
+
+def test_a_token_may_be_there_at_once() -> None:
+    bench = Bench()
+
+    def renew(error: ServerError, watch: WatchState) -> bool:
+        del error
+        assert watch.phase is Phase.REFUSED
+        bench.machine.renewed()
+        return True
+
+    bench.machine.renew_token = renew
+    watch = bench.watch(5)
+    bench.said()
+    bench.hear(refused(TOKEN_REFUSED))
+    assert watch.phase is Phase.WAITING
+    assert bench.machine.on_time(bench.now) == "another stream carries the new token"
+    bench.reopen()
+    assert bench.said() == [("create", 5)]
 
 
 def test_one_that_is_refused_while_the_stream_is_about_to_be_left_is_created_on_the_next() -> None:
@@ -416,7 +430,7 @@ def test_one_that_is_refused_while_the_stream_is_about_to_be_left_is_created_on_
     first, second = bench.watch(5), bench.watch(6)
     bench.said()
     bench.hear(refused(TOKEN_REFUSED))
-    bench.machine.renewed(None)
+    bench.machine.renewed()
     bench.hear(refused(TOKEN_REFUSED))
     assert (first.phase, second.phase, len(asked)) == (Phase.WAITING, Phase.WAITING, 1)
     bench.machine.on_time(bench.now)
@@ -434,7 +448,7 @@ def test_a_stream_that_ends_while_a_token_is_fetched_changes_nothing_about_it() 
     assert bench.said() == []
     assert (watch.phase, watch.has_renewed) == (Phase.REFUSED, True)
     bench.machine.on_lost(LOST, bench.now)
-    bench.machine.renewed(None)
+    bench.machine.renewed()
     assert (watch.phase, watch.error) == (Phase.WAITING, None)
     bench.open()
     assert bench.said() == [("create", 5)]
@@ -449,7 +463,7 @@ def test_one_that_waits_for_a_token_does_not_wait_longer_than_it_wants_to() -> N
     assert bench.machine.due == bench.now + 10.0
     bench.machine.on_time(bench.now + 10.0)
     assert isinstance(watch.error, NoAvailableEndpointsError)
-    bench.machine.renewed(None)
+    bench.machine.renewed()
     assert watch.phase is Phase.ENDED
 
 

@@ -1,6 +1,7 @@
 """Watch hub: what is listed for a resync, and what happens when it cannot be."""
 
 import asyncio
+import sys
 from collections import deque
 from typing import Any
 
@@ -53,12 +54,14 @@ class Supervisor:
 
     def __init__(self) -> None:
         self.has_old_token = False
+        self.seconds = 1.0
         self.renewals: list[EtcdError] = []
         self.lacking: EtcdError | None = None
 
     async def renew_token(self, error: EtcdError) -> EtcdError | None:
         self.renewals.append(error)
-        await asyncio.sleep(1)
+        if self.seconds:
+            await asyncio.sleep(self.seconds)
         return self.lacking
 
 
@@ -290,18 +293,74 @@ async def test_where_nothing_gets_a_token_nothing_is_waited_for() -> None:
     assert not store.invoker.supervisor.renewals
 
 
+DENIED = "etcdserver: permission denied"
+
+
 @pytest.mark.parametrize("answer", [RangeResult(Header()), PermissionDeniedError()])
-@pytest.mark.parametrize("has_old_token", [True, False])
-async def test_a_denied_permission_is_about_the_token_if_a_read_renews_it(
-    answer: RangeResult | EtcdError, has_old_token: bool
-) -> None:
-    store = Store(answer)
-    store.invoker.supervisor.has_old_token = has_old_token
-    watches = refused_watches(store, 3, "etcdserver: permission denied")
+async def test_a_denied_permission_is_about_the_token_if_a_read_renews_it(answer: RangeResult | EtcdError) -> None:
+    store = Store()
+
+    async def read_page(operation: RangeOp, timeout: Timeout, retry: RetryMode | None) -> RangeResult:
+        del timeout, retry
+        store.invoker.supervisor.has_old_token = True
+        assert (operation.keys, operation.count_only, operation.serializable) == (KEYS, True, True)
+        if isinstance(answer, EtcdError):
+            raise answer
+        return answer
+
+    store.hub._read_page = read_page
+    watches = refused_watches(store, 3, DENIED)
     await asyncio.sleep(1)
-    ((operation, _),) = store.asked
-    assert (operation.keys, operation.count_only, operation.serializable) == (KEYS, True, True)
-    errors = {type(watch.error) for watch in watches}
-    assert errors == ({type(None)} if has_old_token else {PermissionDeniedError})
-    assert {watch.phase for watch in watches} == {Phase.WAITING if has_old_token else Phase.ENDED}
+    assert {watch.phase for watch in watches} == {Phase.WAITING}
     assert not store.invoker.supervisor.renewals
+
+
+async def test_a_denied_permission_is_about_the_token_if_a_read_succeeds() -> None:
+    """The read went to another member, where the token lives still."""
+    store = Store(RangeResult(Header()))
+    watches = refused_watches(store, 3, DENIED)
+    await asyncio.sleep(2)
+    assert len(store.asked) == 1
+    assert [type(error) for error in store.invoker.supervisor.renewals] == [PermissionDeniedError]
+    assert {watch.phase for watch in watches} == {Phase.WAITING}
+
+
+async def test_each_watch_is_denied_for_its_own_keys() -> None:
+    store = Store(PermissionDeniedError("first"), RangeResult(Header()))
+    first, *others = refused_watches(store, 3, DENIED)
+    await asyncio.sleep(2)
+    assert isinstance(first.error, PermissionDeniedError)
+    assert str(first.error.__cause__) == "first"
+    assert {watch.phase for watch in others} == {Phase.WAITING}
+
+
+async def test_where_all_are_denied_each_hears_it() -> None:
+    store = Store(*(PermissionDeniedError() for _ in range(3)))
+    watches = refused_watches(store, 3, DENIED)
+    await asyncio.sleep(1)
+    assert {type(watch.error) for watch in watches} == {PermissionDeniedError}
+    assert not store.invoker.supervisor.renewals
+
+
+@pytest.mark.parametrize("answers", [[EtcdTimeoutError()], []], ids=["no answer", "a mistake of a user's own"])
+async def test_what_cannot_be_found_out_is_not_asked_for_each_of_many(answers: list[EtcdError]) -> None:
+    store = Store(*answers)
+    watches = refused_watches(store, 100, DENIED)
+    await asyncio.sleep(1)
+    assert len(store.asked) == 1
+    assert {type(watch.error) for watch in watches} == {PermissionDeniedError}
+    assert {watch.error.__cause__ is not None for watch in watches if watch.error} == {True}
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="tasks are never eager")
+async def test_a_token_that_is_fetched_without_waiting_is_used() -> None:
+    asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)  # type: ignore[attr-defined,unused-ignore]
+    store = Store()
+    store.invoker.supervisor.seconds = 0.0
+    for _ in range(2):
+        watches = refused_watches(store, 2)
+        await asyncio.sleep(0)
+        assert {watch.phase for watch in watches} == {Phase.WAITING}
+        store.hub._watches.on_lost(ConnectionLostError("lost"), 0.0)
+        for watch in watches:
+            store.hub.close(watch)
