@@ -8,6 +8,7 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -118,12 +119,18 @@ class WatchHub:
         if known is None or known.is_complete:
             return
         keys: list[bytes] = []
+
+        def on_page(page: RangeResult) -> None:
+            keys.extend(kv.key for kv in page.kvs)
+
         if revision > 0:
             operation = RangeOp(watch.options.keys, revision=revision, keys_only=True)
             try:
-                await self._list(operation, lambda page: keys.extend(kv.key for kv in page.kvs), deadline)
+                await self._list(operation, on_page, deadline)
             except CompactedError:
                 keys.clear()  # too old to know: see on_compaction= of `client.watch()`
+            except FutureRevisionError:
+                await self._list(replace(operation, revision=0), on_page, deadline)
         if not known.is_complete:  # a resync has come in between, and knows better
             known.begin(keys)
 

@@ -21,6 +21,7 @@ from etcd_aio.errors import (
     ConnectionLostError,
     EtcdError,
     EtcdTimeoutError,
+    FutureRevisionError,
     InvalidTokenError,
     NoAvailableEndpointsError,
     PermissionDeniedError,
@@ -140,6 +141,15 @@ async def test_where_there_is_no_before_nothing_is_known(start: int) -> None:
     assert state.known.is_complete
     assert state.known.replace([b"k"]) == set()
     assert len(store.asked) == (start > 1)
+
+
+async def test_before_a_beginning_that_is_still_to_come_the_keys_of_now_are_known() -> None:
+    store = Store(FutureRevisionError(), page(5, (b"ka", 1)))
+    state = store.watch(8, Phase.WAITING)
+    await store.hub.begin_known(state, store.invoker.clock() + 5)
+    assert state.known is not None
+    assert state.known.replace([]) == {b"ka"}
+    assert [operation.revision for operation, _ in store.asked] == [7, 0]
 
 
 async def test_a_resync_delivers_the_difference() -> None:
