@@ -42,6 +42,8 @@ Rollback. A store that goes back (a restored backup, wiped data) would leave its
 another meaning now. So a new stream whose member is behind what was seen before raises a doubt. A follower may lag, so
 a linearizable read has to confirm it. Then whoever has been told more than the store holds is over, or lists the keys.
 
+Many watches. What is to be done for thousands at once is done in steps of `WINDOW`, with turns of the loop between.
+
 Slow consumers. A watch whose consumer has left more than `max_pending` bytes lying is cancelled on the server, and
 created again from its next revision once half of that was taken. The stream is always read, whoever is slow.
 """
@@ -78,8 +80,8 @@ SILENCE: Final = 2.0
 milliseconds; one that is so loaded that it takes seconds still says something to others on the stream meanwhile."""
 
 WINDOW: Final = 512
-"""Creations under way on a stream: 10 000 watches take a second at 50 ms of distance, and making so many messages at
-once keeps the loop for two milliseconds."""
+"""Creations under way on a stream: 10 000 watches take a second at 50 ms of distance. No more than so many watches are
+looked after at once in other things too, which keeps the loop for a few milliseconds."""
 
 FIRST_ID: Final = 1 << 32
 """Of the ids that are chosen here. A server counts from 0 for each stream, or for its life."""
@@ -250,7 +252,7 @@ class Multiplexer:
         """See `Conversation`."""
         due = inf
         if self._is_open:
-            if self._complaint is not None:
+            if self._complaint is not None or self._cancels:
                 return self._heard
             if self._creating:
                 due = self._heard + SILENCE
@@ -263,8 +265,8 @@ class Multiplexer:
         is_asking = self._asking and now >= self._next_ask
         if is_asking and self._ask_wait > _FIRST_ASK:
             self._let_marks_come()
-        found = [requests.watch_cancel_request(watch_id) for watch_id in self._cancels]
-        self._cancels.clear()
+        found = [requests.watch_cancel_request(watch_id) for watch_id in self._cancels[:WINDOW]]
+        del self._cancels[:WINDOW]
         most = WINDOW if self._takes_ids and not self._is_careful else 1
         while self._waiting and len(self._creating) < most:
             watch = self._waiting.popleft()
@@ -349,7 +351,8 @@ class Multiplexer:
     def on_time(self, now: float) -> str | None:
         """See `Conversation`."""
         if now >= self._outage_due:
-            for watch in [watch for watch, until in self._outages.items() if now >= until]:
+            over = (watch for watch, until in self._outages.items() if now >= until)
+            for watch in tuple(islice(over, WINDOW)):
                 self.fail(watch, self._outage_error())
             self._outage_due = min(self._outages.values(), default=inf)
         if not self._is_open:

@@ -60,6 +60,8 @@ _NOTHING: Final[_Pending] = deque(maxlen=0)  # for all that never had anything: 
 class Phase(Enum):
     """Where a watch stands."""
 
+    __hash__ = object.__hash__  # an Enum's own is written in Python, and ten thousand watches may move at once
+
     WAITING = "waiting"
     CREATING = "creating"
     REFUSED = "refused"
@@ -71,6 +73,8 @@ class Phase(Enum):
 
 class Step(Enum):
     """What happens to a watch."""
+
+    __hash__ = object.__hash__  # as for a phase
 
     ASKED = "asked"
     CREATED = "created"

@@ -155,6 +155,34 @@ def test_so_many_creations_are_under_way_and_no_more() -> None:
     assert len(bench.said()) == 5
 
 
+def test_thousands_of_watches_are_cancelled_in_steps() -> None:
+    bench = Bench()
+    watches = [bench.watch() for _ in range(WINDOW + 9)]
+    for number in range(len(watches)):
+        bench.said()
+        bench.hear(created(number))
+    for watch in watches[1:]:
+        bench.machine.close(watch)
+    assert len(bench.said()) == WINDOW
+    assert bench.machine.due <= bench.now
+    assert bench.machine.on_time(bench.now) is None
+    assert len(bench.said()) == 8
+    assert bench.machine.due == inf
+
+
+def test_thousands_of_outages_end_in_steps() -> None:
+    bench = Bench()
+    watches = [bench.watch(max_outage=1.0) for _ in range(WINDOW + 9)]
+    bench.machine.on_lost(LOST, bench.now)
+    bench.now += 1
+    for step in (WINDOW, 9):
+        before = sum(watch.phase is Phase.ENDED for watch in watches)
+        assert bench.machine.due <= bench.now
+        bench.machine.on_time(bench.now)
+        assert sum(watch.phase is Phase.ENDED for watch in watches) == before + step
+    assert bench.machine.due == inf
+
+
 def test_a_refusal_with_the_id_of_its_creation_is_about_that_one() -> None:
     bench = Bench()  # 3.5.1 does so, where later ones say -1
     live, watch = bench.live(0), bench.watch()
