@@ -24,6 +24,10 @@ watch that has seen everything is one. It is asked again until it answers, and i
 created again from a revision that is there; what comes twice is dropped. All watches could be created so in the first
 place, but then etcd serves them only after up to 0.1 s.
 
+Releases before 3.4.25 and 3.5.8 send a mark for all at once, ahead of events that it covers. If such a stream is lost
+before these come, going on behind the mark would lose them. So marks for all count for the consumer, and for where a
+watch goes on only once the member's release is known to be a later one.
+
 Silence. Whoever takes bytes and answers nothing (a frozen process, a lost network) is found by its connection's
 keepalive, but only after many seconds. A creation is always answered at once, so `SILENCE` without any word while one
 is unanswered means: give this stream up. Requests for marks prove nothing, since they may rightly stay unanswered.
@@ -106,6 +110,8 @@ class Multiplexer:
         """Called when the server refused a watch, maybe for the stream's token. True promises `renewed` or `denied`."""
         self.check_store: Callable[[WatchState], None] = lambda watch: None
         """Called when a member is behind what was seen before; the answer of a linearizable read is `store_is_at`."""
+        self.check_marks: Callable[[int], None] = lambda stream: None
+        """Called when it matters whether a stream's member is a release with `marks_are_sure`."""
         self._outage_error = outage_error
         # For as long as the watches live. A dict keeps the order of age.
         self._watches: dict[WatchState, None] = {}
@@ -115,8 +121,10 @@ class Multiplexer:
         self._outage_due = inf  # no later than the first of these, so that `due` looks at none of ten thousand
         self._is_careful = False  # since some peer mixed up watches
         self._highest = 0  # the last revision that any member was seen to have
+        self._stream_number = 0
         # For as long as the stream lives.
         self._is_open = False
+        self._has_sure_marks: bool | None = None  # those for all; None as long as there was none
         self._is_distrusted = False
         self._is_in_doubt = False
         self._takes_ids = False  # the peer gives watches the ids that are chosen here
@@ -189,6 +197,11 @@ class Multiplexer:
                 watch.move(Step.FILLED)
                 watch.pauses += 1
             watch.on_change()
+
+    def marks_are_sure(self, stream: int) -> None:
+        """The member of that stream, of the number that `check_marks` told, never sends a mark ahead of its events."""
+        if stream == self._stream_number and self._is_open:
+            self._has_sure_marks = True
 
     def store_is_at(self, revision: int) -> None:
         """What a linearizable read said, some time after `check_store` was called."""
@@ -289,7 +302,7 @@ class Multiplexer:
         watch_id = self._next_id
         self._next_id += 1
         self._creating[watch_id] = watch
-        watch.start = watch.next_revision
+        watch.start = watch.resume_revision
         if self._asking and self._store_revision:
             watch.start = min(watch.start, self._store_revision)
         return requests.watch_request(watch.options, watch_id, watch.start, self._in_fragments)
@@ -305,6 +318,7 @@ class Multiplexer:
         """See `Conversation`."""
         del endpoint
         self._is_open = True
+        self._stream_number += 1
         self._heard = now
         self._waiting = deque(watch for watch in self._watches if watch.phase is Phase.WAITING)
         for watch in self._watches:
@@ -346,7 +360,7 @@ class Multiplexer:
                     watch.pauses += 1
                 watch.on_change()
         elif not reply.fragment:
-            self._mark(watch, reply.header.revision)
+            self._mark(watch, reply.header.revision, is_sure=True)
 
     def on_time(self, now: float) -> str | None:
         """See `Conversation`."""
@@ -447,7 +461,7 @@ class Multiplexer:
             if watch.wants_mark:
                 self._next_ask = now
                 if watch.next_revision > watch.created_revision:
-                    self._mark(watch, watch.next_revision - 1)  # the store has nothing more
+                    self._mark(watch, watch.next_revision - 1, is_sure=False)  # the store has nothing more
             watch.on_change()
 
     def _on_refused(self, watch: WatchState, reply: WatchReply) -> None:
@@ -485,6 +499,7 @@ class Multiplexer:
             self.fail(watch, _reason(reply.cancel_reason))
         elif reply.compact_revision <= watch.next_revision:
             # What is gone is what was handed over, or lay before the beginning, and the server had not sent it yet.
+            watch.resume_revision = max(watch.resume_revision, reply.compact_revision)
             self._go_on(watch, Step.LOST)
         elif watch.options.resync:
             watch.move(Step.COMPACTED)
@@ -493,18 +508,22 @@ class Multiplexer:
             self.fail(watch, CompactedError(compact_revision=reply.compact_revision))
 
     def _on_mark_for_all(self, revision: int) -> None:
+        is_sure = self._has_sure_marks
+        if is_sure is None:
+            self._has_sure_marks = is_sure = False
+            self.check_marks(self._stream_number)
         for watch in tuple(self._live.values()):
             if revision > watch.created_revision or not watch.marks_before:
-                self._mark(watch, revision)
+                self._mark(watch, revision, is_sure=is_sure)
             else:
                 watch.marks_before -= 1
         if self._marks_to_come:
             self._marks_to_come -= 1
 
-    def _mark(self, watch: WatchState, revision: int) -> None:
+    def _mark(self, watch: WatchState, revision: int, *, is_sure: bool) -> None:
         had = len(watch.pending)
         was_asked = watch.wants_mark
-        watch.add_mark(revision)
+        watch.add_mark(revision, is_sure=is_sure)
         if was_asked and not watch.wants_mark:
             self._asking.pop(watch, None)
         if watch.pending and (was_asked or len(watch.pending) != had):
@@ -553,6 +572,7 @@ class Multiplexer:
         self._highest = max(self._highest, self._store_revision)
         self._next_id = FIRST_ID
         self._store_revision = 0
+        self._has_sure_marks = None
         self._waiting.clear()
         self._creating.clear()
         self._live.clear()

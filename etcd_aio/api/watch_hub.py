@@ -12,7 +12,7 @@ from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from etcd_aio import methods
+from etcd_aio import methods, pb
 from etcd_aio.aio import start_background_task
 from etcd_aio.api.enums import WatchFilter
 from etcd_aio.api.keys import KeyRange
@@ -22,6 +22,7 @@ from etcd_aio.api.resync import difference
 from etcd_aio.api.scan import DEFAULT_PAGE_SIZE, ReadPage, ScanPages
 from etcd_aio.api.watch_state import Phase, WatchState
 from etcd_aio.backoff import Backoff
+from etcd_aio.cluster_results import version_tuple
 from etcd_aio.error_handler import mistake
 from etcd_aio.errors import (
     CompactedError,
@@ -65,10 +66,12 @@ class WatchHub:
         self._watches.wake = self._supervisor.wake
         self._watches.renew_token = self._renew_token
         self._watches.check_store = self._check_store
+        self._watches.check_marks = self._check_marks
         # They end by themselves, with the client at the latest.
         self._renewal: asyncio.Task[None] | None = None
         self._refusals: deque[tuple[WatchState, ServerError]] = deque()  # that the renewal is about
         self._check: asyncio.Task[None] | None = None
+        self._mark_check: asyncio.Task[None] | None = None
 
     @property
     def clock(self) -> Callable[[], float]:
@@ -153,7 +156,7 @@ class WatchHub:
                 return
 
     async def _resync_once(self, watch: WatchState) -> None:
-        since = watch.next_revision
+        since = watch.resume_revision
         changed: list[KeyValue] = []
         there: list[bytes] = []
 
@@ -190,6 +193,23 @@ class WatchHub:
         except EtcdError:
             return  # it is tried again if the next stream raises the doubt again
         self._watches.store_is_at(found.revision)
+
+    def _check_marks(self, stream: int) -> None:
+        if self._mark_check is None or self._mark_check.done():
+            checking = self._find_release(stream, self._supervisor.endpoint)
+            self._mark_check = asyncio.create_task(checking, name="etcd_aio watch release", context=Context())
+
+    async def _find_release(self, stream: int, endpoint: str) -> None:
+        """Find out whether a member's marks for all can be relied on. Not knowing it loses nothing."""
+        try:
+            status = await self._invoker.unary(
+                methods.STATUS, pb.StatusRequest(), needs_leader=False, endpoint=endpoint
+            )
+        except EtcdError:
+            return
+        release = version_tuple(status.version)
+        if release >= (3, 5, 8) or (3, 4, 25) <= release < (3, 5, 0):
+            self._watches.marks_are_sure(stream)
 
     def _renew_token(self, error: ServerError, watch: WatchState) -> bool:
         if not self._invoker.may_renew_token(error):

@@ -20,11 +20,12 @@ Theory of operation. A watch is in one phase, and only what `_NEXT` lists leads 
 
 A store that went back takes a watch from wherever it is to LISTING, by ROLLED_BACK.
 
-Two revisions say how far a watch has got. `next_revision` is where it goes on after any interruption: everything
-before it was handed over, or is of no concern to it. `seen` is the last revision whose events were handed over: what
-comes at or below it is dropped, since etcd says some things twice. A progress mark advances the first alone: releases
-of etcd have sent marks that were ahead of their events, and a late event is better than none. Neither ever goes back,
-unless the store itself has.
+Three revisions say how far a watch has got. `next_revision` is behind all that it was told of: everything before it was
+handed over, or is of no concern to it. `resume_revision` is where it goes on after any interruption, and is less only
+while a mark counts that may have been ahead of its events. `seen` is the last revision whose events were handed over:
+what comes at or below it is dropped, since etcd says some things twice. A progress mark never advances `seen`: releases
+of etcd have sent marks that were ahead of their events, and a late event is better than none. None of them ever goes
+back, unless the store itself has.
 
 A watch "from now" begins behind the revision in the header of its `created` reply. The server registers the watcher
 first and reads that revision afterwards, so an event at or below it may still follow, and is dropped as one before the
@@ -153,6 +154,7 @@ class WatchState:
         "pending_events",
         "phase",
         "reconnects",
+        "resume_revision",
         "seen",
         "since",
         "start",
@@ -168,6 +170,7 @@ class WatchState:
         self.phase = Phase.WAITING
         self.watch_id = -1
         self.next_revision = start_revision
+        self.resume_revision = start_revision
         self.seen = max(start_revision - 1, 0)
         self.taken_revision = self.seen  # the last revision that the consumer has taken wholly
         self.start = 0  # from which revision the server was asked for the watcher that there is now
@@ -198,7 +201,7 @@ class WatchState:
     def begin(self, store_revision: int) -> None:
         """The watch is on a server, whose store is at that revision; decides where a watch "from now" begins."""
         if not self.is_begun:
-            self.next_revision = store_revision + 1
+            self.next_revision = self.resume_revision = store_revision + 1
             self.seen = self.taken_revision = store_revision
 
     def add_events(self, events: tuple[Event, ...], *, is_fragment: bool) -> None:
@@ -226,23 +229,32 @@ class WatchState:
         if self.known is not None:
             self.known.note(events)
         revision = self.seen = events[-1].kv.mod_revision
+        self.resume_revision = max(self.resume_revision, revision + 1)
         self._push(WatchBatch(events, max(revision, self.next_revision - 1)))
 
     def add_resync(self, events: tuple[Event, ...], revision: int) -> None:
         """Hand over what stands for a history that is gone, up to a revision."""
         self.seen = max(self.seen, revision)
+        self.resume_revision = max(self.resume_revision, revision + 1)
         self._push(WatchBatch(events, revision))
 
     def rewind(self) -> None:
         """Forget how far it was: no revision that was handed over means anything in the store as it is now."""
-        self.next_revision = 1
+        self.next_revision = self.resume_revision = 1
         self.seen = 0
         self.partial = None
 
-    def add_mark(self, revision: int) -> None:
-        """Everything up to a revision was handed over: the consumer is told so, if it asked."""
+    def add_mark(self, revision: int, *, is_sure: bool) -> None:
+        """Everything up to a revision was handed over: the consumer is told so, if it asked.
+
+        Args:
+            revision: the last one that the mark covers.
+            is_sure: the mark cannot have come ahead of events that it covers.
+        """
         if self.partial:
             return  # cannot be: a mark never comes before the rest of a fragment
+        if is_sure:
+            self.resume_revision = max(self.resume_revision, revision + 1)
         if revision < self.next_revision:
             if not self.wants_mark:
                 return

@@ -276,7 +276,8 @@ class Watcher(AsyncIterator[Event]):
         It moves `revision` on, too. This returns once it is asked, since the answer comes by iterating; etcd answers
         when no watch of this client is behind, and is asked again until then, over lost connections too.
 
-        A proxy in between may never answer. Releases of etcd before 3.5.8 can answer too early.
+        A proxy in between may never answer. Releases of etcd before 3.4.25 and 3.5.8 can answer too early: events at or
+        before that revision may follow. This watch still delivers them, but a new one from `revision + 1` would not.
 
         Raises:
             ClientUsageError: the watch is not entered.

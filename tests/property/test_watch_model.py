@@ -87,12 +87,17 @@ class World:
         self.store = ModelStore()
         self.now = 1000.0
         self.multiplexer = Multiplexer(self.outage)
+        self.multiplexer.check_marks = self.tell_release
         self.consumers: list[Consumer] = []
         self.stream: ModelStream | None = None
         self.counts: Counter[str] = Counter()
 
     def outage(self) -> EtcdError:
         return NoAvailableEndpointsError()
+
+    def tell_release(self, stream: int) -> None:
+        if stream % 2:
+            self.multiplexer.marks_are_sure(stream)
 
     # What may happen. Each gets a number that decides what is left open.
 
@@ -235,7 +240,7 @@ class World:
             if state.phase is Phase.LISTING:
                 revision = self.store.revision
                 there = self.store.state(revision, consumer.key)
-                changed = [KeyValue(key, mod_revision=at) for key, at in there.items() if at >= state.next_revision]
+                changed = [KeyValue(key, mod_revision=at) for key, at in there.items() if at >= state.resume_revision]
                 assert state.known is not None
                 gone = state.known.replace(there)
                 self.multiplexer.listed(state, difference(changed, gone, revision, hides_deletes=False), revision)
@@ -258,7 +263,7 @@ class World:
             assert (state.phase is Phase.ENDED) == (state not in machine._watches)
             assert state.phase is not Phase.CREATING or state in machine._creating.values()
             assert state.phase is not Phase.WAITING or self.stream is None or state in machine._waiting
-            assert not state.is_begun or state.next_revision > state.seen
+            assert not state.is_begun or state.next_revision >= state.resume_revision > state.seen
             assert state.pending_events == sum(len(batch) for batch, _ in state.pending)
             assert state.pending_bytes == sum(size for _, size in state.pending)
             assert not consumer.is_closed or state.phase is Phase.ENDED

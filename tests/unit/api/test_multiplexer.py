@@ -578,6 +578,54 @@ def test_a_mark_for_all_speaks_for_those_that_were_there() -> None:
     assert younger.next_revision == 12
 
 
+def mark_for_all(bench: Bench, revision: int) -> None:
+    bench.hear(WatchReply(Header(1, 1, revision), -1))
+
+
+def test_a_mark_that_overtook_events_loses_none_with_the_stream() -> None:
+    bench = Bench()
+    watch = bench.live(0, 5)
+    bench.hear(changed(0, 11))
+    mark_for_all(bench, 20)  # events up to 20 are still to come
+    assert watch.next_revision == 21
+    bench.reopen()
+    assert bench.said() == [("create", 12)]
+    bench.hear(created(0, 20))
+    bench.hear(changed(0, 12, 20))
+    assert [event.revision for batch, _ in watch.pending for event in batch] == [11, 12, 20]
+
+
+def test_marks_of_a_sound_release_are_where_watches_go_on() -> None:
+    bench = Bench()
+    checked: list[int] = []
+    bench.machine.check_marks = checked.append
+    watch = bench.live(0, 5)
+    mark_for_all(bench, 20)
+    mark_for_all(bench, 21)
+    assert len(checked) == 1, "once for each stream"
+    bench.machine.marks_are_sure(checked[0])
+    mark_for_all(bench, 22)
+    assert watch.resume_revision == 23
+    bench.reopen()
+    assert bench.said() == [("create", 23)]
+    bench.hear(created(0))
+    bench.machine.marks_are_sure(checked[0])  # of a stream that is gone
+    mark_for_all(bench, 30)
+    assert (watch.resume_revision, len(checked)) == (23, 2)
+
+
+def test_where_a_mark_is_in_doubt_and_its_events_are_compacted_the_watch_goes_on_with_what_is_left() -> None:
+    bench = Bench()
+    watch = bench.live(0, 5)
+    mark_for_all(bench, 20)
+    bench.reopen()
+    assert bench.said() == [("create", 5)]
+    bench.hear(created(0, 30))
+    bench.hear(WatchReply(Header(1, 1, 30), 0, canceled=True, compact_revision=15))
+    assert bench.said() == [("cancel", 0), ("create", 15)]
+    assert watch.error is None
+
+
 def test_a_mark_is_asked_for_again_until_it_comes_and_on_new_streams_too() -> None:
     bench = Bench()
     watch = bench.live(0, 5)

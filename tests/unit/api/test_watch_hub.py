@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from etcd_aio import codec
+from etcd_aio import codec, methods, pb
 from etcd_aio.api.enums import WatchFilter
 from etcd_aio.api.keys import KeyRange
 from etcd_aio.api.operations import RangeOp
@@ -15,6 +15,7 @@ from etcd_aio.api.requests import watch_request
 from etcd_aio.api.resync import KnownKeys
 from etcd_aio.api.watch_hub import MAX_REQUEST_BYTES, WatchHub
 from etcd_aio.api.watch_state import Phase, Step, WatchOptions, WatchState
+from etcd_aio.cluster_results import StatusResult
 from etcd_aio.errors import (
     AuthenticationFailedError,
     CompactedError,
@@ -46,6 +47,7 @@ class Supervisor:
     """One that does nothing."""
 
     is_open = False
+    endpoint = "m1"
 
     def wake(self) -> None:
         """Do nothing."""
@@ -74,6 +76,8 @@ class Invoker:
 
     def __init__(self) -> None:
         self.supervisor = Supervisor()
+        self.release: str | EtcdError = ""
+        self.asked = 0
 
     def supervise(self, method: object, conversation: object, name: str) -> Supervisor:
         assert (getattr(method, "name", ""), name) == ("Watch/Watch", "watch")
@@ -82,6 +86,13 @@ class Invoker:
 
     def may_renew_token(self, error: EtcdError) -> bool:
         return self.may_renew
+
+    async def unary(self, method: object, request: object, *, needs_leader: bool, endpoint: str) -> StatusResult:
+        assert (method, request, needs_leader, endpoint) == (methods.STATUS, pb.StatusRequest(), False, "m1")
+        self.asked += 1
+        if isinstance(self.release, EtcdError):
+            raise self.release
+        return StatusResult(Header(), version=self.release)
 
     def clock(self) -> float:
         return asyncio.get_running_loop().time()
@@ -258,6 +269,32 @@ async def test_a_linearizable_read_finds_out_whether_the_store_went_back() -> No
 async def test_a_member_that_lags_ends_no_watch(answer: RangeResult | EtcdError) -> None:
     _, watch = await went_back(answer)
     assert (watch.phase, watch.error) == (Phase.LIVE, None)
+
+
+@pytest.mark.parametrize(
+    ("release", "is_sure"),
+    [
+        *[(release, False) for release in ("3.4.24", "3.5.0", "3.5.7", "", EtcdTimeoutError())],
+        *[(release, True) for release in ("3.4.25", "3.5.8", "3.6.0-rc.1", "3.7.3")],
+    ],
+)
+async def test_marks_for_all_are_relied_on_as_far_as_the_release_is_known_for_it(
+    release: str | EtcdError, is_sure: bool
+) -> None:
+    store = Store()
+    store.invoker.release = release
+    watch = WatchState(WatchOptions(KEYS), 5, lambda: None)
+    store.hub.add(watch)
+    machine = store.hub._watches
+    machine.on_open("m1", 0.0)
+    (request,) = machine.requests(0.0)
+    assert request.create_request is not None
+    machine.on_reply(WatchReply(Header(1, 1, 10), request.create_request.watch_id, created=True), 0.0)
+    for revision in (20, 30):
+        machine.on_reply(WatchReply(Header(1, 1, revision), -1), 0.0)
+        await asyncio.sleep(1)
+    assert (watch.next_revision, watch.resume_revision) == (31, 31 if is_sure else 5)
+    assert store.invoker.asked == 1
 
 
 # Tokens.

@@ -110,44 +110,44 @@ def test_a_fragment_may_begin_where_the_one_before_ended_a_revision() -> None:
 
 def test_what_a_silent_mark_covered_stays_covered() -> None:
     watch = state()
-    watch.add_mark(20)
+    watch.add_mark(20, is_sure=True)
     watch.add_events(events(21), is_fragment=False)
     assert watch.taken_revision == 20
     late = state()
-    late.add_mark(20)
+    late.add_mark(20, is_sure=True)
     late.add_events(events(15), is_fragment=False)  # the mark was wrong
     assert late.taken_revision == 0
 
 
 def test_a_mark_moves_on_and_is_told_to_those_who_want_it() -> None:
     quiet = state()
-    quiet.add_mark(7)
+    quiet.add_mark(7, is_sure=True)
     assert (quiet.next_revision, taken(quiet)) == (8, [])
     asking = state()
     asking.wants_mark = True
-    asking.add_mark(7)
-    asking.add_mark(8)
+    asking.add_mark(7, is_sure=True)
+    asking.add_mark(8, is_sure=True)
     assert (asking.next_revision, taken(asking), asking.wants_mark) == (9, [([], 7)], False)
     told = state(progress_notify=True)
-    told.add_mark(7)
-    told.add_mark(8)
-    told.add_mark(8)
+    told.add_mark(7, is_sure=True)
+    told.add_mark(8, is_sure=True)
+    told.add_mark(8, is_sure=True)
     assert taken(told) == [([], 8)]  # the newer one says all
 
 
 def test_a_mark_never_goes_back() -> None:
     watch = state(progress_notify=True)
     watch.add_events(events(9), is_fragment=False)
-    watch.add_mark(5)
+    watch.add_mark(5, is_sure=True)
     assert (watch.next_revision, taken(watch)) == (10, [([9], 9)])
     watch.wants_mark = True
-    watch.add_mark(5)
+    watch.add_mark(5, is_sure=True)
     assert (watch.next_revision, taken(watch)) == (10, [([], 9)])
 
 
 def test_an_event_behind_its_mark_is_late_and_not_lost() -> None:
     watch = state()
-    watch.add_mark(7)
+    watch.add_mark(7, is_sure=True)
     watch.add_events(events(6), is_fragment=False)
     assert taken(watch) == [([6], 7)]
     assert watch.next_revision == 8
@@ -156,7 +156,7 @@ def test_an_event_behind_its_mark_is_late_and_not_lost() -> None:
 def test_a_mark_in_the_middle_of_a_fragment_is_not_believed() -> None:
     watch = state()
     watch.add_events(events(3), is_fragment=True)
-    watch.add_mark(7)
+    watch.add_mark(7, is_sure=True)
     assert watch.next_revision == 1
     watch.add_events(events(3), is_fragment=False)
     assert taken(watch) == [([3, 3], 3)]
@@ -189,3 +189,16 @@ def test_nothing_follows_the_end(step: Step) -> None:
     for other in Step:
         with pytest.raises(KeyError):
             watch.move(other)
+
+
+def test_a_mark_that_may_be_ahead_of_its_events_does_not_move_where_the_watch_goes_on() -> None:
+    watch = state(5)
+    watch.add_events(events(6), is_fragment=False)
+    watch.add_mark(20, is_sure=False)
+    assert (watch.next_revision, watch.resume_revision) == (21, 7)
+    watch.add_events(events(9), is_fragment=False)
+    assert (watch.next_revision, watch.resume_revision) == (21, 10)
+    watch.add_mark(15, is_sure=True)
+    assert (watch.next_revision, watch.resume_revision) == (21, 16)
+    watch.add_mark(30, is_sure=True)
+    assert (watch.next_revision, watch.resume_revision) == (31, 31)

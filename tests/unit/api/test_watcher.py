@@ -92,7 +92,7 @@ async def test_marks_move_the_revision_and_are_no_events() -> None:
     hub, watcher = await entered(progress_notify=True)
     step = asyncio.ensure_future(anext(watcher))
     await turns()
-    hub.watch.add_mark(20)
+    hub.watch.add_mark(20, is_sure=True)
     hub.watch.on_change()
     await turns()
     assert watcher.revision == 20
@@ -145,7 +145,7 @@ async def test_an_end_that_is_asked_for_often_does_not_grow() -> None:
 async def test_of_a_resync_nothing_counts_before_all_of_it_is_delivered() -> None:
     # The deletes come last, and may have happened before the puts: a new watch from a put would not tell of them.
     hub, watcher = await entered()
-    hub.watch.add_mark(15)
+    hub.watch.add_mark(15, is_sure=True)
     found = difference([KeyValue(b"a", b"", mod_revision=25)], [b"gone"], 30, hides_deletes=False)
     hub.watch.add_resync(found, 30)
     hub.watch.on_change()
