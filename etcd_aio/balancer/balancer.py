@@ -322,6 +322,7 @@ class Balancer:
             on_change=self._publish,
             on_busy=self._watch.arm,
             on_health=self._watch.on_changed,
+            slow=lambda: self._watch.slow,
             failures=self._keeper.in_vain,
         )
 

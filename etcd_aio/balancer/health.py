@@ -1,4 +1,4 @@
-"""Health: what traffic says about one service of one member. Pure.
+"""Health: what traffic says about one service of one member, over one connection. Pure.
 
 Knows: instants of attempts and answers, here and at the other members. Never knows: clocks, connections, RPCs.
 
@@ -6,11 +6,25 @@ Theory. A member offers two services, which fail apart: `quorum`, what needs the
 watches, leases), and `local`, what it serves from its own store. A member that is cut off from its peers still offers
 the second, and a learner never offers the first.
 
-No answer is no evidence by itself: an election silences everybody. What counts is to be overtaken: attempts wait for
-longer than `patience`, and another member has answered an attempt that began later. That tells a frozen, black-holed or
-cut off member within `patience`, long before any deadline, and says nothing while nobody answers. An unanswered ping is
-the same evidence where one caller makes one call at a time. Attempts that end by their deadlines, twice in a row, while
-others answer, are too; and a member may say itself that it has no leader, or is a learner.
+No answer is no evidence by itself: an election silences all members, and some requests take long. So suspicion leads to
+a question, a read that costs next to nothing, and only a question without an answer is a verdict:
+
+    it is     what is seen                                                                        it becomes
+    --------  ----------------------------------------------------------------------------------  ----------
+    healthy   attempts wait for half of the patience, and another member has answered one that
+              began later; or a ping is unanswered for as long; or two attempts in a row failed
+              while another member answered                                                       asked
+    asked     any answer                                                                          healthy
+    asked     the question failed, or waits for half of the patience, and another member has
+              answered something that began no earlier than the question                          bad
+    asked     the question failed, and no other member answers                                    healthy
+    any       the member says itself that it has no leader, or is a learner                       bad
+    bad       any answer but such a refusal                                                       healthy
+
+So a frozen, black-holed or cut off member is found within `patience`, long before any deadline; nothing is judged while
+no member answers; and a slow request that waits beside quick ones harms neither itself nor its member: an answered
+question speaks for everything that began before it. Later evidence leads to a new question, but questions come at
+growing distances, so that slow requests cost a member few of them, however many there are.
 
 Bad health only means "preferred last": what looks bad is used when nothing looks better, and one answer restores it.
 """
@@ -26,8 +40,10 @@ from etcd_aio.errors import EtcdError, NoLeaderError, NotSupportedForLearnerErro
 _SHORTEST_PATIENCE: Final = 0.25  # seconds; a pause of the peer's collector or disk is not worth moving for
 _LONGEST_PATIENCE: Final = 2.0  # by then the ping of a silent connection has decided
 _PATIENCE_FACTOR: Final = 2.0  # times the 99th percentile: a short trouble of all must not hide a long one of one
-_PATIENCE_EACH: Final = 0.001  # seconds for each attempt that waits: whoever got a burst has a queue, and no trouble
+_PATIENCE_EACH: Final = 0.001  # seconds for each attempt that waits: a burst makes a queue, which is no trouble
+_ROUND_TRIPS: Final = 2.0  # so that half of the patience is longer than a round trip
 _FAILING_AFTER: Final = 2  # attempts in a row
+_CALM: Final = 5.0  # seconds without a question after which the next one comes as soon as the first did
 _SAMPLES: Final = 128  # recent latencies, of each member
 
 
@@ -41,8 +57,17 @@ class Health(Enum):
     LEARNER = "learner"
 
 
+class Finding(Enum):
+    """What is to be done about a service that looks healthy."""
+
+    NOTHING = "nothing"
+    ASK = "ask it the question"
+    SILENT = "it did not answer the question"
+    FAILING = "it failed the question"
+
+
 class Service:
-    """One service of one member: its traffic, and what follows from it.
+    """One service of one member: its traffic over one connection, and what follows from it.
 
     Attributes:
         health: what it looks like.
@@ -51,20 +76,28 @@ class Service:
         in_flight: attempts under way.
         silent_since: the instant since which attempts are under way and none was answered.
         newest_answered: when the youngest attempt began that was answered.
-        timeouts: attempts in a row that ended by their deadlines.
+        failures: attempts in a row that failed without an answer.
+        failing_since: when the first of them began.
+        asked_at: when the question was asked that is open; infinity if none is.
+        questions: how many were asked in a row, without a calm in between.
         latencies: of recent answers, in seconds.
     """
 
     __slots__ = (
+        "_has_question_failed",
+        "_last_asked",
+        "_not_before",
+        "asked_at",
         "failing_since",
+        "failures",
         "health",
         "in_flight",
         "latencies",
         "newest_answered",
+        "questions",
         "reason",
         "silent_since",
         "since",
-        "timeouts",
     )
 
     def __init__(self, now: float) -> None:
@@ -74,9 +107,16 @@ class Service:
         self.in_flight = 0
         self.silent_since = now
         self.newest_answered = -inf
-        self.timeouts = 0
+        self.failures = 0
         self.failing_since = inf
+        self.asked_at = inf
+        self.questions = 0
+        self._last_asked = -inf
+        self._not_before = -inf
+        self._has_question_failed = False
         self.latencies: deque[float] = deque(maxlen=_SAMPLES)
+
+    # Its traffic.
 
     def begin(self, now: float) -> None:
         """An attempt begins."""
@@ -86,26 +126,89 @@ class Service:
 
     def answered(self, began: float, now: float) -> bool:
         """An attempt was answered; returns whether that changed the health, since one answer restores."""
-        self.in_flight -= 1
-        self.silent_since = now
+        self._heard(now)
         if began > self.newest_answered:
             self.newest_answered = began
         self.latencies.append(now - began)
-        self.timeouts = 0
         return self.health is not Health.HEALTHY and self.change(Health.HEALTHY, "", now)
 
-    def heard(self, now: float) -> None:
-        """An attempt was answered with a refusal: the member lives, but that restores nothing."""
+    def refused(self, now: float) -> None:
+        """An attempt was answered with a refusal of the whole service: the member lives, but that restores nothing."""
+        self._heard(now)
+
+    def failed(self, began: float) -> None:
+        """An attempt ended without an answer, and the member is to blame: by its deadline, or as unavailable."""
+        self.in_flight -= 1
+        self.failing_since = began if not self.failures else self.failing_since
+        self.failures += 1
+
+    def dropped(self) -> None:
+        """An attempt ended without an answer, and that says nothing of the member: it was cancelled, or moved."""
+        self.in_flight -= 1
+
+    def _heard(self, now: float) -> None:
         self.in_flight -= 1
         self.silent_since = now
-        self.timeouts = 0
+        self.failures = 0
+        self.asked_at = inf
 
-    def unanswered(self, began: float, *, is_timeout: bool) -> None:
-        """An attempt ended without an answer; not by its deadline if it was cancelled, or the connection lost."""
-        self.in_flight -= 1
-        if is_timeout:
-            self.failing_since = began if not self.timeouts else self.failing_since
-            self.timeouts += 1
+    # The question.
+
+    def ask(self, now: float, pause: float) -> None:
+        """The question is asked now, and not again for `pause` seconds."""
+        self.questions = self.questions + 1 if now - self._last_asked <= _CALM else 1
+        self.asked_at = self._last_asked = now
+        self._not_before = now + pause
+        self._has_question_failed = False
+
+    def question_over(self, asked_at: float) -> None:
+        """The attempt is over that was the question; without an answer, if that question is still open."""
+        self._has_question_failed = self._has_question_failed or self.asked_at == asked_at
+
+    def may_be_asked(self, now: float) -> bool:
+        """Whether no question is open, and enough time has passed since the last one."""
+        return self.asked_at == inf and now >= self._not_before
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether time alone shows nothing about it."""
+        return not self.in_flight and self.asked_at == inf and self.health is Health.HEALTHY
+
+    def is_calm(self, now: float) -> bool:
+        """Whether nothing can follow from its traffic, pings aside."""
+        if self.failures or self.asked_at != inf or self.health is not Health.HEALTHY:
+            return False
+        return not self.in_flight or now - self.silent_since < _SHORTEST_PATIENCE / 2
+
+    def judge(self, now: float, limit: float, newest_elsewhere: float, ping_silence: float) -> Finding:
+        """What is to be done about a healthy service.
+
+        Args:
+            now: the instant.
+            limit: its patience, in seconds.
+            newest_elsewhere: when the youngest attempt began that another member has answered.
+            ping_silence: seconds that a ping of its connection is unanswered.
+        """
+        if self.asked_at != inf:
+            if newest_elsewhere >= self.asked_at:
+                if self._has_question_failed:
+                    return Finding.FAILING
+                return Finding.SILENT if now - self.asked_at >= limit / 2 else Finding.NOTHING
+            if not self._has_question_failed or now - self.asked_at < limit / 2:
+                return Finding.NOTHING
+            self.asked_at = inf  # nothing follows from it: the other members do not answer either
+        if not self.may_be_asked(now):
+            return Finding.NOTHING
+        is_overtaken = self.in_flight and now - self.silent_since >= limit / 2 and newest_elsewhere > self.silent_since
+        is_deaf = self.in_flight and ping_silence >= limit / 2
+        is_failing = self.failures >= _FAILING_AFTER and newest_elsewhere > self.failing_since
+        return Finding.ASK if is_overtaken or is_deaf or is_failing else Finding.NOTHING
+
+    def verdict(self, finding: Finding, now: float) -> tuple[Health, str]:
+        """What it looks like by such a finding, and why, in words."""
+        if finding is Finding.SILENT:
+            return Health.SILENT, f"answered nothing for {now - self.silent_since:.2f} s while others did"
+        return Health.FAILING, f"{self.failures} attempts in a row failed while others were answered"
 
     def change(self, health: Health, reason: str, now: float) -> bool:
         """Note what it looks like now; returns whether that is news."""
@@ -113,31 +216,6 @@ class Service:
             return False
         self.health, self.reason, self.since = health, reason, now
         return True
-
-    def reset(self, now: float) -> None:
-        """Its connection is a new one: what the old one showed says nothing. Attempts under way there still end."""
-        self.timeouts = 0
-        self.silent_since = now
-        self.change(Health.HEALTHY, "", now)
-
-    def judge(self, now: float, slow: float, newest_elsewhere: float, ping_silence: float) -> tuple[Health, str]:
-        """What it looks like by its traffic, and why.
-
-        Args:
-            now: the instant.
-            slow: see `patience`.
-            newest_elsewhere: when the youngest attempt began that another member has answered.
-            ping_silence: seconds that a ping of its connection is unanswered.
-        """
-        waited = now - self.silent_since
-        if self.in_flight:
-            if waited >= patience(slow, self.in_flight) and newest_elsewhere > self.silent_since:
-                return Health.SILENT, f"answered nothing for {waited:.2f} s while others did"
-            if ping_silence >= patience(0.0, self.in_flight):  # it costs a living member next to no work
-                return Health.SILENT, f"answered neither a ping nor anything else for {waited:.2f} s"
-        if self.timeouts >= _FAILING_AFTER and newest_elsewhere > self.failing_since:
-            return Health.FAILING, f"{self.timeouts} attempts in a row timed out while others were answered"
-        return Health.HEALTHY, ""
 
 
 def refused_health(error: EtcdError | None) -> Health | None:
@@ -153,11 +231,13 @@ def percentile_99(services: Iterable[Service]) -> float:
     return latencies[len(latencies) * 99 // 100] if latencies else 0.0
 
 
-def patience(slow: float, in_flight: int) -> float:
+def patience(slow: float, in_flight: int, round_trip: float) -> float:
     """Seconds after which silence means something. An overloaded member gets more patience, not more attempts.
 
     Args:
         slow: the 99th percentile of what answers take.
         in_flight: how many attempts wait.
+        round_trip: the shortest that is known between this side and the member.
     """
-    return min(max(_PATIENCE_FACTOR * slow, _SHORTEST_PATIENCE) + _PATIENCE_EACH * in_flight, _LONGEST_PATIENCE)
+    usual = max(_PATIENCE_FACTOR * slow, _SHORTEST_PATIENCE) + _PATIENCE_EACH * in_flight
+    return max(min(usual, _LONGEST_PATIENCE), _SHORTEST_PATIENCE + _ROUND_TRIPS * round_trip)

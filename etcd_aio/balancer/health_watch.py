@@ -1,20 +1,23 @@
-"""Health watch: looks at the sub-connections while attempts are under way, and has those probed that look bad.
+"""Health watch: looks at the sub-connections while attempts are under way, and has those probed that are suspected.
 
 Knows: the READY sub-connections, a timer, probes. Never knows: what the evidence means (`health.py`), or RPCs.
 
 There is one timer. It runs while attempts wait or something looks bad, and costs nothing otherwise: a healthy client
-that is idle looks at nothing and sends nothing. A probe is an attempt like every other, so its answer restores.
+that is idle looks at nothing and sends nothing. A probe is an attempt like every other, so its answer restores, and
+closes the question that it was. The question is also put to a witness, a member that looks healthy, unless traffic
+shows just now that the others answer: without that, silence would mean nothing to a client with one caller. There is
+at most one probe under way for each service of each member, and questions come at growing distances.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, TypeAlias
 
 from etcd_aio.aio import start_background_task
 from etcd_aio.backoff import Backoff
 from etcd_aio.balancer.connectivity import ConnectivityState
-from etcd_aio.balancer.health import Health, Service, percentile_99
+from etcd_aio.balancer.health import Finding, Health, Service, patience, percentile_99
 from etcd_aio.balancer.sub_connection import SubConnection
 
 logger = logging.getLogger("etcd_aio.balancer")
@@ -22,13 +25,19 @@ logger = logging.getLogger("etcd_aio.balancer")
 Probe: TypeAlias = Callable[[SubConnection, bool], Awaitable[None]]
 """Makes an attempt on a sub-connection that tells whether it serves; with True, one that needs the cluster."""
 
+_Side: TypeAlias = tuple[SubConnection, Service]
+"""The same service of one of the members."""
+
 PROBE_BACKOFF: Final = Backoff(initial=0.1, multiplier=2.0, maximum=1.0, jitter=0.2)
 """Waits between the probes of a member that looks bad: found within a tenth of its absence, and within a second."""
 
 LEARNER_BACKOFF: Final = Backoff(initial=1.0, multiplier=2.0, maximum=30.0, jitter=0.2)
 """The same for a learner, which stays one until an operator promotes it."""
 
-_INTERVAL: Final = 0.05  # seconds; what `patience` may be late by
+QUESTION_PAUSE: Final = Backoff(initial=0.25, multiplier=2.0, maximum=2.0, jitter=0.2)
+"""Between two questions that a member answered: slow requests cost it at most one question every two seconds."""
+
+_INTERVAL: Final = 0.025  # seconds; what each half of `patience` may be late by
 _LATE: Final = 0.1  # a timer this late says more about our loop: let what has arrived be read first
 _SLOW_AGE: Final = 0.2  # seconds for which a percentile holds
 _STREAMS_LEAVE_AFTER: Final = 0.5  # seconds of looking bad: to move is more work for a stream than to wait for a moment
@@ -97,7 +106,7 @@ class HealthWatch:
         timer, self._timer = self._timer, None
         now = asyncio.get_running_loop().time()
         ready = self._ready()
-        if any(one.in_flight or one.looks_bad for one in ready):
+        if any(one.is_watched for one in ready):
             self.arm()
         if timer is not None and now - timer.when() > _LATE:
             return
@@ -105,44 +114,92 @@ class HealthWatch:
             self._slow_at = now
             self.slow = percentile_99(service for one in ready for service in (one.quorum, one.local))
         if len(ready) > 1:
-            for one in ready:
-                self._judge(one, one.quorum, (other.quorum for other in ready if other is not one), now)
-                self._judge(one, one.local, (other.local for other in ready if other is not one), now)
+            for sides in ([(one, one.quorum) for one in ready], [(one, one.local) for one in ready]):
+                for one, service in sides:
+                    self._judge(one, service, sides, now)
 
-    def _judge(self, one: SubConnection, service: Service, others: Iterable[Service], now: float) -> None:
-        if not service.in_flight and not service.timeouts and service.health is Health.HEALTHY:
+    def _judge(self, one: SubConnection, service: Service, sides: Sequence[_Side], now: float) -> None:
+        ping_silence = one.ping_silence(now) if service.in_flight else 0.0
+        if service.is_calm(now) and not ping_silence:
+            return  # the usual case, before anything is computed
+        others = [side for side in sides if side[1] is not service]
+        newest = max(other.newest_answered for _, other in others)
+        if service.health is not Health.HEALTHY:
+            if any(other.health is Health.HEALTHY for _, other in others):
+                self._have_left(one, service, newest, now)
             return
-        newest = max(other.newest_answered for other in others)
-        health, reason = service.judge(now, self.slow, newest, one.ping_silence(now))
-        if service.health is Health.HEALTHY:
-            if service.change(health, reason, now):
-                self.on_changed(one, service)
-                one.give_up(reason)
-            return
-        if health is Health.SILENT:  # also who was asked before it lost its leader, or came here for want of another
+        limit = patience(self.slow, service.in_flight, one.round_trip)
+        finding = service.judge(now, limit, newest, ping_silence)
+        if finding is Finding.ASK:
+            self._ask(one, service, now)
+            if newest <= now - limit / 2:
+                self._ask_witness(others, now)
+        elif finding is not Finding.NOTHING:
+            health, reason = service.verdict(finding, now)
+            service.change(health, reason, now)
+            self.on_changed(one, service)
+            one.give_up(reason)
+
+    def _have_left(self, one: SubConnection, service: Service, newest: float, now: float) -> None:
+        """There is a better place for what waits at a member that looks bad.
+
+        That is also what was asked before the member lost its leader, or came here for want of another.
+        """
+        reason = f"{service.health.value}: {service.reason}"
+        if service.in_flight and newest > service.since:
             one.give_up(reason)
         if now - service.since > _STREAMS_LEAVE_AFTER and service is one.quorum:
-            one.leave_streams(f"{service.health.value}: {service.reason}")
+            one.leave_streams(reason)
 
-    def _have_probed(self, sub_connection: SubConnection, service: Service) -> None:
+    def _ask(self, one: SubConnection, service: Service, now: float) -> None:
+        """Put the question to a service."""
+        if service not in self._probes:
+            logger.debug("endpoint %s: %s: asked whether it answers", one.endpoint_name, _name(one, service))
+            service.ask(now, QUESTION_PAUSE.wait(service.questions, self._random))
+            self._have_probed(one, service)
+
+    def _ask_witness(self, others: Iterable[_Side], now: float) -> None:
+        """Put it to that other service, too, which has answered last."""
+        for one, service in sorted(others, key=lambda side: side[1].newest_answered, reverse=True):
+            if service.health is Health.HEALTHY and service.may_be_asked(now):
+                self._ask(one, service, now)
+                return
+
+    def _have_probed(self, one: SubConnection, service: Service) -> None:
         self.arm()
         if service in self._probes or self._is_closed:
             return
-        work = self._probing(sub_connection, service)
-        name = f"etcd_aio probe {sub_connection.endpoint_name}"
+        work = self._probing(one, service)
+        name = f"etcd_aio probe {one.endpoint_name}"
         self._probes[service] = start_background_task(work, name=name)
 
-    async def _probing(self, sub_connection: SubConnection, service: Service) -> None:
+    async def _probing(self, one: SubConnection, service: Service) -> None:
+        """One probe, which may be a question, and more for as long as the service looks bad."""
         probes = 0
         try:
-            while service.health is not Health.HEALTHY and sub_connection.state is ConnectivityState.READY:
-                await self._probe(sub_connection, service is sub_connection.quorum)
+            while True:
+                asked_at = service.asked_at
+                try:
+                    await self._probe(one, service is one.quorum)
+                except Exception as error:  # a mistake on this side: without further probes it would look bad for ever
+                    logger.error("endpoint %s: a probe failed: %s", one.endpoint_name, type(error).__name__)  # noqa: TRY400
+                service.question_over(asked_at)
+                if not _is_worth_probing(one, service):
+                    return
                 backoff = LEARNER_BACKOFF if service.health is Health.LEARNER else PROBE_BACKOFF
                 await asyncio.sleep(backoff.wait(probes, self._random))
+                if not _is_worth_probing(one, service):
+                    return
                 probes += 1
         finally:
             del self._probes[service]
 
 
-def _name(sub_connection: SubConnection, service: Service) -> str:
-    return "what needs the cluster" if service is sub_connection.quorum else "what it serves alone"
+def _is_worth_probing(one: SubConnection, service: Service) -> bool:
+    """Whether it looks bad, and is a service of the connection that there is."""
+    is_current = service is one.quorum or service is one.local
+    return service.health is not Health.HEALTHY and is_current and one.state is ConnectivityState.READY
+
+
+def _name(one: SubConnection, service: Service) -> str:
+    return "what needs the cluster" if service is one.quorum else "what it serves alone"

@@ -53,11 +53,14 @@ class SubConnection:
         on_change: called, without arguments, after every change of state.
         on_busy: called when an attempt begins while none is under way.
         on_health: called after what traffic or the member itself said has changed the health of a service.
+        slow: what slow answers take, in seconds; no failure counts as a faster one.
         failures: how many dials, of others in its place, have failed in a row before: its backoff goes on from there.
 
     Attributes:
-        quorum: what its member does that needs the cluster: traffic and health.
-        local: what its member serves alone.
+        quorum: what its member does that needs the cluster: traffic and health, over the current connection, or the
+            last one.
+        local: what its member serves alone, likewise. Each new connection begins with new ones, so that what is still
+            under way on an old one is no evidence.
         is_leader: whether its member leads, if anybody has looked for the leader.
         unserved: paths of RPCs that the peer of the current connection was found not to have. Each new connection
             begins with a new set, since its peer may have been upgraded; what is added to an old one is forgotten.
@@ -74,6 +77,7 @@ class SubConnection:
         on_change: Callable[[], None],
         on_busy: Callable[[], None],
         on_health: "Callable[[SubConnection, Service], None]",
+        slow: Callable[[], float],
         failures: int = 0,
         verify_all: bool = False,
     ) -> None:
@@ -92,6 +96,7 @@ class SubConnection:
         self._on_change = on_change
         self._on_busy = on_busy
         self._on_health = on_health
+        self._slow = slow
         self._loop = asyncio.get_running_loop()
         self._since = self._loop.time()
         self.quorum = Service(self._since)
@@ -103,6 +108,7 @@ class SubConnection:
         self._is_draining = False
         self._is_suspect = False
         self._dials_failed = failures
+        self._dial_seconds = 0.0
         self._attempts = 0
         self._failures = 0
         self._connects = 0
@@ -119,7 +125,7 @@ class SubConnection:
 
     @property
     def in_flight(self) -> int:
-        """How many attempts are under way."""
+        """How many attempts are under way on the current connection."""
         return self.quorum.in_flight + self.local.in_flight
 
     @property
@@ -128,9 +134,9 @@ class SubConnection:
         return self.state is not ConnectivityState.READY and (self._connects > 0 or self.last_error is not None)
 
     @property
-    def looks_bad(self) -> bool:
-        """Whether any service is not healthy."""
-        return self.quorum.health is not Health.HEALTHY or self.local.health is not Health.HEALTHY
+    def is_watched(self) -> bool:
+        """Whether time may show something about a service: attempts wait, a question is open, or it looks bad."""
+        return not (self.quorum.is_at_rest and self.local.is_at_rest)
 
     async def unary(
         self,
@@ -170,24 +176,40 @@ class SubConnection:
             raise
         self._attempts += 1
         now = self._loop.time()
-        if service.answered(started, now):
-            self._on_health(self, service)
-        sample = now - started
-        self.latency += (sample - self.latency) * _LATENCY_WEIGHT if self.latency else sample
+        self._note_answer(service, started, now)
+        self._note_latency(now - started)
         return reply
+
+    def _note_answer(self, service: Service, started: float, now: float) -> None:
+        if service.answered(started, now) and (service is self.quorum or service is self.local):
+            self._on_health(self, service)
+
+    def _note_latency(self, sample: float) -> None:
+        self.latency += (sample - self.latency) * _LATENCY_WEIGHT if self.latency else sample
 
     def _note_failure(self, service: Service, started: float, error: BaseException) -> None:
         if not isinstance(error, AttemptFailure):
-            service.unanswered(started, is_timeout=False)  # a cancellation
+            service.dropped()  # a cancellation
             return
+        now = self._loop.time()
         is_answer = error.delivery is Delivery.ANSWERED
         self._failures += not is_answer
         if is_answer and self.note_refusal(server_error(error.code, error.message)):
-            service.heard(self._loop.time())
-        elif not is_answer or error.code in _NO_ANSWER_CODES:
-            service.unanswered(started, is_timeout=error.code is StatusCode.DEADLINE_EXCEEDED)
-        elif service.answered(started, self._loop.time()):
-            self._on_health(self, service)
+            service.refused(now)
+        elif is_answer and error.code not in _NO_ANSWER_CODES:
+            self._note_answer(service, started, now)
+        elif error.is_given_up or error.is_final or error.delivery is Delivery.UNSENT:
+            service.dropped()  # for reasons of this side
+        else:
+            service.failed(started)
+            # To fail fast is not to be fast.
+            self._note_latency(max(now - started, self._slow()))
+
+    @property
+    def round_trip(self) -> float:
+        """Seconds to its member and back, at most: what its fastest answer took, or the dial before there is one."""
+        latencies = (*self.quorum.latencies, *self.local.latencies)
+        return min(latencies) if latencies else self._dial_seconds
 
     def give_up(self, reason: str) -> None:
         """Have the attempts made elsewhere that can be. See `Connection.give_up`."""
@@ -288,7 +310,7 @@ class SubConnection:
             health_reason=self.quorum.reason or self.local.reason,
             health_since=now - self.quorum.since,
             is_leader=self.is_leader,
-            in_flight=self.in_flight,
+            in_flight=sum(service.in_flight for owner in self._live for service in owner.services),
             streams=sum(len(owner.streams) for owner in self._live),
             latency=self.latency,
             attempts=self._attempts,
@@ -315,8 +337,7 @@ class SubConnection:
                 self._live.add(owner)
                 self._connects += 1
                 ready_at = self._loop.time()
-                self.quorum.reset(ready_at)
-                self.local.reset(ready_at)
+                self.quorum, self.local = owner.services = Service(ready_at), Service(ready_at)
                 self._change(ConnectivityState.READY)
                 await owner.ended.wait()
                 if self._loop.time() - ready_at >= STABLE_AFTER and not owner.is_rejected:
@@ -326,7 +347,9 @@ class SubConnection:
             failures += 1
 
     async def _connect(self, owner: "_Owner") -> Connection:
+        began = self._loop.time()
         connection = await self._engine.connect(self._target, owner)
+        self._dial_seconds = self._loop.time() - began
         try:
             if self._is_suspect or self._verify_all:
                 await self._verify(connection)
@@ -383,6 +406,7 @@ class _Owner:
         self.ended = asyncio.Event()
         self.cause: BaseException | None = None
         self.is_rejected = False
+        self.services: tuple[Service, ...] = ()
         self.streams: set[SubConnectionStream] = set()
 
     def on_draining(self, reason: str) -> None:

@@ -4,9 +4,10 @@ Knows: the balancer, the verdict table, one deadline. Never knows: what the requ
 
 The first attempt is the short path: pick, attempt, decode, check the cluster. Everything else happens only after a
 failure: judge it by the table, wait if a wait is due, pick another endpoint. An attempt of a call that may run twice
-leaves a member that looks bad (`balancer/health.py`). Where no other call shows that, its deadline does: several times
-what the slowest answers take, and at most half of the time left while others could take it over. Once that passed, the
-next attempt gets all the rest, so that a slow answer is still possible.
+leaves a member that looks bad (`balancer/health.py`), but a call leaves each member only once: where all were left in
+vain it stays until its deadline, since what is slow everywhere must be able to finish. Where no other call shows that a
+member is bad, the attempt's deadline does: several times what the slowest answers take, and at most half of the time
+left while others could take it over. Once that passed, the next attempt gets all the rest.
 """
 
 import asyncio
@@ -119,6 +120,7 @@ class Call(Generic[Request, Reply]):
         "_has_renewed",
         "_is_mutation",
         "_is_uncertain",
+        "_left",
         "_loop",
         "_may_repeat",
         "_may_retry",
@@ -159,6 +161,7 @@ class Call(Generic[Request, Reply]):
         self._collector: codec.Collector[Reply] | None = None  # of the reply that is coming, if it is large
         self._has_renewed = False  # the token, for this call
         self._is_uncertain = False
+        self._left: tuple[SubConnection, ...] = ()  # members that looked bad while this call waited there
         self._was_cut_short = False
         self._was_unprocessed = False
 
@@ -183,7 +186,7 @@ class Call(Generic[Request, Reply]):
                     self._attempt_deadline(started, sub_connection),
                     self._collect,
                     needs_leader=self._needs_leader,
-                    may_move=self._may_repeat and self._may_retry and context.may_move,
+                    may_move=self._may_repeat and self._may_leave(sub_connection),
                 )
             except AttemptFailure as failure:
                 self._collector = None
@@ -299,6 +302,8 @@ class Call(Generic[Request, Reply]):
             return
         if verdict not in (Verdict.AT_ONCE, Verdict.BACKOFF):
             self._raise(failure, error)
+        if failure.is_given_up:
+            self._left += (sub_connection,)
         self._was_unprocessed = self._was_unprocessed or failure.delivery is Delivery.UNPROCESSED
         # The server may notice an attempt's deadline before this side does.
         self._was_cut_short = self._was_cut_short or failure.code is StatusCode.DEADLINE_EXCEEDED
@@ -333,6 +338,8 @@ class Call(Generic[Request, Reply]):
         """
         context = self._context
         ready = context.balancer.ready_count
+        if failure.is_given_up and context.budget is not None:
+            context.budget.on_failure()
         if judge(facts) is Verdict.AT_ONCE:
             if is_another_ready or not ready:
                 return 0.0
@@ -392,6 +399,17 @@ class Call(Generic[Request, Reply]):
         self._avoid = avoid if is_another_ready else (sub_connection,)
         return is_another_ready
 
+    def _may_leave(self, sub_connection: SubConnection) -> bool:
+        """Whether an attempt may be given up there, to be made elsewhere."""
+        context = self._context
+        return (
+            context.may_move
+            and self._may_retry
+            and sub_connection not in self._left
+            and len(self._attempts) + 1 < context.policy.max_attempts
+            and not (context.budget is not None and context.budget.is_exhausted)
+        )
+
     def _attempt_deadline(self, now: float, sub_connection: SubConnection) -> float:
         deadline = self._deadline
         if deadline == NEVER or not self._may_repeat or not self._may_retry or self._was_cut_short:
@@ -399,7 +417,7 @@ class Call(Generic[Request, Reply]):
         if not self._context.may_move:
             return deadline
         is_last = len(self._attempts) + 1 >= self._context.policy.max_attempts
-        if is_last or self._context.balancer.ready_count < 2:
+        if is_last or sub_connection in self._left or self._context.balancer.ready_count < 2:
             return deadline
         seconds = (deadline - now) / 2
         slow = self._context.balancer.slow
@@ -419,7 +437,8 @@ class Call(Generic[Request, Reply]):
         """The error for an attempt that got no answer."""
         if self._context.lifetime.is_closed:
             return ClientClosedError(_CLOSED_MEANWHILE)
-        if failure.is_local_deadline or self._loop.time() >= self._deadline:
+        # What is given up always has another attempt to come, unless there is no time for one.
+        if failure.is_local_deadline or failure.is_given_up or self._loop.time() >= self._deadline:
             return EtcdTimeoutError()
         if failure.is_final:
             return ReplyTooLargeError(failure.message, code=failure.code)

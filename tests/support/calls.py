@@ -8,7 +8,7 @@ import ssl
 from typing import Any
 
 from etcd_aio import codec, pb
-from etcd_aio.balancer import Balancer, Choice, Endpoint, PolicyName, SubConnection, parse_endpoints
+from etcd_aio.balancer import Balancer, Choice, Endpoint, PolicyName, Probe, SubConnection, parse_endpoints
 from etcd_aio.error_handler import ClusterIdentity, Credentials, Invoker, Lifetime, RetryPolicy
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from etcd_aio.methods import PUT, RANGE, STATUS
@@ -82,6 +82,7 @@ class Calls:
         hedge_after: float | None = None,
         pick: PolicyName | Choice = "round_robin",
         credentials: Credentials | None = None,
+        probe: Probe | None = None,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.engine = FakeEngine()
@@ -95,7 +96,7 @@ class Calls:
             parse_endpoints(self.names),
             self.engine,
             verify=self.identity.verify,
-            probe=self._probe,
+            probe=probe or self._probe,
             find_leader=lambda ready: self.invoker.find_leader(ready),
             tls_for=self._plaintext,
             policy=pick,

@@ -6,6 +6,7 @@ Knows: `etcd_aio.transport.seam`, whose rules it keeps. Never knows: bytes on a 
     member = engine["m1:2379"]        # by authority
     member.dial = Refuse(OSError(...))  or  Hang()  or  Accept()   what dials do from now on
     member.answers.append(...)        what becomes of attempts, in turn; then `member.otherwise`
+    member.latency, member.work       seconds that every answer takes, and what this very one takes beyond
     member.connection.lose(error)     and .go_away(reason): what happens to its newest connection
     member.on_stream = ...            called with every stream that is opened on it
     member.openings.append(...)       what becomes of streams that are to be opened, in turn
@@ -91,6 +92,7 @@ class FakeMember:
         self.answers: deque[Answer] = deque()
         self.otherwise: Answer = b""
         self.latency = 0.0
+        self.work: Callable[[FakeAttempt], float] = lambda attempt: 0.0
         self.dials: list[float] = []
         self.targets: list[Target] = []
         self.connections: list[FakeConnection] = []
@@ -204,7 +206,8 @@ class FakeConnection:
         answer = self._given(found, collect) if isinstance(found, InPieces) else found
         future: asyncio.Future[bytes] = self._loop.create_future()
         if not isinstance(answer, Hang):
-            self._loop.call_later(self._member.latency, self._settle, future, attempt, answer)
+            seconds = self._member.latency + self._member.work(attempt)
+            self._loop.call_later(seconds, self._settle, future, attempt, answer)
         timer = self._loop.call_at(deadline, self._expire, future) if deadline != float("inf") else None
         self._running.add(future)
         if may_move:

@@ -1,4 +1,4 @@
-"""Health: each piece of evidence, what is none, and that one answer restores."""
+"""Health: each piece of evidence, what is none, the question that it leads to, and that one answer restores."""
 
 from math import inf
 
@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from etcd_aio.balancer.health import Health, Service, patience, percentile_99
+from etcd_aio.balancer.health import Finding, Health, Service, patience, percentile_99, refused_health
+from etcd_aio.errors import LeaseNotFoundError, NoLeaderError, NotSupportedForLearnerError
 
 NOW = 100.0
+LIMIT = 0.25
 
 
 def waiting_since(began: float) -> Service:
@@ -17,14 +19,23 @@ def waiting_since(began: float) -> Service:
     return service
 
 
-def health(service: Service, now: float, *, newest_elsewhere: float = -inf, ping_silence: float = 0.0) -> Health:
-    return service.judge(now, 0.0, newest_elsewhere, ping_silence)[0]
+def finding(service: Service, now: float, *, elsewhere: float = -inf, ping_silence: float = 0.0) -> Finding:
+    return service.judge(now, LIMIT, elsewhere, ping_silence)
 
 
-def test_an_attempt_that_was_overtaken_for_longer_than_the_patience_is_silence() -> None:
+def asked_at(service: Service, now: float, pause: float = 0.25) -> Service:
+    service.ask(now, pause)
+    service.begin(now)
+    return service
+
+
+# What is suspicious.
+
+
+def test_an_attempt_that_was_overtaken_for_half_the_patience_leads_to_a_question() -> None:
     service = waiting_since(NOW)
-    assert health(service, NOW + 0.25, newest_elsewhere=NOW + 0.1) is Health.HEALTHY
-    assert health(service, NOW + 0.26, newest_elsewhere=NOW + 0.1) is Health.SILENT
+    assert finding(service, NOW + 0.12, elsewhere=NOW + 0.1) is Finding.NOTHING
+    assert finding(service, NOW + 0.13, elsewhere=NOW + 0.1) is Finding.ASK
 
 
 def test_what_begins_meanwhile_does_not_end_the_silence() -> None:
@@ -34,9 +45,9 @@ def test_what_begins_meanwhile_does_not_end_the_silence() -> None:
 
 
 @pytest.mark.parametrize("elsewhere", [-inf, NOW - 1, NOW])
-def test_nothing_follows_while_nobody_answers_what_began_later(elsewhere: float) -> None:
-    """An election: whoever is asked is silent."""
-    assert health(waiting_since(NOW), NOW + 60, newest_elsewhere=elsewhere) is Health.HEALTHY
+def test_nothing_follows_while_no_other_member_answers_what_began_later(elsewhere: float) -> None:
+    """An election: every member is silent."""
+    assert finding(waiting_since(NOW), NOW + 60, elsewhere=elsewhere) is Finding.NOTHING
 
 
 def test_an_answer_to_anything_ends_the_silence() -> None:
@@ -44,50 +55,123 @@ def test_an_answer_to_anything_ends_the_silence() -> None:
     service.begin(NOW + 0.1)
     service.answered(NOW + 0.1, NOW + 0.2)
     assert service.in_flight == 1
-    assert health(service, NOW + 0.44, newest_elsewhere=NOW + 0.3) is Health.HEALTHY
-    assert health(service, NOW + 0.46, newest_elsewhere=NOW + 0.3) is Health.SILENT
+    assert finding(service, NOW + 0.32, elsewhere=NOW + 0.3) is Finding.NOTHING
+    assert finding(service, NOW + 0.33, elsewhere=NOW + 0.3) is Finding.ASK
 
 
-def test_what_waits_for_nothing_is_not_silent() -> None:
+def test_where_nothing_waits_nothing_is_silent() -> None:
     service = waiting_since(NOW)
-    service.unanswered(NOW, is_timeout=False)
-    assert health(service, NOW + 60, newest_elsewhere=NOW + 59, ping_silence=59.0) is Health.HEALTHY
+    service.dropped()
+    assert finding(service, NOW + 60, elsewhere=NOW + 59, ping_silence=59.0) is Finding.NOTHING
     service.begin(NOW + 60)
-    assert health(service, NOW + 60.1, newest_elsewhere=NOW + 60.05) is Health.HEALTHY, "a new silence begins"
+    assert finding(service, NOW + 60.1, elsewhere=NOW + 60.05) is Finding.NOTHING, "a new silence begins"
 
 
-def test_an_unanswered_ping_is_evidence_without_anybody_else() -> None:
+def test_an_unanswered_ping_leads_to_a_question_without_any_other_traffic() -> None:
     service = waiting_since(NOW)
-    assert health(service, NOW + 0.7, ping_silence=0.2) is Health.HEALTHY
-    assert health(service, NOW + 0.8, ping_silence=0.26) is Health.SILENT
+    assert finding(service, NOW + 0.6, ping_silence=0.12) is Finding.NOTHING
+    assert finding(service, NOW + 0.7, ping_silence=0.13) is Finding.ASK
 
 
-def test_two_timeouts_in_a_row_while_others_answer_are_failing() -> None:
+def test_two_failures_in_a_row_while_others_answer_lead_to_a_question() -> None:
     service = Service(NOW)
     for began in (NOW, NOW + 1):
         service.begin(began)
-        service.unanswered(began, is_timeout=True)
-        assert health(service, NOW + 3, newest_elsewhere=NOW - 1) is Health.HEALTHY, "nobody answers"
-    assert health(service, NOW + 3, newest_elsewhere=NOW + 2) is Health.FAILING
+        service.failed(began)
+        assert finding(service, NOW + 3, elsewhere=NOW - 1) is Finding.NOTHING, "no other member answers"
+    assert finding(service, NOW + 3, elsewhere=NOW + 2) is Finding.ASK
     service.begin(NOW + 3)
     service.answered(NOW + 3, NOW + 4)
-    assert health(service, NOW + 9, newest_elsewhere=NOW + 8) is Health.HEALTHY
+    assert finding(service, NOW + 9, elsewhere=NOW + 8) is Finding.NOTHING
 
 
-def test_a_refusal_is_heard_and_restores_nothing() -> None:
-    service = waiting_since(NOW)
-    service.change(Health.LEARNER, "it does not vote", NOW)
-    service.heard(NOW + 0.2)
-    assert (service.health, service.in_flight, service.silent_since) == (Health.LEARNER, 0, NOW + 0.2)
-    assert service.newest_answered == -inf, "others are not measured by it"
-
-
-def test_cancellations_and_lost_connections_are_no_timeouts() -> None:
+def test_cancellations_and_moves_are_no_failures() -> None:
     service = Service(NOW)
     for _ in range(9):
         service.begin(NOW)
-        service.unanswered(NOW, is_timeout=False)
-    assert health(service, NOW + 3, newest_elsewhere=NOW + 2) is Health.HEALTHY
+        service.dropped()
+    assert finding(service, NOW + 3, elsewhere=NOW + 2) is Finding.NOTHING
+
+
+# The question.
+
+
+def test_a_question_without_an_answer_is_a_verdict_once_another_member_answered_a_later_one() -> None:
+    service = asked_at(waiting_since(NOW), NOW + 0.13)
+    assert finding(service, NOW + 0.25, elsewhere=NOW + 0.2) is Finding.NOTHING, "it waits for less than its half"
+    assert finding(service, NOW + 9, elsewhere=NOW + 0.12) is Finding.NOTHING, "no other member answers any more"
+    assert finding(service, NOW + 0.26, elsewhere=NOW + 0.13) is Finding.SILENT
+    assert service.verdict(Finding.SILENT, NOW + 0.26) == (
+        Health.SILENT,
+        "answered nothing for 0.26 s while others did",
+    )
+
+
+def test_a_question_that_failed_is_a_verdict_as_soon_as_another_member_answered_a_later_one() -> None:
+    service = Service(NOW)
+    for _ in range(2):
+        service.begin(NOW)
+        service.failed(NOW)
+    asked_at(service, NOW + 1)
+    assert finding(service, NOW + 1.01, elsewhere=NOW + 1) is Finding.NOTHING
+    service.failed(NOW + 1)
+    service.question_over(NOW + 1)
+    assert finding(service, NOW + 1.01, elsewhere=NOW + 0.9) is Finding.NOTHING
+    assert finding(service, NOW + 1.01, elsewhere=NOW + 1) is Finding.FAILING
+    assert service.verdict(Finding.FAILING, NOW + 1.01)[0] is Health.FAILING
+
+
+def test_a_question_that_failed_everywhere_is_forgotten() -> None:
+    service = asked_at(Service(NOW), NOW)
+    service.failed(NOW)
+    service.question_over(NOW)
+    assert not service.is_at_rest
+    assert finding(service, NOW + 0.1, elsewhere=NOW - 1) is Finding.NOTHING
+    assert service.asked_at == NOW
+    assert finding(service, NOW + 0.13, elsewhere=NOW - 1) is Finding.NOTHING
+    assert service.is_at_rest
+    assert finding(service, NOW + 9, elsewhere=NOW + 8) is Finding.NOTHING, "it is too old to be evidence"
+
+
+def test_an_answer_to_the_question_speaks_for_all_that_began_before() -> None:
+    service = asked_at(waiting_since(NOW), NOW + 0.13)
+    service.answered(NOW + 0.13, NOW + 0.14)
+    service.question_over(NOW + 0.13)
+    assert finding(service, NOW + 0.26, elsewhere=NOW + 0.13) is Finding.NOTHING
+    assert finding(service, NOW + 0.9, elsewhere=NOW + 0.14) is Finding.NOTHING, "nothing newer was answered"
+    assert finding(service, NOW + 0.9, elsewhere=NOW + 0.8) is Finding.ASK, "newer evidence asks again"
+
+
+def test_questions_keep_their_distance() -> None:
+    service = asked_at(waiting_since(NOW), NOW + 0.13, pause=2.0)
+    assert service.questions == 1
+    service.answered(NOW + 0.13, NOW + 0.14)
+    assert not service.may_be_asked(NOW + 2.1)
+    assert finding(service, NOW + 2.1, elsewhere=NOW + 2) is Finding.NOTHING
+    assert finding(service, NOW + 2.2, elsewhere=NOW + 2) is Finding.ASK
+    asked_at(service, NOW + 2.2)
+    assert service.questions == 2
+    asked_at(service, NOW + 60)
+    assert service.questions == 1, "after a calm"
+
+
+def test_the_end_of_an_old_question_says_nothing_of_the_new_one() -> None:
+    service = asked_at(Service(NOW), NOW)
+    asked_at(service, NOW + 1)
+    service.question_over(NOW)
+    assert finding(service, NOW + 1.01, elsewhere=NOW + 1) is Finding.NOTHING
+
+
+# What follows.
+
+
+def test_a_refusal_is_heard_and_restores_nothing() -> None:
+    service = asked_at(waiting_since(NOW), NOW + 0.1)
+    service.change(Health.LEARNER, "it does not vote", NOW)
+    service.refused(NOW + 0.2)
+    assert (service.health, service.in_flight, service.silent_since) == (Health.LEARNER, 1, NOW + 0.2)
+    assert service.asked_at == inf
+    assert service.newest_answered == -inf, "others are not measured by it"
 
 
 def test_one_answer_restores_and_says_so_once() -> None:
@@ -101,29 +185,30 @@ def test_one_answer_restores_and_says_so_once() -> None:
     assert not service.answered(NOW, NOW + 4)
 
 
-def test_a_new_connection_begins_anew_and_old_attempts_may_still_end() -> None:
-    service = waiting_since(NOW)
-    service.change(Health.NO_LEADER, "etcdserver: no leader", NOW)
-    service.reset(NOW + 5)
-    assert service.health is Health.HEALTHY
-    service.unanswered(NOW, is_timeout=False)
-    assert service.in_flight == 0
+def test_what_an_error_says_of_its_member() -> None:
+    assert refused_health(NoLeaderError()) is Health.NO_LEADER
+    assert refused_health(NotSupportedForLearnerError()) is Health.LEARNER
+    assert refused_health(LeaseNotFoundError()) is None
+    assert refused_health(None) is None
+
+
+# Patience.
 
 
 def test_patience_grows_with_what_is_slow_within_bounds() -> None:
-    assert patience(0.0, 0) == patience(0.01, 0) == 0.25
-    assert patience(0.2, 0) == pytest.approx(0.4)
-    assert patience(60.0, 0) == 2.0
+    assert patience(0.0, 0, 0.0) == patience(0.01, 0, 0.0) == 0.25
+    assert patience(0.2, 0, 0.0) == pytest.approx(0.4)
+    assert patience(60.0, 0, 0.0) == 2.0
 
 
-def test_whoever_got_a_burst_gets_time_for_its_queue() -> None:
-    assert patience(0.0, 40) == pytest.approx(0.29)
-    service = waiting_since(NOW)
-    for _ in range(999):
-        service.begin(NOW)
-    assert health(service, NOW + 1.2, newest_elsewhere=NOW + 1, ping_silence=1.2) is Health.HEALTHY
-    assert health(service, NOW + 1.3, newest_elsewhere=NOW + 1) is Health.SILENT
-    assert health(service, NOW + 1.3, ping_silence=1.3) is Health.SILENT
+def test_a_burst_gets_time_for_its_queue() -> None:
+    assert patience(0.0, 40, 0.0) == pytest.approx(0.29)
+    assert patience(0.0, 999, 0.0) == pytest.approx(1.249)
+
+
+@given(st.floats(0, 10), st.integers(0, 10_000), st.floats(0, 5))
+def test_half_of_the_patience_is_always_longer_than_a_round_trip(slow: float, in_flight: int, there: float) -> None:
+    assert patience(slow, in_flight, there) / 2 > there
 
 
 def test_the_percentile_is_that_of_all_members() -> None:
@@ -135,19 +220,57 @@ def test_the_percentile_is_that_of_all_members() -> None:
     assert percentile_99(services) == pytest.approx(0.099)
 
 
-@given(st.lists(st.sampled_from(["begin", "answered", "timeout", "cancelled"]), max_size=60))
-def test_attempts_are_counted_whatever_happens(story: list[str]) -> None:
-    service, running = Service(NOW), 0
-    for number, what in enumerate(story):
-        now = NOW + number
+# Whatever happens.
+
+STEPS = st.tuples(
+    st.sampled_from(["begin", "answered", "refused", "failed", "dropped", "elsewhere", "look", "over"]),
+    st.floats(0.001, 1.0),
+)
+
+
+@given(st.lists(STEPS, max_size=200), st.booleans())
+def test_every_story_keeps_the_rules(story: list[tuple[str, float]], are_others_silent: bool) -> None:
+    service, now, newest, pause = Service(NOW), NOW, -inf, 0.5
+    running: list[float] = []
+    asked: list[float] = []
+    answered_at = -inf
+    for what, seconds in story:
+        now += seconds
         if what == "begin":
             service.begin(now)
-            running += 1
-        elif running:
-            running -= 1
+            running.append(now)
+        elif what == "elsewhere" and not are_others_silent:
+            newest = now
+        elif what == "over" and asked:
+            service.question_over(asked[-1])
+        elif what in ("answered", "refused", "failed", "dropped") and running:
+            began = running.pop(0)
             if what == "answered":
-                service.answered(now - 1, now)
+                service.answered(began, now)
+                answered_at = now
+                assert service.health is Health.HEALTHY, "one answer restores"
+            elif what == "refused":
+                service.refused(now)
+                answered_at = now
+            elif what == "failed":
+                service.failed(began)
             else:
-                service.unanswered(now - 1, is_timeout=what == "timeout")
-        assert service.in_flight == running
+                service.dropped()
+        elif what == "look" and service.health is Health.HEALTHY:
+            was_open = service.asked_at
+            found = finding(service, now, elsewhere=newest)
+            if found is Finding.ASK:
+                assert not asked or now - asked[-1] >= pause, "questions keep their distance"
+                service.ask(now, pause)
+                asked.append(now)
+            elif found is not Finding.NOTHING:
+                assert asked, "no verdict without a question"
+                assert asked[-1] == was_open
+                assert answered_at <= asked[-1] <= newest, "nothing was answered since, and elsewhere something was"
+                service.change(service.verdict(found, now)[0], "it looks bad", now)
+        assert service.in_flight == len(running)
         assert service.silent_since <= now
+        assert not (service.is_at_rest and running)
+    if are_others_silent:
+        assert not asked
+        assert service.health is Health.HEALTHY

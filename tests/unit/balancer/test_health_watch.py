@@ -1,6 +1,7 @@
 """The health watch: a member that looks bad is used last, is probed, and comes back with its first answer."""
 
 import asyncio
+import itertools
 import logging
 import ssl
 from collections import Counter
@@ -10,7 +11,16 @@ from itertools import pairwise
 
 import pytest
 
-from etcd_aio.balancer import Balancer, Connection, ConnectivityState, Endpoint, Health, SubConnection, parse_endpoints
+from etcd_aio.balancer import (
+    Balancer,
+    Connection,
+    ConnectivityState,
+    Endpoint,
+    Health,
+    Probe,
+    SubConnection,
+    parse_endpoints,
+)
 from etcd_aio.errors import AttemptFailure, Delivery, NoLeaderError, NotSupportedForLearnerError, StatusCode
 from tests.support.fake_engine import FakeEngine, Hang, Refuse
 from tests.support.virtual_time import tasks, timers, turns
@@ -284,13 +294,149 @@ async def test_one_member_alone_is_never_given_up() -> None:
         assert not read.done()
 
 
-async def test_two_timeouts_in_a_row_are_evidence() -> None:
+async def test_two_timeouts_in_a_row_are_a_reason_to_ask() -> None:
     async with world() as it:
         it.silence("m1")
         for _ in range(2):
             await failure_of(it.begin("m1", seconds=0.1))
-        await it.serve(0.2, "m2")
-        assert it.health()["m1"] is Health.FAILING
+        await it.serve(0.3, "m2")
+        assert it.probes[0][0] == "m1"
+        assert it.health()["m1"] is Health.SILENT
+
+
+@pytest.mark.parametrize("pause", [0.01, 1.0])
+async def test_a_member_that_fails_fast_leaves_while_others_answer(pause: float) -> None:
+    """Such as a proxy whose own member is down."""
+    async with world() as it:
+        it.engine["m1:2379"].otherwise = AttemptFailure(StatusCode.UNAVAILABLE, "no upstream", Delivery.ANSWERED)
+        for _ in range(4):
+            for name in ("m1", "m2", "m3"):
+                with suppress(AttemptFailure):
+                    await it.begin(name)
+                await asyncio.sleep(pause)
+        assert it.health() == {"m1": Health.FAILING, "m2": Health.HEALTHY, "m3": Health.HEALTHY}
+        assert it.picks() == {"m2", "m3"}
+        it.speak("m1")
+        await asyncio.sleep(1.3)
+        assert it.health()["m1"] is Health.HEALTHY
+
+
+async def test_failures_of_all_members_are_no_ones_fault() -> None:
+    async with world() as it:
+        for name in ("m1", "m2", "m3"):
+            it.engine[f"{name}:2379"].otherwise = AttemptFailure(
+                StatusCode.UNAVAILABLE, "etcdserver: leader changed", Delivery.ANSWERED
+            )
+        for _ in range(100):
+            for name in ("m1", "m2", "m3"):
+                await failure_of(it.begin(name))
+            await asyncio.sleep(0.02)
+        assert set(it.health().values()) == {Health.HEALTHY}
+        assert not it.probes
+
+
+@pytest.mark.parametrize("calls", [1, 40])
+async def test_what_is_slow_is_asked_about_and_stays(calls: int, caplog: pytest.LogCaptureFixture) -> None:
+    """Reports that take 10 s, beside quick reads: no flapping, no log, few questions."""
+    caplog.set_level(logging.INFO, "etcd_aio.balancer")
+    async with world() as it:
+        it.engine["m1:2379"].latency = 10.0
+        slow = [it.begin("m1", may_move=True) for _ in range(calls)]
+        await turns()
+        it.engine["m1:2379"].latency = 0.001
+        await it.serve(9.5, "m2", "m3")
+        assert set(it.health().values()) == {Health.HEALTHY}
+        assert it.probes
+        assert {name for name, _, _ in it.probes} == {"m1"}, "traffic shows that the others answer"
+        assert len(it.probes) < 12
+        gaps = [later[2] - earlier[2] for earlier, later in pairwise(it.probes)]
+        assert gaps[0] < 0.3
+        assert gaps[-1] > 1.5, "questions come at growing distances"
+        assert await asyncio.gather(*slow) == [b"fine"] * calls
+    assert not caplog.records
+
+
+async def test_a_slow_mutation_of_one_caller_asks_nothing_while_pings_are_answered() -> None:
+    async with world() as it:
+        it.engine["m1:2379"].latency = 10.0
+        await it.begin("m1")
+        assert not it.probes
+
+
+async def test_a_client_that_is_cut_off_blames_no_member() -> None:
+    async with world() as it:
+        it.silence("m1", "m2", "m3")
+        for name in ("m1", "m2", "m3"):
+            it.begin(name, may_move=True)
+            it.engine[f"{name}:2379"].connection.pinged_at = it.loop.time() + 0.5
+        await asyncio.sleep(4)
+        assert it.probes, "they are asked"
+        assert set(it.health().values()) == {Health.HEALTHY}
+
+
+async def test_where_pings_are_silent_another_member_is_asked_too() -> None:
+    async with world() as it:
+        it.silence("m1")
+        it.begin("m1")
+        it.engine["m1:2379"].connection.pinged_at = it.loop.time() + 0.5
+        await asyncio.sleep(0.7)
+        assert [name for name, _, _ in it.probes] == ["m1", "m2"]
+        await asyncio.sleep(0.2)
+        assert it.health() == {"m1": Health.SILENT, "m2": Health.HEALTHY, "m3": Health.HEALTHY}
+
+
+async def test_a_long_way_is_no_silence() -> None:
+    """A round trip of 0.6 s to all: what takes two of them waits for longer than pings may."""
+    async with world() as it:
+        for name in ("m1", "m2", "m3"):
+            it.engine[f"{name}:2379"].latency = 0.6
+            await it.begin(name)
+        it.engine["m1:2379"].latency = 1.3
+        slow = it.begin("m1", may_move=True)
+        await turns()
+        connection = it.engine["m1:2379"].connection
+        connection.pinged_at = it.loop.time() + 0.5
+        it.loop.call_later(1.1, setattr, connection, "pinged_at", None)
+        await it.serve(1.2, "m2")
+        assert await slow == b"fine"
+        assert not it.probes
+
+
+async def test_what_drains_on_an_old_connection_is_no_evidence_about_the_new_one() -> None:
+    async with world() as it:
+        it.silence("m1")
+        old = it.begin("m1", may_move=True)
+        await asyncio.sleep(2)
+        it.engine["m1:2379"].connection.go_away()
+        it.speak("m1")
+        await it.serve(3, "m2", "m3")
+        assert it.health()["m1"] is Health.HEALTHY
+        assert not it.probes
+        assert it.sub("m1").statistics().in_flight == 1
+        old.cancel()
+        await it.serve(0.2, "m1")
+        assert it.sub("m1").in_flight == 0
+
+
+async def test_a_mistake_in_a_probe_does_not_end_the_probing(caplog: pytest.LogCaptureFixture) -> None:
+    async with world() as it:
+        it.balancer._watch._probe = mistaken(it)
+        it.sub("m1").note_refusal(NoLeaderError())
+        await asyncio.sleep(2)
+        assert it.health()["m1"] is Health.HEALTHY
+        assert "a probe failed: ZeroDivisionError" in caplog.text
+
+
+def mistaken(it: World) -> Probe:
+    """A probe that fails the first time as it must not."""
+    probe, probes = it.probe, itertools.count()
+
+    async def once(sub_connection: SubConnection, needs_leader: bool) -> None:
+        if not next(probes):
+            raise ZeroDivisionError
+        await probe(sub_connection, needs_leader)
+
+    return once
 
 
 async def test_a_late_look_puts_its_judgement_off() -> None:

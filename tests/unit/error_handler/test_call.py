@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from etcd_aio import codec, pb
+from etcd_aio.balancer import Health
 from etcd_aio.error_handler import RetryPolicy, RetryThrottling
 from etcd_aio.error_handler.credentials import Password, StaticToken
 from etcd_aio.error_handler.login import TIMEOUT
+from etcd_aio.error_handler.probe import probe_health
 from etcd_aio.errors import (
     AttemptFailure,
     AuthenticationFailedError,
@@ -35,7 +37,8 @@ from etcd_aio.errors import (
     UnknownServerError,
     UserEmptyError,
 )
-from etcd_aio.methods import AUTHENTICATE, STATUS
+from etcd_aio.methods import AUTHENTICATE, PUT, RANGE, STATUS
+from etcd_aio.options import RetryMode
 from tests.support.calls import (
     CLUSTER,
     Calls,
@@ -448,20 +451,141 @@ async def test_an_attempt_waits_for_several_times_what_the_slowest_take(
         assert calls.engine.attempts[0].deadline - began == pytest.approx(seconds)
 
 
-async def test_a_read_that_is_given_up_moves_at_once_and_costs_no_budget() -> None:
-    throttling = RetryThrottling(max_tokens=2, token_ratio=0.001)
+def give_up_all(calls: Calls) -> None:
+    for name in calls.names:
+        calls.engine[name].connection.give_up("others answer")
+
+
+async def test_a_read_that_is_given_up_moves_at_once_and_costs_budget() -> None:
+    throttling = RetryThrottling(max_tokens=1, token_ratio=0.001)
     async with world(policy=RetryPolicy(jitter=0.0, max_backoff=0.5, throttling=throttling)) as calls:
         calls["m1"].answers.append(Hang())
         reading = asyncio.ensure_future(calls.read())
         await turns()
         began = calls.loop.time()
-        calls["m1"].connection.give_up("others answer")
+        give_up_all(calls)
         await reading
         assert calls.loop.time() == began
         assert calls.asked()[0] == "m1"
         budget = calls.invoker._context.budget
         assert budget is not None
-        assert not budget.is_exhausted
+        assert budget.is_exhausted
+        for member in ("m1", "m2", "m3"):
+            calls[member].latency = 0.5
+        reading = asyncio.ensure_future(calls.read())
+        await turns()
+        give_up_all(calls)
+        await reading
+        assert len(calls.asked()) == 3, "it stayed where it was"
+
+
+async def test_a_read_leaves_each_member_once_and_then_stays() -> None:
+    async with world() as calls:
+        for name in ("m1", "m2", "m3"):
+            calls[name].work = lambda attempt: 0.9
+        reading = asyncio.ensure_future(calls.read())
+        for _ in range(40):
+            await asyncio.sleep(0.1)
+            give_up_all(calls)
+        await reading
+        asked = calls.asked()
+        assert sorted(asked[:3]) == ["m1", "m2", "m3"]
+        assert len(asked) == 4
+
+
+async def test_a_read_that_stays_has_all_the_time_that_is_left() -> None:
+    async with world() as calls:
+        for name in ("m1", "m2", "m3"):
+            calls[name].work = lambda attempt: 4.0
+        reading = asyncio.ensure_future(calls.read())
+        for _ in range(3):
+            await asyncio.sleep(0.1)
+            give_up_all(calls)
+        await reading
+        assert len(calls.asked()) == 4
+
+
+@pytest.mark.parametrize("attempts", [1, 2])
+async def test_the_last_attempt_is_not_given_up(attempts: int) -> None:
+    async with world(policy=RetryPolicy(max_attempts=attempts, jitter=0.0)) as calls:
+        for name in ("m1", "m2", "m3"):
+            calls[name].work = lambda attempt: 0.5
+        reading = asyncio.ensure_future(calls.read())
+        for _ in range(5):
+            await asyncio.sleep(0.1)
+            give_up_all(calls)
+        await reading
+        assert len(calls.asked()) == attempts
+
+
+async def test_a_read_that_is_given_up_when_no_time_is_left_timed_out() -> None:
+    async with world(2) as calls:
+        for name in ("m1", "m2"):
+            calls[name].otherwise = Hang()
+        reading = asyncio.ensure_future(calls.read(timeout=0.3))
+        await asyncio.sleep(0.1)
+        give_up_all(calls)
+        await asyncio.sleep(0.19)
+        give_up_all(calls)  # the wait before the next attempt ends later than the call
+        with pytest.raises(EtcdTimeoutError) as caught:
+            await reading
+        assert [attempt.message for attempt in caught.value.attempts] == ["others answer"] * 2
+
+
+@pytest.mark.parametrize("every", [0.02, 0.1, 0.2, 0.5])
+@pytest.mark.parametrize("seconds", [0.3, 0.6, 0.9])
+@pytest.mark.parametrize("retry", ["safe", "always"])
+async def test_what_is_slow_beside_quick_reads_is_made_once(every: float, seconds: float, retry: RetryMode) -> None:
+    async with world(probe=probe_health) as calls:
+
+        def work(attempt: FakeAttempt) -> float:
+            return seconds if b"report" in attempt.payload else 0.002
+
+        for name in ("m1", "m2", "m3"):
+            calls[name].work = work
+        for _ in range(800):
+            await calls.read()
+
+        async def quick() -> None:
+            while True:
+                await calls.read()
+                await asyncio.sleep(every)
+
+        beside = asyncio.create_task(quick())
+        for _ in range(20):
+            request = pb.RangeRequest(key=b"report") if retry == "safe" else pb.PutRequest(key=b"report")
+            method: Any = RANGE if retry == "safe" else PUT
+            before = reports(calls)
+            await calls.invoker.unary(method, request, retry=retry)
+            assert reports(calls) == before + 1
+            await asyncio.sleep(seconds)
+        beside.cancel()
+        assert {one.health for one in calls.balancer.statistics()} == {Health.HEALTHY}
+
+
+def reports(calls: Calls) -> int:
+    return sum(b"report" in attempt.payload for attempt in calls.engine.attempts)
+
+
+@pytest.mark.parametrize("trip", [0.2, 0.3, 0.5])
+async def test_round_trips_that_are_long_waste_no_attempts(trip: float) -> None:
+    """With pings that are answered after a round trip."""
+    async with world(probe=probe_health) as calls:
+        for name in calls.names:
+            calls.engine[name].latency = trip
+            calls.engine[name].work = lambda attempt: 0.4 if b"report" in attempt.payload else 0.0
+        for _ in range(6):
+            await calls.read()
+        for _ in range(10):
+            reading = asyncio.ensure_future(calls.invoker.unary(RANGE, pb.RangeRequest(key=b"report")))
+            await asyncio.sleep(0.5)
+            for name in calls.names:
+                connection = calls.engine[name].connection
+                connection.pinged_at = calls.loop.time()
+                calls.loop.call_later(trip, setattr, connection, "pinged_at", None)
+            await reading
+        assert reports(calls) == 10
+        assert {one.health for one in calls.balancer.statistics()} == {Health.HEALTHY}
 
 
 async def test_a_call_that_names_its_endpoint_waits_there() -> None:
