@@ -197,7 +197,7 @@ class WatchHub:
     def _check_marks(self, stream: int) -> None:
         if self._mark_check is None or self._mark_check.done():
             checking = self._find_release(stream, self._supervisor.endpoint)
-            self._mark_check = asyncio.create_task(checking, name="etcd_aio watch release", context=Context())
+            self._mark_check = start_background_task(checking, name="etcd_aio watch release")
 
     async def _find_release(self, stream: int, endpoint: str) -> None:
         """Find out whether a member's marks for all can be relied on. Not knowing it loses nothing."""
