@@ -2,8 +2,8 @@
 
 Knows: the endpoints that failed, how often, and the wait that follows. Never knows: streams, clocks, what was said.
 
-A server that asks to be left alone for a while (`grpc-retry-pushback-ms`) speaks for its own member: that is avoided for
-the while, and the others are tried as usual. Only where every connected member has asked for it is there a wait.
+A server that asks to be left alone (`grpc-retry-pushback-ms`) speaks for its own member: that one is avoided meanwhile,
+and the others are tried as usual. Only where every connected member has asked for it is there a wait.
 """
 
 from collections.abc import Callable
