@@ -166,7 +166,8 @@ class Connection:
         stream = self._streams.get(stream_id)
         if stream is None:
             self._check_was_open(stream_id)
-            self._spend()
+            if end == start or not self._budget.is_late(stream_id, length):
+                self._spend()
             return
         if not stream.has_begun:
             self._reset_for_peer(stream, ErrorCode.PROTOCOL_ERROR)

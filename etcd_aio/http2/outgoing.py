@@ -28,7 +28,8 @@ class Outgoing:
     Args:
         greeting: what is due before everything else.
         on_exhausted: no new stream can be opened, since all ids are used; with the reason.
-        on_given_up: a stream was ended from this side, and the peer may not know yet.
+        on_given_up: a stream was ended from this side, and the peer may not know yet; with its id and what is
+            left of its receive window.
         secrets: names of request headers that no table of compression may hold.
     """
 
@@ -37,7 +38,7 @@ class Outgoing:
         greeting: bytes,
         *,
         on_exhausted: Callable[[str], None],
-        on_given_up: Callable[[], None],
+        on_given_up: Callable[[int, int], None],
         secrets: frozenset[str],
     ) -> None:
         self._on_exhausted = on_exhausted
@@ -333,7 +334,7 @@ class Outgoing:
     def _give_up(self, stream: Stream, code: ErrorCode) -> None:
         if not self._is_over:
             self._out.append(frames.rst_stream(stream.stream_id, code))
-            self._on_given_up()
+            self._on_given_up(stream.stream_id, stream.receive_window)
 
     def _forget(self, stream: Stream) -> None:
         del self.streams[stream.stream_id]

@@ -311,6 +311,25 @@ def test_a_thousand_late_answers_are_no_flood() -> None:
     assert not machine.errors
 
 
+def test_the_late_events_of_a_stream_are_no_flood_within_its_window() -> None:
+    machine = Machine()
+    gone = machine.open(b"", end=False)
+    machine.receive(headers(1) + data(1, bytes(4_000)) * 100)
+    machine.outgoing.reset(gone)
+    left = gone.receive_window
+    machine.receive(data(1, bytes(100)) * (left // 100))
+    assert not machine.errors
+    machine.receive(data(1, bytes(100)) * 2_000)
+    assert machine.error.code is E.ENHANCE_YOUR_CALM
+
+
+def test_empty_frames_of_a_stream_given_up_are_a_flood() -> None:
+    machine = Machine()
+    machine.outgoing.reset(machine.open())
+    machine.receive(data(1, b"") * 2_000)
+    assert machine.error.code is E.ENHANCE_YOUR_CALM
+
+
 def test_a_thousand_refusals_are_no_flood() -> None:
     machine = Machine()
     calls = [machine.open() for _ in range(5_000)]
