@@ -6,6 +6,8 @@ Theory. Any byte from the peer proves it alive. A peer may be quiet for two reas
   - calls wait for their answers: after `silence_time` it is pinged, `silence_timeout` later it is dead;
   - only streams are open (an idle watch): after `keepalive_time` it is pinged, `keepalive_timeout` later it is dead.
 With nothing open it is neither pinged nor judged: etcd counts pings without streams as abuse.
+What large requests have written is life too, as long as it may still be draining (`uploads`): until then the peer is
+neither pinged nor judged. Pings that wait behind such bytes reach the peer close together, which is abuse again.
 
 Pings are `MIN_PING_INTERVAL` apart, as etcd asks. But a member that was pinged a moment ago, answered, and froze then,
 would go unnoticed as long. Go's servers forget what they count once they have answered a call, and forgive two pings
@@ -18,6 +20,8 @@ already arrived are read before the peer is judged by their absence.
 from enum import Enum
 from math import inf
 from typing import Final
+
+from etcd_aio.transport.uploads import Upload, Uploads
 
 MIN_PING_INTERVAL: Final = 5.0  # etcd's keepalive enforcement (embed: GRPCKeepAliveMinTime)
 EARLY_PING_INTERVAL: Final = 1.0  # the one that is forgiven
@@ -47,6 +51,7 @@ class Liveness:
         "_put_off_until",
         "_silence_time",
         "_silence_timeout",
+        "_uploads",
         "_waiting",
         "_waiting_since",
     )
@@ -64,6 +69,7 @@ class Liveness:
         self._keepalive_timeout = keepalive_timeout
         self._silence_time = silence_time
         self._silence_timeout = silence_timeout
+        self._uploads = Uploads()
         self._last_received = now
         self._last_ping = now - MIN_PING_INTERVAL
         self._ping_pending = False
@@ -93,6 +99,14 @@ class Liveness:
         if is_answered:
             self._has_early_ping = True
 
+    def upload_began(self, upload: Upload, size: int, now: float) -> None:
+        """A unary call that waits has a large request."""
+        self._uploads.began(upload, size, now)
+
+    def upload_ended(self, upload: Upload, now: float, *, is_answered: bool) -> None:
+        """Such a call waits no longer; harmless for any other."""
+        self._uploads.ended(upload, now, self._last_received, is_answered=is_answered)
+
     def stream_opened(self, now: float) -> None:
         """A stream was opened."""
         if not self.is_needed:
@@ -109,11 +123,16 @@ class Liveness:
         return self._waiting > 0 or self._open_streams > 0
 
     def ping_silence(self, now: float) -> float:
-        """Seconds for which a ping has been unanswered; 0 if none is."""
-        return now - self._last_ping if self._ping_pending else 0.0
+        """Seconds for which a ping has been unanswered; 0 if none is, or if it may wait behind a large request."""
+        if not self._ping_pending or now < self._uploads.drained_by(self._last_received):
+            return 0.0
+        return now - self._last_ping
 
     def next_check(self) -> float:
         """The instant of the next `check`; only meaningful while `is_needed`."""
+        return max(self._next_step(), self._uploads.drained_by(self._last_received))
+
+    def _next_step(self) -> float:
         if self._ping_pending:
             timeout = self._silence_timeout if self._waiting else self._keepalive_timeout
             return max(self._last_ping + timeout, self._put_off_until or 0.0)

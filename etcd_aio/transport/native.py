@@ -23,6 +23,7 @@ from etcd_aio.transport.liveness import Action, Liveness
 from etcd_aio.transport.native_calls import PREFIX, StreamCall, UnaryCall
 from etcd_aio.transport.native_headers import SECRETS, CallHeaders
 from etcd_aio.transport.seam import Collect, ConnectionOwner, Metadata, Target, TransportOptions
+from etcd_aio.transport.uploads import LARGE
 
 _NEVER: Final = float("inf")
 _MAX_TAKEN_AT_ONCE: Final = 100  # a backlog must not keep the loop from everybody else
@@ -160,6 +161,9 @@ class NativeConnection(HandshakingProtocol):
         self._open(call, PREFIX.pack(0, len(payload)) + payload, end=True)
         liveness = self._liveness
         liveness.call_started(now)
+        is_large = len(payload) > LARGE
+        if is_large:
+            liveness.upload_began(call, len(payload), now)
         if self._liveness_timer is None or self._liveness_due > now + self._silence_time:
             self._watch_liveness()
         if deadline < self._deadlines.limit:
@@ -171,6 +175,9 @@ class NativeConnection(HandshakingProtocol):
             raise
         finally:
             liveness.call_ended(call.has_headers)
+            if is_large:
+                liveness.upload_ended(call, loop.time(), is_answered=call.has_headers)
+                self._watch_liveness()
             del call  # its failure knows this frame, and must not be known by it
             self._calls -= 1
             if self._is_draining:
@@ -331,13 +338,16 @@ class NativeConnection(HandshakingProtocol):
     # Inside: time.
 
     def _watch_liveness(self) -> None:
+        if self._is_lost or not self._liveness.is_needed:
+            return
         due = self._liveness.next_check()
         if self._liveness_timer is not None:
             if self._liveness_due <= due:
                 return
             self._liveness_timer.cancel()
         self._liveness_due = due
-        self._liveness_timer = self._loop.call_at(due, self._check_liveness)
+        # Not for less than a millisecond, since uvloop would run it at once, again and again.
+        self._liveness_timer = self._loop.call_at(max(due, self._loop.time() + 0.001), self._check_liveness)
 
     def _check_liveness(self) -> None:
         self._liveness_timer = None
@@ -350,8 +360,7 @@ class NativeConnection(HandshakingProtocol):
         if action is Action.PING:
             self._outgoing.ping(b"liveness")
             self._flush()
-        if self._liveness.is_needed:
-            self._watch_liveness()
+        self._watch_liveness()
 
     def _watch_deadline(self, call: UnaryCall | StreamCall) -> None:
         deadlines = self._deadlines

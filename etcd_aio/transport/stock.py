@@ -27,6 +27,7 @@ from etcd_aio.transport.native_headers import SECRETS
 from etcd_aio.transport.response import fields, is_trailers_only, judge_headers, judge_trailers, unprocessed
 from etcd_aio.transport.seam import Collect, ConnectionOwner, Metadata, Target, TransportOptions
 from etcd_aio.transport.stock_protocol import StockProtocol, StockStream
+from etcd_aio.transport.uploads import LARGE
 
 T = TypeVar("T")
 
@@ -216,6 +217,8 @@ class _Call:
     async def exchange(self, payload: bytes) -> bytes:
         """A whole unary call."""
         await self.open()
+        if len(payload) > LARGE:
+            self._connection.protocol.liveness.upload_began(self._stream, len(payload), self._loop.time())
         # If the server answers before it has the whole request, its answer counts.
         self._sent_whole = await self._stream.send_message(_framed(payload), end_stream=True)
         reply = await self.receive()
@@ -350,6 +353,8 @@ class _Call:
         connection.calls.discard(self)
         if self._is_unary:
             protocol.liveness.call_ended(self._stream.is_answered)
+            protocol.liveness.upload_ended(self._stream, self._loop.time(), is_answered=self._stream.has_begun)
+            protocol.watch_liveness()
         else:
             protocol.liveness.stream_closed()
         if self._release is not None:

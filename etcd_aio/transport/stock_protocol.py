@@ -67,6 +67,8 @@ class StockStream(GrpclibStream):
     """A grpclib stream that reports its end to `on_failed` instead of cancelling a task."""
 
     on_failed: Callable[[AttemptFailure], None]
+    unsent: memoryview | bytes = b""
+    """What was given to `send_message` and not written yet."""
 
     @property
     def is_answered(self) -> bool:
@@ -80,7 +82,8 @@ class StockStream(GrpclibStream):
 
     async def send_message(self, data: bytes, *, end_stream: bool) -> bool:
         """Send `data` as far as the peer takes it; False if the stream or the connection ended before that."""
-        http2, stream_id, rest = self._h2_connection, cast("int", self.id), memoryview(data)
+        http2, stream_id = self._h2_connection, cast("int", self.id)
+        rest = self.unsent = memoryview(data)
         # The transport knows of the connection's end a turn of the loop before we are told.
         while not (self.is_answered or self.connection.is_closing()):
             if not self.connection.write_ready.is_set():
@@ -94,7 +97,7 @@ class StockStream(GrpclibStream):
             is_last = size == len(rest)
             http2.send_data(stream_id, bytes(rest[:size]), end_stream=end_stream and is_last)
             self.connection.flush()
-            rest = rest[size:]
+            rest = self.unsent = rest[size:]
             if is_last:
                 return True
         return False
@@ -203,13 +206,16 @@ class StockProtocol(H2Protocol, HandshakingProtocol):
         return StockStream(connection, connection._connection, connection._transport)
 
     def watch_liveness(self) -> None:
-        """Have the peer judged from now on; call after every start of a call or stream."""
+        """Have the peer judged from now on; call after every start of a call or stream, and every end of an upload."""
+        if self.is_lost or not self.liveness.is_needed:
+            return
         due = self.liveness.next_check()
         if self._timer is None or due < self._timer_due:
             if self._timer is not None:
                 self._timer.cancel()
             self._timer_due = due
-            self._timer = self._loop.call_at(due, self._check_liveness)
+            # Not for less than a millisecond, since uvloop would run it at once, again and again.
+            self._timer = self._loop.call_at(max(due, self._loop.time() + 0.001), self._check_liveness)
 
     def abort(self, error: BaseException | None) -> None:
         """End the connection now; `error` is what its owner is told. Unlike close(), it waits for nobody."""
@@ -249,8 +255,7 @@ class StockProtocol(H2Protocol, HandshakingProtocol):
             # grpclib has no call for a ping of one's own.
             self.connection._connection.ping(b"liveness")
             self.connection.flush()
-        if self.liveness.is_needed:
-            self.watch_liveness()
+        self.watch_liveness()
 
     def _on_settings(self, event: RemoteSettingsChanged) -> None:
         self._settings_changed(event)

@@ -568,7 +568,7 @@ async def test_a_peer_that_freezes_is_pinged_and_then_dead(name: EngineName) -> 
 
     times = {"silence_time": 0.1, "silence_timeout": 0.2, "keepalive_time": 60.0, "keepalive_timeout": 60.0}
     async with scripted(script) as port, connected(name, port, **times) as (connection, owner):
-        assert await echo(connection) == b"ok"
+        assert await echo(connection, b"x" * 50_000) == b"ok"  # which shows that the link is fast
         stream = await connection.open_stream("/x/Chat", (), soon())
         receiving = asyncio.ensure_future(stream.receive())
         began = asyncio.get_running_loop().time()

@@ -4,8 +4,10 @@ import asyncio
 
 import pytest
 
+from etcd_aio.errors import Delivery, StatusCode
+from etcd_aio.http2 import frames
 from etcd_aio.transport import EngineName
-from tests.support.http2 import data, headers
+from tests.support.http2 import data, frame, headers, setting, u32
 from tests.support.scripted import framed
 from tests.support.transport import failure_of, soon
 from tests.support.virtual_time import VirtualTimeLoop, turns
@@ -53,3 +55,46 @@ async def test_a_deadline_that_passed_while_the_loop_was_held_up_is_put_off_for_
     assert (await failure_of(call)).is_local_deadline
     assert asyncio.get_running_loop().time() - resumed <= 0.2
     await wired.connection.aclose()
+
+
+# --- uploads ---
+
+
+def pings(wired: Wired) -> int:
+    return sum(one.kind == frames.PING and not one.flags & frames.ACK for one in wired.sent())
+
+
+async def test_a_peer_that_takes_long_to_get_a_large_request_is_neither_pinged_nor_dead(name: EngineName) -> None:
+    wired = Wired(name, setting(frames.Setting.INITIAL_WINDOW_SIZE, 2**20))
+    call = asyncio.ensure_future(wired.connection.unary("/x/Put", bytes(60_000), (), soon(100.0)))
+    await asyncio.sleep(3.5)
+    assert wired.connection.ping_silence(asyncio.get_running_loop().time()) == 0.0
+    assert (pings(wired), wired.owner.lost) == (0, [])
+    wired.receive(frame(frames.WINDOW_UPDATE, u32(30_000)))
+    await asyncio.sleep(3.5)
+    assert (pings(wired), wired.owner.lost) == (0, [])
+    wired.receive(headers(1, HEAD) + data(1, framed(b"ok")) + headers(1, TAIL, end=True))
+    assert await call == b"ok"
+    await wired.connection.aclose()
+
+
+async def test_a_peer_that_never_gets_a_large_request_is_dead_all_the_same(name: EngineName) -> None:
+    wired = Wired(name, setting(frames.Setting.INITIAL_WINDOW_SIZE, 2**20))
+    call = asyncio.ensure_future(wired.connection.unary("/x/Put", bytes(60_000), (), soon(100.0)))
+    assert (await failure_of(call)).delivery is Delivery.UNKNOWN
+    assert len(wired.owner.lost) == 1
+
+
+async def test_a_fast_link_is_judged_fast(name: EngineName) -> None:
+    """The answer to one large request shows that the next cannot take long."""
+    wired = Wired(name, setting(frames.Setting.INITIAL_WINDOW_SIZE, 2**20))
+    first = asyncio.ensure_future(wired.connection.unary("/x/Put", bytes(60_000), (), soon(100.0)))
+    await asyncio.sleep(0.01)
+    wired.receive(headers(1, HEAD) + data(1, framed(b"ok")) + headers(1, TAIL, end=True))
+    wired.receive(frame(frames.WINDOW_UPDATE, u32(60_005)))
+    assert await first == b"ok"
+    began = asyncio.get_running_loop().time()
+    second = asyncio.ensure_future(wired.connection.unary("/x/Put", bytes(60_000), (), soon(100.0)))
+    assert (await failure_of(second)).code is StatusCode.UNAVAILABLE
+    assert asyncio.get_running_loop().time() - began < 3.0
+    assert len(wired.owner.lost) == 1

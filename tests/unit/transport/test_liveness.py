@@ -229,3 +229,34 @@ def test_a_peer_that_stays_silent_is_found_dead_by_obeying_the_timer(begin: floa
         actions.append(liveness.check(now))
         assert len(actions) < 10
     assert now - START - begin <= (2.0 if is_call else 13.0) + 0.01
+
+
+# --- uploads ---
+
+
+class Request:
+    unsent = b""
+
+
+def test_while_a_large_request_drains_the_peer_is_neither_pinged_nor_judged(liveness: Liveness) -> None:
+    liveness.call_started(START)
+    liveness.upload_began(Request(), 80_000, START)
+    assert liveness.next_check() == START + 5
+    assert liveness.check(START + 4.9) is Action.NONE
+    liveness.on_received(START + 4.9)
+    assert liveness.next_check() == START + 9.9
+    assert liveness.check(START + 9.9) is Action.PING
+    assert liveness.check(START + 11.4) is Action.DEAD
+
+
+def test_a_ping_that_may_wait_behind_a_large_request_is_no_silence(liveness: Liveness) -> None:
+    liveness.call_started(START)
+    assert liveness.check(START + 0.5) is Action.PING
+    request = Request()
+    liveness.upload_began(request, 80_000, START + 0.6)
+    assert liveness.ping_silence(START + 2.5) == 0.0
+    assert liveness.check(START + 2.5) is Action.NONE
+    liveness.upload_ended(request, START + 3.0, is_answered=True)
+    assert liveness.ping_silence(START + 3.0) == 2.5
+    assert liveness.check(START + 3.0) is Action.NONE, "a judgement that comes late"
+    assert liveness.check(liveness.next_check()) is Action.DEAD
