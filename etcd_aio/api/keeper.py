@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from etcd_aio.aio import start_background_task
 from etcd_aio.api.keepalive import KeepAlive, ScheduledLease, State
+from etcd_aio.api.lease_clock import LeaseClock, LeaseTimed, suspended_seconds
 from etcd_aio.api.log_summary import LogSummary
 from etcd_aio.api.replies import lease_grant_result
 from etcd_aio.errors import (
@@ -53,18 +54,27 @@ class LeaseKeeper:
             held then is lost.
         draw_id: returns a random number of 63 bits. Default: from the system's entropy, so that no two clients draw
             the same.
+        suspended: how long the machine has been suspended so far.
 
     Attributes:
+        clock: what all deadlines of leases are instants of.
         losses: the log of what was lost.
         leftovers: the log of what could not be revoked.
     """
 
-    def __init__(self, invoker: "Invoker", draw_id: Callable[[], int] | None = None) -> None:
+    def __init__(
+        self,
+        invoker: "Invoker",
+        draw_id: Callable[[], int] | None = None,
+        suspended: Callable[[], float] = suspended_seconds,
+    ) -> None:
         self._invoker = invoker
         self._draw_id = _draw_id if draw_id is None else draw_id
-        self._schedule = KeepAlive(_warn_of_stall)
+        self.clock = LeaseClock(invoker.clock, suspended)
+        self._schedule = KeepAlive(self._on_stall)
         # Older releases of etcd renew leases without looking at the token, and a login may outlast a lease.
-        self._supervisor = invoker.supervise(LEASE_KEEP_ALIVE, self._schedule, "lease keepalive", needs_token=False)
+        timed = LeaseTimed(self._schedule, self.clock)
+        self._supervisor = invoker.supervise(LEASE_KEEP_ALIVE, timed, "lease keepalive", needs_token=False)
         self._tasks: set[asyncio.Task[object]] = set()
         self._outage: EtcdError | None = None  # of this turn
         self.losses = LogSummary(logger, "%d leases were lost; the first: %s")
@@ -98,7 +108,7 @@ class LeaseKeeper:
         """Keep a lease alive that lasts at least until `deadline`, and tell its holder what becomes of it."""
         self._wake()
         held = _Held(self, on_renewed, on_loss)
-        held.scheduled = self._schedule.hold(lease_id, ttl, deadline, held, asyncio.get_running_loop().time())
+        held.scheduled = self._schedule.hold(lease_id, ttl, deadline, held, self.clock.now())
         return held.scheduled
 
     def forget(self, scheduled: ScheduledLease) -> None:
@@ -116,7 +126,7 @@ class LeaseKeeper:
         self._wake()
         loop = asyncio.get_running_loop()
         asked = _Asked(self)
-        asked.scheduled = self._schedule.ask(lease_id, asked, loop.time())
+        asked.scheduled = self._schedule.ask(lease_id, asked, self.clock.now())
         deadline = self._invoker.deadline(timeout, loop.time())
         # A timer and no timeout scope: this is the user's task.
         timer = None if deadline == float("inf") else loop.call_at(deadline, self._give_up, asked)
@@ -145,6 +155,11 @@ class LeaseKeeper:
             asyncio.get_running_loop().call_soon(self._forget_outage)
         return self._outage
 
+    def _on_stall(self, seconds: float) -> None:
+        slept = self.clock.slept_within(seconds)
+        what = "the machine was suspended" if slept > seconds / 2 else "the event loop was held up"
+        logger.warning("%s for %.1f s, more than half of a lease's time: nothing could be renewed", what, seconds)
+
     def _forget_outage(self) -> None:
         self._outage = None
 
@@ -171,12 +186,12 @@ class LeaseKeeper:
             self._schedule.forget(scheduled)
             listener.on_lost(LeaseNotFoundError())
         else:
-            self._schedule.restore(scheduled, asyncio.get_running_loop().time())
+            self._schedule.restore(scheduled, self.clock.now())
         self._wake()
 
     async def _is_missing(self, scheduled: ScheduledLease, member_id: int) -> bool:
         """Whether another member says so too; or the same one again, if no other answers."""
-        left = scheduled.deadline - asyncio.get_running_loop().time()
+        left = scheduled.deadline - self.clock.now()
         for _ in range(_VERIFY_ASKS):
             found = await self._invoker.unary(
                 LEASE_TIME_TO_LIVE,
@@ -246,9 +261,3 @@ class _Asked(_Listener):
 
 def _draw_id() -> int:
     return secrets.randbits(63)
-
-
-def _warn_of_stall(seconds: float) -> None:
-    logger.warning(
-        "the event loop was held up for %.1f s, more than half of a lease's time: nothing could be renewed", seconds
-    )

@@ -94,7 +94,7 @@ class Lease:
         if self._loop is not None:
             raise ClientUsageError("a lease is entered once: ask the client for another one")
         self._loop = asyncio.get_running_loop()
-        began = self._loop.time()
+        began = self._keeper.clock.now()
         # In a task of its own: cut short by a cancellation of this one, it could still be carried out, after whatever
         # would be done to undo it.
         granting = self._keeper.run(
@@ -138,20 +138,21 @@ class Lease:
         """Seconds until the local deadline, which every acknowledged renewal moves on; 0 if it is gone."""
         if self._loop is None or self._is_overdue or self._gone.is_set():
             return 0.0
-        return max(0.0, self._deadline - self._loop.time())
+        return max(0.0, self._deadline - self._now(self._loop))
 
     @property
     def is_lost(self) -> bool:
         """Whether the lease was lost while it was held. Once True, it stays True.
 
-        It is also True if the local deadline has passed and the event loop was too busy to say so. By being asked then,
+        It is also True if the local deadline has passed and the event loop was too busy to say so, or the machine was
+        suspended (on Linux; other systems may not count that time). By being asked then,
         the lease is lost for good, even if an answer has come that nobody has read yet: whoever is told may have acted
         on it. It may be asked in any thread.
         """
         if self._error is not None or self._is_overdue:
             return True
         loop = self._loop
-        if loop is None or self._scheduled is None or self._gone.is_set() or loop.time() < self._deadline:
+        if loop is None or self._scheduled is None or self._gone.is_set() or self._now(loop) < self._deadline:
             return False
         self._is_overdue = True
         with suppress(RuntimeError):  # the loop is closed
@@ -188,6 +189,11 @@ class Lease:
         if not self._is_overdue:  # else its loss is on the way
             self._end()
         return await self._leases.revoke(self.id, timeout=timeout)
+
+    def _now(self, loop: asyncio.AbstractEventLoop) -> float:
+        """The lease clock, in any thread."""
+        awake = loop.time()
+        return awake + self._keeper.clock.suspended()
 
     # What the keeper tells.
 

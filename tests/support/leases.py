@@ -5,6 +5,7 @@ Knows: the lease RPCs, the contract of `Conversation`. Never knows: how leases a
     members = FakeLeases()
     members.failures.append(error)    what the next unary calls raise, in turn, before anything is done
     members.is_reachable = False      the stream is lost, and does not come back
+    members.suspend(60)               the machine sleeps: the clocks of the members go on, the loop's does not
     members.is_silent = True          the stream stays open, and says nothing
     members.deny.append(member_id)    who falsely answers next that there is no such lease
 """
@@ -55,15 +56,23 @@ class FakeLeases:
         self.is_silent = False
         self.streams: list[FakeSupervisor] = []
         ids = iter(range(100, 2000))
-        self.keeper = LeaseKeeper(self, draw_id=ids.__next__)  # type: ignore[arg-type] # as much as it uses
+        self.suspended = 0.0  # seconds
+        self.keeper = LeaseKeeper(self, draw_id=ids.__next__, suspended=lambda: self.suspended)  # type: ignore[arg-type] # as much as it uses
         self.group = Leases(self, self.keeper)  # type: ignore[arg-type] # as much as it uses
+
+    def now(self) -> float:
+        """The clock of the members."""
+        return self.loop.time() + self.suspended
+
+    def suspend(self, seconds: float) -> None:
+        self.suspended += seconds
 
     def header(self) -> Header:
         return Header(member_id=self.answering.popleft() if self.answering else 1, revision=len(self.calls))
 
     def ttl_of(self, lease: int) -> int:
         ttl, expiry = self.leases.get(lease, (0, 0.0))
-        return ttl if expiry > self.loop.time() else 0
+        return ttl if expiry > self.now() else 0
 
     # As an invoker.
 
@@ -77,7 +86,7 @@ class FakeLeases:
             if self.ttl_of(request.id):
                 raise LeaseExistsError
             ttl = max(request.ttl, MIN_TTL)
-            self.leases[request.id] = (ttl, self.loop.time() + ttl)
+            self.leases[request.id] = (ttl, self.now() + ttl)
             return pb.LeaseGrantResponse(header=pb.ResponseHeader(revision=len(self.calls)), id=request.id, ttl=ttl)
         if method is LEASE_REVOKE:
             if self.leases.pop(request.id, None) is None:
@@ -85,7 +94,7 @@ class FakeLeases:
             return LeaseRevokeResult(self.header())
         if method is LEASE_TIME_TO_LIVE:
             ttl = self.ttl_of(request.id)
-            left = int(self.leases[request.id][1] - self.loop.time()) if ttl else -1
+            left = int(self.leases[request.id][1] - self.now()) if ttl else -1
             return LeaseTimeToLiveResult(self.header(), request.id, left, ttl)
         assert method is LEASE_LEASES
         return LeaseListResult(self.header(), tuple(LeaseStatus(one) for one in self.leases))
@@ -109,7 +118,7 @@ class FakeLeases:
             return LeaseKeepAliveResult(Header(member_id=self.deny.popleft()), request.id, 0)
         ttl = self.ttl_of(request.id)
         if ttl:
-            self.leases[request.id] = (ttl, self.loop.time() + ttl)
+            self.leases[request.id] = (ttl, self.now() + ttl)
         return LeaseKeepAliveResult(Header(member_id=1), request.id, ttl)
 
 

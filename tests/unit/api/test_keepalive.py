@@ -364,6 +364,18 @@ def test_the_close_of_a_stream_that_nobody_needs_explains_no_later_loss() -> Non
     assert listener.lost[0].__cause__ is None
 
 
+def test_an_answer_from_before_a_suspension_does_not_bring_a_lease_back() -> None:
+    schedule = Schedule()
+    lease, listener = schedule.hold()
+    assert schedule.ids(5.0) == [7]
+    schedule.answer(3600.0)  # it lay in the socket
+    assert lease.deadline == 15.0
+    assert schedule.keepalive.due <= 3600.0
+    assert schedule.keepalive.on_time(3600.0) is None
+    (lost,) = listener.lost
+    assert isinstance(lost, LeaseExpiredError)
+
+
 def test_a_stall_is_told_once() -> None:
     schedule = Schedule()
     for lease_id in range(10):

@@ -219,6 +219,17 @@ async def test_a_stall_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     assert "held up for 6." in stalls[0].message
 
 
+async def test_a_suspension_is_no_stall_of_the_loop(caplog: pytest.LogCaptureFixture) -> None:
+    members = FakeLeases()
+    await held(members)
+    with caplog.at_level(logging.WARNING, "etcd_aio.leases"):
+        await asyncio.sleep(1)
+        members.suspend(3600)
+        await asyncio.sleep(10)
+    (stall,) = (record.getMessage() for record in caplog.records if "nothing could be renewed" in record.message)
+    assert stall.startswith("the machine was suspended for 359")
+
+
 async def test_a_verified_loss_of_what_was_forgotten_meanwhile_is_told_to_nobody() -> None:
     members = FakeLeases()
     granted = await members.group.grant(10)

@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from etcd_aio.api.lease import Lease, OnLost
+from etcd_aio.api.lease_clock import LOOK_EVERY
 from etcd_aio.errors import (
     ClientClosedError,
     ClientUsageError,
@@ -417,6 +418,44 @@ async def test_a_stalled_loop_cannot_hide_that_the_deadline_has_passed(members: 
             assert one.is_lost
             assert one.remaining == 0.0
             await asyncio.sleep(1)
+
+
+async def test_a_suspended_machine_has_lost_its_lease_as_soon_as_it_is_awake(members: FakeLeases) -> None:
+    with pytest.raises(LeaseExpiredError):
+        async with lease(members) as one:
+            await asyncio.sleep(1)
+            members.suspend(60)
+            assert one.is_lost
+            assert one.remaining == 0.0
+            await asyncio.sleep(1000)
+
+
+async def test_the_block_is_cancelled_soon_after_a_suspension_and_no_renewal_brings_the_lease_back(
+    members: FakeLeases,
+) -> None:
+    if LOOK_EVERY > 1:
+        pytest.skip("this system does not count how long it is suspended")
+    begun = members.loop.time()
+    with pytest.raises(LeaseExpiredError):
+        async with lease(members, 60) as one:
+            await asyncio.sleep(1)
+            members.suspend(61)
+            members.leases[one.id] = (60, members.now() + 60)  # as if etcd had kept it longer than it promised
+            await asyncio.sleep(1000)
+    assert members.loop.time() - begun < 1 + 2 * LOOK_EVERY
+    assert "KeepAlive" not in members.calls
+
+
+async def test_a_lease_that_outlasts_a_suspension_is_renewed_at_once(members: FakeLeases) -> None:
+    if LOOK_EVERY > 1:
+        pytest.skip("this system does not count how long it is suspended")
+    async with lease(members, 60) as one:
+        await asyncio.sleep(1)
+        members.suspend(50)
+        assert one.remaining == pytest.approx(9, abs=0.1)
+        await asyncio.sleep(1.1)
+        assert one.remaining > 58
+        assert not one.is_lost
 
 
 @pytest.mark.parametrize("mode", ["cancel", "signal"])

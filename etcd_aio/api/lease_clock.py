@@ -1,0 +1,128 @@
+"""Lease clock: the clock that leases expire by, which goes on while this machine is suspended.
+
+etcd counts a lease down while the machine that holds it sleeps. The event loop does not: its timers and `loop.time()`
+run on CLOCK_MONOTONIC, which stands still meanwhile, so a machine that wakes after an hour would take a lease of ten
+seconds for good. Linux has a clock that counts the sleep too, CLOCK_BOOTTIME. The difference between the two is how
+long the machine has slept, and the lease clock is the loop's time plus that difference.
+
+Every instant of a lease (when a renewal was sent, when it is due, the deadline) is one of the lease clock, and is
+compared with the lease clock only. Deadlines of calls stay on the loop's. Timers can only be set on the loop's clock,
+so `LeaseTimed` translates: it gives the schedule the lease time, and the supervisor an instant of the loop. A sleep
+makes that instant earlier while a timer is already set for the old one; therefore the timer is never set for more than
+`LOOK_EVERY` ahead. So `Lease.is_lost` and `Lease.remaining`, which read the clock, are right as soon as the machine is
+awake, whatever the loop has to read first; the holder is cancelled within `LOOK_EVERY`, or sooner if a reply comes.
+
+A system without CLOCK_BOOTTIME has the loop's time alone.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from math import inf
+from typing import Final, Generic
+
+from etcd_aio.error_handler import Conversation
+from etcd_aio.errors import EtcdError
+from etcd_aio.methods import Reply, Request
+
+_HAS_BOOTTIME: Final = hasattr(time, "CLOCK_BOOTTIME")
+
+LOOK_EVERY: Final = 1.0 if _HAS_BOOTTIME else inf
+"""Seconds between two looks at the lease clock while a lease is held."""
+
+_NOTICED: Final = 0.1  # seconds; less is not a sleep, but the time between two readings
+
+
+def suspended_seconds() -> float:
+    """How long this machine has been suspended since it was started; 0 where the system cannot tell. Thread-safe."""
+    if not _HAS_BOOTTIME:
+        return 0.0
+    # In this order: a thread that is held up between the two takes a lease for older than it is, never for younger.
+    awake = time.clock_gettime(time.CLOCK_MONOTONIC)
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - awake
+
+
+class LeaseClock:
+    """See above.
+
+    Args:
+        loop_time: the loop's clock.
+        suspended: how long the machine has been suspended so far.
+
+    Attributes:
+        suspended: the same.
+    """
+
+    __slots__ = ("_loop_time", "_seen", "_slept", "_slept_at", "suspended")
+
+    def __init__(self, loop_time: Callable[[], float], suspended: Callable[[], float]) -> None:
+        self._loop_time = loop_time
+        self.suspended = suspended
+        self._seen: float | None = None
+        self._slept = 0.0
+        self._slept_at = -inf
+
+    def now(self) -> float:
+        """The instant. Called from the client's loop."""
+        awake = self._loop_time()
+        suspended = self.suspended()
+        if self._seen is not None and suspended - self._seen > _NOTICED:
+            self._slept, self._slept_at = suspended - self._seen, awake + suspended
+        self._seen = suspended
+        return awake + suspended
+
+    def on_loop(self, instant: float) -> float:
+        """The instant of the loop's clock at which to look at this clock again, for what is due at `instant`."""
+        return instant if instant == inf else min(instant - self.suspended(), self._loop_time() + LOOK_EVERY)
+
+    def slept_within(self, seconds: float) -> float:
+        """How long the machine was suspended, if that was found out in the last so many seconds; else 0."""
+        now = self.now()
+        return self._slept if self._slept_at >= now - seconds else 0.0
+
+
+class LeaseTimed(Generic[Request, Reply]):
+    """A `Conversation` on the lease clock, as its supervisor sees it."""
+
+    __slots__ = ("_clock", "_conversation")
+
+    def __init__(self, conversation: Conversation[Request, Reply], clock: LeaseClock) -> None:
+        self._conversation = conversation
+        self._clock = clock
+
+    @property
+    def is_needed(self) -> bool:
+        """See `Conversation`."""
+        return self._conversation.is_needed
+
+    @property
+    def due(self) -> float:
+        """See `Conversation`."""
+        return self._clock.on_loop(self._conversation.due)
+
+    def requests(self, now: float) -> Iterable[Request]:
+        """See `Conversation`."""
+        return self._conversation.requests(self._clock.now())
+
+    def on_open(self, endpoint: str, now: float) -> None:
+        """See `Conversation`."""
+        self._conversation.on_open(endpoint, self._clock.now())
+
+    def on_reply(self, reply: Reply, now: float) -> None:
+        """See `Conversation`."""
+        self._conversation.on_reply(reply, self._clock.now())
+
+    def on_time(self, now: float) -> str | None:
+        """See `Conversation`."""
+        return self._conversation.on_time(self._clock.now())
+
+    def on_lost(self, error: EtcdError, now: float) -> bool:
+        """See `Conversation`."""
+        return self._conversation.on_lost(error, self._clock.now())
+
+    def on_refused(self, error: EtcdError, now: float) -> bool:
+        """See `Conversation`."""
+        return self._conversation.on_refused(error, self._clock.now())
+
+    def on_end(self, error: EtcdError) -> None:
+        """See `Conversation`."""
+        self._conversation.on_end(error)
