@@ -345,7 +345,8 @@ class Client(KV, WatchCalls):
     async def aclose(self) -> None:
         """Close every connection, in any state within a second; calls and streams end with `ClientClosedError`.
 
-        Closing twice does nothing. A cancelled close has closed the client all the same.
+        Closing twice does nothing. A cancelled close has closed the client all the same. Leases that are still held are
+        lost; the task that closes is not cancelled for that: see `Lease`.
 
         Raises:
             ClientUsageError: the client belongs to another loop or process.

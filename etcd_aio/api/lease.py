@@ -7,6 +7,9 @@ Cancelling follows `asyncio.timeout`: the task that entered is cancelled, and on
 If none is left beyond those there were on entering, the cancellation was ours alone and becomes `LeaseLostError`; else
 somebody else wants the task to end too, and it goes on as the `CancelledError` that it is. So leases, timeouts, task
 groups and anyio's scopes nest in any order.
+
+A loss that the holding task brings about itself, by closing the client within the block, cancels nothing: it would
+cancel the close. Leaving the block raises `LeaseLostError` all the same, since the lease could not be revoked.
 """
 
 import asyncio
@@ -44,6 +47,9 @@ class Lease:
     `on_lost="signal"` the block goes on: it looks at `is_lost` or awaits `lost()`, and leaving raises `LeaseLostError`
     unless the block ends by an exception of its own. Where a framework enters and leaves in different tasks, `"signal"`
     is the one to use, since the task that entered is not the one at work.
+
+    Closing the client loses its leases; etcd keeps them until their TTLs end. The tasks that hold them are cancelled,
+    but not the one that closes: it goes on, and leaving the block raises `LeaseLostError` from a `ClientClosedError`.
 
     Attributes:
         id: the lease's id.
@@ -204,7 +210,7 @@ class Lease:
     def _on_lost(self, error: LeaseLostError) -> None:
         self._error = error
         self._gone.set()
-        if self._mode == "cancel" and self._task is not None:
+        if self._mode == "cancel" and self._task is not None and self._task is not asyncio.current_task():
             self._has_cancelled = self._task.cancel()
 
     def _expire(self) -> None:

@@ -243,8 +243,10 @@ class Invoker:
         """
         if self._credentials is not None:
             self._credentials.forget()
-        closing = [supervisor.aclose() for supervisor in tuple(self._streams.running)]
-        await asyncio.gather(self._tokens.aclose(), *closing)
+        running = tuple(self._streams.running)
+        for supervisor in running:  # at once, and in the task that closes: a lease that it holds must not cancel it
+            supervisor.close()
+        await asyncio.gather(self._tokens.aclose(), *(supervisor.aclose() for supervisor in running))
 
     async def find_leader(self, ready: tuple[SubConnection, ...]) -> SubConnection | None:
         """See `leader.find_leader`; with the token that there is."""

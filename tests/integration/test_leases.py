@@ -5,8 +5,10 @@
 import asyncio
 import logging
 import random
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
 
+import anyio
 import pytest
 
 from etcd_aio import Client, EtcdError, Lease, LeaseExpiredError, LeaseLostError, NoAvailableEndpointsError
@@ -147,13 +149,20 @@ async def test_grants_that_are_cancelled_leave_no_lease(shared_server: EtcdServe
 
 async def test_closing_the_client_ends_the_leases_and_their_blocks(shared_server: EtcdServer) -> None:
     client = Client(shared_server.endpoint)
-    begun = now()
-    with pytest.raises(LeaseLostError) as caught:
+    held = asyncio.Event()
+
+    async def hold() -> None:
         async with client.lease(60):
-            await client.aclose()
+            held.set()
             await asyncio.sleep(60)
+
+    task = asyncio.create_task(hold())
+    async with asyncio.timeout(10):
+        await held.wait()
+        await client.aclose()
+        with pytest.raises(LeaseLostError) as caught:
+            await task
     assert isinstance(caught.value.__cause__, ClientClosedError)
-    assert now() - begun < 10
     names = {task.get_name() for task in asyncio.all_tasks()}
     assert not {name for name in names if "lease" in name}
     with pytest.raises(ClientClosedError):
@@ -299,16 +308,65 @@ async def test_a_stalled_loop_is_told_in_the_log(client: Client, caplog: pytest.
     assert len([record for record in caplog.records if "held up" in record.message]) == 1
 
 
-async def test_a_block_that_closes_the_client_hears_of_the_loss_once(shared_server: EtcdServer) -> None:
+async def close_here(client: Client) -> None:
+    await client.aclose()
+
+
+async def close_within_a_timeout(client: Client) -> None:
+    async with asyncio.timeout(5):
+        await client.aclose()
+
+
+async def close_within_a_scope(client: Client) -> None:
+    with anyio.fail_after(5):
+        await client.aclose()
+
+
+async def close_within_groups(client: Client) -> None:
+    async with asyncio.TaskGroup() as group, anyio.create_task_group() as other:
+        group.create_task(asyncio.sleep(0))
+        other.start_soon(asyncio.sleep, 0)
+        await client.aclose()
+
+
+@pytest.mark.parametrize("close", [close_here, close_within_a_timeout, close_within_a_scope, close_within_groups])
+async def test_a_block_that_closes_the_client_is_not_cancelled_and_hears_of_the_loss_on_leaving(
+    shared_server: EtcdServer, close: Callable[[Client], Awaitable[None]]
+) -> None:
+    before = asyncio.all_tasks()
+    has_gone_on = False
     async with asyncio.timeout(10):
         client = Client(shared_server.endpoint)
-        with pytest.raises(LeaseLostError):
-            async with client.lease(60):
-                await client.aclose()
+        with pytest.raises(LeaseLostError) as caught:
+            async with client.lease(60) as outer, client.lease(60):
+                await close(client)
+                assert outer.is_lost
+                await asyncio.sleep(0.05)
+                has_gone_on = True
+        assert has_gone_on
+        assert isinstance(caught.value.__cause__, ClientClosedError)
         await asyncio.sleep(0.1)  # no cancellation is left over
         task = asyncio.current_task()
         assert task is not None
         assert task.cancelling() == 0
+    assert asyncio.all_tasks() == before
+
+
+@pytest.mark.parametrize("start", [asyncio.create_task, lambda closing: asyncio.wait_for(closing, 5)])
+async def test_a_block_whose_other_task_closes_the_client_is_cancelled_and_the_client_is_closed_all_the_same(
+    shared_server: EtcdServer, start: Callable[[Coroutine[None, None, None]], Awaitable[None]]
+) -> None:
+    before = asyncio.all_tasks()
+    async with asyncio.timeout(10):
+        client = Client(shared_server.endpoint)
+        with pytest.raises(LeaseLostError):
+            async with client.lease(60):
+                await start(client.aclose())
+                await asyncio.sleep(60)
+        with pytest.raises(ClientClosedError):
+            await client.get("k")
+        while asyncio.all_tasks() != before:  # noqa: ASYNC110 - they end
+            await asyncio.sleep(0.01)
 
 
 async def test_a_total_outage_can_be_seen() -> None:
