@@ -22,10 +22,11 @@ from etcd_aio.errors import (
     LeaseExpiredError,
     LeaseLostError,
     LeaseNotFoundError,
+    PermissionDeniedError,
 )
-from etcd_aio.methods import LEASE_GRANT, LEASE_KEEP_ALIVE, LEASE_TIME_TO_LIVE
+from etcd_aio.methods import LEASE_GRANT, LEASE_KEEP_ALIVE, LEASE_TIME_TO_LIVE, RANGE
 from etcd_aio.options import UNSET, RetryMode, Timeout
-from etcd_aio.pb import LeaseGrantRequest, LeaseTimeToLiveRequest
+from etcd_aio.pb import LeaseGrantRequest, LeaseTimeToLiveRequest, RangeRequest
 from etcd_aio.results import LeaseGrantResult, LeaseKeepAliveResult
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ T = TypeVar("T")
 logger: Final = logging.getLogger("etcd_aio.leases")
 
 _VERIFY_SECONDS: Final = 5.0  # the client's default for a call; a lease's own deadline may come before
-_VERIFY_ASKS: Final = 3  # so that round robin reaches another member, if there is one
+_VERIFY_ASKS: Final = 3  # an endpoint may stand for several members, and another one may answer each time
 
 
 OnRenewed: TypeAlias = Callable[[int, float], None]
@@ -146,7 +147,7 @@ class LeaseKeeper:
 
     def verify(self, listener: "_Listener", reply: LeaseKeepAliveResult) -> None:
         """A member says that there is no such lease: find out whether that is so."""
-        self.run(self._verify(listener, reply.header.member_id), f"verify lease {reply.id:x}")
+        self.run(self._verify(listener, self._supervisor.endpoint), f"verify lease {reply.id:x}")
 
     def outage_error(self) -> EtcdError | None:
         """Why there is no stream; None if there is one. All leases that are lost in one turn of the loop share it."""
@@ -174,10 +175,10 @@ class LeaseKeeper:
         outage = None if self._supervisor.is_open else self._supervisor.outage_error()
         asked.on_lost((outage or EtcdTimeoutError()).with_history((), maybe_applied=True))
 
-    async def _verify(self, listener: "_Listener", member_id: int) -> None:
+    async def _verify(self, listener: "_Listener", endpoint: str) -> None:
         scheduled = listener.scheduled
         try:
-            is_missing = await self._is_missing(scheduled, member_id)
+            is_missing = await self._is_missing(scheduled, endpoint)
         except EtcdError:
             is_missing = False  # nobody can tell now: the next renewal asks again, until the deadline decides
         if scheduled.state is not State.MISSING:
@@ -189,20 +190,37 @@ class LeaseKeeper:
             self._schedule.restore(scheduled, self.clock.now())
         self._wake()
 
-    async def _is_missing(self, scheduled: ScheduledLease, member_id: int) -> bool:
-        """Whether another member says so too; or the same one again, if no other answers."""
-        left = scheduled.deadline - self.clock.now()
+    async def _is_missing(self, scheduled: ScheduledLease, endpoint: str) -> bool:
+        """Whether the member at `endpoint`, which said that there is no such lease, says so with the cluster's word.
+
+        A member that led before it froze answers from what it knew then. A linearizable read makes it catch up with the
+        cluster, or fail: what it says of the lease afterwards is what the cluster knows.
+        """
+        clock = self._invoker.clock
+        deadline = clock() + min(scheduled.deadline - self.clock.now(), _VERIFY_SECONDS)
         for _ in range(_VERIFY_ASKS):
+            caught_up = await self._caught_up(endpoint, max(0.0, deadline - clock()))
             found = await self._invoker.unary(
                 LEASE_TIME_TO_LIVE,
                 LeaseTimeToLiveRequest(id=scheduled.id),
-                timeout=max(0.0, min(left, _VERIFY_SECONDS)),
+                timeout=max(0.0, deadline - clock()),
+                endpoint=endpoint,
             )
             if not found.is_expired:
                 return False
-            if found.header.member_id != member_id:
-                break
-        return True
+            if caught_up in (0, found.header.member_id):
+                return True
+        return False
+
+    async def _caught_up(self, endpoint: str, timeout: float) -> int:
+        """Have a member catch up with the cluster; returns its id, 0 if it does not say."""
+        try:
+            found = await self._invoker.unary(
+                RANGE, RangeRequest(key=b"\0", count_only=True), timeout=timeout, endpoint=endpoint
+            )
+        except PermissionDeniedError:
+            return 0  # etcd looks at permissions after it has caught up
+        return found.header.member_id
 
 
 class _Listener:

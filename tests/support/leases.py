@@ -7,7 +7,8 @@ Knows: the lease RPCs, the contract of `Conversation`. Never knows: how leases a
     members.is_reachable = False      the stream is lost, and does not come back
     members.suspend(60)               the machine sleeps: the clocks of the members go on, the loop's does not
     members.is_silent = True          the stream stays open, and says nothing
-    members.deny.append(member_id)    who falsely answers next that there is no such lease
+    members.deny.append(member_id)    who falsely answers next on the stream that there is no such lease
+    members.is_behind = True          the member of the stream says so in calls as well, until it has caught up
 """
 
 import asyncio
@@ -26,7 +27,7 @@ from etcd_aio.errors import (
     LeaseNotFoundError,
     NoAvailableEndpointsError,
 )
-from etcd_aio.methods import LEASE_GRANT, LEASE_LEASES, LEASE_REVOKE, LEASE_TIME_TO_LIVE
+from etcd_aio.methods import LEASE_GRANT, LEASE_LEASES, LEASE_REVOKE, LEASE_TIME_TO_LIVE, RANGE
 from etcd_aio.options import UNSET, Timeout
 from etcd_aio.results import (
     Header,
@@ -35,6 +36,7 @@ from etcd_aio.results import (
     LeaseRevokeResult,
     LeaseStatus,
     LeaseTimeToLiveResult,
+    RangeResult,
 )
 
 MIN_TTL = 2
@@ -51,6 +53,8 @@ class FakeLeases:
         self.failures: deque[EtcdError] = deque()
         self.deny: deque[int] = deque()
         self.answering: deque[int] = deque()  # which member answers the next unary calls; else 1
+        self.is_behind = False
+        self.asked: list[str | None] = []  # the endpoint that each call went to
         self.latency = 0.01
         self.is_reachable = True
         self.is_silent = False
@@ -76,7 +80,16 @@ class FakeLeases:
 
     # As an invoker.
 
-    async def unary(self, method: object, request: Any, *, timeout: Timeout = UNSET, retry: object = None) -> object:
+    async def unary(
+        self,
+        method: object,
+        request: Any,
+        *,
+        timeout: Timeout = UNSET,
+        retry: object = None,
+        endpoint: str | None = None,
+    ) -> object:
+        self.asked.append(endpoint)
         self.calls.append(type(request).__name__.removeprefix("Lease").removesuffix("Request"))
         self.timeouts.append(timeout)
         await asyncio.sleep(self.latency)
@@ -92,8 +105,11 @@ class FakeLeases:
             if self.leases.pop(request.id, None) is None:
                 raise LeaseNotFoundError
             return LeaseRevokeResult(self.header())
+        if method is RANGE:
+            self.is_behind = self.is_behind and request.serializable
+            return RangeResult(self.header(), (), False, 0)
         if method is LEASE_TIME_TO_LIVE:
-            ttl = self.ttl_of(request.id)
+            ttl = 0 if self.is_behind and endpoint == self.streams[0].endpoint else self.ttl_of(request.id)
             left = int(self.leases[request.id][1] - self.now()) if ttl else -1
             return LeaseTimeToLiveResult(self.header(), request.id, left, ttl)
         assert method is LEASE_LEASES
@@ -129,6 +145,7 @@ class FakeSupervisor:
         self.members = members
         self.conversation = conversation
         self.is_open = False
+        self.endpoint = "m1"
         self.opened = 0
         self.end: EtcdError | None = None
         self._timer: asyncio.TimerHandle | None = None

@@ -14,6 +14,7 @@ from etcd_aio.errors import (
     LeaseLostError,
     LeaseNotFoundError,
     NoAvailableEndpointsError,
+    NoLeaderError,
     PermissionDeniedError,
 )
 from tests.support.leases import FakeLeases
@@ -89,31 +90,48 @@ async def test_a_revoked_lease_is_lost_at_the_next_renewal_with_the_reason() -> 
     members = FakeLeases()
     holder = await held(members)
     await members.group.revoke(100)
-    members.answering.append(2)
     await asyncio.sleep(5.1)
     [error] = holder.lost
     assert isinstance(error, LeaseExpiredError)
     assert isinstance(error.__cause__, LeaseNotFoundError)
-    assert members.calls.count("TimeToLive") == 1, "another member says so too"
+    assert members.calls.count("TimeToLive") == 1, "a member that has caught up is believed"
     assert not tasks()
 
 
-async def test_a_member_that_knows_no_better_is_overruled_by_another() -> None:
+async def test_a_member_that_denies_a_lease_has_to_catch_up_and_is_asked_again() -> None:
+    """One that led before it froze confirms itself, as often as it is asked, until it hears from the others."""
     members = FakeLeases()
     holder = await held(members)
     members.deny.append(3)
+    members.is_behind = True
     await asyncio.sleep(30)
     assert not holder.lost
-    assert members.calls.count("TimeToLive") == 1
     assert len(holder.deadlines) == 5
+    assert members.calls[:3] == ["Grant", "KeepAlive", "Range"]
+    assert members.calls.count("TimeToLive") == 1
+    assert members.asked == [None, "m1", "m1"], "the very member that denied it"
 
 
-async def test_the_member_that_denied_is_not_its_own_witness_unless_it_is_the_only_one() -> None:
+async def test_what_a_member_says_that_has_not_caught_up_itself_counts_for_nothing() -> None:
+    """An endpoint may stand for several members: here one has caught up, and another one answers."""
     members = FakeLeases()
     holder = await held(members)
     await members.group.revoke(100)
+    members.answering.extend([2, 3] * 3)
     await asyncio.sleep(5.1)
     assert members.calls.count("TimeToLive") == 3
+    assert not holder.lost
+    await asyncio.sleep(1)
+    assert holder.lost, "the next time the same one answers"
+
+
+async def test_a_user_who_may_not_read_makes_a_member_catch_up_all_the_same() -> None:
+    members = FakeLeases()
+    holder = await held(members)
+    await members.group.revoke(100)
+    members.failures.append(PermissionDeniedError())
+    await asyncio.sleep(5.1)
+    assert members.calls.count("TimeToLive") == 1
     assert holder.lost
 
 
@@ -121,10 +139,10 @@ async def test_a_loss_that_cannot_be_verified_is_left_to_the_next_renewal_and_th
     members = FakeLeases()
     holder = await held(members)
     members.deny.extend([1] * 100)
-    members.failures.extend(PermissionDeniedError() for _ in range(100))
+    members.failures.extend(NoLeaderError() for _ in range(100))
     await asyncio.sleep(9.9)
     assert not holder.lost
-    assert 10 < members.calls.count("TimeToLive") < 30, "it asks again, but not without a pause"
+    assert 10 < members.calls.count("Range") < 30, "it asks again, but not without a pause"
     await asyncio.sleep(0.2)
     assert isinstance(holder.lost[0], LeaseExpiredError)
     assert not isinstance(holder.lost[0].__cause__, LeaseNotFoundError)
