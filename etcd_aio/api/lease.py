@@ -15,7 +15,7 @@ cancel the close. Leaving the block raises `LeaseLostError` all the same, since 
 import asyncio
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Final, Literal, NoReturn, Self, TypeAlias, get_args
 
 from anyio import CancelScope
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 OnLost: TypeAlias = Literal["cancel", "signal"]
 """What the loss of a lease does to the task that holds it: `"cancel"` cancels it, `"signal"` only tells it."""
 
+_NOT_ENTERED: Final = "the lease is not entered: write `async with client.lease(...) as lease:`"
 _REVOKE_SECONDS: Final = 2.0  # for leaving the block: etcd's default election timeout is half of it
 _CANCELLED_SECONDS: Final = 0.5  # for leaving it by a cancellation: a program that is interrupted ends within a second
 
@@ -52,7 +53,6 @@ class Lease:
     but not the one that closes: it goes on, and leaving the block raises `LeaseLostError` from a `ClientClosedError`.
 
     Attributes:
-        id: the lease's id.
         ttl: the seconds it lasts after each renewal; before it is granted, those that were asked for.
     """
 
@@ -71,7 +71,7 @@ class Lease:
                 f"on_lost must be one of {', '.join(map(repr, get_args(OnLost)))}; got {on_lost!r}"
             )
         self.ttl = checked_ttl(ttl)
-        self.id = keeper.draw_id() if id is None else checked_id(id)
+        self._id = keeper.draw_id() if id is None else checked_id(id)
         self._is_own_id = id is None
         self._leases = leases
         self._keeper = keeper
@@ -94,7 +94,7 @@ class Lease:
             state = "ended"
         else:
             state = "not granted" if self._scheduled is None else f"remaining={self.remaining:.1f}"
-        return f"<Lease {self.id:x} ttl={self.ttl} {state}>"
+        return f"<Lease {self._id:x} ttl={self.ttl} {state}>"
 
     async def __aenter__(self) -> Self:
         if self._loop is not None:
@@ -104,20 +104,20 @@ class Lease:
         # In a task of its own: cut short by a cancellation of this one, it could still be carried out, after whatever
         # would be done to undo it.
         granting = self._keeper.run(
-            self._keeper.grant(self.id, self.ttl, self._timeout, is_own_id=self._is_own_id),
-            f"grant lease {self.id:x}",
+            self._keeper.grant(self._id, self.ttl, self._timeout, is_own_id=self._is_own_id),
+            f"grant lease {self._id:x}",
         )
         try:
             await asyncio.wait([granting])
             granted = granting.result()
         except (asyncio.CancelledError, EtcdError):
-            self._keeper.run(self._undo(granting), f"undo lease {self.id:x}")
+            self._keeper.run(self._undo(granting), f"undo lease {self._id:x}")
             raise
         self.ttl = granted.ttl
         self._deadline = began + granted.ttl
         self._task = asyncio.current_task()
         self._cancelling = self._task.cancelling() if self._task is not None else 0
-        self._scheduled = self._keeper.hold(self.id, self.ttl, self._deadline, self._on_renewed, self._on_lost)
+        self._scheduled = self._keeper.hold(self._id, self.ttl, self._deadline, self._on_renewed, self._on_lost)
         return self
 
     async def __aexit__(
@@ -137,7 +137,24 @@ class Lease:
             raise self._error
         exc.add_note(f"Meanwhile: {self._error.message}")
 
+    if not TYPE_CHECKING:  # a type checker finds it, and says so
+
+        def __await__(self) -> NoReturn:
+            raise ClientUsageError(_NOT_ENTERED)
+
     # What the block may ask.
+
+    @property
+    def id(self) -> int:
+        """The lease's id.
+
+        Raises:
+            ClientUsageError: it was not entered yet, so that there is no such lease. Calls that take a lease raise it
+                before anything is sent.
+        """
+        if self._scheduled is None:
+            raise ClientUsageError(_NOT_ENTERED)
+        return self._id
 
     @property
     def remaining(self) -> float:
@@ -190,11 +207,10 @@ class Lease:
             LeaseNotFoundError: it is gone already.
             EtcdError: as every call; the lease then ends by its TTL.
         """
-        if self._scheduled is None:
-            raise ClientUsageError("the lease was not granted yet")
+        lease_id = self.id
         if not self._is_overdue:  # else its loss is on the way
             self._end()
-        return await self._leases.revoke(self.id, timeout=timeout)
+        return await self._leases.revoke(lease_id, timeout=timeout)
 
     def _now(self, loop: asyncio.AbstractEventLoop) -> float:
         """The lease clock, in any thread."""
@@ -225,7 +241,7 @@ class Lease:
             self._keeper.forget(self._scheduled)
 
     async def _revoke_shielded(self, longest: float | None) -> None:
-        task = self._keeper.run(self._revoke_quietly(), f"revoke lease {self.id:x}")
+        task = self._keeper.run(self._revoke_quietly(), f"revoke lease {self._id:x}")
         # Scopes of anyio around this wait for it. A cancellation of asyncio's gets through, and the task goes on alone.
         with CancelScope(shield=True):
             await asyncio.wait([task], timeout=longest)
@@ -241,11 +257,11 @@ class Lease:
 
     async def _revoke_quietly(self) -> None:
         try:
-            await self._leases.revoke(self.id, timeout=_REVOKE_SECONDS)
+            await self._leases.revoke(self._id, timeout=_REVOKE_SECONDS)
         except LeaseNotFoundError:
             pass  # what was to be reached
         except EtcdError as error:
-            text = f"lease {self.id:x} could not be revoked and ends by its TTL of {self.ttl} s: {error}"
+            text = f"lease {self._id:x} could not be revoked and ends by its TTL of {self.ttl} s: {error}"
             self._keeper.leftovers.add(text)
 
     def _take_back(self) -> bool:

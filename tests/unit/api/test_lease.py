@@ -10,6 +10,7 @@ from threading import Thread
 import anyio
 import pytest
 
+from etcd_aio import Client, Key, op
 from etcd_aio.api.lease import Lease, OnLost
 from etcd_aio.api.lease_clock import LOOK_EVERY
 from etcd_aio.errors import (
@@ -72,10 +73,30 @@ async def test_the_deadline_counts_from_the_beginning_of_the_grant(members: Fake
 async def test_before_it_is_granted(members: FakeLeases) -> None:
     one = lease(members, 1)
     assert repr(one) == "<Lease 64 ttl=1 not granted>"
-    assert (one.id, one.ttl, one.remaining, one.is_lost) == (100, 1, 0.0, False)
-    with pytest.raises(ClientUsageError, match="not granted yet"):
-        await one.revoke()
+    assert (one.ttl, one.remaining, one.is_lost) == (1, 0.0, False)
     assert not members.calls
+
+
+USES: dict[str, Callable[[Client, Lease], object]] = {
+    "put": lambda client, one: client.put("k", "v", lease=one),
+    "op.put": lambda client, one: op.put("k", "v", lease=one),
+    "op.put by its id": lambda client, one: op.put("k", "v", lease=one.id),
+    "compare": lambda client, one: Key("k").lease == one.id,
+    "revoke": lambda client, one: client.leases.revoke(one),
+    "revoke itself": lambda client, one: one.revoke(),
+    "keep_alive_once": lambda client, one: client.leases.keep_alive_once(one),
+    "keep_alive_once itself": lambda client, one: one.keep_alive_once(),
+    "time_to_live": lambda client, one: client.leases.time_to_live(one),
+    "await": lambda client, one: one,
+}
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+async def test_it_is_of_no_use_before_it_is_entered(use: Callable[[Client, Lease], object]) -> None:
+    client = Client("127.0.0.1:1")
+    with pytest.raises(ClientUsageError, match=r"not entered: write `async with client\.lease\(\.\.\.\) as lease:`"):
+        await use(client, client.lease(5))  # type: ignore[misc] # what is awaited is no awaitable: what is tested
+    assert not client.statistics(), "nothing was begun"
 
 
 @pytest.mark.parametrize("lose", ["outage", "revoked", "closed"])

@@ -6,8 +6,10 @@ from math import inf
 
 import pytest
 
+from etcd_aio import pb
 from etcd_aio.api.lease_clock import LOOK_EVERY, LeaseClock, LeaseTimed, suspended_seconds
 from etcd_aio.errors import ConnectionLostError, PermissionDeniedError
+from etcd_aio.results import Header, LeaseKeepAliveResult
 from tests.support.conversations import Recorder
 
 
@@ -51,13 +53,14 @@ def test_it_remembers_the_last_sleep() -> None:
 
 def test_a_conversation_hears_the_lease_time_and_its_supervisor_an_instant_of_the_loop() -> None:
     machine = Machine()
-    talk: Recorder[int, int] = Recorder(7)  # type: ignore[type-var] # it does not look at what is said
+    request = pb.LeaseKeepAliveRequest(id=7)
+    talk: Recorder[pb.LeaseKeepAliveRequest, LeaseKeepAliveResult] = Recorder(request)
     timed = LeaseTimed(talk, machine.clock)
     assert timed.is_needed
     assert timed.due == inf
     timed.on_open("m1", 0.0)
-    assert list(timed.requests(0.0)) == [7]
-    timed.on_reply(8, 0.0)
+    assert list(timed.requests(0.0)) == [request]
+    timed.on_reply(LeaseKeepAliveResult(Header(), 7, 10), 0.0)
     assert talk.instants == [5100.0]
     talk.due = 5100.5
     assert timed.due == 100.5
