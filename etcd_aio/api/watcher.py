@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from math import inf
 from types import TracebackType
-from typing import NoReturn, Self
+from typing import TYPE_CHECKING, Final, NoReturn, Self
 from weakref import ref
 
 from etcd_aio.aio import start_background_task
@@ -22,6 +22,8 @@ from etcd_aio.api.watch_state import Phase, WatchOptions, WatchState
 from etcd_aio.errors import ClientUsageError
 from etcd_aio.events import Event, WatchBatch
 from etcd_aio.options import Timeout
+
+_NOT_ENTERED: Final = "the watch is not entered: write `async with client.watch(...) as watcher:`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,11 @@ class Watcher(AsyncIterator[Event]):
             warnings.warn(f"dropped without being left: {self!r}", ResourceWarning, stacklevel=1, source=self)
 
     # Lifetime.
+
+    if not TYPE_CHECKING:  # a type checker finds it, and says so
+
+        def __await__(self) -> NoReturn:
+            raise ClientUsageError(_NOT_ENTERED)
 
     async def __aenter__(self) -> Self:
         """Wait until the watch is on a server: everything that is written from now on will be delivered.
@@ -238,7 +245,7 @@ class Watcher(AsyncIterator[Event]):
 
     def _take(self, taken: _Taken) -> None:
         if not self._is_entered:
-            raise ClientUsageError("the watch is not entered: write `async with client.watch(...) as watcher:`")
+            raise ClientUsageError(_NOT_ENTERED)
         if self._taken is not _Taken.NOT_YET and self._taken is not taken:
             raise ClientUsageError("the watch already gives the other: take events or batches, not both")
         self._taken = taken

@@ -247,6 +247,8 @@ async def test_wrong_use_says_so() -> None:
             await use()
     with pytest.raises(ClientUsageError, match="not entered"):
         watcher.batches()
+    with pytest.raises(ClientUsageError, match="write `async with"):
+        await watcher  # type: ignore[misc] # what is tested
     hub, watcher = await entered()
     with pytest.raises(ClientUsageError, match="once"):
         await watcher.__aenter__()
