@@ -57,6 +57,22 @@ class Event:
         """The value that was put; empty for a delete."""
         return self.kv.value
 
+    def text(self) -> str:
+        """The value that was put, as UTF-8 text; empty for a delete.
+
+        Raises:
+            ValueError: the value is not UTF-8.
+        """
+        return self.kv.text()
+
+    def key_text(self) -> str:
+        """The key as UTF-8 text.
+
+        Raises:
+            ValueError: the key is not UTF-8.
+        """
+        return self.kv.key_text()
+
     @property
     def revision(self) -> int:
         """The revision of the change. All changes of one txn share theirs."""

@@ -5,7 +5,7 @@ Knows: the shape of an answer. Never knows: wire messages, which are copied into
 Values are secrets: no `repr` shows one, only its size. Keys are shown, and long ones are cut.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, overload
 
@@ -17,6 +17,15 @@ def shown_key(key: bytes) -> str:
     if len(key) <= _MAX_SHOWN_KEY:
         return repr(key)
     return f"{key[:_MAX_SHOWN_KEY]!r}...<{len(key)} bytes>"
+
+
+def _text(raw: bytes, key: bytes, what: str) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        where = error.start
+    # Python's own error would carry the whole value into every log that shows its repr.
+    raise ValueError(f"the {what} of {shown_key(key)} is not UTF-8 at byte {where}: take .{what} instead")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +71,15 @@ class KeyValue:
         Raises:
             ValueError: the value is not UTF-8.
         """
-        try:
-            return self.value.decode()
-        except UnicodeDecodeError as error:
-            where = error.start
-        # Python's own error would carry the whole value into every log that shows its repr.
-        raise ValueError(f"the value of {shown_key(self.key)} is not UTF-8 at byte {where}: take .value instead")
+        return _text(self.value, self.key, "value")
+
+    def key_text(self) -> str:
+        """The key as UTF-8 text.
+
+        Raises:
+            ValueError: the key is not UTF-8.
+        """
+        return _text(self.key, self.key, "key")
 
     def __repr__(self) -> str:
         return (
@@ -116,11 +128,12 @@ class DeleteResult:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RangeResult(Collection[KeyValue]):
+class RangeResult(Sequence[KeyValue]):
     """The keys that a range holds: a sequence of `KeyValue`.
 
-    It has length, index, slice, iteration and `in`. As every sequence it is false while empty, which it always is
-    after `count_only=True`.
+    It has length, index, slice, iteration and `in`, for the `KeyValue`s and not for keys: `to_dict()` is by key. As
+    every sequence it is false while empty, which it always is after `count_only=True`. Only `count` is not what other
+    sequences have.
 
     Attributes:
         header: who answered.
@@ -132,7 +145,8 @@ class RangeResult(Collection[KeyValue]):
     header: Header
     kvs: tuple[KeyValue, ...] = ()
     more: bool = False
-    count: int = field(default=0)
+    # etcd's word for this number, and every client's. Nobody counts how often a range holds one KeyValue.
+    count: int = field(default=0)  # type: ignore[assignment]  # pyright: ignore[reportIncompatibleMethodOverride]
 
     @property
     def revision(self) -> int:
@@ -152,6 +166,8 @@ class RangeResult(Collection[KeyValue]):
         return reversed(self.kvs)
 
     def __contains__(self, item: object) -> bool:
+        if isinstance(item, str | bytes):
+            raise TypeError("a range result holds KeyValues: look keys up in found.to_dict()")
         return item in self.kvs
 
     @overload
@@ -161,14 +177,23 @@ class RangeResult(Collection[KeyValue]):
     def __getitem__(self, index: slice) -> tuple[KeyValue, ...]: ...
 
     def __getitem__(self, index: int | slice) -> KeyValue | tuple[KeyValue, ...]:
+        if isinstance(index, str | bytes):
+            raise TypeError("a range result is indexed by number: look keys up in found.to_dict()")
         return self.kvs[index]
+
+    def to_dict(self, *, strip_prefix: str = "") -> dict[str, str]:
+        """The values by their keys, all as UTF-8 text, in the order of the range.
+
+        Args:
+            strip_prefix: what to leave out at the beginning of each key that begins with it.
+
+        Raises:
+            ValueError: a key or a value is not UTF-8.
+        """
+        return {kv.key_text().removeprefix(strip_prefix): kv.text() for kv in self.kvs}
 
     def __repr__(self) -> str:
         return f"RangeResult(<{len(self.kvs)} of {self.count} kvs>, more={self.more}, revision={self.revision})"
-
-
-# Registered and not inherited: a Sequence owes a method `count(value)`, and here `count` is etcd's number.
-Sequence.register(RangeResult)  # pyright: ignore[reportAttributeAccessIssue] - typeshed hides that it is an ABC
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -103,19 +103,26 @@ class KeyRange:
 
         Args:
             key: this key alone; with `range_end`, the first key of an interval.
-            range_end: the key before which the interval ends. An end at or before `key` leaves it empty.
+            range_end: the key before which the interval ends. `key` itself leaves it empty.
             prefix: every key that begins with this; the empty prefix is every key.
             from_key: every key from this one on; empty is every key.
             all_keys: every key.
 
         Raises:
-            InvalidRequestError: not exactly one form is given, or its text cannot be encoded.
+            InvalidRequestError: not exactly one form is given, the interval ends before its first key, or a text cannot
+                be encoded.
             EmptyKeyError: `key` is empty.
             TypeError: something is neither str nor bytes-like, or `all_keys` is no bool.
         """
         flag(all_keys, "all_keys")
         if key is not None and prefix is None and from_key is None and not all_keys:
-            return cls(encode_key(key)) if range_end is None else cls(encode_key(key), _encode_range_end(range_end))
+            first = encode_key(key)
+            if range_end is None:
+                return cls(first)
+            end = _encode_range_end(range_end)
+            if end < first:
+                raise InvalidRequestError(f"range_end {shown_key(end)} is before the first key {shown_key(first)}")
+            return cls(first, end)
         given = [
             name
             for name, is_given in (

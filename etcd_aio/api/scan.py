@@ -94,8 +94,12 @@ class Scan(AsyncIterator[KeyValue]):
         chunks: Chunks | None = None,
     ) -> None:
         self._pages = ScanPages(read_page, first, page_size=page_size, timeout=timeout, retry=retry, chunks=chunks)
+        self._keys = first.keys
         self._page: RangeResult | None = None
         self._position = 0
+
+    def __repr__(self) -> str:
+        return f"<Scan {self._keys} at revision {self.revision}>"
 
     @property
     def revision(self) -> int:

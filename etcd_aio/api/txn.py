@@ -35,6 +35,11 @@ class Txn:
         self._then: tuple[Op, ...] | None = None
         self._otherwise: tuple[Op, ...] | None = None
 
+    def __repr__(self) -> str:
+        # Operations may hold values, which no repr shows.
+        parts = (("when", self._when), ("then", self._then), ("otherwise", self._otherwise))
+        return f"<Txn {' '.join(f'{name}={len(given or ())}' for name, given in parts)}>"
+
     def when(self, *compares: Compare) -> Self:
         """The comparisons, of which all must hold.
 

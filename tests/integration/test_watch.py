@@ -96,7 +96,8 @@ async def test_progress_is_told_where_nobody_writes(own_server: EtcdServer) -> N
 async def test_a_store_that_went_back_is_noticed(own_server: EtcdServer) -> None:
     async with Client(own_server.endpoint) as client:
         for number in range(20):
-            seen = (await client.put("a", str(number))).revision
+            await client.put("a", str(number))
+        seen = (await client.range("a")).revision
         async with (
             client.watch(prefix="", start_revision=seen) as watcher,
             client.watch(prefix="", start_revision=seen, on_compaction="resync") as resync,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from etcd_aio.api.keys import KeyRange, encode_key, prefix_end
+from etcd_aio.api.keys import KeyRange, encode, encode_key, prefix_end
 from etcd_aio.errors import EtcdError, InvalidRequestError
 
 # The edges and one byte between: with these, every carry and every neighbour occurs.
@@ -44,7 +44,10 @@ def test_intervals(first: bytes, end: bytes, key: bytes) -> None:
     assert (key in KeyRange.of(first)) == (key == first)
     assert (key in KeyRange.of(from_key=first)) == (key >= first)
     assert key in KeyRange.of(all_keys=True)
-    if end != b"\0":
+    if end != b"\0" and end < first:
+        with pytest.raises(InvalidRequestError):
+            KeyRange.of(first, range_end=end)
+    elif end != b"\0":
         assert (key in KeyRange.of(first, range_end=end)) == (first <= key < end)
 
 
@@ -64,7 +67,8 @@ def test_exactly_one_form_or_a_clear_error(
 ) -> None:
     forms = [key is not None, prefix is not None, from_key is not None, all_keys]
     is_one_form = sum(forms) == 1 and (range_end is None or key is not None)
-    if is_one_form and key not in ("", b"") and range_end not in ("", b"", "\0", b"\0"):
+    is_backwards = range_end is not None and key is not None and encode(range_end, "end") < encode(key, "key")
+    if is_one_form and not is_backwards and key not in ("", b"") and range_end not in ("", b"", "\0", b"\0"):
         assert KeyRange.of(key, range_end=range_end, prefix=prefix, from_key=from_key, all_keys=all_keys).key
     else:
         # One form alone is refused only for its own contents: an empty key, or an end that ends nothing.

@@ -6,7 +6,7 @@ nothing needs, and mypy also one that names another error.
 
 # pyright: reportUnnecessaryTypeIgnoreComment=true
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, assert_type
 
@@ -166,6 +166,9 @@ async def calls(client: Client, lease: HasId) -> None:
     assert_type([one for one in found], list[KeyValue])  # noqa: C416
     assert_type((len(found), found.more, found.count, found.revision), tuple[int, bool, int, int])
     assert_type(found.header, Header)
+    assert_type(found.to_dict(strip_prefix="p/"), dict[str, str])
+    sequence: Sequence[KeyValue] = found
+    assert_type(sequence.index(found[0]), int)
     await client.range("a", range_end=bytearray(b"b"), sort_by=SortBy.KEY)
     await client.range(from_key=memoryview(b"a"))
     await client.range(all_keys=True, count_only=True, min_mod_revision=1, max_create_revision=2)

@@ -19,6 +19,14 @@ def test_an_event_says_what_happened() -> None:
     assert not PUT.is_resync
 
 
+def test_an_event_as_text() -> None:
+    event = Event(EventType.PUT, KeyValue("\u00e9".encode(), b"1"))
+    assert (event.key_text(), event.text()) == ("\u00e9", "1")
+    assert Event(EventType.DELETE, KeyValue(b"k")).text() == ""
+    with pytest.raises(ValueError, match="the value of b'k' is not UTF-8"):
+        Event(EventType.PUT, KeyValue(b"k", b"\xff")).text()
+
+
 def test_events_are_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         PUT.kv = DELETE.kv  # type: ignore[misc]

@@ -102,6 +102,7 @@ def test_range_result_is_a_sequence_of_key_values() -> None:
     assert found[1:] == (OTHER,)
     assert OTHER in found
     assert KeyValue(b"absent") not in found
+    assert found.index(OTHER) == 1
     assert (found.more, found.count, found.revision) == (True, 5, 7)
     with pytest.raises(IndexError):
         found[2]
@@ -110,6 +111,31 @@ def test_range_result_is_a_sequence_of_key_values() -> None:
             assert first is SECRET
         case _:
             pytest.fail("a range result does not match a sequence pattern")
+
+
+@pytest.mark.parametrize("key", ["a", b"a"])
+def test_range_result_says_where_keys_are_looked_up(key: str | bytes) -> None:
+    found = RangeResult(HEADER, (SECRET, OTHER))
+    with pytest.raises(TypeError, match="to_dict"):
+        assert key in found  # type: ignore[comparison-overlap]
+    with pytest.raises(TypeError, match="to_dict"):
+        found[key]  # type: ignore[call-overload]
+
+
+def test_range_result_as_a_dict() -> None:
+    found = RangeResult(HEADER, (KeyValue(b"cfg/b", b"1"), KeyValue(b"cfg/a", "\u00e9".encode()), KeyValue(b"x")))
+    assert list(found.to_dict().items()) == [("cfg/b", "1"), ("cfg/a", "\u00e9"), ("x", "")]
+    assert found.to_dict(strip_prefix="cfg/") == {"b": "1", "a": "\u00e9", "x": ""}
+    for kv in (KeyValue(b"\xff", b"v"), KeyValue(b"k", b"secret\xff")):
+        with pytest.raises(ValueError, match="is not UTF-8 at byte") as caught:
+            RangeResult(HEADER, (kv,)).to_dict()
+        assert "secret" not in repr(caught.value)
+
+
+def test_a_key_as_text() -> None:
+    assert KeyValue("\u00e9".encode()).key_text() == "\u00e9"
+    with pytest.raises(ValueError, match=r"the key of b'a\\xff' is not UTF-8 at byte 1: take .key instead"):
+        KeyValue(b"a\xff").key_text()
 
 
 def test_range_result_is_false_while_empty_even_if_it_counts() -> None:

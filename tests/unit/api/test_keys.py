@@ -92,6 +92,12 @@ def test_two_forms_are_both_named() -> None:
         KeyRange.of(range_end="z", from_key="k", all_keys=True)
 
 
+def test_an_interval_does_not_end_before_its_first_key() -> None:
+    assert b"b" not in KeyRange.of("b", range_end="b")
+    with pytest.raises(InvalidRequestError, match=r"range_end b'a' is before the first key b'b'$"):
+        KeyRange.of("b", range_end="a")
+
+
 def test_a_range_end_alone_asks_for_its_key() -> None:
     with pytest.raises(InvalidRequestError, match="write key with range_end="):
         KeyRange.of(range_end="b")

@@ -141,6 +141,7 @@ async def test_the_first_page_pins_the_revision() -> None:
     store = Store()
     scan = store.scan()
     assert scan.revision == 0
+    assert repr(scan) == "<Scan KeyRange(b'k', b'l') at revision 0>"
     await anext(scan)
     assert scan.revision == 7
     store.revision = 99

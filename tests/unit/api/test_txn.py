@@ -35,6 +35,11 @@ async def test_commit_sends_what_was_said() -> None:
     assert recorder.commits == [(operation, 3, "never")]
 
 
+def test_its_repr_says_how_much_there_is_and_no_value() -> None:
+    txn = Txn(Recorder()).when(FREE, Key("l").exists).then(op.put("k", "secret"))
+    assert repr(txn) == "<Txn when=2 then=1 otherwise=0>"
+
+
 @pytest.mark.anyio
 async def test_every_part_may_be_left_out() -> None:
     recorder = Recorder()
