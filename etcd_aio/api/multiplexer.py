@@ -3,14 +3,9 @@
 Knows: which watch an answer is about, what is to be said on the stream, when silence is too long. Never knows: how the
 stream travels, what a watch makes of its events (`watch_state.py`), or who waits; it is told the time.
 
-Theory of operation. Each creation carries an id of the client's choice, and etcd gives the watch that id, so that the
-answer says whose it is; only a refusal may lack it, and is about the oldest creation under way, since etcd answers in
-order. With that, many creations are under way at once. Others than etcd choose the ids themselves: etcd's grpc-proxy
-does, and answers out of order too. The first answer on a stream shows which kind the peer is, so the first creation
-goes alone; a peer with ids of its own then gets one creation after the other, and each answer is about that one. The
-chosen ids begin where no peer's own ones do. Ids belong to one stream: on a new one every watch is created again from
-its next revision, the oldest first. A watch that ended while its creation was under way is cancelled once that is
-answered.
+Theory of operation. Which watch the answer to a creation is about is the matter of `creations.py`. Ids belong to one
+stream: on a new one every watch is created again from its next revision, the oldest first. A watch that ended while its
+creation was under way is cancelled once that is answered.
 
 Distrust. A peer that answers out of order all the same, or sends an event of a key that the watch does not cover, has
 mixed up watches. Nothing more is taken from that stream, and from then on creations go one by one on all streams.
@@ -34,7 +29,9 @@ is unanswered means: give this stream up. Requests for marks prove nothing, sinc
 
 Fragments. A server joins a thousand revisions in one message if it is not asked for fragments, and takes time that
 grows with the square of their events if it is. So they are asked for, unless a user decided otherwise, only on the
-stream that follows one which brought a message too large to be taken: nobody can tell whose it was.
+stream that follows one which brought a message too large to be taken, and for the watch that it was for: its first
+bytes say which. One that was in fragments already, or may not be, is over, and no other. Where the bytes do not say it,
+all are asked for in fragments.
 
 Tokens. The token of a stream is fixed when it is opened, and etcd asks for it whenever a watch is created: long after
 the token has expired, maybe. A watch that is refused for it stays aside until another token is there; then the stream
@@ -60,6 +57,7 @@ from math import inf
 from typing import Final
 
 from etcd_aio.api import requests
+from etcd_aio.api.creations import WINDOW, Creations, MixedUp
 from etcd_aio.api.keys import NO_END, KeyRange
 from etcd_aio.api.watch_state import Phase, Step, WatchState
 from etcd_aio.errors import (
@@ -82,13 +80,6 @@ from etcd_aio.results import shown_key
 SILENCE: Final = 2.0
 """Seconds without any word while a creation is unanswered, after which the stream is given up. A member answers in
 milliseconds; one that is so loaded that it takes seconds still says something to others on the stream meanwhile."""
-
-WINDOW: Final = 512
-"""Creations under way on a stream: 10 000 watches take a second at 50 ms of distance. No more than so many watches are
-looked after at once in other things too, which keeps the loop for a few milliseconds."""
-
-FIRST_ID: Final = 1 << 32
-"""Of the ids that are chosen here. A server counts from 0 for each stream, or for its life."""
 
 _FIRST_ASK: Final = 0.1  # seconds until a mark is asked for again: etcd looks after watches that are behind as often
 _LONGEST_ASK: Final = 1.0
@@ -119,7 +110,7 @@ class Multiplexer:
         self._refused: dict[WatchState, None] = {}  # until the token is renewed, or they are denied
         self._outages: dict[WatchState, float] = {}  # those that have no server and will not wait for ever: until when
         self._outage_due = inf  # no later than the first of these, so that `due` looks at none of ten thousand
-        self._is_careful = False  # since some peer mixed up watches
+        self._creations = Creations()
         self._highest = 0  # the last revision that any member was seen to have
         self._stream_number = 0
         # For as long as the stream lives.
@@ -127,11 +118,10 @@ class Multiplexer:
         self._has_sure_marks: bool | None = None  # those for all; None as long as there was none
         self._is_distrusted = False
         self._is_in_doubt = False
-        self._takes_ids = False  # the peer gives watches the ids that are chosen here
-        self._next_id = FIRST_ID
-        self._in_fragments = False  # since the stream before brought a message that was too large
+        # Since the streams before, one after the other, brought messages that were too large.
+        self._in_fragments: set[WatchState] = set()
+        self._is_all_in_fragments = False
         self._waiting: deque[WatchState] = deque()  # may hold some that are not waiting any more
-        self._creating: dict[int, WatchState] = {}  # by the chosen ids, the oldest first; some may have ended
         self._live: dict[int, WatchState] = {}
         self._cancels: list[int] = []
         self._cancelled: set[int] = set()  # ids that the server was told to cancel, until it says that it did
@@ -235,9 +225,9 @@ class Multiplexer:
         if watch in self._refused:
             self.fail(watch, error)
 
-    def _put_last(self, watch: WatchState) -> None:
+    def _put_last(self, watch: WatchState | None) -> None:
         """Create it behind all others: where creations go one by one, one that gets no answer must not hide them."""
-        if watch in self._watches:
+        if watch is not None and watch in self._watches:
             del self._watches[watch]
             self._watches[watch] = None
 
@@ -267,7 +257,7 @@ class Multiplexer:
         if self._is_open:
             if self._complaint is not None or self._cancels:
                 return self._heard
-            if self._creating:
+            if self._creations:
                 due = self._heard + SILENCE
             if self._asking and self._next_ask < due:
                 due = self._next_ask
@@ -280,11 +270,10 @@ class Multiplexer:
             self._let_marks_come()
         found = [requests.watch_cancel_request(watch_id) for watch_id in self._cancels[:WINDOW]]
         del self._cancels[:WINDOW]
-        most = WINDOW if self._takes_ids and not self._is_careful else 1
-        while self._waiting and len(self._creating) < most:
+        while self._waiting and self._creations.may_begin:
             watch = self._waiting.popleft()
             if watch.phase is Phase.WAITING:
-                if not self._creating:
+                if not self._creations:
                     self._heard = now
                 found.append(self._create(watch))
         if is_asking:
@@ -299,13 +288,12 @@ class Multiplexer:
 
     def _create(self, watch: WatchState) -> WatchRequest:
         watch.move(Step.ASKED)
-        watch_id = self._next_id
-        self._next_id += 1
-        self._creating[watch_id] = watch
+        watch_id = self._creations.begin(watch)
         watch.start = watch.resume_revision
         if self._asking and self._store_revision:
             watch.start = min(watch.start, self._store_revision)
-        return requests.watch_request(watch.options, watch_id, watch.start, self._in_fragments)
+        in_fragments = self._is_all_in_fragments or watch in self._in_fragments
+        return requests.watch_request(watch.options, watch_id, watch.start, in_fragments)
 
     def _let_marks_come(self) -> None:
         """Create those watches again for which the server gives no mark."""
@@ -372,18 +360,17 @@ class Multiplexer:
         if not self._is_open:
             return None
         reason, self._complaint = self._complaint, None
-        if reason is None and self._creating and now >= self._heard + SILENCE:
+        if reason is None and self._creations and now >= self._heard + SILENCE:
             reason = f"the member said nothing for {SILENCE:g} s though a watch was to be created"
-            self._put_last(next(iter(self._creating.values())))
+            self._put_last(self._creations.oldest)
         if reason is not None:
             self._heard = now  # once is enough
         return reason
 
     def on_lost(self, error: EtcdError, now: float) -> bool:
         """See `Conversation`."""
+        says_otherwise = self._after_too_large(error) if isinstance(error, ReplyTooLargeError) else self._in_one_piece()
         self._forget_stream()
-        had_fragments = self._in_fragments
-        self._in_fragments = isinstance(error, ReplyTooLargeError)
         self._lost_at = now
         for watch in self._watches:
             if watch.phase is Phase.LIVE:
@@ -394,8 +381,24 @@ class Multiplexer:
             watch.partial = None
             if watch.outage_since is None and watch.phase is not Phase.PAUSED:
                 self._begin_outage(watch, now)
-        may_be_cut = any(watch.options.fragment is None for watch in self._watches)
-        return self._in_fragments and not had_fragments and may_be_cut
+        return says_otherwise
+
+    def _after_too_large(self, error: ReplyTooLargeError) -> bool:
+        """Have it said in smaller pieces, or by no watch any more; whether that is possible."""
+        watch = None if error.watch_id is None else self._live.get(error.watch_id)
+        if watch is None:
+            had_fragments, self._is_all_in_fragments = self._is_all_in_fragments, True
+            return not had_fragments and any(watch.options.fragment is None for watch in self._watches)
+        if watch.options.fragment is None and not self._is_all_in_fragments and watch not in self._in_fragments:
+            self._in_fragments.add(watch)
+        else:
+            self.fail(watch, copy.copy(error))
+        return True
+
+    def _in_one_piece(self) -> bool:
+        self._in_fragments.clear()
+        self._is_all_in_fragments = False
+        return False
 
     def on_refused(self, error: EtcdError, now: float) -> bool:
         """See `Conversation`. Watches have no deadlines of their own: they end, and say why."""
@@ -411,30 +414,16 @@ class Multiplexer:
 
     # Answers.
 
-    def _answered(self, reply: WatchReply) -> WatchState | None:
-        """The watch whose creation this answers, which is no longer under way; None if it answers none."""
-        creating, watch_id = self._creating, reply.watch_id
-        oldest = next(iter(creating), None)
-        if oldest is None:
-            return None
-        if watch_id in creating:
-            self._takes_ids = True
-            if watch_id != oldest:
-                self._distrust("creations were answered out of order")
-                return None
-        elif not reply.canceled and watch_id >= 0 and len(creating) > 1:
-            self._distrust("a creation was answered with another id than was chosen")
-            return None
-        return creating.pop(oldest)
-
     def _distrust(self, reason: str) -> None:
         """The peer mixes up watches: leave the stream, and create watches one by one from now on."""
-        self._is_careful = self._is_distrusted = True
+        self._creations.is_careful = self._is_distrusted = True
         self._complaint = f"the server, or a proxy before it, mixes up watches: {reason}"
 
     def _on_created(self, reply: WatchReply, now: float) -> None:
-        watch = self._answered(reply)
-        if self._is_distrusted:
+        try:
+            watch = self._creations.answered(reply)
+        except MixedUp as mixed_up:
+            self._distrust(str(mixed_up))
             return
         watch_id = reply.watch_id
         if reply.canceled or watch_id < 0:
@@ -566,15 +555,15 @@ class Multiplexer:
         del self._watches[watch]
         self._asking.pop(watch, None)
         self._refused.pop(watch, None)
+        self._in_fragments.discard(watch)
 
     def _forget_stream(self) -> None:
-        self._is_open = self._is_distrusted = self._is_in_doubt = self._takes_ids = False
+        self._is_open = self._is_distrusted = self._is_in_doubt = False
         self._highest = max(self._highest, self._store_revision)
-        self._next_id = FIRST_ID
         self._store_revision = 0
         self._has_sure_marks = None
         self._waiting.clear()
-        self._creating.clear()
+        self._creations.forget_stream()
         self._live.clear()
         self._cancels.clear()
         self._cancelled.clear()

@@ -64,7 +64,8 @@ class WatchCalls:
                 is compacted.
             filters: what to leave out: `"no_put"`, `"no_delete"`. The server does so.
             fragment: have the server send what is too large for one message in several. What is delivered is the same.
-                Default: None, only after a message came that was larger than the client's `max_receive_bytes`. etcd
+                Default: None, only after a message came that was larger than the client's `max_receive_bytes`. With
+                False, such a message ends the watch with `ReplyTooLargeError`. etcd
                 cuts in time that grows with the square of the number of events: a catch-up of 100 000 small events of
                 1000 txns took it a minute, and 0.4 s uncut.
             on_compaction: what happens if the next revision was compacted while the watch was not connected, or if

@@ -15,6 +15,16 @@ betterproto2's own, judges it: both promise the same. A `Collector` is `decode` 
 from etcd_aio.codec.collector import Collector
 from etcd_aio.codec.compiled import decode, encode, writers
 from etcd_aio.codec.fields import MAX_DEPTH
+from etcd_aio.codec.leading import leading_watch_id
 from etcd_aio.codec.shapes import Decodable, message_class_of
 
-__all__ = ("MAX_DEPTH", "Collector", "Decodable", "decode", "encode", "message_class_of", "writers")
+__all__ = (
+    "MAX_DEPTH",
+    "Collector",
+    "Decodable",
+    "decode",
+    "encode",
+    "leading_watch_id",
+    "message_class_of",
+    "writers",
+)

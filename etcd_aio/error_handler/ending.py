@@ -6,6 +6,7 @@ Knows: what the transport and this side can say of an end. Never knows: what fol
 from dataclasses import dataclass
 from typing import Final
 
+from etcd_aio.codec import leading_watch_id
 from etcd_aio.error_handler.answer import answer
 from etcd_aio.error_handler.stream_verdict import StreamFacts
 from etcd_aio.errors import (
@@ -22,7 +23,7 @@ from etcd_aio.errors import (
     StatusCode,
     UnknownServerError,
 )
-from etcd_aio.methods import AnyMethod
+from etcd_aio.methods import WATCH, AnyMethod
 
 _NO_CONNECTION: Final = frozenset({StatusCode.UNAVAILABLE, StatusCode.CANCELLED, StatusCode.DEADLINE_EXCEEDED})
 
@@ -96,7 +97,11 @@ def _error_of(failure: AttemptFailure, method: AnyMethod) -> EtcdError:
     if failure.delivery is Delivery.ANSWERED:
         return answer(failure, method)
     if failure.is_final:
-        return ReplyTooLargeError(failure.message, code=failure.code)
+        error = ReplyTooLargeError(failure.message, code=failure.code)
+        beginning = failure.take_beginning()
+        if method is WATCH:
+            error.watch_id = leading_watch_id(beginning)
+        return error
     if failure.code in _NO_CONNECTION:
         return ConnectionLostError(failure.message, code=failure.code)
     return MalformedReplyError(failure.message, code=failure.code)

@@ -129,6 +129,7 @@ class Reading(Generic[Request, Reply]):
             message = await stream.receive()
         except AttemptFailure as failure:
             self.close_stream()
+            failure.take_beginning()  # it may hold values
             if not self._is_late or failure.delivery is Delivery.ANSWERED:
                 raise
         else:

@@ -23,6 +23,8 @@ class AttemptFailure(Exception):  # noqa: N818 - not an error of the user's: the
         is_local_deadline: the attempt's own deadline passed on this side.
         is_final: an answer came that this side refuses to take, and another attempt would get the same.
         is_given_up: this side waits no longer, since others answer: see `Connection.give_up`.
+        beginning: the first bytes of a stream's message that was too large, as far as they had come. They may hold
+            secrets, so whoever handles the failure takes them by `take_beginning`.
     """
 
     def __init__(
@@ -45,6 +47,12 @@ class AttemptFailure(Exception):  # noqa: N818 - not an error of the user's: the
         self.is_local_deadline = is_local_deadline
         self.is_final = is_final
         self.is_given_up = is_given_up
+        self.beginning = b""
+
+    def take_beginning(self) -> bytes:
+        """The beginning, which the failure keeps no longer."""
+        beginning, self.beginning = self.beginning, b""
+        return beginning
 
     def __str__(self) -> str:
         return f"{self.code.name} ({self.delivery.value}): {self.message}"

@@ -136,10 +136,15 @@ class MalformedReplyError(TransportError):
 
 
 class ReplyTooLargeError(TransportError):
-    """A reply is larger than the client's `max_receive_bytes`, so it was not taken."""
+    """A reply is larger than the client's `max_receive_bytes`, so it was not taken.
+
+    Attributes:
+        watch_id: on the stream of watches, the server's id of the one that it was for; None if that is not known.
+    """
 
     default_code = StatusCode.RESOURCE_EXHAUSTED
     retryable = False
+    watch_id: int | None = None
 
 
 class ClusterChangedError(TransportError):

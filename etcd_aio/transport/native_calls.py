@@ -17,7 +17,7 @@ from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from etcd_aio.http2 import HeaderBlock, RequestHeaders, Stream, error_name
 from etcd_aio.transport.pieces import Collected, Pieces
 from etcd_aio.transport.response import fields, judge_headers, judge_reset, judge_trailers, unprocessed
-from etcd_aio.transport.seam import Collect
+from etcd_aio.transport.seam import BEGINNING, Collect
 
 PREFIX: Final = struct.Struct(">BI")  # compressed flag and length, before every gRPC message
 _EARLY_RETURN: Final = 2**20  # bytes of an unfinished message that are worth a frame to the peer
@@ -50,13 +50,15 @@ class Deframer:
     Args:
         limit: largest message.
         begin: makes what a message of many pieces is written to.
+        shown: of a message that is too large, so many bytes are shown by the failure.
     """
 
-    __slots__ = ("_begin", "_head", "_limit", "_message", "_missing", "_size")
+    __slots__ = ("_begin", "_head", "_limit", "_message", "_missing", "_shown", "_size")
 
-    def __init__(self, limit: int, begin: "Callable[[], Pieces]" = BytesIO) -> None:
+    def __init__(self, limit: int, begin: "Callable[[], Pieces]" = BytesIO, *, shown: int = 0) -> None:
         self._begin = begin
         self._limit = limit
+        self._shown = shown
         self._head = b""  # less than a prefix
         self._message: Pieces | None = None
         self._missing = 0
@@ -85,9 +87,10 @@ class Deframer:
         while size - position >= PREFIX.size:
             compressed, length = PREFIX.unpack_from(data, position)
             failure = _refused(compressed, length, self._limit)
-            if failure is not None:
-                return failure
             start = position + PREFIX.size
+            if failure is not None:
+                failure.beginning = data[start : start + self._shown]
+                return failure
             position = start + length
             if position > size:
                 self._message = self._begin()
@@ -237,7 +240,7 @@ class StreamCall(Call):
         super().__init__(headers)
         self.deadline = float("inf")
         self._took = took  # lets the peer send as many bytes more
-        self._deframer = Deframer(limit)
+        self._deframer = Deframer(limit, shown=BEGINNING)
         self._returned_early = 0  # bytes of the next message that the peer got back before it was taken
         self._messages: deque[bytes] = deque()
         self._failure: AttemptFailure | None = None

@@ -12,7 +12,7 @@ Two rules hold for every engine, and `tests/contract/test_transport.py` examines
 import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 Metadata: TypeAlias = tuple[tuple[str, str], ...]
 """Request metadata: lower-case names and printable ASCII values, in sending order."""
@@ -90,6 +90,10 @@ class ConnectionOwner(Protocol):
         """The connection is over; `error` is the real cause, None if the owner closed it."""
 
 
+BEGINNING: Final = 64
+"""Bytes of a stream's message that is too large, which its failure shows: enough for what it is about."""
+
+
 class Stream(Protocol):
     """One open stream of messages. Owned by one task, which closes it."""
 
@@ -103,6 +107,7 @@ class Stream(Protocol):
     async def receive(self) -> bytes | None:
         """The next message, or None once the server ended the stream with OK. Raises AttemptFailure otherwise.
 
+        A message that is too large ends the stream; the failure has its beginning, as far as that had come.
         Cancellation loses no message: the next `receive` gets it.
         """
 

@@ -10,6 +10,7 @@ that its deadline, the connection's end or its own cancellation resolve at once,
 import asyncio
 import struct
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, TypeVar, cast
 
@@ -25,7 +26,7 @@ from etcd_aio.transport.deadline_timer import DeadlineTimer
 from etcd_aio.transport.handshake import connect
 from etcd_aio.transport.native_headers import SECRETS
 from etcd_aio.transport.response import fields, is_trailers_only, judge_headers, judge_trailers, unprocessed
-from etcd_aio.transport.seam import Collect, ConnectionOwner, Metadata, Target, TransportOptions
+from etcd_aio.transport.seam import BEGINNING, Collect, ConnectionOwner, Metadata, Target, TransportOptions
 from etcd_aio.transport.stock_protocol import StockProtocol, StockStream
 from etcd_aio.transport.uploads import LARGE
 
@@ -256,7 +257,11 @@ class _Call:
         limit = self._connection.max_receive_bytes
         if size > limit:
             text = f"received message of {size} bytes is larger than max_receive_bytes ({limit})"
-            raise AttemptFailure(StatusCode.RESOURCE_EXHAUSTED, text, Delivery.UNKNOWN, is_final=True)
+            failure = AttemptFailure(StatusCode.RESOURCE_EXHAUSTED, text, Delivery.UNKNOWN, is_final=True)
+            if not self._is_unary:
+                with suppress(AttemptFailure):  # the stream may have ended before it came
+                    failure.beginning = await self._read(min(size, BEGINNING))
+            raise failure
         payload = await self._read(size)
         if len(payload) != size:
             raise self._cut_short()

@@ -14,6 +14,7 @@ from hyperframe.frame import ContinuationFrame, DataFrame, HeadersFrame, PushPro
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from etcd_aio.transport import Connection, EngineName, stock
 from etcd_aio.transport.native_calls import UnaryCall
+from etcd_aio.transport.seam import BEGINNING
 from tests.support.scripted import GRPC, OK, Request, Wire, framed, scripted
 from tests.support.transport import connected, failure_of, soon
 
@@ -153,6 +154,20 @@ async def test_a_reply_above_the_limit_is_not_taken_and_no_other_attempt_would_b
         assert "max_receive_bytes" in failure.message
         assert await echo(connection) == b"x" * 1000
         assert (await failure_of(echo(connection))).is_final
+
+
+async def test_a_streams_message_above_the_limit_shows_its_beginning(name: EngineName) -> None:
+    async def script(wire: Wire) -> None:
+        first = await wire.opened()
+        wire.headers(first, GRPC)
+        wire.data(first, b"\0\xff\xff\xff\xff" + bytes(range(100)))
+        await wire.until(lambda: wire.requests[first].reset is not None)
+
+    async with scripted(script) as port, connected(name, port, max_receive_bytes=1000) as (connection, _):
+        stream = await connection.open_stream("/x/Chat", (), soon())
+        failure = await failure_of(stream.receive())
+        assert (failure.is_final, failure.beginning) == (True, bytes(range(BEGINNING)))
+        stream.cancel()
 
 
 async def test_pushback_is_handed_on(name: EngineName) -> None:

@@ -18,6 +18,7 @@ from etcd_aio.errors import (
     CompactedError,
     EtcdTimeoutError,
     PermissionDeniedError,
+    ReplyTooLargeError,
     RequestTooLargeError,
     StoreRolledBackError,
     UserEmptyError,
@@ -276,6 +277,20 @@ async def test_three_mebibytes_of_one_revision_range_come_in_fragments(
             assert revisions == sorted(revisions)
             # Nobody is asked for fragments before they are found to be needed.
             assert watcher.statistics().reconnects == (0 if fragment else 1)
+
+
+@pytest.mark.parametrize("fragment", [True, False, None])
+async def test_a_message_that_is_too_large_ends_its_watch_and_no_other(
+    shared_server: EtcdServer, client: Client, prefix: str, fragment: bool | None
+) -> None:
+    async with Client(shared_server.endpoint, max_receive_bytes=100_000) as small:
+        first = await client.put(prefix + "big", bytes(200_000))  # which no fragments make smaller
+        async with small.watch(prefix + "small") as other:
+            async with small.watch(prefix + "big", start_revision=first.revision, fragment=fragment) as watcher:
+                with pytest.raises(ReplyTooLargeError):
+                    await take(watcher, 1)
+            await client.put(prefix + "small", "1")
+            await take(other, 1)
 
 
 async def test_compaction_is_raised_behind_what_was_received(own_server: EtcdServer) -> None:

@@ -261,7 +261,7 @@ class World:
             state = consumer.state
             assert (state.phase is Phase.LIVE) == (machine._live.get(state.watch_id) is state)
             assert (state.phase is Phase.ENDED) == (state not in machine._watches)
-            assert state.phase is not Phase.CREATING or state in machine._creating.values()
+            assert state.phase is not Phase.CREATING or state in machine._creations
             assert state.phase is not Phase.WAITING or self.stream is None or state in machine._waiting
             assert not state.is_begun or state.next_revision >= state.resume_revision > state.seen
             assert state.pending_events == sum(len(batch) for batch, _ in state.pending)

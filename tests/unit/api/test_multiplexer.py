@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from etcd_aio.api.creations import FIRST_ID, WINDOW
 from etcd_aio.api.keys import KeyRange
-from etcd_aio.api.multiplexer import FIRST_ID, SILENCE, WINDOW, Multiplexer
+from etcd_aio.api.multiplexer import SILENCE, Multiplexer
 from etcd_aio.api.resync import KnownKeys
 from etcd_aio.api.watch_state import EVENT_BYTES, Phase, WatchOptions, WatchState
 from etcd_aio.errors import (
@@ -64,7 +65,7 @@ class Bench:
 
     def open(self, *, is_known: bool = True) -> None:
         self.machine.on_open("m1", self.now)
-        self.machine._takes_ids = is_known
+        self.machine._creations.takes_ids = is_known
 
     def wake(self) -> None:
         self.wakes += 1
@@ -1023,3 +1024,40 @@ def test_who_decided_about_fragments_gets_no_others() -> None:
     bench = Bench()
     bench.watch(fragment=False)
     assert not bench.machine.on_lost(ReplyTooLargeError("too large"), bench.now)
+
+
+def too_large(number: int) -> ReplyTooLargeError:
+    """A message was too large that was for the watch created as number `number` of the stream."""
+    error = ReplyTooLargeError("too large")
+    error.watch_id = FIRST_ID + number
+    return error
+
+
+def test_fragments_are_asked_for_where_it_is_known_whose_message_was_too_large() -> None:
+    bench = Bench()
+    one, other = bench.live(0), bench.live(1)
+    assert bench.machine.on_lost(too_large(1), bench.now)
+    bench.open()
+    assert creations(bench) == [False, True]
+    bench.hear(created(0))
+    bench.hear(created(1))
+    assert bench.machine.on_lost(too_large(0), bench.now)
+    bench.open()
+    assert creations(bench) == [True, True]
+    assert (one.error, other.error) == (None, None)
+    bench.reopen()
+    assert creations(bench) == [False, False]
+
+
+@pytest.mark.parametrize("fragment", [None, True, False])
+def test_a_message_that_is_too_large_all_the_same_ends_its_watch_and_no_other(fragment: bool | None) -> None:
+    bench = Bench()
+    watch, other = bench.live(0, fragment=fragment), bench.live(1)
+    for _ in range(2 if fragment is None else 1):
+        assert watch.error is None
+        assert bench.machine.on_lost(too_large(0), bench.now)
+        bench.open()
+        for number, _ in enumerate(creations(bench)):
+            bench.hear(created(number))
+    assert isinstance(watch.error, ReplyTooLargeError)
+    assert other.phase is Phase.LIVE

@@ -17,6 +17,7 @@ from etcd_aio.errors import (
     StatusCode,
     UnknownServerError,
 )
+from etcd_aio.methods import AnyMethod
 from tests.support.calls import answered, learner, no_leader, unknown, unprocessed, unsent
 
 AT_ONCE, BACKOFF, END = StreamVerdict.AT_ONCE, StreamVerdict.BACKOFF, StreamVerdict.END
@@ -61,6 +62,17 @@ def test_what_the_transport_says(failure: AttemptFailure, error: type[EtcdError]
     assert ending.error.endpoint == "m1"
     assert ending.error.attempts[0].seconds == 1.5
     assert not ending.error.maybe_applied
+
+
+@pytest.mark.parametrize(("method", "watch_id"), [(methods.WATCH, 7), (methods.LEASE_KEEP_ALIVE, None)])
+def test_a_message_that_was_too_large_says_for_which_watch_and_nothing_is_kept_of_it(
+    method: AnyMethod, watch_id: int | None
+) -> None:
+    failure = unknown(StatusCode.RESOURCE_EXHAUSTED, is_final=True)
+    failure.beginning = b"\x10\x07"
+    error = failed(failure, method, "m1", 1.5, is_alone=False).error
+    assert isinstance(error, ReplyTooLargeError)
+    assert (error.watch_id, failure.beginning) == (watch_id, b"")
 
 
 def test_a_learner_that_is_alone_cannot_be_left() -> None:
