@@ -24,6 +24,7 @@ from etcd_aio.api import (
     WatchHub,
 )
 from etcd_aio.balancer import Balancer, Choice, EndpointStatistics, PolicyName
+from etcd_aio.closing import Unwinding, close_all, unwound
 from etcd_aio.cluster_results import EndpointVersions
 from etcd_aio.config import ClientConfig, endpoints_from
 from etcd_aio.connection_url import parse_url
@@ -158,6 +159,7 @@ class Client(KV, WatchCalls):
         )
         self._config = config
         self._lifetime = Lifetime()
+        self._unwinding: Unwinding = ()
         identity = ClusterIdentity()
         self._balancer = Balancer(
             config.endpoints,
@@ -345,20 +347,15 @@ class Client(KV, WatchCalls):
     async def aclose(self) -> None:
         """Close every connection, in any state within a second; calls and streams end with `ClientClosedError`.
 
-        Closing twice does nothing. A cancelled close has closed the client all the same. Leases that are still held are
-        lost; the task that closes is not cancelled for that: see `Lease`.
+        A second close only waits for the first. A close that is cancelled while it waits has closed the client. Leases that
+        are still held are lost; the task that closes is not cancelled for that: see `Lease`.
 
         Raises:
             ClientUsageError: the client belongs to another loop or process.
         """
         if self._lifetime.close():
-            try:
-                await self._discovery.aclose()
-            finally:
-                try:
-                    await self._invoker.aclose()
-                finally:
-                    await self._balancer.aclose()
+            self._unwinding = close_all((self._discovery, self._invoker, self._balancer))
+        await unwound(self._unwinding)
 
     def _enter(self) -> asyncio.AbstractEventLoop:
         if self._lifetime.enter():

@@ -20,6 +20,7 @@ from typing import Final, TypeAlias
 from etcd_aio.aio import start_background_task
 from etcd_aio.backoff import Backoff
 from etcd_aio.balancer import Balancer, ConnectivityState, Endpoint, Resolver, advertised_endpoints
+from etcd_aio.closing import TwoPartClose, Unwinding
 from etcd_aio.cluster_results import MemberListResult
 from etcd_aio.errors import ClientClosedError, ConfigError, DiscoveryError, NoAvailableEndpointsError
 from etcd_aio.options import Timeout
@@ -36,13 +37,12 @@ _SYNC_TIMEOUT: Final = 5.0  # as etcd's Go client gives each sync of its own
 _SHORTEST_TTL: Final = 5.0  # records that hold for less, or not at all, must not make name servers busy
 _LONGEST_TTL: Final = 3600.0
 _JITTER: Final = 0.1  # of the schedule, so that clients that started together part
-_CLOSE_TIMEOUT: Final = 0.1  # the task waits for nothing that could hold it longer
 
 ListMembers: TypeAlias = Callable[[Timeout], Awaitable[MemberListResult]]
 """Lists the members within some seconds."""
 
 
-class Discovery:
+class Discovery(TwoPartClose):
     """See the theory above.
 
     Args:
@@ -80,17 +80,21 @@ class Discovery:
         self._ttl = inf
         self._failing: dict[str, BaseException] = {}
         self._task: asyncio.Task[None] | None = None
+        self._is_closed = False
 
     def start(self) -> None:
         """Begin to keep the endpoints current, if there is anything to do; harmless if it has begun."""
         if self._task is None and (self._auto_sync is not None or self._resolver.name):
             self._task = start_background_task(self._keep_current(), name="etcd_aio discovery")
 
-    async def aclose(self) -> None:
-        """End the task, within a moment; closing twice does nothing."""
-        if self._task is not None:
+    def close(self) -> Unwinding:
+        """End the task."""
+        if self._task is None:
+            return ()
+        if not self._is_closed:
+            self._is_closed = True
             self._task.cancel()
-            await asyncio.wait([self._task], timeout=_CLOSE_TIMEOUT)
+        return (self._task,)
 
     def set_endpoints(self, endpoints: tuple[Endpoint, ...]) -> None:
         """Use these from now on: the user has named them."""

@@ -41,7 +41,8 @@ MAY_USE: dict[str, frozenset[str]] = {
 }
 GROUND = frozenset(
     {
-        *("aio", "auth_results", "backoff", "cluster_results", "deadline", "durations", "errors", "events", "frozen"),
+        *("aio", "auth_results", "backoff", "closing", "cluster_results", "deadline", "durations", "errors", "events"),
+        "frozen",
         *("options", "results", "version"),
     }
 )

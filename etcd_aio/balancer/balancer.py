@@ -13,7 +13,6 @@ import random as random_module
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
-from etcd_aio.aio import start_task
 from etcd_aio.balancer.connectivity import ConnectivityState
 from etcd_aio.balancer.endpoint import Endpoint, Security, parse_endpoint
 from etcd_aio.balancer.health import Health, Service
@@ -25,6 +24,7 @@ from etcd_aio.balancer.picker import Choice, Picker
 from etcd_aio.balancer.policy import Policy, PolicyName
 from etcd_aio.balancer.statistics import EndpointStatistics, unused
 from etcd_aio.balancer.sub_connection import DIAL_BACKOFF, SubConnection, Verify
+from etcd_aio.closing import TwoPartClose, Unwinding, close_all
 from etcd_aio.deadline import NEVER
 from etcd_aio.errors import (
     ClientClosedError,
@@ -35,12 +35,10 @@ from etcd_aio.errors import (
 )
 from etcd_aio.transport import Engine, Target, TLSContext
 
-_CLOSE_TIMEOUT: Final = 0.8  # aclose() promises a second in any state ...
-_CANCEL_TIMEOUT: Final = 0.1  # ... with this for what has to be cancelled
 _DEMAND_HOLDS: Final = 30.0  # seconds for which a call that names an endpoint has it kept, whatever the policy
 
 
-class Balancer:
+class Balancer(TwoPartClose):
     """Owner of every sub-connection.
 
     Args:
@@ -288,26 +286,15 @@ class Balancer:
         found = ((name, self._current.get(name)) for name in self._endpoints)
         return tuple(unused(name, self._errors.get(name)) if one is None else one.statistics() for name, one in found)
 
-    async def aclose(self) -> None:
-        """Close every sub-connection now; calls that wait for one fail at once. Idempotent, bounded in time."""
+    def close(self) -> Unwinding:
+        """Close every sub-connection now; calls that wait for one fail at once."""
         self._is_closed = True
         self._picker = self._local_picker = None
         self._ready = ()
         self._wake(self._waiters | self._outage_waiters)
         if self._again is not None:
             self._again.cancel()
-        await self._watch.aclose()
-        await self._leader.aclose()
-        closing = [
-            start_task(one.aclose(), name=f"etcd_aio close {one.endpoint_name}")
-            for one in (*self._current.values(), *self._draining)
-        ]
-        if closing:
-            _, late = await asyncio.wait(closing, timeout=_CLOSE_TIMEOUT)
-            for task in late:
-                task.cancel()
-            if late:
-                await asyncio.wait(late, timeout=_CANCEL_TIMEOUT)
+        return close_all((self._watch, self._leader, *self._current.values(), *self._draining))
 
     # Inside.
 

@@ -19,6 +19,7 @@ from etcd_aio.backoff import Backoff
 from etcd_aio.balancer.connectivity import ConnectivityState
 from etcd_aio.balancer.health import Finding, Health, Service, patience, percentile_99
 from etcd_aio.balancer.sub_connection import SubConnection
+from etcd_aio.closing import TwoPartClose, Unwinding
 
 logger = logging.getLogger("etcd_aio.balancer")
 
@@ -43,7 +44,7 @@ _SLOW_AGE: Final = 0.2  # seconds for which a percentile holds
 _STREAMS_LEAVE_AFTER: Final = 0.5  # seconds of looking bad: to move is more work for a stream than to wait for a moment
 
 
-class HealthWatch:
+class HealthWatch(TwoPartClose):
     """See above.
 
     Args:
@@ -88,17 +89,17 @@ class HealthWatch:
             self._have_probed(sub_connection, service)
         self._on_change()
 
-    async def aclose(self) -> None:
+    def close(self) -> Unwinding:
         """End the timer and every probe."""
-        self._is_closed = True
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
         probes = tuple(self._probes.values())
-        for probe in probes:
-            probe.cancel()
-        if probes:
-            await asyncio.wait(probes)
+        if not self._is_closed:
+            self._is_closed = True
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            for probe in probes:
+                probe.cancel()
+        return probes
 
     # Inside.
 

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 from etcd_aio.aio import start_background_task
 from etcd_aio.backoff import Backoff
 from etcd_aio.balancer.sub_connection import SubConnection
+from etcd_aio.closing import TwoPartClose, Unwinding
 
 FindLeader: TypeAlias = Callable[[tuple[SubConnection, ...]], Awaitable[SubConnection | None]]
 """Asks members which of them leads; None if none of them does, as far as they know."""
@@ -18,7 +19,7 @@ LOOK_BACKOFF: Final = Backoff(initial=0.1, multiplier=2.0, maximum=1.0, jitter=0
 """Waits between two looks while no leader is found: an election takes about a second."""
 
 
-class LeaderWatch:
+class LeaderWatch(TwoPartClose):
     """One task, while the leader is being looked for.
 
     Args:
@@ -49,13 +50,16 @@ class LeaderWatch:
         if self._task is None and not self._is_closed:
             self._task = start_background_task(self._looking(), name="etcd_aio leader")
 
-    async def aclose(self) -> None:
+    def close(self) -> Unwinding:
         """End the task."""
-        self._is_closed = True
         task = self._task
-        if task is not None:
+        if task is None:
+            self._is_closed = True
+            return ()
+        if not self._is_closed:
+            self._is_closed = True
             task.cancel()
-            await asyncio.wait([task])
+        return (task,)
 
     async def _looking(self) -> None:
         looks = 0

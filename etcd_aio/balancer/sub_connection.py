@@ -2,7 +2,7 @@
 
 Knows: one endpoint, the engine, a backoff. Never knows: the other endpoints, calls, retries.
 
-Theory of operation. One task per sub-connection lives from `start()` to `aclose()`: it dials; a failed dial waits its
+Theory of operation. One task per sub-connection lives from `start()` to `close()`: it dials; a failed dial waits its
 backoff; a connection that is lost or draining leaves READY in the same loop turn, and is dialled again at once if it
 had lived for `STABLE_AFTER`, else after the backoff, so that an endpoint that accepts and drops is no busy loop. A
 draining connection is kept beside its successor until the calls on it have ended. A stream may never end, so its owner
@@ -20,6 +20,7 @@ from etcd_aio.balancer.connectivity import ConnectivityState, check_transition
 from etcd_aio.balancer.endpoint import Endpoint
 from etcd_aio.balancer.health import Health, Service, refused_health
 from etcd_aio.balancer.statistics import EndpointStatistics
+from etcd_aio.closing import TwoPartClose, Unwinding, close_all
 from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, EtcdError, StatusCode, server_error
 from etcd_aio.transport import Collect, Connection, Engine, Metadata, Stream, Target
 
@@ -40,7 +41,7 @@ _LATENCY_WEIGHT: Final = 0.1  # of the newest sample in the moving average
 _NO_ANSWER_CODES: Final = frozenset({StatusCode.UNAVAILABLE, StatusCode.DEADLINE_EXCEEDED, StatusCode.CANCELLED})
 
 
-class SubConnection:
+class SubConnection(TwoPartClose):
     """The balancer's unit: see the theory above.
 
     Args:
@@ -284,14 +285,11 @@ class SubConnection:
             owner.on_draining("the endpoint is used no more")
         self._change(ConnectivityState.SHUTDOWN)
 
-    async def aclose(self) -> None:
-        """End everything now. Bounded by the engine's own close, which waits for nobody."""
+    def close(self) -> Unwinding:
+        """End everything now: the task, and every connection with what runs on it."""
+        connections = [owner.connection for owner in self._live if owner.connection is not None]
         self.drain()
-        task, self._task = self._task, None
-        if task is not None:
-            await asyncio.wait([task])
-        closing = [owner.connection.aclose() for owner in self._live if owner.connection is not None]
-        await asyncio.gather(*closing, return_exceptions=True)  # whatever happens to one, the others are closed
+        return (*(() if self._task is None else (self._task,)), *close_all(connections))
 
     @property
     def is_over(self) -> bool:
@@ -357,7 +355,7 @@ class SubConnection:
             if owner.ended.is_set():
                 raise ConnectionLostError(f"the connection ended at once: {owner.cause}") from owner.cause
         except BaseException:  # a cancellation too: nobody else knows the connection
-            await connection.aclose()
+            connection.close()
             raise
         self._is_suspect = False
         return connection

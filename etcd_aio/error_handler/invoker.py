@@ -11,6 +11,7 @@ from typing import Final, get_args
 
 from etcd_aio import codec
 from etcd_aio.balancer import Balancer, SubConnection
+from etcd_aio.closing import TwoPartClose, Unwinding, close_all
 from etcd_aio.deadline import deadline_after
 from etcd_aio.error_handler.call import Call, CallContext
 from etcd_aio.error_handler.conversation import Conversation
@@ -36,7 +37,7 @@ API_VERSION: Final = "3.7"  # the release whose .proto files this client was gen
 _RETRY_MODES: Final = get_args(RetryMode)
 
 
-class Invoker:
+class Invoker(TwoPartClose):
     """Runs unary calls and streamed replies, and owns the supervised streams.
 
     Args:
@@ -236,17 +237,15 @@ class Invoker:
         """The instant, on the clock of every deadline: that of the running loop."""
         return asyncio.get_running_loop().time()
 
-    async def aclose(self) -> None:
-        """End every stream; their conversations hear `ClientClosedError`. Bounded in time; closing twice does nothing.
+    def close(self) -> Unwinding:
+        """Forget all secrets and end every stream; their conversations hear `ClientClosedError`.
 
         It follows the close of the lifetime, so that no stream is opened any more.
         """
         if self._credentials is not None:
             self._credentials.forget()
-        running = tuple(self._streams.running)
-        for supervisor in running:  # at once, and in the task that closes: a lease that it holds must not cancel it
-            supervisor.close()
-        await asyncio.gather(self._tokens.aclose(), *(supervisor.aclose() for supervisor in running))
+        # At once, and in the task that closes: a lease that it holds must not cancel it.
+        return close_all((self._tokens, *self._streams.running))
 
     async def find_leader(self, ready: tuple[SubConnection, ...]) -> SubConnection | None:
         """See `leader.find_leader`; with the token that there is."""

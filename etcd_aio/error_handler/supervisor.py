@@ -22,6 +22,7 @@ from typing import Any, Final, Generic, ParamSpec, TypeAlias, TypeVar
 from etcd_aio import codec
 from etcd_aio.aio import start_background_task, start_task
 from etcd_aio.balancer import Balancer, Stream, SubConnection
+from etcd_aio.closing import TwoPartClose, Unwinding
 from etcd_aio.deadline import NEVER
 from etcd_aio.error_handler.call import CallContext
 from etcd_aio.error_handler.conversation import Conversation
@@ -51,7 +52,6 @@ _T = TypeVar("_T")
 _P = ParamSpec("_P")
 
 _OPEN_TIMEOUT: Final = 2.0  # seconds; headers leave at once unless the member allows no further stream
-_CLOSE_TIMEOUT: Final = 0.1  # the task has to unwind and waits for nobody; Client.aclose() promises a second for all
 _TAKEN_AT_ONCE: Final = 1 << 16  # bytes
 _SENT_AT_ONCE: Final = 64  # requests without a turn for anybody else: half a millisecond
 
@@ -102,7 +102,7 @@ class StreamStatistics:
     last_error: EtcdError | None
 
 
-class Supervisor(Generic[Request, Reply]):
+class Supervisor(TwoPartClose, Generic[Request, Reply]):
     """Keeps one stream open for as long as its conversation is needed.
 
     Making one touches nothing, not even the loop. Its methods are called from the client's loop.
@@ -172,23 +172,19 @@ class Supervisor(Generic[Request, Reply]):
             self._is_wake_due = True
             asyncio.get_running_loop().call_soon(self._on_wake)
 
-    def close(self) -> None:
+    def close(self) -> Unwinding:
         """End the stream at once; the conversation hears `ClientClosedError` as long as it needs one."""
+        task = self._task
         if not self._is_closed:
             self._is_closed = True
             self._timer.stop()
-            if self._task is not None:
-                self._task.cancel()
+            if task is not None:
+                task.cancel()
             if self._stream is not None:
                 self._stream.cancel()
         if self._conversation.is_needed:
             self._end(ClientClosedError())
-
-    async def aclose(self) -> None:
-        """Close, and wait until the stream's task has ended. Bounded in time; closing twice does nothing."""
-        self.close()
-        if self._task is not None:
-            await asyncio.wait([self._task], timeout=_CLOSE_TIMEOUT)
+        return () if task is None else (task,)
 
     def outage_error(self) -> NoAvailableEndpointsError:
         """The error that names, for each endpoint, why there is no stream on it."""

@@ -14,9 +14,9 @@ import asyncio
 import copy
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Final
 
 from etcd_aio.aio import start_background_task
+from etcd_aio.closing import TwoPartClose, Unwinding
 from etcd_aio.deadline import NEVER
 from etcd_aio.error_handler.ending import mistake
 from etcd_aio.error_handler.request_metadata import RequestMetadata
@@ -34,10 +34,8 @@ from etcd_aio.errors import (
 
 logger = logging.getLogger("etcd_aio.auth")
 
-_CLOSE_TIMEOUT: Final = 0.1  # the task has to unwind and waits for nobody
 
-
-class Tokens:
+class Tokens(TwoPartClose):
     """The token of one client. Making it touches nothing, not even the loop.
 
     Args:
@@ -125,15 +123,15 @@ class Tokens:
             self.state.failed(error, now, self._random)
         self.state.refused(used, now, self._random)
 
-    async def aclose(self) -> None:
-        """Forget the token; who waits for one is told that the client is closed. Bounded in time."""
-        self._is_closed = True
+    def close(self) -> Unwinding:
+        """Forget the token; who waits for one is told that the client is closed."""
         self.state.forget()
         self._metadata.carry("")
         flight = self._flight
-        if flight is not None:
+        if flight is not None and not self._is_closed:
             flight.cancel()
-            await asyncio.wait([flight], timeout=_CLOSE_TIMEOUT)
+        self._is_closed = True
+        return () if flight is None else (flight,)
 
     async def _wait(self, why: EtcdError | None, deadline: float) -> None:
         """Return once there is a token."""

@@ -14,6 +14,7 @@ There is one teardown path, `_over`: whatever ends the connection ends there, on
 import asyncio
 from typing import Final, cast
 
+from etcd_aio.closing import Unwinding
 from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, StatusCode
 from etcd_aio.http2 import Connection, LocalProtocolError, RemoteProtocolError
 from etcd_aio.transport.deadline_timer import DeadlineTimer
@@ -220,6 +221,11 @@ class NativeConnection(HandshakingProtocol):
     def ping_silence(self, now: float) -> float:
         """See `seam.Connection.ping_silence`."""
         return self._liveness.ping_silence(now)
+
+    def close(self) -> Unwinding:
+        """See `seam.Connection.close`."""
+        self.abort(None)
+        return ()
 
     async def aclose(self) -> None:
         """See `seam.Connection.aclose`."""

@@ -14,6 +14,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
+from etcd_aio.closing import Unwinding
+
 Metadata: TypeAlias = tuple[tuple[str, str], ...]
 """Request metadata: lower-case names and printable ASCII values, in sending order."""
 
@@ -174,8 +176,12 @@ class Connection(Protocol):
         """
         ...
 
+    def close(self) -> Unwinding:
+        """End everything at once, without waiting: running attempts fail. Returns what still unwinds."""
+        ...
+
     async def aclose(self) -> None:
-        """End everything at once: running attempts fail, nothing is waited for longer than a moment."""
+        """The same, and wait for what unwinds, for a moment at most."""
 
     def drain(self) -> None:
         """Take nothing new; close by itself once what is under way has ended."""

@@ -19,6 +19,7 @@ from h2.errors import ErrorCodes
 from h2.exceptions import NoAvailableStreamIDError
 
 from etcd_aio.aio import start_task
+from etcd_aio.closing import Unwinding, unwound
 from etcd_aio.deadline import NEVER
 from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, StatusCode
 from etcd_aio.http2 import NeverIndexedHeaderTuple
@@ -33,7 +34,6 @@ from etcd_aio.transport.uploads import LARGE
 T = TypeVar("T")
 
 _PREFIX: Final = struct.Struct(">BI")  # compressed flag and length, before every gRPC message
-_CLOSE_TIMEOUT: Final = 0.5  # aclose() only waits for cancelled tasks to unwind and the socket to be closed
 _LONGEST_TIMEOUT: Final = 99_999_999.0  # grpc-timeout has at most eight digits (PROTOCOL-HTTP2)
 
 
@@ -115,10 +115,14 @@ class StockConnection:
         """See `seam.Connection.ping_silence`."""
         return self.protocol.liveness.ping_silence(now)
 
+    def close(self) -> Unwinding:
+        """See `seam.Connection.close`."""
+        self.protocol.abort(None)
+        return (self.protocol.closed, *self.tasks)
+
     async def aclose(self) -> None:
         """See `seam.Connection.aclose`."""
-        self.protocol.abort(None)
-        await asyncio.wait([self.protocol.closed, *self.tasks], timeout=_CLOSE_TIMEOUT)
+        await unwound(self.close())
 
     # For _Call.
 

@@ -512,6 +512,22 @@ async def test_closing_is_quick_in_any_state(name: EngineName, stage: str) -> No
             assert (await call).delivery in {Delivery.UNSENT, Delivery.UNKNOWN}
 
 
+async def test_a_close_that_nobody_waits_for_leaves_nothing_either(name: EngineName) -> None:
+    async with example_server() as (port, examples), connected(name, port) as (connection, owner):
+        calls = [asyncio.ensure_future(failure_of(hanging(connection))) for _ in range(3)]
+        stream = await connection.open_stream("/x/Chat", (), soon())
+        calls.append(asyncio.ensure_future(failure_of(stream.receive())))
+        await examples.until_running(3)
+        unwinding = connection.close()
+        assert owner.lost == [None]
+        for call in calls:
+            assert (await call).delivery is Delivery.UNKNOWN
+        await settle()
+        assert all(one.done() for one in unwinding)
+        assert leftovers() == []
+        assert all(one.done() for one in connection.close())
+
+
 async def test_stream_numbers_run_out_only_once_in_a_lifetime(name: EngineName) -> None:
     if name != "grpclib":
         pytest.skip("looks inside the grpclib engine")

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from etcd_aio.closing import Unwinding, unwound
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from etcd_aio.transport import Collect, Connection, ConnectionOwner, Metadata, Stream, Target
 
@@ -246,11 +247,18 @@ class FakeConnection:
             self._member.on_stream(stream)
         return stream
 
+    def close(self) -> Unwinding:
+        """See `seam.Connection.close`."""
+        self.lose(None)
+        if not self.close_takes:
+            return ()
+        unwinding = self._loop.create_future()
+        self._loop.call_later(self.close_takes, unwinding.cancel)
+        return (unwinding,)
+
     async def aclose(self) -> None:
         """See `seam.Connection.aclose`."""
-        if self.close_takes:
-            await asyncio.sleep(self.close_takes)
-        self.lose(None)
+        await unwound(self.close())
 
     def drain(self) -> None:
         """See `seam.Connection.drain`."""
