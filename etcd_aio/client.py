@@ -73,7 +73,8 @@ class Client(KV, WatchCalls):
         timeout: seconds a call may take with all its attempts, unless it says otherwise; None for no limit.
             Default: 5, as etcdctl's `--command-timeout`.
         connect_timeout: seconds for dialling one endpoint, its TLS handshake and its first HTTP/2 frame. Default: 2, as
-            etcdctl's `--dial-timeout`.
+            etcdctl's `--dial-timeout`. A host name may take as much time before that, and a lookup that takes longer
+            goes on: the next dial uses its result. The same holds for the files of `tls`.
         policy: how calls are spread over the members. Which of them look good is known to every policy.
             `"round_robin"`: all in turn. `"power_of_two"`: the less busy and faster of two that are drawn.
             `"leader_first"`: the leader, which is looked for after every election. `"pinned"`: one connection, to the

@@ -34,6 +34,7 @@ RETRY_BACKOFF: Final = Backoff(initial=0.5, multiplier=2.0, maximum=30.0, jitter
 """Waits after a refresh that failed, never longer than the schedule itself."""
 
 _SYNC_TIMEOUT: Final = 5.0  # as etcd's Go client gives each sync of its own
+_RESOLVE_TIMEOUT: Final = 10.0  # a dead name server, the first of several, takes the resolver some seconds
 _SHORTEST_TTL: Final = 5.0  # records that hold for less, or not at all, must not make name servers busy
 _LONGEST_TTL: Final = 3600.0
 _JITTER: Final = 0.1  # of the schedule, so that clients that started together part
@@ -52,7 +53,7 @@ class Discovery(TwoPartClose):
         check: raises ConfigError if endpoints must not be used, as `Client` would have refused them.
         has_tls: whether the client has a TLS configuration.
         auto_sync: seconds from one sync to the next; None for none.
-        connect_timeout: seconds for one answer of the resolver, and for a first connection to a new endpoint.
+        connect_timeout: seconds for a first connection to a new endpoint.
         random: returns a number in [0, 1).
     """
 
@@ -85,6 +86,8 @@ class Discovery(TwoPartClose):
     def start(self) -> None:
         """Begin to keep the endpoints current, if there is anything to do; harmless if it has begun."""
         if self._task is None and (self._auto_sync is not None or self._resolver.name):
+            if self._resolver.name:
+                self._balancer.unresolved = {self._resolver.name: DiscoveryError("DNS has not answered yet")}
             self._task = start_background_task(self._keep_current(), name="etcd_aio discovery")
 
     def close(self) -> Unwinding:
@@ -195,7 +198,7 @@ class Discovery(TwoPartClose):
     async def _resolved_anew(self) -> None:
         before = set(_names(self._resolved))
         if self._resolver.name:
-            resolution = await self._resolver.resolve(self._connect_timeout)
+            resolution = await self._resolver.resolve(_RESOLVE_TIMEOUT)
             self._refuse_unfit(resolution.endpoints)
             self._resolved, self._ttl = resolution.endpoints, resolution.ttl
         is_out = not self._balancer.ready_count

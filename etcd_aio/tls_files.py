@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from etcd_aio.errors import ConfigError
+from etcd_aio.threads import in_thread
 from etcd_aio.tls import TLS, is_pem
 
 logger = logging.getLogger("etcd_aio.tls")
@@ -68,7 +69,7 @@ class CertificateFiles:
         if self._context is not None and not self._has_files:
             return self._context  # nothing that could change
         if self._reading is None:
-            self._reading = asyncio.get_running_loop().run_in_executor(None, self._read)
+            self._reading = in_thread(self._read, "etcd_aio certificates")
             self._reading.add_done_callback(self._was_read)
         return await asyncio.shield(self._reading)
 
@@ -78,8 +79,6 @@ class CertificateFiles:
 
     def _was_read(self, reading: "asyncio.Future[ssl.SSLContext]") -> None:
         self._reading = None
-        if not reading.cancelled():
-            reading.exception()  # whoever gave up waiting need not retrieve it
 
     # In a thread; never two at once.
 

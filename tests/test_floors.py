@@ -42,8 +42,7 @@ MAY_USE: dict[str, frozenset[str]] = {
 GROUND = frozenset(
     {
         *("aio", "auth_results", "backoff", "closing", "cluster_results", "deadline", "durations", "errors", "events"),
-        "frozen",
-        *("options", "results", "version"),
+        *("frozen", "options", "results", "threads", "version"),
     }
 )
 FLOOR_ONE = frozenset({"codec", "methods", "pb"})

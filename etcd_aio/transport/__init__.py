@@ -8,6 +8,7 @@ mean.
 from typing import Final, Literal, TypeAlias
 
 from etcd_aio.transport.http1 import http_get
+from etcd_aio.transport.names import Names
 from etcd_aio.transport.seam import (
     Collect,
     Collector,
@@ -26,15 +27,15 @@ EngineName: TypeAlias = Literal["native", "grpclib"]
 ENGINES: Final[tuple[EngineName, ...]] = ("native", "grpclib")
 
 
-def create_engine(name: EngineName, options: TransportOptions) -> Engine:
-    """The engine called `name`; each is imported only when it is asked for."""
+def create_engine(name: EngineName, options: TransportOptions, names: Names | None = None) -> Engine:
+    """The engine called `name`; each is imported only when it is asked for. It has names of its own by default."""
     if name == "native":
         from etcd_aio.transport.native import NativeEngine
 
-        return NativeEngine(options)
+        return NativeEngine(options, names)
     from etcd_aio.transport.stock import StockEngine
 
-    return StockEngine(options)
+    return StockEngine(options, names)
 
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "Engine",
     "EngineName",
     "Metadata",
+    "Names",
     "Stream",
     "TLSContext",
     "TLSSource",

@@ -1,6 +1,10 @@
-"""Dialling: from a target to a connected asyncio transport, the same for every engine.
+"""Dialling: from a target to a connected asyncio transport, the same for every engine and every event loop.
 
 Knows: asyncio's connection makers, ALPN. Never knows: HTTP/2 frames, retries, or how long to wait before the next dial.
+
+It has two steps. `find_route` gathers what this machine has to say: the addresses of a host name, and the TLS context
+of what the certificate files hold. `dial` connects. Each has a time of its own, so that a slow name server leaves the
+peer all of its time.
 """
 
 import asyncio
@@ -8,38 +12,81 @@ import socket
 import ssl
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeAlias, TypeVar
+from dataclasses import dataclass
+from typing import Final, TypeVar
 
 from etcd_aio.aio import start_task
 from etcd_aio.errors import ConnectError, TLSError
+from etcd_aio.transport.names import Address, Names
 from etcd_aio.transport.seam import Target
 
 P = TypeVar("P", bound=asyncio.Protocol)
-
-_Address: TypeAlias = tuple[int, int, int, str, Any]  # what getaddrinfo says
 
 _HAPPY_EYEBALLS_DELAY: Final = 0.25  # RFC 8305, section 5: "Connection Attempt Delay" default
 _TLS_SHUTDOWN_TIMEOUT: Final = 1.0  # asyncio's 30 s would hold a closing client; we abort what is dead anyway
 
 
-async def dial(target: Target, factory: Callable[[], P]) -> tuple[asyncio.Transport, P]:
-    """Connect to `target` with a protocol from `factory`. The caller bounds the time.
+@dataclass(frozen=True, slots=True)
+class Route:
+    """All that a dial needs.
+
+    Attributes:
+        target: where to.
+        addresses: its addresses; empty for a unix socket.
+        tls: the context of this dial; None for plaintext.
+    """
+
+    target: Target
+    addresses: Sequence[Address]
+    tls: ssl.SSLContext | None
+
+
+async def find_route(target: Target, names: Names, seconds: float) -> Route:
+    """Find out how to connect to `target`.
+
+    Args:
+        target: where to.
+        names: looks host names up.
+        seconds: how long the addresses may take, and the certificate files. What takes longer goes on, and the next
+            dial has the use of it.
+
+    Raises:
+        OSError: the resolver's reason.
+        ConnectError: the host cannot be the name of one; its name was not resolved, or a file not read, in time.
+        EtcdError: the certificate files cannot be used.
+    """
+    tls = target.tls
+    if tls is not None and not isinstance(tls, ssl.SSLContext):
+        patience = asyncio.timeout(seconds)
+        try:
+            async with patience:
+                tls = await tls.context()
+        except TimeoutError:
+            if not patience.expired():
+                raise
+            raise ConnectError(f"the certificate files were not read within {seconds:g} s") from None
+    try:
+        addresses = () if target.path else await names.addresses(target.host, target.port, seconds)
+    except UnicodeError as error:  # what IDNA refuses, and no OSError
+        raise ConnectError(f"{target.host!r} cannot be a host name") from error
+    return Route(target, addresses, tls)
+
+
+async def dial(route: Route, factory: Callable[[], P]) -> tuple[asyncio.Transport, P]:
+    """Connect along `route` with a protocol from `factory`. The caller bounds the time.
 
     Raises:
         OSError: the operating system's or TLS's reason.
-        ConnectError: the host cannot be the name of one.
         TLSError: the peer hung up during the handshake, or did not agree on HTTP/2.
     """
     try:
-        transport, protocol = await _connect(target, factory)
-    except UnicodeError as error:  # what IDNA refuses, and no OSError
-        raise ConnectError(f"{target.host!r} cannot be a host name") from error
+        transport, protocol = await _connect(route, factory)
     except (ConnectionResetError, ConnectionAbortedError, BrokenPipeError) as error:
-        if target.tls is None:
+        if route.tls is None:
             raise
         text = "the peer hung up during the TLS handshake: does the endpoint serve TLS, and want no client certificate?"
         raise TLSError(text) from error
-    if target.tls is not None:
+    if route.tls is not None:
         agreed = _agreed_protocol(transport)
         if agreed != "h2":
             transport.abort()
@@ -47,36 +94,26 @@ async def dial(target: Target, factory: Callable[[], P]) -> tuple[asyncio.Transp
     return transport, protocol
 
 
-async def _connect(target: Target, factory: Callable[[], P]) -> tuple[asyncio.Transport, P]:
+async def _connect(route: Route, factory: Callable[[], P]) -> tuple[asyncio.Transport, P]:
     loop = asyncio.get_running_loop()
-    source = target.tls
-    tls = source if source is None or isinstance(source, ssl.SSLContext) else await source.context()
+    target, tls = route.target, route.tls
     server_name = target.server_name if tls is not None else None
     shutdown_timeout = _TLS_SHUTDOWN_TIMEOUT if tls is not None else None
     if target.path:
         return await loop.create_unix_connection(
             factory, target.path, ssl=tls, server_hostname=server_name, ssl_shutdown_timeout=shutdown_timeout
         )
-    if not isinstance(loop, asyncio.BaseEventLoop):  # uvloop has its own order of addresses
-        return await loop.create_connection(
-            factory,
-            target.host,
-            target.port,
-            ssl=tls,
-            server_hostname=server_name,
-            ssl_shutdown_timeout=shutdown_timeout,
-        )
-    sock = await _race(await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM))
+    sock = await _race(route.addresses)
     # The transport owns the socket before this first waits.
     return await loop.create_connection(
         factory, sock=sock, ssl=tls, server_hostname=server_name, ssl_shutdown_timeout=shutdown_timeout
     )
 
 
-async def _race(addresses: Sequence[_Address]) -> socket.socket:
+async def _race(addresses: Sequence[Address]) -> socket.socket:
     """Happy eyeballs: a socket connected to the first address that answers (RFC 8305).
 
-    asyncio has its own, but cancelled at the wrong moment that leaves a connected socket behind.
+    asyncio has its own, but cancelled at the wrong moment that leaves a connected socket behind. uvloop has none.
     """
     waiting = _alternating(addresses)
     running: set[asyncio.Task[socket.socket]] = set()
@@ -104,12 +141,15 @@ async def _race(addresses: Sequence[_Address]) -> socket.socket:
     raise errors[0]
 
 
-async def _connect_socket(address: _Address) -> socket.socket:
+async def _connect_socket(address: Address) -> socket.socket:
     family, kind, protocol, _, where = address
+    loop = asyncio.get_running_loop()
+    if len(where) == 4 and where[3] and not isinstance(loop, asyncio.BaseEventLoop):
+        where = (f"{where[0]}%{where[3]}", *where[1:])  # uvloop takes the scope of an IPv6 address from its text alone
     sock = socket.socket(family, kind, protocol)
     try:
         sock.setblocking(False)
-        await asyncio.get_running_loop().sock_connect(sock, where)
+        await loop.sock_connect(sock, where)
     except BaseException:  # a cancellation too: nobody else knows the socket
         sock.close()
         raise
@@ -122,11 +162,11 @@ def _close_socket(task: asyncio.Task[socket.socket]) -> None:
         task.result().close()
 
 
-def _alternating(addresses: Sequence[_Address]) -> deque[_Address]:
+def _alternating(addresses: Sequence[Address]) -> deque[Address]:
     """The addresses with their families by turns, so that one broken family costs one delay (RFC 8305, section 4)."""
     families = list(dict.fromkeys(address[0] for address in addresses))
     ranks: Counter[int] = Counter()
-    keyed: list[tuple[int, int, _Address]] = []
+    keyed: list[tuple[int, int, Address]] = []
     for address in addresses:
         keyed.append((ranks[address[0]], families.index(address[0]), address))
         ranks[address[0]] += 1

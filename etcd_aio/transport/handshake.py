@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from etcd_aio.errors import ConnectError, ConnectionLostError
-from etcd_aio.transport.dial import dial
+from etcd_aio.transport.dial import dial, find_route
+from etcd_aio.transport.names import Names
 from etcd_aio.transport.response import explain_first_bytes
 from etcd_aio.transport.seam import Target
 from etcd_aio.transport.tls_errors import explain_hang_up, explain_tls
@@ -81,18 +82,25 @@ class HandshakingProtocol(asyncio.Protocol):
 C = TypeVar("C", bound=HandshakingProtocol)
 
 
-async def connect(target: Target, seconds: float, make: Callable[[], C]) -> C:
-    """Dial `target` and wait for the handshake, both within `seconds`; leaves nothing behind if that fails.
+async def connect(target: Target, names: Names, seconds: float, make: Callable[[], C]) -> C:
+    """Dial `target` and wait for the handshake; leaves nothing behind if that fails.
+
+    Args:
+        target: where to.
+        names: looks host names up.
+        seconds: for the dial with the handshake, and before that as much for what `find_route` waits for.
+        make: makes the protocol.
 
     Raises:
         OSError: the operating system's reason.
-        ConnectError: the peer answered, but not as a gRPC server; or it did not answer in time.
+        ConnectError: the peer answered, but not as a gRPC server; or it, or the host's name, was not found in time.
         TLSError: TLS failed, and not for the peer's certificate, which is an `ssl.SSLCertVerificationError`.
     """
+    route = await find_route(target, names, seconds)
     protocol: C | None = None
     try:
         async with asyncio.timeout(seconds):
-            _, protocol = await dial(target, make)
+            _, protocol = await dial(route, make)
             await protocol.handshake.wait()
         # A GOAWAY or the end may have come right behind the SETTINGS.
         if not protocol.takes_calls:

@@ -21,6 +21,7 @@ from etcd_aio.transport.deadline_timer import DeadlineTimer
 from etcd_aio.transport.deadlines import Deadlines
 from etcd_aio.transport.handshake import Handshake, HandshakingProtocol, connect
 from etcd_aio.transport.liveness import Action, Liveness
+from etcd_aio.transport.names import Names
 from etcd_aio.transport.native_calls import PREFIX, StreamCall, UnaryCall
 from etcd_aio.transport.native_headers import SECRETS, CallHeaders
 from etcd_aio.transport.seam import Collect, ConnectionOwner, Metadata, Target, TransportOptions
@@ -34,13 +35,16 @@ _FLUSH_AT: Final = 8  # calls; at 64 in flight a tenth faster than one write a t
 class NativeEngine:
     """Opens connections that run on our own HTTP/2."""
 
-    def __init__(self, options: TransportOptions) -> None:
+    def __init__(self, options: TransportOptions, names: Names | None = None) -> None:
         self._options = options
+        self._names = names or Names()
 
     async def connect(self, target: Target, owner: ConnectionOwner) -> "NativeConnection":
         """See `seam.Engine.connect`."""
         options = self._options
-        connection = await connect(target, options.connect_timeout, lambda: NativeConnection(target, options, owner))
+        connection = await connect(
+            target, self._names, options.connect_timeout, lambda: NativeConnection(target, options, owner)
+        )
         connection.is_owned = True
         return connection
 

@@ -25,6 +25,7 @@ from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, Statu
 from etcd_aio.http2 import NeverIndexedHeaderTuple
 from etcd_aio.transport.deadline_timer import DeadlineTimer
 from etcd_aio.transport.handshake import connect
+from etcd_aio.transport.names import Names
 from etcd_aio.transport.native_headers import SECRETS
 from etcd_aio.transport.response import fields, is_trailers_only, judge_headers, judge_trailers, unprocessed
 from etcd_aio.transport.seam import BEGINNING, Collect, ConnectionOwner, Metadata, Target, TransportOptions
@@ -40,13 +41,15 @@ _LONGEST_TIMEOUT: Final = 99_999_999.0  # grpc-timeout has at most eight digits 
 class StockEngine:
     """Opens connections that run on grpclib and h2."""
 
-    def __init__(self, options: TransportOptions) -> None:
+    def __init__(self, options: TransportOptions, names: Names | None = None) -> None:
         self._options = options
+        self._names = names or Names()
 
     async def connect(self, target: Target, owner: ConnectionOwner) -> "StockConnection":
         """See `seam.Engine.connect`."""
-        protocol = await connect(target, self._options.connect_timeout, lambda: StockProtocol(self._options))
-        return StockConnection(protocol, target, self._options, owner)
+        options = self._options
+        protocol = await connect(target, self._names, options.connect_timeout, lambda: StockProtocol(options))
+        return StockConnection(protocol, target, options, owner)
 
 
 class StockConnection:

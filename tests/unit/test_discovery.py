@@ -65,10 +65,12 @@ class FakeResolver:
         self.says: str | Exception = DiscoveryError("not told yet")
         self.ttl = 60.0
         self.asked: list[float] = []
+        self.timeouts: set[float] = set()
         self.takes = 0.0
 
     async def resolve(self, timeout: float) -> Resolution:
         self.asked.append(asyncio.get_running_loop().time())
+        self.timeouts.add(timeout)
         await asyncio.sleep(self.takes)
         if isinstance(self.says, Exception):
             raise self.says
@@ -470,3 +472,19 @@ async def test_closing_ends_a_question_under_way() -> None:
     started = world.loop.time()
     await world.closed()
     assert world.loop.time() - started < 0.1
+
+
+async def test_a_slow_name_server_has_more_time_than_a_dial_and_calls_say_what_they_wait_for() -> None:
+    resolver = FakeResolver()
+    resolver.says, resolver.takes = "m1", 8.0
+    world = World(resolver=resolver)
+    world.balancer.start()
+    with pytest.raises(NoAvailableEndpointsError) as caught:
+        await world.balancer.wait_for_pick(world.loop.time() + 5.0)
+    assert {name: str(error) for name, error in caught.value.errors.items()} == {
+        "the records": "DNS has not answered yet"
+    }
+    await world.balancer.wait_for_pick(world.loop.time() + 5.0)
+    assert resolver.timeouts == {10.0}
+    assert world.balancer.unresolved == {}
+    await world.closed()

@@ -4,7 +4,9 @@ import asyncio
 import gc
 import socket
 import ssl
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,8 @@ import pytest
 import trustme
 
 from etcd_aio.errors import ConnectError, TLSError
-from etcd_aio.transport.dial import _alternating, _race, dial
+from etcd_aio.transport.dial import _alternating, _race, dial, find_route
+from etcd_aio.transport.names import Address, Names
 from etcd_aio.transport.seam import Target
 from tests.support import loops
 
@@ -81,9 +84,13 @@ class Recorder(asyncio.Protocol):
         self.lost.set_result(None)
 
 
+async def dialled(to: Target, factory: Callable[[], Recorder]) -> tuple[asyncio.Transport, Recorder]:
+    return await dial(await find_route(to, Names(), 5.0), factory)
+
+
 async def check_echo(to: Target) -> None:
     async with asyncio.timeout(5):
-        transport, protocol = await dial(to, Recorder)
+        transport, protocol = await dialled(to, Recorder)
         transport.write(b"hello")
         assert await protocol.got == b"hello"
         transport.abort()
@@ -106,7 +113,7 @@ async def test_a_unix_socket_with_and_without_tls(tmp_path: Path, authority: tru
         await check_echo(Target("", 0, bare, "localhost"))
         await check_echo(Target("", 0, secure, "localhost", client_context(authority), "member.test"))
     with pytest.raises(FileNotFoundError):
-        await dial(Target("", 0, str(tmp_path / "none"), "localhost"), Recorder)
+        await dialled(Target("", 0, str(tmp_path / "none"), "localhost"), Recorder)
 
 
 async def test_tls_that_agrees_on_http2(authority: trustme.CA) -> None:
@@ -125,7 +132,7 @@ async def test_tls_that_does_not_agree_on_http2(authority: trustme.CA, protocols
     async with listening(server_context(authority, *protocols)) as port:
         to = Target("127.0.0.1", port, "", "a", client_context(authority), "member.test")
         with pytest.raises(TLSError, match="ALPN"):
-            await dial(to, factory)
+            await dialled(to, factory)
         await asyncio.wait_for(made[0].lost, 1)
 
 
@@ -134,15 +141,15 @@ async def test_a_certificate_of_another_name_or_authority_is_refused(authority: 
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
     async with listening(server_context(authority, "h2")) as port:
         with pytest.raises(ssl.SSLCertVerificationError):
-            await dial(Target("127.0.0.1", port, "", "a", client_context(authority), "other.test"), Recorder)
+            await dialled(Target("127.0.0.1", port, "", "a", client_context(authority), "other.test"), Recorder)
         with pytest.raises(ssl.SSLCertVerificationError):
-            await dial(Target("127.0.0.1", port, "", "a", client_context(trustme.CA()), "member.test"), Recorder)
+            await dialled(Target("127.0.0.1", port, "", "a", client_context(trustme.CA()), "member.test"), Recorder)
 
 
 async def test_tls_to_a_plain_port_is_an_os_error(authority: trustme.CA) -> None:
     async with listening() as port:
         with pytest.raises(OSError, match=r"(?i)ssl|tls"):
-            await dial(Target("127.0.0.1", port, "", "a", client_context(authority), "member.test"), Recorder)
+            await dialled(Target("127.0.0.1", port, "", "a", client_context(authority), "member.test"), Recorder)
 
 
 async def test_a_peer_that_hangs_up_on_a_handshake_is_a_tls_error(authority: trustme.CA) -> None:
@@ -153,18 +160,58 @@ async def test_a_peer_that_hangs_up_on_a_handshake_is_a_tls_error(authority: tru
     async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         with pytest.raises(TLSError, match="hung up"):
-            await dial(Target("127.0.0.1", port, "", "a", client_context(authority), "member.test"), Recorder)
+            await dialled(Target("127.0.0.1", port, "", "a", client_context(authority), "member.test"), Recorder)
 
 
 async def test_nobody_there() -> None:
     with pytest.raises(ConnectionRefusedError):
-        await dial(plain(free_port()), Recorder)
+        await dialled(plain(free_port()), Recorder)
 
 
 @pytest.mark.parametrize("host", ["a" * 70 + ".invalid", "a..b"])
 async def test_a_host_that_cannot_be_one(host: str) -> None:
     with pytest.raises((ConnectError, OSError)):
-        await dial(plain(1, host), Recorder)
+        await dialled(plain(1, host), Recorder)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_a_dial_needs_no_thread_of_the_application(host: str) -> None:
+    go = threading.Event()
+    with ThreadPoolExecutor(1) as executor:
+        asyncio.get_running_loop().set_default_executor(executor)
+        busy = asyncio.get_running_loop().run_in_executor(None, go.wait)
+        try:
+            async with listening() as port:
+                await check_echo(plain(port, host))
+        finally:
+            go.set()
+            await busy
+
+
+async def test_a_name_that_is_not_resolved_in_time_is_told() -> None:
+    go = threading.Event()
+
+    def slow(host: str) -> list[Address]:
+        go.wait()
+        return []
+
+    try:
+        with pytest.raises(ConnectError, match="'m1' was not resolved in time"):
+            await find_route(plain(1, "m1"), Names(slow), 0.01)
+    finally:
+        go.set()
+
+
+async def test_files_that_are_not_read_in_time_are_told() -> None:
+    class Slow:
+        server_name = ""
+
+        async def context(self) -> ssl.SSLContext:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    with pytest.raises(ConnectError, match="certificate files were not read"):
+        await find_route(Target("m1", 1, "", "a", Slow(), "a"), Names(), 0.01)
 
 
 # --- the race of addresses ---
@@ -198,13 +245,6 @@ async def black_hole() -> AsyncIterator[int]:
             one.close()
 
 
-@pytest.fixture
-def asyncio_only(anyio_backend: object) -> None:
-    if loops.is_uvloop(anyio_backend):
-        pytest.skip("uvloop has its own order of addresses")
-
-
-@pytest.mark.usefixtures("asyncio_only")
 async def test_a_refused_address_gives_way_to_the_next_at_once() -> None:
     async with listening() as port:
         began = asyncio.get_running_loop().time()
@@ -214,7 +254,6 @@ async def test_a_refused_address_gives_way_to_the_next_at_once() -> None:
         sock.close()
 
 
-@pytest.mark.usefixtures("asyncio_only")
 async def test_a_silent_address_does_not_hold_up_the_next() -> None:
     async with listening() as port, black_hole() as silent:
         sock = await asyncio.wait_for(_race([address(silent), address(port)]), 2)
@@ -224,7 +263,6 @@ async def test_a_silent_address_does_not_hold_up_the_next() -> None:
     gc.collect()  # the loser's socket would warn, and warnings are errors
 
 
-@pytest.mark.usefixtures("asyncio_only")
 async def test_when_all_fail_every_reason_is_told() -> None:
     ports = [free_port(), free_port()]
     with pytest.raises(ConnectionRefusedError, match=str(ports[0])) as caught:
@@ -252,7 +290,7 @@ async def cancelled_after(turns: int, call: Callable[[], Awaitable[Any]]) -> lis
 async def test_a_dial_cancelled_at_any_turn_leaves_no_socket(host: str) -> None:
     async with listening() as port:
         for turns in range(30):
-            for transport, _ in await cancelled_after(turns, lambda: dial(plain(port, host), Recorder)):
+            for transport, _ in await cancelled_after(turns, lambda: dialled(plain(port, host), Recorder)):
                 transport.abort()
             for _ in range(5):
                 await asyncio.sleep(0)

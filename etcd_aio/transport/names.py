@@ -1,0 +1,95 @@
+"""Names: the addresses of hosts, looked up one at a time for each host, apart from the dials that need them.
+
+Knows: getaddrinfo, which blocks, and for seconds if a name server is dead. Never knows: what is dialled, or how often.
+
+A dial waits for a lookup only so long. The lookup goes on without it, and the next dial to the same host joins it
+instead of starting another, or finds its result. So a lookup that takes longer than any dial may wait still succeeds,
+and a dead name server costs one thread for each host.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable, Sequence
+from ipaddress import ip_address
+from typing import Any, Final, TypeAlias
+
+from etcd_aio.errors import ConnectError
+from etcd_aio.threads import in_thread
+
+Address: TypeAlias = tuple[int, int, int, str, Any]
+"""What getaddrinfo says of one: family, type, protocol, canonical name, and where to connect."""
+
+_HOLDS: Final = 5.0  # seconds for which a result is kept that came when nobody waited for it
+_GIVEN_UP_AFTER: Final = 120.0  # seconds; a resolver gives up long before, so the thread must have been lost
+
+
+def getaddrinfo(host: str, flags: int = 0) -> Sequence[Address]:
+    """All TCP addresses of a host, without a port. Blocks, unless `flags` forbid a lookup."""
+    return socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=flags)
+
+
+class Names:
+    """The lookups of one client. Its methods are called from the client's loop.
+
+    Args:
+        lookup: asks the system; it runs in a thread.
+    """
+
+    def __init__(self, lookup: Callable[[str], Sequence[Address]] = getaddrinfo) -> None:
+        self._lookup = lookup
+        self._lookups: dict[str, _Lookup] = {}
+
+    async def addresses(self, host: str, port: int, seconds: float) -> Sequence[Address]:
+        """The addresses of `host`; without a thread and without waiting if it is an address itself.
+
+        Args:
+            host: a name, or an IP address.
+            port: of the service.
+            seconds: how long to wait. The lookup goes on beyond that, and when this is cancelled.
+
+        Raises:
+            ConnectError: the name was not resolved in time.
+            OSError: the resolver's reason.
+            UnicodeError: it cannot be a name.
+        """
+        found = getaddrinfo(host, socket.AI_NUMERICHOST) if _is_address(host) else await self._resolved(host, seconds)
+        return [(*one[:4], (one[4][0], port, *one[4][2:])) for one in found]
+
+    async def _resolved(self, host: str, seconds: float) -> Sequence[Address]:
+        now = asyncio.get_running_loop().time()
+        lookup = self._lookups.get(host)
+        if lookup is None or lookup.is_stale(now):
+            lookup = self._lookups[host] = _Lookup(lambda: self._lookup(host), host, now)
+        await asyncio.wait([lookup.future], timeout=seconds)  # not by awaiting it: a cancellation must not reach it
+        if not lookup.future.done():
+            raise ConnectError(f"the name {host!r} was not resolved in time: no answer from DNS within {seconds:g} s")
+        if self._lookups.get(host) is lookup:
+            del self._lookups[host]  # the next dial wants to know anew
+        return lookup.future.result()
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+class _Lookup:
+    """One lookup, until its result has been taken."""
+
+    __slots__ = ("_begun", "_ended", "future")
+
+    def __init__(self, work: Callable[[], Sequence[Address]], host: str, now: float) -> None:
+        self._begun = now
+        self._ended = now
+        self.future = in_thread(work, f"etcd_aio name {host}")
+        self.future.add_done_callback(self._on_done)
+
+    def _on_done(self, future: "asyncio.Future[Sequence[Address]]") -> None:
+        self._ended = future.get_loop().time()
+
+    def is_stale(self, now: float) -> bool:
+        """Whether another lookup is better than this one, or its result."""
+        return now - self._ended > _HOLDS if self.future.done() else now - self._begun > _GIVEN_UP_AFTER
