@@ -395,6 +395,8 @@ class Client(KV, WatchCalls):
         renewals move to another member and lose nothing. If none of the new ones can be connected to within
         `connect_timeout`, all stays as it is: members may advertise addresses that cannot be reached from here.
 
+        If `set_endpoints` is called while this waits, its endpoints stay.
+
         Args:
             timeout: seconds for asking; None for no limit; the client's default if it is not given.
 

@@ -8,6 +8,8 @@ connected, the old ones stay beside them until one is; if none can be, everythin
 with `auto_sync` or `discovery_srv`, repeats that on a schedule. If nothing is connected for a while it goes back to the
 resolver: to DNS, which may know better by now, and to the endpoints that were named, whose host names may lead to a
 cluster that has moved. Whatever fails leaves the endpoints alone, is logged once, and is tried again.
+
+What the user sets wins: an answer to a question that was asked before is dropped when it comes (`_generation`).
 """
 
 import asyncio
@@ -79,6 +81,7 @@ class Discovery(TwoPartClose):
         self._random = random
         self._resolved = balancer.endpoints
         self._ttl = inf
+        self._generation = 0  # counts what the user sets
         self._failing: dict[str, BaseException] = {}
         self._task: asyncio.Task[None] | None = None
         self._is_closed = False
@@ -101,12 +104,16 @@ class Discovery(TwoPartClose):
 
     def set_endpoints(self, endpoints: tuple[Endpoint, ...]) -> None:
         """Use these from now on: the user has named them."""
-        self._resolved = endpoints
         self._balancer.set_endpoints(endpoints)
+        self._resolved = endpoints
+        self._generation += 1
 
     async def sync(self, timeout: Timeout) -> tuple[str, ...]:
         """Use what the members advertise. See `Client.sync`."""
+        generation = self._generation
         listing = await self._list_members(timeout)
+        if generation != self._generation:
+            return _names(self._balancer.endpoints)
         before = self._balancer.endpoints
         urls = [url for member in listing if member.is_started and not member.is_learner for url in member.client_urls]
         found = advertised_endpoints(urls, configured=self._resolved, in_use=before, has_tls=self._has_tls)
@@ -117,13 +124,14 @@ class Discovery(TwoPartClose):
         if found.refused:
             logger.debug("advertised, but not used: %s", "; ".join(found.refused))
         await self._switch(before, found.endpoints)
-        return _names(found.endpoints)
+        return _names(self._balancer.endpoints)
 
     async def _switch(self, before: tuple[Endpoint, ...], after: tuple[Endpoint, ...]) -> None:
         """Replace the endpoints, but not the last connection by none."""
         wanted = set(_names(after))
         if wanted != set(_names(before)):
             if not self._is_any_ready(wanted):
+                generation = self._generation
                 both = (*after, *(one for one in before if one.name not in wanted))
                 self._balancer.set_endpoints(both)
                 try:
@@ -132,12 +140,15 @@ class Discovery(TwoPartClose):
                     if self._balancer.endpoints == both:
                         self._balancer.set_endpoints(before)
                     raise
+                if generation != self._generation:
+                    return
             logger.info("endpoints: %s", ", ".join(_names(after)))
             self._balancer.set_endpoints(after)
 
     async def _wait_for_any(self, names: set[str]) -> None:
         deadline = asyncio.get_running_loop().time() + self._connect_timeout
-        while not self._is_any_ready(names):
+        generation = self._generation
+        while not self._is_any_ready(names) and generation == self._generation:
             if not await self._balancer.changed(deadline):
                 errors = {
                     one.endpoint: one.last_error or TimeoutError("connecting was not finished in time")
@@ -198,9 +209,13 @@ class Discovery(TwoPartClose):
     async def _resolved_anew(self) -> None:
         before = set(_names(self._resolved))
         if self._resolver.name:
+            generation = self._generation
             resolution = await self._resolver.resolve(_RESOLVE_TIMEOUT)
+            self._ttl = resolution.ttl
+            if generation != self._generation:
+                return
             self._refuse_unfit(resolution.endpoints)
-            self._resolved, self._ttl = resolution.endpoints, resolution.ttl
+            self._resolved = resolution.endpoints
         is_out = not self._balancer.ready_count
         if self._auto_sync is not None and not is_out:
             return  # members know best who they are, and the next sync asks them

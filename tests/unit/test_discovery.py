@@ -247,13 +247,39 @@ async def test_a_cancelled_sync_leaves_the_old_endpoints(seconds: float) -> None
     await world.closed()
 
 
-async def test_a_failed_sync_does_not_undo_what_the_user_has_said_meanwhile() -> None:
+@pytest.mark.parametrize("is_reachable", [True, False])
+@pytest.mark.parametrize("when", ["while members are listed", "while new endpoints are connected"])
+async def test_a_sync_does_not_undo_what_the_user_sets_meanwhile(when: str, is_reachable: bool) -> None:
     world = await World("http://balancer:2379").started()
-    world.fail("m1", "m2", "m3")
-    world.loop.call_later(1.0, lambda: world.discovery.set_endpoints(parse_endpoints("http://other")))
-    with pytest.raises(DiscoveryError):
-        await world.discovery.sync(5.0)
+    if is_reachable:
+        world.engine["m1:2379"].dial = world.engine["m2:2379"].dial = Hang()
+        world.engine["m3:2379"].dial = Accept(seconds=1.5)
+    else:
+        world.fail("m1", "m2", "m3")
+
+    def set_other() -> None:
+        world.discovery.set_endpoints(parse_endpoints("http://other"))
+
+    if when == "while members are listed":
+        world.before_listing = set_other
+    else:
+        world.loop.call_later(1.0, set_other)
+    assert await world.discovery.sync(5.0) == ("http://other:2379",)
     assert world.names == ["http://other:2379"]
+    await asyncio.sleep(5.0)
+    assert world.names == ["http://other:2379"]
+    await world.closed()
+
+
+async def test_records_that_were_asked_for_before_the_user_set_endpoints_are_dropped() -> None:
+    resolver = FakeResolver()
+    resolver.says, resolver.takes, resolver.ttl = "m1,m2", 3.0, 60.0
+    world = await World(resolver=resolver).started()
+    world.discovery.set_endpoints(parse_endpoints("http://other"))
+    await asyncio.sleep(5.0)
+    assert world.names == ["http://other:2379"]
+    await asyncio.sleep(65.0)
+    assert world.names == ["m1:2379", "m2:2379"], "the next answer is as good as any"
     await world.closed()
 
 
