@@ -44,7 +44,7 @@ from etcd_aio.error_handler import (
 from etcd_aio.options import UNSET, RetryMode, Timeout
 from etcd_aio.settings import ClientOptions, client_options
 from etcd_aio.tls import TLS
-from etcd_aio.transport import EngineName, create_engine, http_get
+from etcd_aio.transport import EngineName, Names, create_engine, http_get
 from etcd_aio.version import __version__
 
 
@@ -162,9 +162,10 @@ class Client(KV, WatchCalls):
         self._lifetime = Lifetime()
         self._unwinding: Unwinding = ()
         identity = ClusterIdentity()
+        names = Names()
         self._balancer = Balancer(
             config.endpoints,
-            create_engine(config.engine, config.transport_options(f"etcd_aio/{__version__}")),
+            create_engine(config.engine, config.transport_options(f"etcd_aio/{__version__}"), names),
             verify=identity.verify,
             probe=probe_health,
             find_leader=lambda ready: self._invoker.find_leader(ready),
@@ -193,7 +194,9 @@ class Client(KV, WatchCalls):
         self._auth = Auth(invoker)
         self._cluster = Cluster(invoker)
         self._maintenance = Maintenance(invoker)
-        self._versions = Versions(invoker, lambda endpoint, path: http_get(self._balancer.target(endpoint), path))
+        self._versions = Versions(
+            invoker, lambda endpoint, path: http_get(self._balancer.target(endpoint), path, names)
+        )
         self._discovery = Discovery(
             self._balancer,
             config.resolver(),

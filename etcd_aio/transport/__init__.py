@@ -7,7 +7,7 @@ mean.
 
 from typing import Final, Literal, TypeAlias
 
-from etcd_aio.transport.http1 import http_get
+from etcd_aio.transport.document import http_get
 from etcd_aio.transport.names import Names
 from etcd_aio.transport.seam import (
     Collect,
