@@ -7,8 +7,9 @@ import asyncio
 import os
 import ssl
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Final, Self, Unpack
 
 from etcd_aio.api import (
     KV,
@@ -41,11 +42,14 @@ from etcd_aio.error_handler import (
     credentials_from,
     probe_health,
 )
+from etcd_aio.errors import PermissionDeniedError
 from etcd_aio.options import UNSET, RetryMode, Timeout
 from etcd_aio.settings import ClientOptions, client_options
 from etcd_aio.tls import TLS
 from etcd_aio.transport import EngineName, Names, create_engine, http_get
 from etcd_aio.version import __version__
+
+_PING_KEY: Final = "health"  # the one that etcdctl asks for; it need not exist
 
 
 class Client(KV, WatchCalls):
@@ -106,6 +110,10 @@ class Client(KV, WatchCalls):
         reject_old_cluster: have `connect()` ask every endpoint for its version, and raise `OldClusterError` if one runs
             etcd older than 3.4. Those that do not answer within `connect_timeout` are not judged. Default: False, as
             etcd's Go client.
+        fail_fast: have a call fail as soon as every endpoint has refused the connection, instead of waiting for one
+            until its timeout: for command line tools and tests. A dial that got no answer counts as refused after
+            `connect_timeout`; a connection that is lost counts once it could not be made again. Watches, lease renewals
+            and `wait_ready()` wait all the same. Default: False, so that services ride out a restart of the cluster.
 
     Raises:
         ConfigError: an option cannot work.
@@ -135,6 +143,7 @@ class Client(KV, WatchCalls):
         discovery_srv: str = "",
         discovery_srv_name: str = "",
         reject_old_cluster: bool = False,
+        fail_fast: bool = False,
     ) -> None:
         config = ClientConfig(
             endpoints=() if discovery_srv and endpoints is None else endpoints_from(endpoints),
@@ -157,6 +166,7 @@ class Client(KV, WatchCalls):
             discovery_srv=discovery_srv,
             discovery_srv_name=discovery_srv_name,
             reject_old_cluster=reject_old_cluster,
+            fail_fast=fail_fast,
         )
         self._config = config
         self._lifetime = Lifetime()
@@ -172,6 +182,7 @@ class Client(KV, WatchCalls):
             tls_for=config.tls_for,
             policy=config.policy,
             verify_all=config.credentials is not None,
+            fail_fast=config.fail_fast,
             on_start=lambda: self._discovery.start(),
         )
         identity.on_term = self._balancer.look_for_leader
@@ -218,7 +229,7 @@ class Client(KV, WatchCalls):
 
         Name, password, path and values are percent-decoded. Options go by their names here: `timeout`,
         `connect_timeout`, `keepalive_time`, `keepalive_timeout`, `hedge_after` and `auto_sync` (`3s`, `500ms`, or
-        seconds), `policy`, `engine`, `retry`, `require_leader`, `reject_old_cluster` (`true` or `false`),
+        seconds), `policy`, `engine`, `retry`, `require_leader`, `reject_old_cluster`, `fail_fast` (`true` or `false`),
         `max_send_bytes`, `max_receive_bytes`, `discovery_srv_name`; with TLS `ca`, `cert`, `key` and `server_name`.
 
         Args:
@@ -345,8 +356,30 @@ class Client(KV, WatchCalls):
         """
         loop = self._enter()
         await self._balancer.wait_for_pick(
-            deadline_after(self._config.timeout if timeout is UNSET else timeout, loop.time())
+            deadline_after(self._config.timeout if timeout is UNSET else timeout, loop.time()), is_patient=True
         )
+
+    async def ping(self, timeout: Timeout = UNSET) -> float:
+        """Find out whether the cluster can be used: ask it a question that needs a leader and a quorum.
+
+        It is what `etcdctl endpoint health` asks: a linearizable read. "Permission denied" counts as a good answer,
+        since only a member that the quorum follows can give it. A single member that is down or frozen is left for
+        another one, as by every read. For a readiness check use it with a short timeout; `wait_ready` tells only that
+        there is a connection.
+
+        Args:
+            timeout: seconds; None for no limit; the client's default if it is not given.
+
+        Returns:
+            float: the seconds it took, with all attempts.
+
+        Raises:
+            EtcdError: what is wrong, as every read.
+        """
+        started = self._enter().time()
+        with suppress(PermissionDeniedError):
+            await self.range(_PING_KEY, count_only=True, timeout=timeout)
+        return asyncio.get_running_loop().time() - started
 
     async def aclose(self) -> None:
         """Close every connection, in any state within a second; calls and streams end with `ClientClosedError`.

@@ -61,6 +61,7 @@ class ClientConfig:
     discovery_srv: str = ""
     discovery_srv_name: str = ""
     reject_old_cluster: bool = False
+    fail_fast: bool = False
     _tls: TLSContext = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -96,8 +97,9 @@ class ClientConfig:
         elif self.discovery_srv_name:
             raise ConfigError("discovery_srv_name needs discovery_srv")
         object.__setattr__(self, "_tls", _tls_context(self.tls))
-        if self.allow_insecure_auth is not True and self.allow_insecure_auth is not False:
-            raise ConfigError("allow_insecure_auth must be True or False")
+        for name in ("allow_insecure_auth", "fail_fast"):
+            if not isinstance(getattr(self, name), bool):
+                raise ConfigError(f"{name} must be True or False")
         self.check_secrecy(self.endpoints)
 
     def check_secrecy(self, endpoints: Iterable[Endpoint]) -> None:

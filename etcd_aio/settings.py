@@ -41,6 +41,7 @@ class ClientOptions(TypedDict, total=False):
     auto_sync: float | None
     discovery_srv_name: str
     reject_old_cluster: bool
+    fail_fast: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +153,7 @@ _READERS: Final[Mapping[str, Callable[[str, str], Value]]] = {
     "auto_sync": _seconds_or_none,
     "discovery_srv_name": _word,
     "reject_old_cluster": _flag,
+    "fail_fast": _flag,
     "allow_insecure_auth": _flag,
 }
 

@@ -50,6 +50,7 @@ class Balancer(TwoPartClose):
         tls_for: the TLS context of an endpoint, or what gives it, None for plaintext.
         policy: how attempts are spread.
         verify_all: ask the peer of every connection before it is used: what is sent on it is for one cluster alone.
+        fail_fast: do not let attempts wait for a connection once every endpoint has refused one.
         random: returns a number in [0, 1).
         on_start: called once, when it begins to connect.
 
@@ -68,6 +69,7 @@ class Balancer(TwoPartClose):
         tls_for: Callable[[Endpoint], TLSContext | None],
         policy: PolicyName | Choice = "round_robin",
         verify_all: bool = False,
+        fail_fast: bool = False,
         random: Callable[[], float] = random_module.random,
         on_start: Callable[[], None] | None = None,
     ) -> None:
@@ -76,6 +78,7 @@ class Balancer(TwoPartClose):
         self._verify = verify
         self._tls_for = tls_for
         self._verify_all = verify_all
+        self._fail_fast = fail_fast
         self._random = random
         self._policy: Policy[SubConnection] = Policy(policy, random)
         self._keeper = Keeper(self._policy.needs.keep, DIAL_BACKOFF, random)
@@ -86,6 +89,7 @@ class Balancer(TwoPartClose):
         self._watch = HealthWatch(lambda: self._ready, probe, self._publish, random)
         self._leader = LeaderWatch(lambda: self._ready, find_leader, self._set_leader, random)
         self._errors: dict[str, BaseException] = {}  # the last ones of endpoints that are not kept now
+        self._refused: set[str] = set()  # endpoints that are not kept now, and refused since any was READY
         self._demanded: dict[str, float] = {}
         self._again: asyncio.TimerHandle | None = None
         self._is_publishing = self._is_stale = False
@@ -145,19 +149,40 @@ class Balancer(TwoPartClose):
         deadline: float,
         avoid: Collection[SubConnection] = (),
         needs_leader: bool = True,
+        *,
+        is_patient: bool = False,
     ) -> SubConnection:
         """A READY sub-connection, waiting for one until `deadline`.
 
+        Args:
+            deadline: when to give up.
+            avoid: see `pick`.
+            needs_leader: see `pick`.
+            is_patient: wait whatever `fail_fast` says.
+
         Raises:
-            NoAvailableEndpointsError: none was READY by then.
+            NoAvailableEndpointsError: none was READY by then, or need not be waited for.
             ClientClosedError: the balancer was closed meanwhile.
         """
         while True:
             chosen = self.pick(avoid, needs_leader)
             if chosen is not None:
                 return chosen
-            if not await self.changed(deadline):
+            if (not is_patient and self.fails_fast()) or not await self.changed(deadline):
                 raise self.no_available_endpoints()
+
+    def fails_fast(self, only: str | None = None) -> bool:
+        """Whether an attempt that finds nothing READY fails at once: every endpoint, or this one, has refused.
+
+        A policy that keeps few connections has had them all tried in turn.
+        """
+        if not self._fail_fast or not self._current or self._is_closed:
+            return False
+        if only is not None:
+            return only in self._current and self._current[only].has_refused
+        if not all(one.has_refused for one in self._current.values()):
+            return False
+        return self._endpoints.keys() <= self._refused | self._current.keys()
 
     async def changed(self, deadline: float) -> bool:
         """Wait for the next generation; False if `deadline` came first.
@@ -330,6 +355,8 @@ class Balancer(TwoPartClose):
                 for sub_connection in removed:
                     sub_connection.drain()
                 self._draining = {one for one in self._draining if not one.is_over}
+                if self._fail_fast:
+                    self._wake(self._waiters)  # they find out whether what they wait for has refused
         finally:
             self._is_publishing = False
 
@@ -350,6 +377,7 @@ class Balancer(TwoPartClose):
             sub_connection.start()
         removed = [one for name, one in old.items() if name not in self._current]
         self._draining.update(removed)
+        self._refused.update(one.endpoint_name for one in removed if one.has_refused)
         self._errors.update({one.endpoint_name: one.last_error for one in removed if one.last_error is not None})
         return removed
 
@@ -369,6 +397,8 @@ class Balancer(TwoPartClose):
             return
         is_news = ready != self._ready
         self._ready, self._generation = ready, generation
+        if ready:
+            self._refused.clear()
         self._picker = self._policy.picker(quorum, ready) if ready else None
         self._local_picker = self._policy.picker(local, ready) if ready else None
         if is_news:

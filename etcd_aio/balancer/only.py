@@ -63,7 +63,7 @@ class OnlyEndpoint:
         """The sub-connection, once it is READY.
 
         Raises:
-            NoAvailableEndpointsError: it was not READY by `deadline`; `errors` has its last real error.
+            NoAvailableEndpointsError: it was not READY by `deadline`, or `fail_fast` holds; `errors` has the reason.
             UnknownEndpointError: the endpoint was taken from the client meanwhile.
             ClientClosedError: the balancer was closed meanwhile.
         """
@@ -74,5 +74,5 @@ class OnlyEndpoint:
                 return chosen
             if self._balancer.sub_connection(name) is None:
                 raise UnknownEndpointError(f"endpoint {name} is not used by this client any more")
-            if not await self._balancer.changed(deadline):
+            if self._balancer.fails_fast(name) or not await self._balancer.changed(deadline):
                 raise self._balancer.no_available_endpoints(name)

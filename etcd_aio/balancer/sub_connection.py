@@ -63,6 +63,7 @@ class SubConnection(TwoPartClose):
         local: what its member serves alone, likewise. Each new connection begins with new ones, so that what is still
             under way on an old one is no evidence.
         is_leader: whether its member leads, if anybody has looked for the leader.
+        has_refused: whether its last dial failed, for whatever reason. A connection that is lost later does not count.
         unserved: paths of RPCs that the peer of the current connection was found not to have. Each new connection
             begins with a new set, since its peer may have been upgraded; what is added to an old one is forgotten.
     """
@@ -86,6 +87,7 @@ class SubConnection(TwoPartClose):
         self.endpoint_name = endpoint.name
         self.state = ConnectivityState.IDLE
         self.is_leader = False
+        self.has_refused = False
         self.latency = 0.0
         self.last_error: BaseException | None = None
         self.unserved: set[str] = set()
@@ -331,6 +333,7 @@ class SubConnection(TwoPartClose):
             else:
                 owner.connection = self._connection = connection
                 self.unserved = set()
+                self.has_refused = False
                 self._owner = owner
                 self._live.add(owner)
                 self._connects += 1
@@ -362,6 +365,7 @@ class SubConnection(TwoPartClose):
 
     def _dial_failed(self, error: Exception, failures: int) -> None:
         self.last_error = error
+        self.has_refused = True
         # One line when an endpoint is lost; the repetitions of an outage are noise.
         level = logging.DEBUG if failures else logging.WARNING
         logger.log(level, "endpoint %s: connecting failed: %s: %s", self.endpoint_name, type(error).__name__, error)

@@ -275,7 +275,14 @@ class Invoker(TwoPartClose):
         context = CallContext(self._balancer, self._lifetime, identity, policy, random, bare, none)
         login = Login(context, credentials)
         state = TokenState(is_due=True)
-        return Tokens(login.fetch, self._metadata, state, outage_error=self._outage_error, random=random)
+        return Tokens(
+            login.fetch,
+            self._metadata,
+            state,
+            outage_error=self._outage_error,
+            fails_fast=self._balancer.fails_fast,
+            random=random,
+        )
 
     def _outage_error(self) -> EtcdError | None:
         return None if self._balancer.ready_count else self._balancer.no_available_endpoints()

@@ -321,7 +321,7 @@ class Supervisor(TwoPartClose, Generic[Request, Reply]):
             avoid = self._failures.avoid(asyncio.get_running_loop().time())
             sub_connection = balancer.pick(avoid)
             if sub_connection is None:
-                sub_connection = await self._while_needed(balancer.wait_for_pick(NEVER, avoid))
+                sub_connection = await self._while_needed(balancer.wait_for_pick(NEVER, avoid, is_patient=True))
                 if sub_connection is None or not self._conversation.is_needed:
                     continue
             if self._needs_token and self._context.tokens.state.is_due:

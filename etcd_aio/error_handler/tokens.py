@@ -26,6 +26,7 @@ from etcd_aio.errors import (
     EtcdError,
     EtcdTimeoutError,
     InvalidTokenError,
+    NoAvailableEndpointsError,
     PermissionDeniedError,
     ServerError,
     TokenUnavailableError,
@@ -45,10 +46,21 @@ class Tokens(TwoPartClose):
         may_repeat: without a way to get one, whether a refused call may be made once more: somebody who is known by
             a certificate may be refused because the users were just changed.
         outage_error: makes the error of a wait in vain, where no endpoint is connected; None where one is.
+        fails_fast: whether to raise the error of such a wait at once.
         random: returns a number in [0, 1).
     """
 
-    __slots__ = ("_fetch", "_flight", "_is_closed", "_may_repeat", "_metadata", "_outage_error", "_random", "state")
+    __slots__ = (
+        "_fails_fast",
+        "_fetch",
+        "_flight",
+        "_is_closed",
+        "_may_repeat",
+        "_metadata",
+        "_outage_error",
+        "_random",
+        "state",
+    )
 
     def __init__(
         self,
@@ -58,6 +70,7 @@ class Tokens(TwoPartClose):
         *,
         may_repeat: bool = True,
         outage_error: Callable[[], EtcdError | None] = lambda: None,
+        fails_fast: Callable[[], bool] = lambda: False,
         random: Callable[[], float],
     ) -> None:
         self.state = state
@@ -65,6 +78,7 @@ class Tokens(TwoPartClose):
         self._metadata = metadata
         self._may_repeat = may_repeat
         self._outage_error = outage_error
+        self._fails_fast = fails_fast
         self._random = random
         self._flight: asyncio.Task[EtcdError | None] | None = None
         self._is_closed = False
@@ -153,7 +167,8 @@ class Tokens(TwoPartClose):
                 raise TokenUnavailableError("the task that fetches the token was cancelled")
             if done:
                 last = flight.result()
-                if last is not None and not last.retryable:
+                is_out = isinstance(last, NoAvailableEndpointsError) and self._fails_fast()
+                if last is not None and (is_out or not last.retryable):
                     raise own(last)
 
     def _start(self, why: EtcdError | None, now: float) -> "asyncio.Task[EtcdError | None]":

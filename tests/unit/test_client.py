@@ -62,6 +62,7 @@ async def test_endpoints_can_be_replaced_before_the_first_use() -> None:
         {"keepalive_time": 4.9},
         {"max_send_bytes": 0},
         {"tls": True},
+        {"fail_fast": 1},
         {"auto_sync": 0},
         {"auto_sync": "30"},
         {"discovery_srv": "a b"},

@@ -24,6 +24,7 @@ from etcd_aio.settings import OPTIONS, ClientOptions, Settings, TLSFiles, client
         ("require_leader", "false", False),
         ("require_leader", "1", True),
         ("reject_old_cluster", "True", True),
+        ("fail_fast", "true", True),
         ("max_send_bytes", "4096", 4096),
         ("discovery_srv_name", "dev", "dev"),
     ],

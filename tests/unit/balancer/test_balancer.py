@@ -45,7 +45,12 @@ def half() -> float:
 
 class World:
     def __init__(
-        self, endpoints: str = THREE, policy: PolicyName | Choice = "round_robin", chance: Callable[[], float] = half
+        self,
+        endpoints: str = THREE,
+        policy: PolicyName | Choice = "round_robin",
+        chance: Callable[[], float] = half,
+        *,
+        fail_fast: bool = False,
     ) -> None:
         self.engine = FakeEngine()
         self.leader = ""
@@ -58,6 +63,7 @@ class World:
             find_leader=self.find_leader,
             tls_for=self.tls_for,
             policy=policy,
+            fail_fast=fail_fast,
             random=chance,
         )
         self.loop = asyncio.get_running_loop()
@@ -585,3 +591,73 @@ async def test_what_is_dialled_for_an_endpoint() -> None:
     with pytest.raises(UnknownEndpointError):
         world.balancer.target("m3")
     await world.balancer.aclose()
+
+
+# Fail fast.
+
+
+async def test_without_fail_fast_a_call_waits_for_a_connection_until_its_deadline() -> None:
+    world = await World().refuse("m1", "m2", "m3").started()
+    started = world.loop.time()
+    with pytest.raises(NoAvailableEndpointsError):
+        await world.balancer.wait_for_pick(started + 5.0)
+    assert world.loop.time() - started == 5.0
+    await closed(world)
+
+
+async def test_with_fail_fast_a_call_fails_once_every_endpoint_has_refused() -> None:
+    world = await World(fail_fast=True).refuse("m1", "m2").started()
+    world.balancer.set_endpoints(parse_endpoints("m1,m2,m4"))
+    world.engine["m4:2379"].dial = Hang()
+    await turns()
+    call = asyncio.ensure_future(world.balancer.wait_for_pick(NEVER))
+    patient = asyncio.ensure_future(world.balancer.wait_for_pick(NEVER, is_patient=True))
+    await asyncio.sleep(3.0)
+    assert not call.done(), "one of them has not refused yet"
+    world.refuse("m4")
+    world.balancer.set_endpoints(parse_endpoints("m1,m2"))
+    with pytest.raises(NoAvailableEndpointsError) as caught:
+        await call
+    assert {name: str(error) for name, error in caught.value.errors.items()} == {
+        "m1:2379": "[Errno 111] m1 refused",
+        "m2:2379": "[Errno 111] m2 refused",
+    }
+    started = world.loop.time()
+    with pytest.raises(NoAvailableEndpointsError):
+        await world.balancer.wait_for_pick(NEVER)
+    with pytest.raises(NoAvailableEndpointsError):
+        await world.balancer.only("m1").wait_for_pick(NEVER)
+    assert world.loop.time() == started
+    assert not patient.done()
+    world.engine["m2:2379"].dial = Accept()
+    assert (await patient).endpoint_name == "m2:2379"
+    assert (await world.balancer.wait_for_pick(NEVER)).endpoint_name == "m2:2379"
+    with pytest.raises(NoAvailableEndpointsError):
+        await world.balancer.only("m1").wait_for_pick(NEVER)
+    await closed(world)
+
+
+async def test_with_fail_fast_a_lost_connection_counts_only_once_it_could_not_be_made_again() -> None:
+    world = await World("m1", fail_fast=True).started()
+    await asyncio.sleep(5.0)
+    member = world.engine["m1:2379"]
+    member.dial = Accept(seconds=0.5)
+    member.connection.lose(ConnectionResetError())
+    assert (await world.balancer.wait_for_pick(NEVER)).endpoint_name == "m1:2379"
+    member.dial = Refuse()
+    member.connection.lose(ConnectionResetError())
+    with pytest.raises(NoAvailableEndpointsError):
+        await world.balancer.wait_for_pick(NEVER)
+    await closed(world)
+
+
+@pytest.mark.parametrize("policy", ["pinned", "random_pinned"])
+async def test_with_fail_fast_a_policy_that_keeps_one_connection_tries_all_first(policy: PolicyName) -> None:
+    world = World(policy=policy, chance=random.Random(7).random, fail_fast=True).refuse("m1", "m2", "m3")
+    world.balancer.start()
+    started = world.loop.time()
+    with pytest.raises(NoAvailableEndpointsError) as caught:
+        await world.balancer.wait_for_pick(NEVER)
+    assert world.loop.time() - started < 5.0
+    assert {str(error) for error in caught.value.errors.values()} == {f"[Errno 111] m{n} refused" for n in (1, 2, 3)}
+    await closed(world)
