@@ -55,6 +55,7 @@ class Health(Enum):
     FAILING = "failing"
     NO_LEADER = "no leader"
     LEARNER = "learner"
+    NOT_CONNECTED = "not connected"  # only in statistics: there is no connection that could tell
 
 
 class Finding(Enum):

@@ -17,9 +17,10 @@ class EndpointStatistics:
         endpoint: the endpoint's name.
         state: its connectivity state.
         since: seconds it has been in that state.
-        health: what its member looks like for what needs the cluster. What is not healthy is used last.
+        health: what its member looks like for what needs the cluster. What is not healthy is used last. Without a
+            connection it is `Health.NOT_CONNECTED`.
         local_health: what it looks like for what the member serves alone, as serializable reads.
-        health_reason: why, in words; empty if it is healthy.
+        health_reason: why, in words; empty if it is healthy, or not connected for no known reason.
         health_since: seconds that its health has been so.
         is_leader: whether its member leads the cluster; only looked for by the policy `leader_first`.
         in_flight: attempts under way.
@@ -48,15 +49,20 @@ class EndpointStatistics:
     last_error: BaseException | None
 
 
+def reason_of(error: BaseException | None) -> str:
+    """Why there is no connection, in words; empty if that is not known."""
+    return "" if error is None else f"{type(error).__name__}: {error}"
+
+
 def unused(endpoint: str, last_error: BaseException | None) -> EndpointStatistics:
     """The record of an endpoint that the policy keeps no connection to."""
     return EndpointStatistics(
         endpoint=endpoint,
         state=ConnectivityState.IDLE,
         since=0.0,
-        health=Health.HEALTHY,
-        local_health=Health.HEALTHY,
-        health_reason="",
+        health=Health.NOT_CONNECTED,
+        local_health=Health.NOT_CONNECTED,
+        health_reason=reason_of(last_error),
         health_since=0.0,
         is_leader=False,
         in_flight=0,

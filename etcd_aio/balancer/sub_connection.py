@@ -19,7 +19,7 @@ from etcd_aio.backoff import Backoff
 from etcd_aio.balancer.connectivity import ConnectivityState, check_transition
 from etcd_aio.balancer.endpoint import Endpoint
 from etcd_aio.balancer.health import Health, Service, refused_health
-from etcd_aio.balancer.statistics import EndpointStatistics
+from etcd_aio.balancer.statistics import EndpointStatistics, reason_of
 from etcd_aio.closing import TwoPartClose, Unwinding, close_all
 from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, EtcdError, StatusCode, server_error
 from etcd_aio.transport import Collect, Connection, Engine, Metadata, Stream, Target
@@ -101,7 +101,7 @@ class SubConnection(TwoPartClose):
         self._on_health = on_health
         self._slow = slow
         self._loop = asyncio.get_running_loop()
-        self._since = self._loop.time()
+        self._since = self._out_since = self._loop.time()
         self.quorum = Service(self._since)
         self.local = Service(self._since)
         self._connection: Connection | None = None
@@ -301,14 +301,15 @@ class SubConnection(TwoPartClose):
     def statistics(self) -> EndpointStatistics:
         """A snapshot of what it has seen."""
         now = self._loop.time()
+        is_ready = self.state is ConnectivityState.READY
         return EndpointStatistics(
             endpoint=self.endpoint_name,
             state=self.state,
             since=now - self._since,
-            health=self.quorum.health,
-            local_health=self.local.health,
-            health_reason=self.quorum.reason or self.local.reason,
-            health_since=now - self.quorum.since,
+            health=self.quorum.health if is_ready else Health.NOT_CONNECTED,
+            local_health=self.local.health if is_ready else Health.NOT_CONNECTED,
+            health_reason=(self.quorum.reason or self.local.reason) if is_ready else reason_of(self.last_error),
+            health_since=now - (self.quorum.since if is_ready else self._out_since),
             is_leader=self.is_leader,
             in_flight=sum(service.in_flight for owner in self._live for service in owner.services),
             streams=sum(len(owner.streams) for owner in self._live),
@@ -329,15 +330,16 @@ class SubConnection(TwoPartClose):
             try:
                 connection = await self._connect(owner)
             except Exception as error:  # whatever it is, this endpoint cannot be used, and the user must see why
-                self._dial_failed(error, failures)
+                self._dial_failed(error)
             else:
                 owner.connection = self._connection = connection
                 self.unserved = set()
-                self.has_refused = False
                 self._owner = owner
                 self._live.add(owner)
                 self._connects += 1
                 ready_at = self._loop.time()
+                self._log_return(ready_at)
+                self.has_refused = False
                 self.quorum, self.local = owner.services = Service(ready_at), Service(ready_at)
                 self._change(ConnectivityState.READY)
                 await owner.ended.wait()
@@ -363,13 +365,19 @@ class SubConnection(TwoPartClose):
         self._is_suspect = False
         return connection
 
-    def _dial_failed(self, error: Exception, failures: int) -> None:
+    def _dial_failed(self, error: Exception) -> None:
         self.last_error = error
+        # One line when an endpoint cannot be connected to; the repetitions of an outage are noise.
+        level = logging.DEBUG if self.has_refused or self._dials_failed else logging.WARNING
         self.has_refused = True
-        # One line when an endpoint is lost; the repetitions of an outage are noise.
-        level = logging.DEBUG if failures else logging.WARNING
         logger.log(level, "endpoint %s: connecting failed: %s: %s", self.endpoint_name, type(error).__name__, error)
         self._change(ConnectivityState.TRANSIENT_FAILURE)
+
+    def _log_return(self, now: float) -> None:
+        """An outage that was logged ends by a line of its own."""
+        if self.has_refused or self._connects > 1:
+            again = " again" if self._connects > 1 else ""
+            logger.info("endpoint %s: connected%s after %.1f s", self.endpoint_name, again, now - self._out_since)
 
     def _change(self, state: ConnectivityState) -> None:
         if self._is_draining and state is not ConnectivityState.SHUTDOWN:
@@ -387,6 +395,7 @@ class SubConnection(TwoPartClose):
         if owner.connection is not None and owner.connection is self._connection:
             self._connection = self._owner = None
             self.is_leader = False
+            self._out_since = self._loop.time()
             logger.info("endpoint %s: %s", self.endpoint_name, reason)
             self._change(ConnectivityState.IDLE)
 

@@ -1,6 +1,7 @@
 import asyncio
 import itertools
 import logging
+import re
 
 import pytest
 
@@ -26,6 +27,7 @@ pytestmark = pytest.mark.anyio
 READY, IDLE, CONNECTING = ConnectivityState.READY, ConnectivityState.IDLE, ConnectivityState.CONNECTING
 TRANSIENT_FAILURE, SHUTDOWN = ConnectivityState.TRANSIENT_FAILURE, ConnectivityState.SHUTDOWN
 NEVER = float("inf")
+NOT_CONNECTED = Health.NOT_CONNECTED
 
 
 class World:
@@ -151,6 +153,58 @@ async def test_the_first_failure_of_an_outage_is_a_warning_and_the_rest_is_noise
         "DEBUG",
         "DEBUG",
     ]
+    await closed(world)
+
+
+async def test_the_end_of_an_outage_is_logged_as_its_beginning_is(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "etcd_aio.balancer")
+    world = await World().ready()
+    assert not caplog.messages, "that the first dial succeeds is no news"
+    for _ in range(2):  # the second time right after the first
+        caplog.clear()
+        world.member.dial = Refuse()
+        world.member.connection.lose(ConnectionResetError("reset"))
+        await asyncio.sleep(2.0)
+        world.member.dial = Accept()
+        await asyncio.sleep(1.2)
+        lost, failed, back = caplog.records
+        assert (lost.levelname, lost.message) == ("INFO", "endpoint m1:2379: connection lost: reset")
+        assert (failed.levelname, failed.message) == (
+            "WARNING",
+            "endpoint m1:2379: connecting failed: ConnectionRefusedError: [Errno 111] refused",
+        )
+        assert back.levelname == "INFO"
+        assert re.fullmatch(r"endpoint m1:2379: connected again after [23]\.\d s", back.message)
+    await closed(world)
+
+
+async def test_an_endpoint_that_comes_late_is_logged_too(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "etcd_aio.balancer")
+    world = World()
+    world.member.dial = Refuse()
+    world.sub.start()
+    await asyncio.sleep(2.0)
+    world.member.dial = Accept()
+    await asyncio.sleep(1.2)
+    assert re.fullmatch(r"endpoint m1:2379: connected after [23]\.\d s", caplog.messages[-1])
+    await closed(world)
+
+
+async def test_without_a_connection_nothing_is_known_of_health() -> None:
+    world = World()
+    found = world.sub.statistics()
+    assert (found.health, found.local_health, found.health_reason) == (NOT_CONNECTED, NOT_CONNECTED, "")
+    await world.ready()
+    found = world.sub.statistics()
+    assert (found.health, found.local_health, found.health_reason) == (Health.HEALTHY, Health.HEALTHY, "")
+    await asyncio.sleep(5.0)
+    world.member.dial = Refuse()
+    world.member.connection.lose(ConnectionResetError("reset"))
+    await asyncio.sleep(3.0)
+    found = world.sub.statistics()
+    assert (found.state, found.health, found.local_health) == (TRANSIENT_FAILURE, NOT_CONNECTED, NOT_CONNECTED)
+    assert found.health_reason == "ConnectionRefusedError: [Errno 111] refused"
+    assert found.health_since == pytest.approx(3.0)
     await closed(world)
 
 
