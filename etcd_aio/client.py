@@ -384,8 +384,8 @@ class Client(KV, WatchCalls):
     async def aclose(self) -> None:
         """Close every connection, in any state within a second; calls and streams end with `ClientClosedError`.
 
-        A second close only waits for the first. A close that is cancelled while it waits has closed the client. Leases that
-        are still held are lost; the task that closes is not cancelled for that: see `Lease`.
+        A second close only waits for the first. A close that is cancelled while it waits has closed the client. Leases
+        that are still held are lost; the task that closes is not cancelled for that: see `Lease`.
 
         Raises:
             ClientUsageError: the client belongs to another loop or process.
