@@ -85,6 +85,7 @@ PURE = (
     "balancer/srv_records",
     "error_handler/answer",
     "error_handler/retry",
+    "error_handler/token_refusals",
     "error_handler/token_state",
     "error_handler/verdict",
     "transport/liveness",

@@ -24,6 +24,7 @@ from etcd_aio.error_handler.large import LARGE, finished
 from etcd_aio.error_handler.lifetime import Lifetime
 from etcd_aio.error_handler.request_metadata import RequestMetadata, token_of
 from etcd_aio.error_handler.retry import RetryBudget, RetryPolicy, wait_before
+from etcd_aio.error_handler.token_refusals import TokenRefusals, TokenRemedy
 from etcd_aio.error_handler.tokens import Tokens
 from etcd_aio.error_handler.verdict import Facts, Situation, Verdict, classify, judge, may_have_been_applied
 from etcd_aio.errors import (
@@ -117,7 +118,6 @@ class Call(Generic[Request, Reply]):
         "_collector",
         "_context",
         "_deadline",
-        "_has_renewed",
         "_is_mutation",
         "_is_uncertain",
         "_left",
@@ -128,6 +128,7 @@ class Call(Generic[Request, Reply]):
         "_method",
         "_needs_leader",
         "_payload",
+        "_refusals",
         "_was_cut_short",
         "_was_unprocessed",
     )
@@ -159,7 +160,7 @@ class Call(Generic[Request, Reply]):
         self._attempts: tuple[Attempt, ...] = ()
         self._avoid: tuple[SubConnection, ...] = ()
         self._collector: codec.Collector[Reply] | None = None  # of the reply that is coming, if it is large
-        self._has_renewed = False  # the token, for this call
+        self._refusals: TokenRefusals | None = None  # of its token, if there were any
         self._is_uncertain = False
         self._left: tuple[SubConnection, ...] = ()  # members that looked bad while this call waited there
         self._was_cut_short = False
@@ -287,20 +288,21 @@ class Call(Generic[Request, Reply]):
             Attempt(sub_connection.endpoint_name, failure.code, failure.delivery, seconds, failure.message),
         )
         self._is_uncertain = self._is_uncertain or may_have_been_applied(failure.delivery, is_definite=is_definite)
+        token_remedy = TokenRemedy.RAISE if error is None else self._judge_token(error)
         facts = Facts(
             failure.delivery,
             remedy,
             may_repeat=self._may_repeat,
             may_continue=self._may_continue(failure),
-            has_token=error is not None and not self._has_renewed and context.tokens.may_renew(error),
+            has_token=token_remedy is not TokenRemedy.RAISE,
             was_unprocessed=self._was_unprocessed,
             is_given_up=failure.is_given_up,
         )
         verdict = judge(facts)
-        if verdict is Verdict.REFRESH_TOKEN and error is not None:
+        if verdict is Verdict.REFRESH_TOKEN and error is not None and token_remedy is TokenRemedy.RENEW:
             await self._renew_token(failure, error)
             return
-        if verdict not in (Verdict.AT_ONCE, Verdict.BACKOFF):
+        if verdict not in (Verdict.AT_ONCE, Verdict.BACKOFF, Verdict.REFRESH_TOKEN):
             self._raise(failure, error)
         if failure.is_given_up:
             self._left += (sub_connection,)
@@ -308,6 +310,7 @@ class Call(Generic[Request, Reply]):
         # The server may notice an attempt's deadline before this side does.
         self._was_cut_short = self._was_cut_short or failure.code is StatusCode.DEADLINE_EXCEEDED
         is_another_ready = self._move_on(sub_connection)
+        is_known = is_known or verdict is Verdict.REFRESH_TOKEN  # the member is well
         wait = self._due_wait(failure, facts, is_another_ready=is_another_ready, is_known=is_known)
         if self._loop.time() + wait >= self._deadline:
             self._raise(failure, error)  # waiting on would only make the same error later
@@ -317,13 +320,29 @@ class Call(Generic[Request, Reply]):
             except ClientClosedError:
                 raise self._finish(ClientClosedError(_CLOSED_MEANWHILE)) from failure
 
+    def _judge_token(self, error: ServerError) -> TokenRemedy:
+        """What to do about a refusal, if it is one of the token."""
+        if error.remedy is not Remedy.REFRESH_TOKEN:
+            return TokenRemedy.RAISE
+        context = self._context
+        if self._refusals is None:
+            self._refusals = TokenRefusals()
+        return self._refusals.judge(
+            error,
+            token_of(self._metadata),
+            may_renew=context.tokens.may_renew(error),
+            endpoints=len(context.balancer.endpoints),
+        )
+
     async def _renew_token(self, failure: AttemptFailure, error: ServerError) -> None:
         """See to it that the next attempt carries another token, if there is one."""
         context = self._context
         try:
-            self._has_renewed = await context.tokens.renew(token_of(self._metadata), error, self._deadline)
+            has_renewed = await context.tokens.renew(token_of(self._metadata), error, self._deadline)
         except EtcdError as lost:
             raise self._finish(lost) from failure
+        if has_renewed and self._refusals is not None:
+            self._refusals.has_renewed = True
         metadata = context.metadata.with_leader if self._asks_for_leader else context.metadata.plain
         self._metadata = _with_previous_attempts(metadata, len(self._attempts))
 
@@ -430,7 +449,8 @@ class Call(Generic[Request, Reply]):
     def _raise(self, failure: AttemptFailure, error: ServerError | None) -> NoReturn:
         if error is not None and error.remedy is Remedy.REFRESH_TOKEN:
             used, now = token_of(self._metadata), self._loop.time()
-            self._context.tokens.refused_for_good(used, error, now, was_renewed=self._has_renewed)
+            was_renewed = self._refusals is not None and self._refusals.has_renewed
+            self._context.tokens.refused_for_good(used, error, now, was_renewed=was_renewed)
         raise self._finish(error if error is not None else self._local_error(failure)) from failure
 
     def _local_error(self, failure: AttemptFailure) -> EtcdError:

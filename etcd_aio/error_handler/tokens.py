@@ -20,6 +20,7 @@ from etcd_aio.closing import TwoPartClose, Unwinding
 from etcd_aio.deadline import NEVER
 from etcd_aio.error_handler.ending import mistake
 from etcd_aio.error_handler.request_metadata import RequestMetadata
+from etcd_aio.error_handler.token_refusals import is_spent
 from etcd_aio.error_handler.token_state import TokenState
 from etcd_aio.errors import (
     ClientClosedError,
@@ -135,7 +136,8 @@ class Tokens(TwoPartClose):
             return
         if was_renewed and isinstance(error, InvalidTokenError) and not self.state.has_newer(used):
             self.state.failed(error, now, self._random)
-        self.state.refused(used, now, self._random)
+        if is_spent(error, used):
+            self.state.refused(used, now, self._random)
 
     def close(self) -> Unwinding:
         """Forget the token; who waits for one is told that the client is closed."""

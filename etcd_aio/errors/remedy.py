@@ -13,7 +13,7 @@ class Remedy(Enum):
     """The same call would be answered in the same way: the caller has to know."""
 
     REFRESH_TOKEN = "refresh-token"  # noqa: S105 - a word, no token
-    """Refused for its token before it could run: log in again once, then repeat. Mutations too."""
+    """Refused for its token before it could run: get another token if one is needed, and repeat. Mutations too."""
 
     RETRY_ELSEWHERE = "retry-elsewhere"
     """Refused before it could run, for a reason that passes or belongs to one member: repeat. Mutations too."""

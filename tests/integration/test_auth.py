@@ -329,6 +329,50 @@ async def test_signed_tokens(tmp_path: Path) -> None:
             assert len(given) == 3
 
 
+@pytest.mark.parametrize("kind", ["simple", "signed"])
+async def test_calls_go_on_while_users_are_added_all_the_time(kind: str, tmp_path: Path) -> None:
+    """Every change refuses what was on its way, and what was on its way to be repeated."""
+    pause, flag = (0.0, "--auth-token=simple") if kind == "simple" else (0.1, jwt_flag(tmp_path))
+    async with AsyncExitStack() as stack:
+        cluster = await stack.enter_async_context(EtcdCluster(size=3, flags=(QUICK_LOGINS, flag)))
+        await cluster.wait_healthy()
+        await enable_auth(cluster.members[0], web=True)
+        root = await stack.enter_async_context(
+            Client(cluster.endpoints, auth=ROOT, allow_insecure_auth=True, timeout=PATIENCE)
+        )
+        writers = [
+            await stack.enter_async_context(
+                Client(cluster.endpoints, auth=WEB, allow_insecure_auth=True, timeout=PATIENCE)
+            )
+            for _ in range(2)
+        ]
+        is_over = False
+
+        async def write(client: Client) -> None:
+            for number in range(150):
+                await client.put("app/k", str(number))
+                await asyncio.sleep(pause / 10)
+
+        async def add() -> int:
+            added = 0
+            while not is_over:
+                await root.auth.user_add(f"other{added}", "c4n4ry")
+                await asyncio.sleep(pause)
+                added += 1
+            return added
+
+        adding = asyncio.create_task(add())
+        try:
+            await asyncio.gather(*(write(client) for client in writers for _ in range(4)))
+        finally:
+            is_over = True
+            added = await adding
+        assert added > 10
+        if kind == "simple":
+            given = sum([await logins(member) for member in cluster.members])
+            assert given == 3, "simple tokens outlive every change of others"
+
+
 async def test_a_function_that_fails_says_so_and_nothing_is_sent() -> None:
     async def give() -> str:
         raise OSError("of the user's own")

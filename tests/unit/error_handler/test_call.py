@@ -1089,14 +1089,55 @@ async def test_who_waits_for_a_token_ends_by_his_own_deadline() -> None:
         await asyncio.sleep(TIMEOUT)  # the login goes on for others, until its own deadline
 
 
-async def test_a_token_is_renewed_once_and_then_the_refusal_is_raised() -> None:
-    async with guarded() as (calls, _):
-        for name in ("m3", "m2"):  # in between m1 is asked for a token
-            calls[name].answers.append(answered(StatusCode.UNKNOWN, "auth: revision in header is old"))
+OLD = answered(StatusCode.INVALID_ARGUMENT, "etcdserver: revision of auth store is old")
+INVALID = answered(StatusCode.UNAUTHENTICATED, "etcdserver: invalid auth token")
+
+
+@EITHER
+async def test_a_call_is_repeated_as_often_as_the_users_change_and_needs_no_login_for_it(make: Make) -> None:
+    async with guarded() as (calls, doorman):
+        for name in ("m1", "m2", "m3"):
+            calls[name].answers.extend([OLD] * 3)
+        await make(calls)
+        assert len(calls.asked()) == 1 + 1 + 10  # the login, the first read
+        assert doorman.given == 1
+
+
+async def test_but_not_beyond_its_deadline() -> None:
+    async with guarded() as (calls, doorman):
+        for name in calls.names:
+            calls.engine[name].otherwise = OLD
+        started = calls.loop.time()
         with pytest.raises(AuthOldRevisionError) as caught:
             await calls.put()
+        assert 3 < calls.loop.time() - started <= 5
         assert not caught.value.maybe_applied
-        assert [attempt.endpoint[:2] for attempt in caught.value.attempts] == ["m3", "m2"]
+        assert len(caught.value.attempts) < 30, "it is no busy loop"
+        assert doorman.given == 1
+
+
+async def test_a_new_token_that_a_member_does_not_know_yet_is_taken_to_another_one() -> None:
+    async with guarded() as (calls, doorman):
+        doorman.valid.clear()
+        calls["m2"].answers.append(INVALID)  # behind the login at m1
+        calls["m3"].answers.append(INVALID)
+        await calls.put()
+        assert (doorman.given, doorman.refusals) == (2, 0)
+        assert tokens_of(calls)[-3:] == ["t1-c4n4ry", "t2-c4n4ry", "t2-c4n4ry"]
+
+
+async def test_new_tokens_that_nobody_takes_are_a_final_answer() -> None:
+    async with guarded() as (calls, doorman):
+        for name in calls.names:
+            calls.engine[name].otherwise = lambda attempt: doorman.answer(attempt) if "Auth" in attempt.path else no()
+        with pytest.raises(InvalidTokenError) as caught:
+            await calls.put()
+        assert not caught.value.maybe_applied
+        assert doorman.given == 3
+
+
+def no() -> bytes:
+    raise INVALID
 
 
 async def test_a_login_that_fails_is_what_the_call_raises() -> None:
@@ -1145,16 +1186,22 @@ async def test_a_static_token_is_never_renewed() -> None:
     await calls.aclose()
 
 
-@pytest.mark.parametrize("text", ["etcdserver: invalid auth token", "etcdserver: revision of auth store is old"])
-async def test_whoever_is_known_by_a_certificate_repeats_once(text: str) -> None:
+async def test_whoever_is_known_by_a_certificate_repeats_once() -> None:
     async with world() as calls:
-        answers(calls, answered(StatusCode.UNKNOWN, text))
+        answers(calls, INVALID)
         await calls.put()
         assert calls.asked() == ["m1", "m2"]
-        answers(calls, *[answered(StatusCode.UNKNOWN, text)] * 3)
+        answers(calls, *[INVALID] * 3)
         with pytest.raises(AuthError) as caught:
             await calls.put()
         assert len(caught.value.attempts) == 2
+
+
+async def test_and_as_often_as_the_users_change() -> None:
+    async with world() as calls:
+        answers(calls, *[OLD] * 7)
+        await calls.put()
+        assert len(calls.asked()) == 8
 
 
 async def test_nothing_of_the_token_is_left_after_the_close() -> None:

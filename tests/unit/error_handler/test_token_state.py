@@ -73,9 +73,10 @@ def test_what_passes_is_not_remembered_but_puts_the_next_login_off_and_longer_ea
 
 def test_clients_that_failed_together_do_not_come_back_together() -> None:
     waits = []
-    for chance in (0.0, 0.999999):
+    chances = iter([0.0, 0.999999])
+    for _ in range(2):
         state = TokenState(is_due=True)
-        state.failed(EtcdTimeoutError(), 100.0, lambda chance=chance: chance)
+        state.failed(EtcdTimeoutError(), 100.0, lambda: next(chances))
         waits.append(state.wait(100.0))
     assert waits == pytest.approx([0.05, 0.15], abs=0.001)
 
