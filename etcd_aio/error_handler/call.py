@@ -280,6 +280,9 @@ class Call(Generic[Request, Reply]):
 
     async def _after(self, failure: AttemptFailure, sub_connection: SubConnection, seconds: float) -> None:
         """Do what a failed attempt calls for, and return when the next one is to be made."""
+        # What it says becomes a note of the error. Its frames hold the request and its metadata, and every error that
+        # is raised from now on has it as its context.
+        failure.__traceback__ = failure.__cause__ = failure.__context__ = None
         context = self._context
         error = answer(failure, self._method) if failure.delivery is Delivery.ANSWERED else None
         is_known = sub_connection.note_refusal(error)
@@ -300,7 +303,7 @@ class Call(Generic[Request, Reply]):
         )
         verdict = judge(facts)
         if verdict is Verdict.REFRESH_TOKEN and error is not None and token_remedy is TokenRemedy.RENEW:
-            await self._renew_token(failure, error)
+            await self._renew_token(error)
             return
         if verdict not in (Verdict.AT_ONCE, Verdict.BACKOFF, Verdict.REFRESH_TOKEN):
             self._raise(failure, error)
@@ -318,7 +321,7 @@ class Call(Generic[Request, Reply]):
             try:
                 await context.lifetime.sleep(wait)
             except ClientClosedError:
-                raise self._finish(ClientClosedError(_CLOSED_MEANWHILE)) from failure
+                raise self._finish(ClientClosedError(_CLOSED_MEANWHILE)) from None
 
     def _judge_token(self, error: ServerError) -> TokenRemedy:
         """What to do about a refusal, if it is one of the token."""
@@ -334,13 +337,13 @@ class Call(Generic[Request, Reply]):
             endpoints=len(context.balancer.endpoints),
         )
 
-    async def _renew_token(self, failure: AttemptFailure, error: ServerError) -> None:
+    async def _renew_token(self, error: ServerError) -> None:
         """See to it that the next attempt carries another token, if there is one."""
         context = self._context
         try:
             has_renewed = await context.tokens.renew(token_of(self._metadata), error, self._deadline)
         except EtcdError as lost:
-            raise self._finish(lost) from failure
+            raise self._finish(lost) from None
         if has_renewed and self._refusals is not None:
             self._refusals.has_renewed = True
         metadata = context.metadata.with_leader if self._asks_for_leader else context.metadata.plain
@@ -448,10 +451,11 @@ class Call(Generic[Request, Reply]):
 
     def _raise(self, failure: AttemptFailure, error: ServerError | None) -> NoReturn:
         if error is not None and error.remedy is Remedy.REFRESH_TOKEN:
-            used, now = token_of(self._metadata), self._loop.time()
             was_renewed = self._refusals is not None and self._refusals.has_renewed
-            self._context.tokens.refused_for_good(used, error, now, was_renewed=was_renewed)
-        raise self._finish(error if error is not None else self._local_error(failure)) from failure
+            self._context.tokens.refused_for_good(
+                token_of(self._metadata), error, self._loop.time(), was_renewed=was_renewed
+            )
+        raise self._finish(error if error is not None else self._local_error(failure)) from None
 
     def _local_error(self, failure: AttemptFailure) -> EtcdError:
         """The error for an attempt that got no answer."""

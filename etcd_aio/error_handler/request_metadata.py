@@ -13,6 +13,15 @@ from etcd_aio.balancer import Metadata
 _TOKEN: Final = "token"  # noqa: S105 - the name of a field
 
 
+class Token(str):
+    """A token that does not show itself: tracebacks with local variables repeat the metadata of requests."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "<token>"
+
+
 class RequestMetadata:
     """The metadata of all requests of a client.
 
@@ -34,7 +43,7 @@ class RequestMetadata:
 
     def carry(self, token: str) -> None:
         """Every request from now on carries this token; the empty one is none."""
-        pair: Metadata = ((_TOKEN, token),) if token else ()
+        pair: Metadata = ((_TOKEN, Token(token)),) if token else ()
         self.plain = (*self._plain, *pair)
         self.with_leader = (*self._with_leader, *pair)
 

@@ -118,6 +118,7 @@ class Tokens(TwoPartClose):
         if self._fetch is None:
             return True
         self.state.refused(used, asyncio.get_running_loop().time(), self._random)
+        del used  # the wait may raise, and tracebacks show what is held here
         if not self.state.is_due:
             return False
         await self._wait(error, deadline)

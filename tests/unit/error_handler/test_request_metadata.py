@@ -21,3 +21,10 @@ def test_a_token_comes_and_goes(require_leader: bool) -> None:
         assert token_of(metadata.plain) == token_of(metadata.with_leader) == token
     metadata.carry("")
     assert (metadata.plain, metadata.with_leader) == (PLAIN, PLAIN + leader)
+
+
+def test_a_token_does_not_show_itself() -> None:
+    metadata = RequestMetadata("3.7", require_leader=True)
+    metadata.carry("a-c4n4ry")
+    assert "c4n4ry" not in repr(metadata.with_leader)
+    assert "c4n4ry" not in repr(token_of(metadata.plain))
