@@ -35,7 +35,8 @@ from etcd_aio.errors import (
 )
 from etcd_aio.transport import Engine, Target, TLSContext
 
-_DEMAND_HOLDS: Final = 30.0  # seconds for which a call that names an endpoint has it kept, whatever the policy
+DEMAND_HOLDS: Final = 30.0  # seconds for which an endpoint that a call named is kept after it, whatever the policy
+_DEMAND_LOOK: Final = 5.0  # seconds between two looks at whether such calls are under way still
 
 
 class Balancer(TwoPartClose):
@@ -245,12 +246,13 @@ class Balancer(TwoPartClose):
     def sub_connection(self, name: str) -> SubConnection | None:
         """The sub-connection of an endpoint, whatever its state; None if there is none.
 
-        There is one if the endpoint is in use: one that the policy would not keep is connected for the while.
+        There is one if the endpoint is in use: one that the policy would not keep is connected for the while, which is
+        as long as something is under way there, and `DEMAND_HOLDS` more.
         """
         found = self._current.get(name)
         if name in self._endpoints and self._is_started and not self._is_closed:
             if name in self._demanded or found is None:
-                self._demanded[name] = asyncio.get_running_loop().time() + _DEMAND_HOLDS
+                self._demanded[name] = asyncio.get_running_loop().time() + DEMAND_HOLDS
             if found is None:
                 self._publish()
                 found = self._current.get(name)
@@ -365,10 +367,10 @@ class Balancer(TwoPartClose):
         if not self._is_started:
             return []
         now = asyncio.get_running_loop().time()
-        self._demanded = {name: until for name, until in self._demanded.items() if until > now}
+        ask_again = self._expire_demands(now)
         standings = {name: _standing(self._current.get(name)) for name in self._endpoints}
         wanted = {*self._keeper.wanted(standings, now), *self._demanded}
-        self._ask_again(min(self._keeper.ask_again, *self._demanded.values(), NEVER))
+        self._ask_again(min(self._keeper.ask_again, ask_again))
         old = self._current
         self._current = {
             name: old.get(name) or self._new(endpoint) for name, endpoint in self._endpoints.items() if name in wanted
@@ -380,6 +382,13 @@ class Balancer(TwoPartClose):
         self._refused.update(one.endpoint_name for one in removed if one.has_refused)
         self._errors.update({one.endpoint_name: one.last_error for one in removed if one.last_error is not None})
         return removed
+
+    def _expire_demands(self, now: float) -> float:
+        """Forget the endpoints that no call needs any more; returns when to look at the others."""
+        busy = {name for name in self._demanded if name in self._current and self._current[name].is_busy}
+        self._demanded.update(dict.fromkeys(busy, now + DEMAND_HOLDS))
+        self._demanded = {name: until for name, until in self._demanded.items() if until > now}
+        return min(*self._demanded.values(), now + _DEMAND_LOOK if busy else NEVER, NEVER)
 
     def _ask_again(self, when: float) -> None:
         if self._again is not None:

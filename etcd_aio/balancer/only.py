@@ -6,8 +6,9 @@ It offers what a call asks of the balancer, so that such a call is a call like e
 is READY, and what may be repeated is repeated there.
 """
 
+import asyncio
 from collections.abc import Collection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from etcd_aio.balancer.connectivity import ConnectivityState
 from etcd_aio.balancer.endpoint import Endpoint
@@ -16,6 +17,8 @@ from etcd_aio.errors import UnknownEndpointError
 
 if TYPE_CHECKING:
     from etcd_aio.balancer.balancer import Balancer
+
+_DEMAND_AGAIN: Final = 10.0  # seconds; well within `balancer.DEMAND_HOLDS`
 
 
 class OnlyEndpoint:
@@ -74,5 +77,10 @@ class OnlyEndpoint:
                 return chosen
             if self._balancer.sub_connection(name) is None:
                 raise UnknownEndpointError(f"endpoint {name} is not used by this client any more")
-            if self._balancer.fails_fast(name) or not await self._balancer.changed(deadline):
+            if self._balancer.fails_fast(name):
+                raise self._balancer.no_available_endpoints(name)
+            # A call that waits demands it again and again: what is not demanded is not dialled.
+            now = asyncio.get_running_loop().time()
+            has_changed = await self._balancer.changed(min(deadline, now + _DEMAND_AGAIN))
+            if not has_changed and asyncio.get_running_loop().time() >= deadline:
                 raise self._balancer.no_available_endpoints(name)

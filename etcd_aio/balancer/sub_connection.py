@@ -132,6 +132,11 @@ class SubConnection(TwoPartClose):
         return self.quorum.in_flight + self.local.in_flight
 
     @property
+    def is_busy(self) -> bool:
+        """Whether an attempt or a stream is under way, on whichever connection."""
+        return any(owner.streams or any(one.in_flight for one in owner.services) for owner in self._live)
+
+    @property
     def has_failed(self) -> bool:
         """Whether its last dial failed, or its last connection was lost, and there is no other yet."""
         return self.state is not ConnectivityState.READY and (self._connects > 0 or self.last_error is not None)

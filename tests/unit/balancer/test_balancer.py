@@ -494,6 +494,40 @@ async def test_a_member_that_looks_bad_loses_its_pin() -> None:
 # The leader.
 
 
+@pytest.mark.parametrize("what", ["attempt", "stream"])
+async def test_a_call_that_names_an_endpoint_and_takes_long_keeps_it_until_30_s_after_its_end(what: str) -> None:
+    world = await World("m1,m2", policy="pinned").started()
+    named = await world.balancer.only("m2").wait_for_pick(NEVER)
+    if what == "attempt":
+        world.engine["m2:2379"].latency = 100.0
+        await named.unary("/defragment", b"", (), NEVER)
+    else:
+        stream = await named.open_stream("/snapshot", (), NEVER)
+        await asyncio.sleep(100)
+        stream.cancel()
+    assert named.state is ConnectivityState.READY
+    await asyncio.sleep(24)
+    assert world.balancer.only("m2").pick() is named, "which is a new demand"
+    await asyncio.sleep(29)
+    assert named.state is ConnectivityState.READY
+    await asyncio.sleep(2)
+    assert named.state is ConnectivityState.SHUTDOWN
+    await closed(world)
+
+
+async def test_an_endpoint_that_a_call_waits_for_is_dialled_for_as_long_as_it_waits() -> None:
+    world = World("m1,m2", policy="pinned").refuse("m2")
+    await world.started()
+    began = world.loop.time()
+    waiting = asyncio.create_task(world.balancer.only("m2").wait_for_pick(began + 120))
+    await asyncio.sleep(90)
+    world.engine["m2:2379"].dial = Accept()
+    await asyncio.sleep(2)
+    assert waiting.done()
+    assert (await waiting).state is ConnectivityState.READY
+    await closed(world)
+
+
 async def test_leader_first_follows_the_leader() -> None:
     world = World(policy="leader_first")
     world.leader = "m2:2379"
