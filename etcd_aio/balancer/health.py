@@ -12,8 +12,8 @@ a question, a read that costs next to nothing, and only a question without an an
     it is     what is seen                                                                        it becomes
     --------  ----------------------------------------------------------------------------------  ----------
     healthy   attempts wait for half of the patience, and another member has answered one that
-              began later; or a ping is unanswered for as long; or two attempts in a row failed
-              while another member answered                                                       asked
+              began later; or they wait for all of it; or two in a row failed while another
+              member answered                                                                     asked
     asked     any answer                                                                          healthy
     asked     the question failed, or waits for half of the patience, and another member has
               answered something that began no earlier than the question                          bad
@@ -24,7 +24,8 @@ a question, a read that costs next to nothing, and only a question without an an
 So a frozen, black-holed or cut off member is found within `patience`, long before any deadline; nothing is judged while
 no member answers; and a slow request that waits beside quick ones harms neither itself nor its member: an answered
 question speaks for everything that began before it. Later evidence leads to a new question, but questions come at
-growing distances, so that slow requests cost a member few of them, however many there are.
+growing distances, or with every sixteenth request: slow ones cost a member few questions, however many there are, and a
+busy member that freezes after a question is found as soon as any other.
 
 Bad health only means "preferred last": what looks bad is used when nothing looks better, and one answer restores it.
 """
@@ -38,11 +39,12 @@ from typing import Final
 from etcd_aio.errors import EtcdError, NoLeaderError, NotSupportedForLearnerError
 
 _SHORTEST_PATIENCE: Final = 0.25  # seconds; a pause of the peer's collector or disk is not worth moving for
-_LONGEST_PATIENCE: Final = 2.0  # by then the ping of a silent connection has decided
+_LONGEST_PATIENCE: Final = 2.0  # by then a silent connection is pinged
 _PATIENCE_FACTOR: Final = 2.0  # times the 99th percentile: a short trouble of all must not hide a long one of one
 _PATIENCE_EACH: Final = 0.001  # seconds for each attempt that waits: a burst makes a queue, which is no trouble
 _ROUND_TRIPS: Final = 2.0  # so that half of the patience is longer than a round trip
 _FAILING_AFTER: Final = 2  # attempts in a row
+_REQUESTS_A_QUESTION: Final = 16  # then it is no load, however short its distance from the last one
 _CALM: Final = 5.0  # seconds without a question after which the next one comes as soon as the first did
 _SAMPLES: Final = 128  # recent latencies, of each member
 
@@ -85,6 +87,7 @@ class Service:
     """
 
     __slots__ = (
+        "_begun",
         "_has_question_failed",
         "_last_asked",
         "_not_before",
@@ -112,6 +115,7 @@ class Service:
         self.failing_since = inf
         self.asked_at = inf
         self.questions = 0
+        self._begun = 0  # attempts since the last question
         self._last_asked = -inf
         self._not_before = -inf
         self._has_question_failed = False
@@ -124,6 +128,7 @@ class Service:
         if not self.in_flight:
             self.silent_since = now
         self.in_flight += 1
+        self._begun += 1
 
     def answered(self, began: float, now: float) -> bool:
         """An attempt was answered; returns whether that changed the health, since one answer restores."""
@@ -156,10 +161,11 @@ class Service:
     # The question.
 
     def ask(self, now: float, pause: float) -> None:
-        """The question is asked now, and not again for `pause` seconds."""
+        """The question is asked now, and not again for `pause` seconds, or until many more attempts have begun."""
         self.questions = self.questions + 1 if now - self._last_asked <= _CALM else 1
         self.asked_at = self._last_asked = now
         self._not_before = now + pause
+        self._begun = 0
         self._has_question_failed = False
 
     def question_over(self, asked_at: float) -> None:
@@ -167,8 +173,8 @@ class Service:
         self._has_question_failed = self._has_question_failed or self.asked_at == asked_at
 
     def may_be_asked(self, now: float) -> bool:
-        """Whether no question is open, and enough time has passed since the last one."""
-        return self.asked_at == inf and now >= self._not_before
+        """Whether no question is open, and enough has happened since the last one."""
+        return self.asked_at == inf and (now >= self._not_before or self._begun > _REQUESTS_A_QUESTION)
 
     @property
     def is_at_rest(self) -> bool:
@@ -176,19 +182,18 @@ class Service:
         return not self.in_flight and self.asked_at == inf and self.health is Health.HEALTHY
 
     def is_calm(self, now: float) -> bool:
-        """Whether nothing can follow from its traffic, pings aside."""
+        """Whether nothing can follow from its traffic."""
         if self.failures or self.asked_at != inf or self.health is not Health.HEALTHY:
             return False
         return not self.in_flight or now - self.silent_since < _SHORTEST_PATIENCE / 2
 
-    def judge(self, now: float, limit: float, newest_elsewhere: float, ping_silence: float) -> Finding:
+    def judge(self, now: float, limit: float, newest_elsewhere: float) -> Finding:
         """What is to be done about a healthy service.
 
         Args:
             now: the instant.
             limit: its patience, in seconds.
             newest_elsewhere: when the youngest attempt began that another member has answered.
-            ping_silence: seconds that a ping of its connection is unanswered.
         """
         if self.asked_at != inf:
             if newest_elsewhere >= self.asked_at:
@@ -200,10 +205,10 @@ class Service:
             self.asked_at = inf  # nothing follows from it: the other members do not answer either
         if not self.may_be_asked(now):
             return Finding.NOTHING
-        is_overtaken = self.in_flight and now - self.silent_since >= limit / 2 and newest_elsewhere > self.silent_since
-        is_deaf = self.in_flight and ping_silence >= limit / 2
+        waited = now - self.silent_since if self.in_flight else 0.0
+        is_overtaken = waited >= limit / 2 and newest_elsewhere > self.silent_since
         is_failing = self.failures >= _FAILING_AFTER and newest_elsewhere > self.failing_since
-        return Finding.ASK if is_overtaken or is_deaf or is_failing else Finding.NOTHING
+        return Finding.ASK if is_overtaken or waited >= limit or is_failing else Finding.NOTHING
 
     def verdict(self, finding: Finding, now: float) -> tuple[Health, str]:
         """What it looks like by such a finding, and why, in words."""

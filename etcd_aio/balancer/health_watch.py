@@ -120,8 +120,7 @@ class HealthWatch(TwoPartClose):
                     self._judge(one, service, sides, now)
 
     def _judge(self, one: SubConnection, service: Service, sides: Sequence[_Side], now: float) -> None:
-        ping_silence = one.ping_silence(now) if service.in_flight else 0.0
-        if service.is_calm(now) and not ping_silence:
+        if service.is_calm(now):
             return  # the usual case, before anything is computed
         others = [side for side in sides if side[1] is not service]
         newest = max(other.newest_answered for _, other in others)
@@ -130,7 +129,7 @@ class HealthWatch(TwoPartClose):
                 self._have_left(one, service, newest, now)
             return
         limit = patience(self.slow, service.in_flight, one.round_trip)
-        finding = service.judge(now, limit, newest, ping_silence)
+        finding = service.judge(now, limit, newest)
         if finding is Finding.ASK:
             self._ask(one, service, now)
             if newest <= now - limit / 2:

@@ -224,10 +224,6 @@ class SubConnection(TwoPartClose):
         if self._connection is not None:
             self._connection.give_up(reason)
 
-    def ping_silence(self, now: float) -> float:
-        """See `Connection.ping_silence`."""
-        return 0.0 if self._connection is None else self._connection.ping_silence(now)
-
     def note_refusal(self, error: EtcdError | None) -> bool:
         """Note what its member's answer says of the member; returns whether that is anything. Safe to repeat."""
         health = refused_health(error)
