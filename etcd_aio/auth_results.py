@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
-from etcd_aio.results import Header, shown_key
+from etcd_aio.results import Header, shown_keys
 
 
 class Permission(Enum):
@@ -33,18 +33,7 @@ class KeyPermission:
     range_end: bytes = b""
 
     def __repr__(self) -> str:
-        return f"KeyPermission({self.permission.name}, {self._keys()})"
-
-    def _keys(self) -> str:
-        """The keys in the words of `role_grant_permission`."""
-        key, end = self.key, self.range_end
-        if not end:
-            return shown_key(key)
-        if end == b"\0":
-            return "all_keys=True" if key == b"\0" else f"from_key={shown_key(key)}"
-        if key and key[-1] < 0xFF and end == key[:-1] + bytes((key[-1] + 1,)):
-            return f"prefix={shown_key(key)}"
-        return f"{shown_key(key)}, range_end={shown_key(end)}"
+        return f"KeyPermission({self.permission.name}, {shown_keys(self.key, self.range_end)})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, overload
 
-_MAX_SHOWN_KEY: Final = 64  # bytes; a longer key would hide the rest of its own line
+_MAX_SHOWN_KEY: Final = 64  # bytes, or characters; a longer key would hide the rest of its own line
 
 
 def shown_key(key: bytes) -> str:
@@ -26,6 +26,32 @@ def _text(raw: bytes, key: bytes, what: str) -> str:
         where = error.start
     # Python's own error would carry the whole value into every log that shows its repr.
     raise ValueError(f"the {what} of {shown_key(key)} is not UTF-8 at byte {where}: take .{what} instead")
+
+
+def shown_text(text: str) -> str:
+    """A name, or a key that is text, as an error shows it: as `shown_key` does."""
+    if len(text) <= _MAX_SHOWN_KEY:
+        return repr(text)
+    return f"{text[:_MAX_SHOWN_KEY]!r}...<{len(text)} characters>"
+
+
+def shown_keys(key: bytes, range_end: bytes = b"") -> str:
+    """A key, or a range of keys, in the words by which users name them: `'k'`, `prefix='p/'`, `all_keys=True`."""
+    if not range_end:
+        return _shown(key)
+    if range_end == b"\0":
+        return "all_keys=True" if key == b"\0" else f"from_key={_shown(key)}"
+    stem = key.rstrip(b"\xff")
+    if stem and range_end == stem[:-1] + bytes((stem[-1] + 1,)):
+        return f"prefix={_shown(key)}"
+    return f"{_shown(key)}, range_end={_shown(range_end)}"
+
+
+def _shown(key: bytes) -> str:
+    try:
+        return shown_text(key.decode())
+    except UnicodeDecodeError:
+        return shown_key(key)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from etcd_aio.api.log_summary import LogSummary
 from etcd_aio.api.replies import lease_grant_result
 from etcd_aio.errors import (
     EtcdError,
-    EtcdTimeoutError,
     LeaseExistsError,
     LeaseExpiredError,
     LeaseLostError,
@@ -26,7 +25,7 @@ from etcd_aio.errors import (
 )
 from etcd_aio.methods import LEASE_GRANT, LEASE_KEEP_ALIVE, LEASE_TIME_TO_LIVE, RANGE
 from etcd_aio.options import UNSET, RetryMode, Timeout
-from etcd_aio.pb import LeaseGrantRequest, LeaseTimeToLiveRequest, RangeRequest
+from etcd_aio.pb import LeaseGrantRequest, LeaseKeepAliveRequest, LeaseTimeToLiveRequest, RangeRequest
 from etcd_aio.results import LeaseGrantResult, LeaseKeepAliveResult
 
 if TYPE_CHECKING:
@@ -126,7 +125,7 @@ class LeaseKeeper:
         """Renew a lease now; see `Leases.keep_alive_once`."""
         self._wake()
         loop = asyncio.get_running_loop()
-        asked = _Asked(self)
+        asked = _Asked(self, loop.time())
         asked.scheduled = self._schedule.ask(lease_id, asked, self.clock.now())
         deadline = self._invoker.deadline(timeout, loop.time())
         # A timer and no timeout scope: this is the user's task.
@@ -148,6 +147,10 @@ class LeaseKeeper:
     def verify(self, listener: "_Listener", reply: LeaseKeepAliveResult) -> None:
         """A member says that there is no such lease: find out whether that is so."""
         self.run(self._verify(listener, self._supervisor.endpoint), f"verify lease {reply.id:x}")
+
+    def explain(self, error: EtcdError, lease_id: int) -> None:
+        """Note on an error that it is about renewing this lease."""
+        self._invoker.explain(error, LEASE_KEEP_ALIVE, LeaseKeepAliveRequest(id=lease_id))
 
     def outage_error(self) -> EtcdError | None:
         """Why there is no stream; None if there is one. All leases that are lost in one turn of the loop share it."""
@@ -172,8 +175,7 @@ class LeaseKeeper:
         self._supervisor.wake()
 
     def _give_up(self, asked: "_Asked") -> None:
-        outage = None if self._supervisor.is_open else self._supervisor.outage_error()
-        asked.on_lost((outage or EtcdTimeoutError()).with_history((), maybe_applied=True))
+        asked.on_lost(self._supervisor.timeout_error(asked.since, maybe_applied=True))
 
     async def _verify(self, listener: "_Listener", endpoint: str) -> None:
         scheduled = listener.scheduled
@@ -264,8 +266,9 @@ class _Held(_Listener):
 class _Asked(_Listener):
     """For a lease that is renewed once."""
 
-    def __init__(self, keeper: LeaseKeeper) -> None:
+    def __init__(self, keeper: LeaseKeeper, since: float) -> None:
         super().__init__(keeper)
+        self.since = since
         self.answer: asyncio.Future[LeaseKeepAliveResult] = asyncio.get_running_loop().create_future()
 
     def on_renewed(self, reply: LeaseKeepAliveResult, deadline: float) -> None:
@@ -274,6 +277,7 @@ class _Asked(_Listener):
 
     def on_lost(self, error: EtcdError) -> None:
         if not self.answer.done():
+            self._keeper.explain(error, self.scheduled.id)
             self.answer.set_exception(error)
 
 

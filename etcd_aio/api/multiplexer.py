@@ -103,6 +103,8 @@ class Multiplexer:
         """Called when a member is behind what was seen before; the answer of a linearizable read is `store_is_at`."""
         self.check_marks: Callable[[int], None] = lambda stream: None
         """Called when it matters whether a stream's member is a release with `marks_are_sure`."""
+        self.explain: Callable[[WatchState, EtcdError], None] = lambda watch, error: None
+        """Called with the error of a watch, to note on it which watch it ends."""
         self._outage_error = outage_error
         # For as long as the watches live. A dict keeps the order of age.
         self._watches: dict[WatchState, None] = {}
@@ -549,6 +551,8 @@ class Multiplexer:
         watch.watch_id = -1
 
     def _end(self, watch: WatchState, error: EtcdError | None) -> None:
+        if error is not None:
+            self.explain(watch, error)
         watch.error = error
         self._end_outage(watch)
         self._leave_server(watch, Step.ENDED)

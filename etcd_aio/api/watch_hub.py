@@ -27,13 +27,13 @@ from etcd_aio.error_handler import mistake
 from etcd_aio.errors import (
     CompactedError,
     EtcdError,
-    EtcdTimeoutError,
     FutureRevisionError,
     PermissionDeniedError,
     RequestTooLargeError,
     ServerError,
 )
 from etcd_aio.options import UNSET, RetryMode, Timeout
+from etcd_aio.pb import WatchCreateRequest, WatchRequest
 from etcd_aio.results import KeyValue, RangeResult
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ class WatchHub:
         self._refusals: deque[tuple[WatchState, ServerError]] = deque()  # that the renewal is about
         self._check: asyncio.Task[None] | None = None
         self._mark_check: asyncio.Task[None] | None = None
+        self._watches.explain = self._explain
 
     @property
     def clock(self) -> Callable[[], float]:
@@ -108,9 +109,11 @@ class WatchHub:
         """The instant that a timeout means, from now on."""
         return self._invoker.deadline(timeout, self._invoker.clock())
 
-    def timeout_error(self) -> EtcdError:
-        """Why a watch is not on any server in time."""
-        return EtcdTimeoutError() if self._supervisor.is_open else self._outage_error()
+    def timeout_error(self, watch: WatchState, since: float) -> EtcdError:
+        """Why a watch that was waited for since an instant is not on any server in time."""
+        error = self._supervisor.timeout_error(since)
+        self._explain(watch, error)
+        return error
 
     async def begin_known(self, watch: WatchState, deadline: float) -> None:
         """List the keys that there were when a watch with `resync` began.
@@ -250,6 +253,11 @@ class WatchHub:
         if self._supervisor.has_old_token:
             return None
         return await self._supervisor.renew_token(error)
+
+    def _explain(self, watch: WatchState, error: EtcdError) -> None:
+        keys = watch.options.keys
+        create = WatchCreateRequest(key=keys.key, range_end=keys.range_end, start_revision=watch.next_revision)
+        self._invoker.explain(error, methods.WATCH, WatchRequest(create_request=create))
 
     def _outage_error(self) -> EtcdError:
         return self._supervisor.outage_error()

@@ -149,7 +149,7 @@ class Watcher(AsyncIterator[Event]):
         state, hub = self._state, self._hub
         if state.options.resync and WatchFilter.NO_DELETE not in state.options.filters:
             state.known = KnownKeys()
-        deadline = hub.deadline(self._timeout)
+        began, deadline = hub.clock(), hub.deadline(self._timeout)
         hub.add(state)  # if it raises, there is nothing to close
         self._is_entered, self._loop = True, asyncio.get_running_loop()
         try:
@@ -157,7 +157,7 @@ class Watcher(AsyncIterator[Event]):
                 if state.error is not None:
                     raise state.error
                 if hub.clock() >= deadline:
-                    raise hub.timeout_error()
+                    raise hub.timeout_error(state, began)
                 await self._wait(deadline)
             await hub.begin_known(state, deadline)
         except BaseException:  # a cancellation too: nobody else could take it from the server

@@ -19,6 +19,8 @@ from etcd_aio import codec
 from etcd_aio.balancer import Balancer, Metadata, OnlyEndpoint, SubConnection
 from etcd_aio.deadline import NEVER
 from etcd_aio.error_handler.answer import answer
+from etcd_aio.error_handler.credentials import Credentials
+from etcd_aio.error_handler.description import explain
 from etcd_aio.error_handler.identity import ClusterIdentity
 from etcd_aio.error_handler.large import LARGE, finished
 from etcd_aio.error_handler.lifetime import Lifetime
@@ -45,6 +47,7 @@ from etcd_aio.errors import (
     ServerError,
     StatusCode,
     UnknownEndpointError,
+    with_history,
 )
 from etcd_aio.methods import Method, Reply, Request
 
@@ -63,8 +66,8 @@ class CallContext:
     """
 
     __slots__ = (
-        *("backoff", "balancer", "budget", "identity", "lifetime", "may_move", "metadata", "policy", "random"),
-        "tokens",
+        *("backoff", "balancer", "budget", "credentials", "identity", "lifetime", "may_move", "metadata", "policy"),
+        *("random", "tokens"),
     )
 
     def __init__(
@@ -76,6 +79,7 @@ class CallContext:
         random: Callable[[], float],
         metadata: RequestMetadata,
         tokens: Tokens,
+        credentials: Credentials | None = None,
     ) -> None:
         self.balancer: Balancer | OnlyEndpoint = balancer
         self.may_move = True
@@ -87,6 +91,7 @@ class CallContext:
         self.random = random
         self.metadata = metadata
         self.tokens = tokens
+        self.credentials = credentials
 
     def only(self, endpoint: OnlyEndpoint) -> "CallContext":
         """The same for calls that must go to one endpoint."""
@@ -115,6 +120,7 @@ class Call(Generic[Request, Reply]):
         "_asked",
         "_attempts",
         "_avoid",
+        "_began",
         "_collector",
         "_context",
         "_deadline",
@@ -170,7 +176,7 @@ class Call(Generic[Request, Reply]):
         """Make attempts until one succeeds or the verdict is to raise; `now` is the instant of the call."""
         context = self._context
         balancer = context.balancer
-        started = now
+        self._began = started = now
         while True:
             sub_connection = balancer.pick(self._avoid, self._needs_leader)
             if sub_connection is None:
@@ -471,7 +477,11 @@ class Call(Generic[Request, Reply]):
         return MalformedReplyError(failure.message, code=failure.code)
 
     def _finish(self, error: EtcdError) -> EtcdError:
-        return error.with_history(self._attempts, maybe_applied=self._is_mutation and self._is_uncertain)
+        context = self._context
+        explain(error, self._method, self._payload, context.credentials)
+        seconds = min(self._loop.time(), self._deadline) - self._began
+        maybe_applied = self._is_mutation and self._is_uncertain
+        return with_history(error, self._attempts, maybe_applied=maybe_applied, seconds=seconds)
 
     def _remember(
         self, sub_connection: SubConnection, message: str, code: StatusCode, delivery: Delivery, started: float

@@ -22,6 +22,7 @@ from etcd_aio.errors import (
     ServerError,
     StatusCode,
     UnknownServerError,
+    with_history,
 )
 from etcd_aio.methods import WATCH, AnyMethod
 
@@ -81,7 +82,7 @@ def failed(failure: AttemptFailure, method: AnyMethod, endpoint: str, seconds: f
         remedy = Remedy.RAISE
     facts = StreamFacts(failure.delivery, remedy, isinstance(error, UnknownServerError), failure.is_final)
     attempt = Attempt(endpoint, failure.code, failure.delivery, seconds, failure.message)
-    return Ending(facts, error.with_history((attempt,), maybe_applied=False), failure.pushback)
+    return Ending(facts, with_history(error, (attempt,), maybe_applied=False, seconds=seconds), failure.pushback)
 
 
 def mistake(error: Exception) -> EtcdError:

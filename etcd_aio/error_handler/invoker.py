@@ -16,6 +16,7 @@ from etcd_aio.deadline import deadline_after
 from etcd_aio.error_handler.call import Call, CallContext
 from etcd_aio.error_handler.conversation import Conversation
 from etcd_aio.error_handler.credentials import Credentials, StaticToken
+from etcd_aio.error_handler.description import explain
 from etcd_aio.error_handler.hedging import Hedging
 from etcd_aio.error_handler.identity import ClusterIdentity
 from etcd_aio.error_handler.leader import find_leader
@@ -28,7 +29,7 @@ from etcd_aio.error_handler.supervisor import StreamContext, StreamStatistics, S
 from etcd_aio.error_handler.token_state import TokenState
 from etcd_aio.error_handler.tokens import Tokens
 from etcd_aio.errors import EtcdError, InvalidRequestError, RequestTooLargeError
-from etcd_aio.methods import Method, Reply, Request
+from etcd_aio.methods import AnyMethod, Method, Reply, Request
 from etcd_aio.options import UNSET, RetryMode, Timeout
 from etcd_aio.pb import Message
 
@@ -75,7 +76,9 @@ class Invoker(TwoPartClose):
         self._metadata = RequestMetadata(API_VERSION, require_leader=require_leader)
         self._tokens = self._tokens_of(credentials, identity, policy, random, require_leader=require_leader)
         self._token = self._tokens.state
-        self._context = CallContext(balancer, lifetime, identity, policy, random, self._metadata, self._tokens)
+        self._context = CallContext(
+            balancer, lifetime, identity, policy, random, self._metadata, self._tokens, credentials
+        )
         self._seconds = deadline_after(timeout, 0.0)
         self._retry: RetryMode = _checked(retry)
         self._max_send_bytes = max_send_bytes
@@ -114,7 +117,7 @@ class Invoker(TwoPartClose):
 
         Cancellation ends the attempt under way at once; a mutation that was sent may still be applied.
         """
-        payload = self._enter(request)
+        payload = self._enter(method, request)
         now = asyncio.get_running_loop().time()
         deadline = self.deadline(timeout, now)
         mode = self._retry if retry is None else _checked(retry)
@@ -178,7 +181,7 @@ class Invoker(TwoPartClose):
 
         Cancellation closes the stream at once; the next step opens another for `rest`.
         """
-        payload = self._enter(rest)
+        payload = self._enter(reading.method, rest)
         now = asyncio.get_running_loop().time()
         deadline = self.deadline(timeout, now)
         mode = self._retry if retry is None else _checked(retry)
@@ -195,14 +198,20 @@ class Invoker(TwoPartClose):
         """The endpoints in use."""
         return tuple(endpoint.name for endpoint in self._balancer.endpoints)
 
-    def _enter(self, request: Message | bytes) -> bytes:
+    def explain(self, error: EtcdError, method: AnyMethod, request: Message | bytes) -> None:
+        """Note on an error which call it ends: see `description.explain`. For what is said on a shared stream."""
+        explain(error, method, request, self._credentials)
+
+    def _enter(self, method: AnyMethod, request: Message | bytes) -> bytes:
         """Check that a call can be made here and now, and that its request can; returns its bytes."""
         if self._lifetime.enter():
             self._balancer.start()
         payload = request if isinstance(request, bytes) else codec.encode(request)
         if len(payload) > self._max_send_bytes:
             text = f"the request has {len(payload)} bytes, more than max_send_bytes ({self._max_send_bytes})"
-            raise RequestTooLargeError(text)
+            error = RequestTooLargeError(text)
+            self.explain(error, method, payload)
+            raise error
         return payload
 
     def supervise(

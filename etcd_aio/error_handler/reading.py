@@ -206,6 +206,7 @@ class Step(Call[Request, Reply]):
 
     async def take(self) -> Reply | None:
         """Make attempts until one brings a reply; None after the last one, or if the reading was cancelled."""
+        self._began = self._loop.time()
         try:
             return await self._take()
         except BaseException:  # a cancellation too: what is not read now is asked for anew, even if half decoded

@@ -33,16 +33,20 @@ from etcd_aio.error_handler.request_metadata import token_of
 from etcd_aio.error_handler.stream_failures import StreamFailures
 from etcd_aio.error_handler.stream_verdict import StreamVerdict, judge_stream
 from etcd_aio.errors import (
+    Attempt,
     AttemptFailure,
     ClientClosedError,
     ClusterChangedError,
     Delivery,
     EtcdError,
+    EtcdTimeoutError,
     MalformedReplyError,
     NoAvailableEndpointsError,
     NotSupportedByServerError,
     Remedy,
+    StatusCode,
     TokenUnavailableError,
+    with_history,
 )
 from etcd_aio.methods import Method, Reply, Request
 
@@ -189,6 +193,20 @@ class Supervisor(TwoPartClose, Generic[Request, Reply]):
     def outage_error(self) -> NoAvailableEndpointsError:
         """The error that names, for each endpoint, why there is no stream on it."""
         return self._failures.outage_error()
+
+    def timeout_error(self, since: float, *, maybe_applied: bool = False) -> EtcdError:
+        """The error of a wait for an answer on the stream that began at `since` and was in vain.
+
+        Args:
+            since: the instant.
+            maybe_applied: whether the server may have carried out what was asked for.
+        """
+        seconds = asyncio.get_running_loop().time() - since
+        if not self.is_open:
+            return with_history(self.outage_error(), (), maybe_applied=maybe_applied, seconds=seconds)
+        text = "the server did not answer on the stream"
+        attempt = Attempt(self._endpoint, StatusCode.DEADLINE_EXCEEDED, Delivery.UNKNOWN, seconds, text)
+        return with_history(EtcdTimeoutError(), (attempt,), maybe_applied=maybe_applied, seconds=seconds)
 
     @property
     def is_open(self) -> bool:
@@ -536,7 +554,7 @@ class Supervisor(TwoPartClose, Generic[Request, Reply]):
             is_old = ending.facts.delivery is None and self.has_old_token
             is_routine = is_old or ending.facts.remedy is Remedy.REFRESH_TOKEN  # tokens expire
             level = logging.INFO if is_routine else logging.WARNING
-        logger.log(level, "stream %s: lost at %s: %s", self._name, name, error)
+        logger.log(level, "stream %s: lost at %s: %s", self._name, name, error.message)
 
     def _lose(self, error: EtcdError) -> None:
         """Tell the conversation that the stream is gone, once for each that it knows of."""

@@ -84,6 +84,7 @@ from etcd_aio.errors.cluster import (
     WrongDowngradeVersionFormatError,
 )
 from etcd_aio.errors.delivery import Delivery
+from etcd_aio.errors.history import with_history
 from etcd_aio.errors.remedy import Remedy
 from etcd_aio.errors.requests import (
     CompactedError,
@@ -257,4 +258,5 @@ __all__ = [
     "WrongLoopError",
     "printable",
     "server_error",
+    "with_history",
 ]

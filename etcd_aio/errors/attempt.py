@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from etcd_aio.errors.delivery import Delivery
 from etcd_aio.errors.status import StatusCode
-from etcd_aio.errors.text import printable
+from etcd_aio.errors.text import printable, shown_seconds
 
 
 class AttemptFailure(Exception):  # noqa: N818 - not an error of the user's: the error handler judges it first
@@ -55,7 +55,7 @@ class AttemptFailure(Exception):  # noqa: N818 - not an error of the user's: the
         return beginning
 
     def __str__(self) -> str:
-        return f"{self.code.name} ({self.delivery.value}): {self.message}"
+        return f"{self.delivery.words}: {self.message} ({self.code.name})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,4 +78,4 @@ class Attempt:
 
     def __str__(self) -> str:
         where = self.endpoint or "no endpoint"
-        return f"{where}: {self.code.name} ({self.delivery.value}) after {self.seconds * 1000:.0f} ms: {self.message}"
+        return f"{where}: {self.delivery.words} after {shown_seconds(self.seconds)}: {self.message} ({self.code.name})"

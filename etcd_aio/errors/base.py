@@ -21,56 +21,72 @@ Knows: what each error carries. Never knows: etcd's error table (`server.py`) or
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from etcd_aio.errors.attempt import Attempt
+from etcd_aio.errors.delivery import Delivery
 from etcd_aio.errors.status import StatusCode
+from etcd_aio.errors.text import shown_seconds
 
-_MAX_NOTED_ATTEMPTS = 10  # a traceback with more lines than this hides its own first line
+if TYPE_CHECKING:
+    from etcd_aio.errors.attempt import Attempt
+
+_NO_TIME = 0.001  # seconds; less is not worth a word where nothing was sent
 
 
 class EtcdError(Exception):
     """The root of every error this library raises.
 
+    `str(error)` is one line for logs: which call failed, on what, why, where, after how long, and whether it may have
+    been applied. It shows keys and names, and never values, passwords or tokens. `message` is the reason alone.
+
     Attributes:
         code: the gRPC status behind the error, or None if there was none.
-        message: what went wrong, without the notes.
+        message: what went wrong, and nothing else: etcd's own text where etcd answered.
+        call: the call that failed and what it was about, such as `put 'greeting'`; empty where no call was made.
+        detail: what of the call `message` is about, such as a size or a user; empty if there is nothing to add.
         endpoint: the endpoint that answered or failed last; empty if none was reached.
-        attempts: every failed attempt of the call, oldest first.
+        seconds: how long the call took with all its attempts; 0 where no call was made.
+        attempts: every failed attempt of the call, oldest first. The notes (`__notes__`) show them.
         maybe_applied: True if the server may have carried out the mutation, now or later. False is a promise that it
             has not and will not (for a mutation), or that it does not matter (for a read). It is about this one call,
             with all its attempts: a loop of your own that repeats a call has to remember if any round said True.
         member_id: the member that answered, where the answer says so; 0 otherwise.
+        retryable: whether the same call may well succeed later without any change by the caller. Such errors pass;
+            the others come again.
     """
 
     default_code: StatusCode | None = None
     default_message: str = ""
     retryable: bool = False
-    """Whether the same call may well succeed later without any change by the caller."""
 
     def __init__(self, message: str = "", *, code: StatusCode | None = None) -> None:
         self.message = message or self.default_message
         super().__init__(self.message)
         self.code = self.default_code if code is None else code
+        self.call = ""
+        self.detail = ""
         self.endpoint = ""
+        self.seconds = 0.0
         self.attempts: tuple[Attempt, ...] = ()
         self.maybe_applied = False
         self.member_id = 0
 
-    def with_history(self, attempts: tuple[Attempt, ...], *, maybe_applied: bool) -> "EtcdError":
-        """Fill in what the error handler knows, once, just before raising; returns this same error."""
-        self.attempts = attempts
-        self.maybe_applied = maybe_applied
-        if attempts:
-            self.endpoint = attempts[-1].endpoint
-        skipped = len(attempts) - _MAX_NOTED_ATTEMPTS
-        if skipped > 0:
-            self.add_note(f"({skipped} earlier attempts left out)")
-        for number, attempt in enumerate(attempts, start=1):
-            if number > skipped:
-                self.add_note(f"attempt {number} on {attempt}")
-        if maybe_applied:
-            self.add_note("The request may have been applied: the server got it and its answer did not arrive.")
-        return self
+    def __str__(self) -> str:
+        text = f"{self.call}: {self._reason()}" if self.call else self._reason()
+        outcome = "it may have been applied" if self.maybe_applied else ""
+        facts = "; ".join(filter(None, (self._circumstances(), outcome)))
+        return f"{text} ({facts})" if facts else text
+
+    def _reason(self) -> str:
+        """Why it failed."""
+        return f"{self.message}: {self.detail}" if self.detail else self.message
+
+    def _circumstances(self) -> str:
+        """Where and after how long, unless the reason says it."""
+        if not self.attempts:
+            return f"after {shown_seconds(self.seconds)}" if self.seconds >= _NO_TIME else ""
+        tries = f" and {len(self.attempts)} attempts" if len(self.attempts) > 1 else ""
+        return f"at {self.endpoint} after {shown_seconds(self.seconds)}{tries}"
 
 
 class ConfigError(EtcdError, ValueError):
@@ -163,6 +179,10 @@ class NoAvailableEndpointsError(TransportError):
 
     default_message = "no endpoint is available"
 
+    def _circumstances(self) -> str:
+        # The reason names every endpoint.
+        return f"after {shown_seconds(self.seconds)}" if self.seconds >= _NO_TIME else ""
+
     def __init__(self, message: str = "", *, errors: Mapping[str, BaseException] | None = None) -> None:
         self.errors: Mapping[str, BaseException] = MappingProxyType(dict(errors or {}))
         causes = "; ".join(f"{endpoint}: {_describe(error)}" for endpoint, error in self.errors.items())
@@ -181,6 +201,23 @@ class EtcdTimeoutError(EtcdError, TimeoutError):
     default_code = StatusCode.DEADLINE_EXCEEDED
     default_message = "the call's deadline passed"
     retryable = True
+
+    def _reason(self) -> str:
+        if not self.attempts or self.message != self.default_message:
+            return super()._reason()
+        last, within = self.attempts[-1], f"within {shown_seconds(self.seconds)}"
+        match last.delivery:
+            case Delivery.UNKNOWN:
+                return f"no answer from {last.endpoint} {within}"
+            case Delivery.UNSENT:
+                return f"not sent to {last.endpoint} {within}"
+            case _:
+                return f"no success {within}; {last.endpoint} answered last: {last.message}"
+
+    def _circumstances(self) -> str:
+        if not self.attempts or self.message != self.default_message:
+            return super()._circumstances()
+        return f"{len(self.attempts)} attempts" if len(self.attempts) > 1 else ""
 
 
 class TokenUnavailableError(EtcdError):
@@ -249,7 +286,7 @@ class LeaseExpiredError(LeaseLostError):
 
 
 def _describe(error: BaseException) -> str:
-    text = str(error)
+    text = error.message if isinstance(error, EtcdError) else str(error)  # the rest stands around it already
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

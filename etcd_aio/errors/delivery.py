@@ -5,6 +5,7 @@ which one holds, and the value rises with the failure. No string comparison ever
 """
 
 from enum import Enum
+from typing import Final
 
 
 class Delivery(Enum):
@@ -26,3 +27,16 @@ class Delivery(Enum):
     def is_definite(self) -> bool:
         """Whether this fact alone proves that the server did nothing."""
         return self is Delivery.UNSENT or self is Delivery.UNPROCESSED
+
+    @property
+    def words(self) -> str:
+        """The same for people, as an error's notes say it."""
+        return _WORDS[self]
+
+
+_WORDS: Final = {
+    Delivery.UNSENT: "not sent",
+    Delivery.UNPROCESSED: "not processed",
+    Delivery.UNKNOWN: "no answer",
+    Delivery.ANSWERED: "answered",
+}

@@ -54,9 +54,6 @@ class ServerError(EtcdError):
     remedy: ClassVar[Remedy] = Remedy.RAISE
     is_definite: ClassVar[bool] = False
 
-    def __str__(self) -> str:
-        return self.message  # KeyError would quote it
-
 
 # --- by gRPC status ---
 # A family is also the class of every answer with its status and a message that the table does not hold. Only four of

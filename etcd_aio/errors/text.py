@@ -1,4 +1,4 @@
-"""Text: what a peer sent, made fit for errors and logs.
+"""Text: what a peer sent, and how long something took, made fit for errors and logs.
 
 Knows: characters and a limit. Never knows: what a text means.
 """
@@ -20,3 +20,12 @@ def printable(text: str) -> str:
     if len(raw) <= MAX_MESSAGE_BYTES:
         return head
     return raw[: MAX_MESSAGE_BYTES - len(_CUT)].decode(errors="ignore") + _CUT
+
+
+def shown_seconds(seconds: float) -> str:
+    """A duration as an error shows it: `3 ms`, `0.25 s`, `2 s`."""
+    if seconds < 0.1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 10:
+        return f"{seconds:.2g} s"
+    return f"{seconds:.0f} s"

@@ -205,7 +205,8 @@ async def refused(
     error = caught.value
     assert type(error) is expected, repr(error)
     texts = {row.message: row.code for row in ROWS if row.error is expected}
-    assert error.message == str(error)
+    assert str(error).startswith(f"{error.call}: {error.message}")
+    assert error.call
     assert error.code in (texts[error.message], *codes)
     assert len(error.attempts) == (2 if expected in TRIED_AGAIN else 1)
     for attempt in error.attempts:
@@ -411,7 +412,7 @@ async def test_every_text_arrives_as_its_class_and_is_repeated_where_that_is_saf
                     await (client.put("k", "v") if is_write else client.get("k"))
                 error = caught.value
                 assert type(error) is row.error
-                assert (error.code, str(error)) == (row.code, row.message)
+                assert (error.code, error.message) == (row.code, row.message)
                 assert error.endpoint in endpoints
                 assert error.maybe_applied is (is_write and not row.error.is_definite)
                 repeats = elsewhere or (if_repeatable and not is_write) or row.error in TRIED_AGAIN

@@ -207,6 +207,6 @@ async def test_what_an_old_server_lacks_is_named_with_the_release_that_has_it() 
             with pytest.raises(NotSupportedByServerError) as caught:
                 await call
             error = caught.value
-            assert str(error).startswith(f"{method.name} needs etcd {method.since} or newer: ")
+            assert error.message.startswith(f"{method.name} needs etcd {method.since} or newer: ")
             assert (error.feature, error.needs, error.endpoint) == (method.name, method.since, old.endpoint)
             assert not error.maybe_applied

@@ -20,14 +20,17 @@ from etcd_aio.api.keeper import LeaseKeeper
 from etcd_aio.api.leases import Leases
 from etcd_aio.deadline import deadline_after
 from etcd_aio.error_handler.conversation import Conversation
+from etcd_aio.error_handler.description import explain
 from etcd_aio.errors import (
     ConnectionLostError,
     EtcdError,
+    EtcdTimeoutError,
     LeaseExistsError,
     LeaseNotFoundError,
     NoAvailableEndpointsError,
+    with_history,
 )
-from etcd_aio.methods import LEASE_GRANT, LEASE_LEASES, LEASE_REVOKE, LEASE_TIME_TO_LIVE, RANGE
+from etcd_aio.methods import LEASE_GRANT, LEASE_LEASES, LEASE_REVOKE, LEASE_TIME_TO_LIVE, RANGE, AnyMethod
 from etcd_aio.options import UNSET, Timeout
 from etcd_aio.results import (
     Header,
@@ -115,6 +118,9 @@ class FakeLeases:
         assert method is LEASE_LEASES
         return LeaseListResult(self.header(), tuple(LeaseStatus(one) for one in self.leases))
 
+    def explain(self, error: EtcdError, method: AnyMethod, request: pb.Message) -> None:
+        explain(error, method, request, None)
+
     def supervise(
         self, method: object, conversation: Conversation[Any, Any], name: str, *, needs_token: bool
     ) -> "FakeSupervisor":
@@ -152,6 +158,10 @@ class FakeSupervisor:
 
     def outage_error(self) -> NoAvailableEndpointsError:
         return NoAvailableEndpointsError(errors={"m1": OSError("refused")})
+
+    def timeout_error(self, since: float, *, maybe_applied: bool = False) -> EtcdError:
+        error = EtcdTimeoutError() if self.is_open else self.outage_error()
+        return with_history(error, (), maybe_applied=maybe_applied, seconds=self.members.loop.time() - since)
 
     def wake(self) -> None:
         self.members.loop.call_soon(self.advance)

@@ -58,7 +58,8 @@ class ScriptedHub:
         del watch
         self.said.append("mark")
 
-    def timeout_error(self) -> EtcdError:
+    def timeout_error(self, watch: WatchState, since: float) -> EtcdError:
+        del watch, since
         return EtcdTimeoutError()
 
     async def begin_known(self, watch: WatchState, deadline: float) -> None:

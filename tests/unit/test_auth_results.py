@@ -60,13 +60,13 @@ def test_a_status_is_true_if_it_is_enabled() -> None:
 @pytest.mark.parametrize(
     ("key", "range_end", "shown"),
     [
-        (b"k", b"", "KeyPermission(READ, b'k')"),
-        (b"svc/", b"svc0", "KeyPermission(READ, prefix=b'svc/')"),
-        (b"k", b"\0", "KeyPermission(READ, from_key=b'k')"),
+        (b"k", b"", "KeyPermission(READ, 'k')"),
+        (b"svc/", b"svc0", "KeyPermission(READ, prefix='svc/')"),
+        (b"k", b"\0", "KeyPermission(READ, from_key='k')"),
         (b"\0", b"\0", "KeyPermission(READ, all_keys=True)"),
-        (b"a", b"c", "KeyPermission(READ, b'a', range_end=b'c')"),
-        (b"a\xff", b"b", "KeyPermission(READ, b'a\\xff', range_end=b'b')"),
-        (b"", b"x", "KeyPermission(READ, b'', range_end=b'x')"),
+        (b"a", b"c", "KeyPermission(READ, 'a', range_end='c')"),
+        (b"a\xff", b"b", "KeyPermission(READ, prefix=b'a\\xff')"),
+        (b"", b"x", "KeyPermission(READ, '', range_end='x')"),
     ],
 )
 def test_a_permission_names_its_keys_as_users_do(key: bytes, range_end: bytes, shown: str) -> None:

@@ -16,6 +16,7 @@ from etcd_aio.api.resync import KnownKeys
 from etcd_aio.api.watch_hub import MAX_REQUEST_BYTES, WatchHub
 from etcd_aio.api.watch_state import Phase, Step, WatchOptions, WatchState
 from etcd_aio.cluster_results import StatusResult
+from etcd_aio.error_handler.description import explain
 from etcd_aio.errors import (
     AuthenticationFailedError,
     CompactedError,
@@ -30,6 +31,7 @@ from etcd_aio.errors import (
     StoreRolledBackError,
 )
 from etcd_aio.events import WatchReply
+from etcd_aio.methods import AnyMethod
 from etcd_aio.options import UNSET, RetryMode, Timeout
 from etcd_aio.results import Header, KeyValue, RangeResult
 from tests.support.virtual_time import VirtualTimeLoop
@@ -54,6 +56,10 @@ class Supervisor:
 
     def outage_error(self) -> EtcdError:
         return NoAvailableEndpointsError()
+
+    def timeout_error(self, since: float) -> EtcdError:
+        del since
+        return EtcdTimeoutError() if self.is_open else self.outage_error()
 
     def __init__(self) -> None:
         self.has_old_token = False
@@ -83,6 +89,9 @@ class Invoker:
         assert (getattr(method, "name", ""), name) == ("Watch/Watch", "watch")
         assert conversation is not None
         return self.supervisor
+
+    def explain(self, error: EtcdError, method: AnyMethod, request: pb.Message) -> None:
+        explain(error, method, request, None)
 
     def may_renew_token(self, error: EtcdError) -> bool:
         return self.may_renew
@@ -236,9 +245,13 @@ async def test_a_watch_that_ended_meanwhile_is_listed_no_more() -> None:
 
 async def test_why_a_watch_is_nowhere_in_time() -> None:
     store = Store()
-    assert isinstance(store.hub.timeout_error(), NoAvailableEndpointsError)
+    watch = store.hub.timeout_error(WatchState(WatchOptions(KeyRange(b"k")), 7, lambda: None), 0.0)
+    assert isinstance(watch, NoAvailableEndpointsError)
+    assert watch.call == "watch 'k' from revision 7"
     store.invoker.supervisor.is_open = True
-    assert isinstance(store.hub.timeout_error(), EtcdTimeoutError)
+    assert isinstance(
+        store.hub.timeout_error(WatchState(WatchOptions(KeyRange(b"k")), 7, lambda: None), 0.0), EtcdTimeoutError
+    )
 
 
 async def went_back(*answers: RangeResult | EtcdError) -> tuple[Store, WatchState]:

@@ -1,4 +1,6 @@
 import asyncio
+import copy
+import pickle
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -19,6 +21,7 @@ from etcd_aio.errors import (
     AuthOldRevisionError,
     ClientClosedError,
     ClusterChangedError,
+    ConnectError,
     ConnectionLostError,
     Delivery,
     EtcdError,
@@ -32,11 +35,13 @@ from etcd_aio.errors import (
     NoSpaceError,
     NotSupportedForLearnerError,
     ReplyTooLargeError,
+    RequestTooLargeError,
     ServerError,
     StatusCode,
     UnknownServerError,
     UserEmptyError,
 )
+from etcd_aio.errors.table import ROWS, Row
 from etcd_aio.methods import AUTHENTICATE, PUT, RANGE, STATUS
 from etcd_aio.options import RetryMode
 from tests.support.calls import (
@@ -181,7 +186,7 @@ async def test_a_mutation_that_was_sent_is_raised_and_never_sent_again() -> None
             Delivery.UNKNOWN,
         )
         assert any("attempt 1 on m1:2379" in note for note in error.__notes__)
-        assert any("may have been applied" in note for note in error.__notes__)
+        assert str(error) == ("put 'k': the connection was lost (at m1:2379 after 0 ms; it may have been applied)")
         assert error.__cause__ is None
         assert error.__context__ is None or error.__context__.__traceback__ is None, "its frames hold the request"
         # Without the lines of source: some Pythons quote this test's own, which has the value.
@@ -1220,3 +1225,109 @@ async def test_a_close_ends_a_call_that_waits_for_its_token() -> None:
     with pytest.raises(ClientClosedError):
         await waiting
     assert not tasks()
+
+
+# What an error says.
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.message)
+async def test_every_answer_tells_the_call_its_key_the_place_the_time_and_the_outcome(row: Row) -> None:
+    async with world(1) as calls:
+        calls["m1"].otherwise = answered(row.code, row.message)
+        calls["m1"].latency = 0.25
+        with pytest.raises(row.error) as caught:
+            await calls.put(retry="never")
+        error = caught.value
+        assert error.message == row.message
+        outcome = "" if row.error.is_definite else "; it may have been applied"
+        detail = f": {error.detail}" if error.detail else ""
+        assert str(error) == f"put 'k': {row.message}{detail} (at m1:2379 after 0.25 s{outcome})"
+        for twin in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+            assert (str(twin), twin.message, twin.call) == (str(error), error.message, error.call)
+
+
+async def lose(calls: Calls) -> None:
+    calls["m1"].otherwise = unknown()
+
+
+async def hang(calls: Calls) -> None:
+    calls["m1"].otherwise = Hang()
+
+
+async def cannot_send(calls: Calls) -> None:
+    calls["m1"].otherwise = AttemptFailure(
+        StatusCode.DEADLINE_EXCEEDED, "late", Delivery.UNSENT, is_local_deadline=True
+    )
+
+
+async def send_too_much(calls: Calls) -> None:
+    calls["m1"].otherwise = unknown(StatusCode.RESOURCE_EXHAUSTED, is_final=True)
+
+
+async def send_nonsense(calls: Calls) -> None:
+    calls["m1"].otherwise = b"\xff"
+
+
+async def be_of_another_cluster(calls: Calls) -> None:
+    await calls.read()
+    calls["m1"].otherwise = reply(CLUSTER + 1)
+
+
+async def break_off(calls: Calls) -> None:
+    calls["m1"].dial = Refuse(ConnectError("refused"))
+    calls["m1"].connection.lose(ConnectionResetError(104, "reset"))
+    await turns()
+
+
+@pytest.mark.parametrize(
+    ("happens", "kind", "says"),
+    [
+        (
+            lose,
+            ConnectionLostError,
+            "put 'k': the connection was lost (at m1:2379 after 0 ms; it may have been applied)",
+        ),
+        (hang, EtcdTimeoutError, "put 'k': no answer from m1:2379 within 2 s (it may have been applied)"),
+        (send_too_much, ReplyTooLargeError, "put 'k': * (at m1:2379 after 0 ms; it may have been applied)"),
+        (send_nonsense, MalformedReplyError, "put 'k': * (at m1:2379 after 0 ms; it may have been applied)"),
+        (be_of_another_cluster, ClusterChangedError, "put 'k': * (at m1:2379 after 0 ms; it may have been applied)"),
+        (break_off, NoAvailableEndpointsError, "put 'k': no endpoint is available: m1:2379: * (after 2 s)"),
+        (cannot_send, EtcdTimeoutError, "put 'k': not sent to m1:2379 within *"),
+    ],
+)
+async def test_every_end_without_an_answer_tells_the_same(
+    happens: Callable[[Calls], Awaitable[None]], kind: type[EtcdError], says: str
+) -> None:
+    async with world(1) as calls:
+        await happens(calls)
+        with pytest.raises(kind) as caught:
+            await calls.put(timeout=2.0, retry="never")
+        head, star, tail = says.partition("*")
+        shown = str(caught.value)
+        assert shown == says if not star else shown.startswith(head) and shown.endswith(tail)
+        assert str(pickle.loads(pickle.dumps(caught.value))) == shown
+
+
+async def test_attempts_that_end_alike_are_told_once() -> None:
+    async with world() as calls:
+        for name in calls.names:
+            calls.engine[name].otherwise = no_leader()
+        with pytest.raises(NoLeaderError) as caught:
+            await calls.read(timeout=2.0)
+        error = caught.value
+        count = len(error.attempts)
+        assert count > 3
+        assert str(error).startswith("get 'k': etcdserver: no leader (at m")
+        assert str(error).endswith(f" and {count} attempts)")
+        (note,) = error.__notes__
+        assert note == (
+            f"attempts 1 to {count} on m1:2379, m2:2379 and m3:2379: "
+            "answered after 0 ms: etcdserver: no leader (UNAVAILABLE)"
+        )
+
+
+async def test_a_request_that_is_too_large_to_be_sent_tells_which_it_is() -> None:
+    async with world(1, max_send_bytes=3) as calls:
+        with pytest.raises(RequestTooLargeError) as caught:
+            await calls.put()
+        assert str(caught.value).startswith("put 'k': the request has ")

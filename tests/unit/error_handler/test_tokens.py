@@ -24,6 +24,7 @@ from etcd_aio.errors import (
     PermissionDeniedError,
     TokenUnavailableError,
     UserEmptyError,
+    with_history,
 )
 from tests.support.virtual_time import VirtualTimeLoop, tasks, timers, turns
 
@@ -218,7 +219,7 @@ async def test_a_mistake_reaches_whoever_waits_and_tells_no_secret(caplog: pytes
 
 def test_an_error_of_ones_own_shares_nothing_that_grows() -> None:
     cause = ValueError()
-    error = AuthenticationFailedError().with_history((), maybe_applied=False)
+    error = with_history(AuthenticationFailedError(), (), maybe_applied=False)
     error.add_note("of another call")
     error.__cause__ = cause
     found = own(error)

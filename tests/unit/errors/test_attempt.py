@@ -26,9 +26,9 @@ def test_a_failure_is_by_default_neither_ours_nor_final_and_asks_for_no_wait() -
     assert not failure.is_final
 
 
-def test_a_failure_reads_as_status_delivery_and_text() -> None:
+def test_a_failure_reads_as_delivery_text_and_status() -> None:
     failure = AttemptFailure(StatusCode.UNAVAILABLE, "gone", Delivery.UNKNOWN)
-    assert str(failure) == "UNAVAILABLE (unknown): gone"
+    assert str(failure) == "no answer: gone (UNAVAILABLE)"
 
 
 def test_a_failure_is_not_what_users_catch() -> None:
@@ -37,12 +37,12 @@ def test_a_failure_is_not_what_users_catch() -> None:
 
 def test_an_attempt_says_where_what_and_how_long() -> None:
     attempt = Attempt("m1:2379", StatusCode.UNAVAILABLE, Delivery.ANSWERED, 0.0254, "no leader")
-    assert str(attempt) == "m1:2379: UNAVAILABLE (answered) after 25 ms: no leader"
+    assert str(attempt) == "m1:2379: answered after 25 ms: no leader (UNAVAILABLE)"
 
 
 def test_an_attempt_that_found_no_endpoint_says_so() -> None:
     attempt = Attempt("", StatusCode.UNAVAILABLE, Delivery.UNSENT, 0.0, "nothing is ready")
-    assert str(attempt) == "no endpoint: UNAVAILABLE (unsent) after 0 ms: nothing is ready"
+    assert str(attempt) == "no endpoint: not sent after 0 ms: nothing is ready (UNAVAILABLE)"
 
 
 def test_an_attempt_is_a_value() -> None:

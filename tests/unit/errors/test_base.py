@@ -34,6 +34,7 @@ from etcd_aio.errors import (
     TransportError,
     UnknownEndpointError,
     WrongLoopError,
+    with_history,
 )
 
 OWN = (
@@ -101,52 +102,68 @@ def test_a_given_message_and_code_go_before_the_defaults() -> None:
     assert EtcdTimeoutError(code=StatusCode.OK).code is StatusCode.OK
 
 
-def test_history_is_kept_and_noted_oldest_first() -> None:
+def told(error: EtcdError, count: int = 1, *, maybe_applied: bool = False) -> str:
+    """What the error of a put says after so many attempts."""
+    error.call = "put 'k'"
+    return str(with_history(error, attempts(count), maybe_applied=maybe_applied, seconds=2.0))
+
+
+def test_an_error_tells_the_call_the_reason_the_place_the_time_and_the_outcome() -> None:
+    error = ConnectionLostError("reset")
+    assert told(error) == "put 'k': reset (at m1:2379 after 2 s)"
+    assert told(error, 3, maybe_applied=True) == (
+        "put 'k': reset (at m3:2379 after 2 s and 3 attempts; it may have been applied)"
+    )
+    error.detail = "3 bytes"
+    assert told(error) == "put 'k': reset: 3 bytes (at m1:2379 after 2 s)"
+    assert error.message == "reset"
+
+
+def test_a_timeout_tells_who_gave_no_answer_and_how_long_it_had() -> None:
+    assert told(EtcdTimeoutError()) == "put 'k': no answer from m1:2379 within 2 s"
+    assert told(EtcdTimeoutError(), 2, maybe_applied=True) == (
+        "put 'k': no answer from m2:2379 within 2 s (2 attempts; it may have been applied)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("delivery", "says"),
+    [
+        (Delivery.UNSENT, "put 'k': not sent to m1:2379 within 2 s"),
+        (Delivery.UNPROCESSED, "put 'k': no success within 2 s; m1:2379 answered last: no leader"),
+        (Delivery.ANSWERED, "put 'k': no success within 2 s; m1:2379 answered last: no leader"),
+    ],
+)
+def test_a_timeout_does_not_claim_silence_where_something_else_was_last(delivery: Delivery, says: str) -> None:
     error = EtcdTimeoutError()
-    assert error.with_history(attempts(2), maybe_applied=False) is error
-    assert error.attempts == attempts(2)
-    assert error.endpoint == "m2:2379"
-    assert not error.maybe_applied
-    assert error.__notes__ == [
-        "attempt 1 on m1:2379: UNAVAILABLE (unknown) after 1 ms: gone",
-        "attempt 2 on m2:2379: UNAVAILABLE (unknown) after 2 ms: gone",
-    ]
+    error.call = "put 'k'"
+    attempt = Attempt("m1:2379", StatusCode.UNAVAILABLE, delivery, 0.1, "no leader")
+    assert str(with_history(error, (attempt,), maybe_applied=False, seconds=2.0)) == says
 
 
-def test_history_without_attempts_leaves_the_endpoint_alone() -> None:
-    error = ConnectError()
-    error.endpoint = "m9:2379"
-    error.with_history((), maybe_applied=False)
-    assert error.endpoint == "m9:2379"
-    assert not hasattr(error, "__notes__")
+def test_a_timeout_with_a_text_of_its_own_keeps_it() -> None:
+    assert told(EtcdTimeoutError("no leader was found in time")) == (
+        "put 'k': no leader was found in time (at m1:2379 after 2 s)"
+    )
 
 
-def test_an_open_outcome_is_noted_last() -> None:
-    error = EtcdTimeoutError().with_history(attempts(1), maybe_applied=True)
-    assert error.maybe_applied
-    assert error.__notes__[-1].startswith("The request may have been applied")
-
-
-@pytest.mark.parametrize(("count", "left_out"), [(10, 0), (11, 1), (25, 15)])
-def test_only_the_last_ten_attempts_are_noted_and_the_rest_counted(count: int, left_out: int) -> None:
-    error = EtcdTimeoutError().with_history(attempts(count), maybe_applied=False)
-    assert len(error.attempts) == count
-    assert error.endpoint == f"m{count}:2379"
-    notes = list(error.__notes__)
-    if left_out:
-        assert notes.pop(0) == f"({left_out} earlier attempts left out)"
-    assert [note.split(":")[0] for note in notes] == [
-        f"attempt {number} on m{number}" for number in range(left_out + 1, count + 1)
-    ]
+def test_where_nothing_was_sent_only_the_time_is_told() -> None:
+    error = with_history(EtcdTimeoutError(), (), maybe_applied=False, seconds=2.0)
+    assert str(error) == "the call's deadline passed (after 2 s)"
+    error = with_history(EtcdTimeoutError(), (), maybe_applied=False, seconds=0.0)
+    assert str(error) == "the call's deadline passed"
 
 
 @pytest.mark.parametrize("kind", OWN)
 def test_every_error_survives_pickling_and_copying(kind: type[EtcdError]) -> None:
-    error = kind("went wrong").with_history(attempts(12), maybe_applied=True)
+    error = with_history(kind("went wrong"), attempts(12), maybe_applied=True, seconds=2.0)
     error.member_id = 7
+    error.call, error.detail = "put 'k'", "a detail"
     for twin in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
         assert type(twin) is kind
-        assert str(twin) == "went wrong"
+        assert twin.message == "went wrong"
+        assert str(twin) == str(error)
+        assert str(twin).startswith("put 'k': went wrong: a detail (")
         assert vars(twin) == vars(error)
         assert twin.__notes__ == error.__notes__
 
@@ -168,10 +185,10 @@ def test_no_available_endpoints_keeps_a_copy_that_cannot_be_changed() -> None:
 
 def test_no_available_endpoints_survives_pickling_with_its_causes() -> None:
     error = NoAvailableEndpointsError("none left", errors={"m1:2379": ConnectError("refused")})
-    error.with_history(attempts(1), maybe_applied=False)
+    with_history(error, attempts(1), maybe_applied=False, seconds=2.0)
     for twin in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
         assert type(twin) is NoAvailableEndpointsError
-        assert str(twin) == str(error) == "none left: m1:2379: ConnectError: refused"
+        assert str(twin) == str(error) == "none left: m1:2379: ConnectError: refused (after 2 s)"
         assert twin.args == error.args
         assert type(twin.errors["m1:2379"]) is ConnectError
         assert str(twin.errors["m1:2379"]) == "refused"

@@ -20,3 +20,7 @@ def test_only_what_was_not_taken_is_definite(delivery: Delivery, is_definite: bo
 
 def test_there_are_four_facts() -> None:
     assert len(Delivery) == 4
+
+
+def test_each_has_words_of_its_own() -> None:
+    assert len({delivery.words for delivery in Delivery}) == len(Delivery)

@@ -3,7 +3,7 @@
 import pytest
 
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode, printable
-from etcd_aio.errors.text import MAX_MESSAGE_BYTES
+from etcd_aio.errors.text import MAX_MESSAGE_BYTES, shown_seconds
 
 
 # Characters of one to four bytes, and what is escaped to more than it was.
@@ -28,3 +28,11 @@ def test_an_attempt_failure_carries_no_raw_text() -> None:
     assert failure.message.startswith("one\\r\\ntwo\\x1b[2J")
     assert str(failure).isprintable()
     assert len(failure.message.encode()) <= MAX_MESSAGE_BYTES
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(0.0, "0 ms"), (0.0034, "3 ms"), (0.25, "0.25 s"), (1.9999999, "2 s"), (4.34, "4.3 s"), (75.2, "75 s")],
+)
+def test_a_duration_is_short(seconds: float, shown: str) -> None:
+    assert shown_seconds(seconds) == shown

@@ -228,7 +228,9 @@ def test_a_long_run_of_printed_statuses_is_one_pass() -> None:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.message)
 def test_every_error_survives_pickling_and_copying(row: Row) -> None:
     error = server_error(StatusCode.INTERNAL, row.message)
-    error.with_history((), maybe_applied=True)
+    error.call, error.detail = "put 'k'", "a detail"
+    attempt = errors.Attempt("m1:2379", StatusCode.INTERNAL, errors.Delivery.ANSWERED, 0.1, row.message)
+    errors.with_history(error, (attempt,), maybe_applied=True, seconds=2.0)
     for twin in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
         assert type(twin) is type(error)
         assert str(twin) == str(error)
