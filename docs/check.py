@@ -1,4 +1,4 @@
-"""What the built site must keep to: it loads nothing from elsewhere, and every public name has its place in it."""
+"""Checks the built site: it loads nothing from elsewhere, and its reference has every public name."""
 
 import re
 import sys
@@ -16,12 +16,12 @@ LOADING: Final = {"audio", "embed", "iframe", "img", "input", "link", "object", 
 ATTRIBUTES: Final = {"data", "href", "poster", "src", "srcset"}
 ELSEWHERE: Final = re.compile(r"^\s*(https?:)?//", re.IGNORECASE)
 INTERNAL: Final = {f"etcd_aio.errors.{name}" for name in ("AttemptFailure", "Remedy", "printable", "server_error")}
-"""What the floors say to each other; no user meets it."""
+"""For use between the layers; users do not meet them."""
 IN_STYLES: Final = re.compile(r"(?:url\(|@import)\s*[\"']?\s*((?:https?:)?//[^\"')\s]+)", re.IGNORECASE)
 
 
 class Loads(HTMLParser):
-    """Collects what a browser fetches from elsewhere to show a page; links that wait for a click are no such thing."""
+    """Collects the URLs that a browser would fetch from elsewhere to show a page. Links to click do not count."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class Loads(HTMLParser):
             self.found += [text for name, text in attrs if name in ATTRIBUTES and text and ELSEWHERE.match(text)]
         self.found += IN_STYLES.findall(given.get("style") or "")
         if "mermaid" in (given.get("class") or "").split():
-            self.found.append("a diagram, for which the theme fetches a script")
+            self.found.append("a Mermaid diagram, for which the theme fetches a script")
 
 
 def loads(site: Path) -> Iterator[str]:
@@ -57,17 +57,19 @@ def documented(site: Path) -> set[str]:
 
 
 def public() -> set[str]:
-    """The names that the public doors list."""
+    """The names that the public packages list."""
     return {
-        f"{door.__name__}.{name}" for door in (etcd_aio, etcd_aio.errors, etcd_aio.testing) for name in door.__all__
+        f"{package.__name__}.{name}"
+        for package in (etcd_aio, etcd_aio.errors, etcd_aio.testing)
+        for name in package.__all__
     }
 
 
 def main(site: Path) -> None:
-    """Say what is wrong, and exit with 1 if anything is."""
+    """Print what is wrong; exit with 1 if anything is."""
     wrong = [f"loaded from elsewhere: {one}" for one in loads(site)]
     found = documented(site)
-    found |= {name.rpartition(".")[0] for name in found}  # a module is there if something of it is
+    found |= {name.rpartition(".")[0] for name in found}  # a module counts if a name in it does
     wrong += [f"not in the reference: {name}" for name in sorted(public() - INTERNAL - found)]
     for line in wrong:
         print(line)

@@ -1,4 +1,4 @@
-"""What the site takes from outside of its folder: pages and pictures that live where others look for them."""
+"""Adds pages and pictures to the site that are outside of its folder, because they are also read without it."""
 
 from pathlib import Path
 from typing import Final
@@ -8,7 +8,7 @@ from mkdocs.structure.files import File, Files
 
 ROOT: Final = Path(__file__).parent.parent
 
-# where the site has it: where it is
+# path in the site: source
 OUTSIDE: Final = {
     "changelog.md": ROOT / "CHANGELOG.md",
     "compatibility.md": ROOT / "docs" / "compatibility.md",
@@ -19,7 +19,7 @@ OUTSIDE: Final = {
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add what lies outside."""
+    """See mkdocs: called with the files of the site."""
     for name, path in OUTSIDE.items():
         files.append(File.generated(config, name, abs_src_path=str(path)))
     return files

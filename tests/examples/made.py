@@ -1,7 +1,7 @@
 """The parts of the documentation that are made from the code, so that they cannot say something else.
 
-`python -m tests.examples.made` writes them anew into the pages, between `<!-- made: NAME -->` and `<!-- end -->`;
-`test_docs.py` checks that they are what it would write.
+`python -m tests.examples.made` writes them into the pages, between `<!-- made: NAME -->` and `<!-- end -->`;
+`test_docs.py` checks that they are up to date.
 """
 
 import inspect
@@ -22,37 +22,73 @@ from etcd_aio.balancer import POLICIES, Candidate, PolicyName
 from etcd_aio.balancer.health import patience
 from etcd_aio.balancer.keeping import Standing
 from etcd_aio.balancer.policy import Policy
-from etcd_aio.error_handler.stream_verdict import STREAM_VERDICTS
-from etcd_aio.error_handler.verdict import VERDICTS
+from etcd_aio.error_handler.stream_verdict import STREAM_VERDICTS, StreamSituation, StreamVerdict
+from etcd_aio.error_handler.verdict import VERDICTS, Situation, Verdict
 from etcd_aio.errors import Remedy, ServerError
 from etcd_aio.transport import TransportOptions
 from tests.examples.blocks import read
 from tests.examples.paths import PAGES, ROOT
 
 
-def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+def table(head: Iterable[str], rows: Iterable[Iterable[str]], numbers: int = 0) -> str:
+    """A table in Markdown. Its last `numbers` columns are aligned to the right."""
     names = list(head)
-    return "\n".join(f"| {' | '.join(row)} |" for row in [names, ["---"] * len(names), *rows])
+    rule = ["---"] * (len(names) - numbers) + ["---:"] * numbers
+    return "\n".join(f"| {' | '.join(row)} |" for row in [names, rule, *rows])
+
+
+_OUTCOMES: Final[Mapping[Situation, str]] = {
+    Situation.NOTHING_LEFT: "no time or attempts are left, or the caller or the server forbids a retry",
+    Situation.UNSENT: "the request was never sent completely",
+    Situation.UNPROCESSED: "the server guarantees that it did nothing",
+    Situation.GIVEN_UP: "the client gave up on a silent member",
+    Situation.UNPROCESSED_AGAIN: "the server guarantees that it did nothing, for the second time in this call",
+    Situation.TOKEN_REFUSED: "the server rejected the token",
+    Situation.REFUSED: "the server refused before it ran the request; another member may accept it",
+    Situation.UNCERTAIN_ANSWER: "the server returned an error, but may still apply the request",
+    Situation.NO_ANSWER: "the request was sent, and no reply came",
+    Situation.FINAL_ANSWER: "the server returned a final error",
+}
+_DECISIONS: Final[Mapping[Verdict, str]] = {
+    Verdict.RAISE: "raise",
+    Verdict.AT_ONCE: "retry on the next member, at once",
+    Verdict.BACKOFF: "retry on the next member, after the backoff",
+    Verdict.REFRESH_TOKEN: "get a new token, then retry",
+}
+_STREAM_OUTCOMES: Final[Mapping[StreamSituation, str]] = {
+    StreamSituation.UNACCEPTABLE: "the reply was rejected (too large, malformed)",
+    StreamSituation.LEFT: "the client reopened it itself, or the server ended it with OK",
+    StreamSituation.LOST: "the connection was lost: no gRPC status came",
+    StreamSituation.TOKEN_REFUSED: "the server rejected the token",
+    StreamSituation.REFUSED: "the server ended it, for a reason that is temporary or concerns only this member",
+    StreamSituation.REFUSED_FOR_GOOD: "the server rejected the request",
+}
+_STREAM_DECISIONS: Final[Mapping[StreamVerdict, str]] = {
+    StreamVerdict.AT_ONCE: "reopen on another member, at once",
+    StreamVerdict.BACKOFF: "reopen on another member, after the backoff",
+    StreamVerdict.REFRESH_TOKEN: "get a new token, then reopen",
+    StreamVerdict.END: "end the watches with this error; retry leases until their deadlines",
+}
 
 
 def verdicts() -> str:
     """What follows from a failed attempt."""
-    rows = [(situation.value, *(verdict.value for verdict in both)) for situation, both in VERDICTS.items()]
-    return table(("what became of the attempt", "a call that may run twice", "a call that must not"), rows)
+    rows = [(_OUTCOMES[found], *(_DECISIONS[one] for one in both)) for found, both in VERDICTS.items()]
+    return table(("outcome of the attempt", "reads, and writes that are safe to repeat", "other writes"), rows)
 
 
 def stream_verdicts() -> str:
     """What follows when a stream has ended."""
-    rows = [(situation.value, verdict.value) for situation, verdict in STREAM_VERDICTS.items()]
-    return table(("how the stream ended", "what follows"), rows)
+    rows = [(_STREAM_OUTCOMES[found], _STREAM_DECISIONS[verdict]) for found, verdict in STREAM_VERDICTS.items()]
+    return table(("how the stream ended", "what the client does"), rows)
 
 
 def remedies() -> str:
     """Which of the server's errors belong to which situation."""
     situations = {
-        Remedy.REFRESH_TOKEN: "the server refused the token",
-        Remedy.RETRY_ELSEWHERE: "the server refused it before it could run, and another may take it",
-        Remedy.RETRY_IF_REPEATABLE: "the server answered, but may still carry it out",
+        Remedy.REFRESH_TOKEN: _OUTCOMES[Situation.TOKEN_REFUSED],
+        Remedy.RETRY_ELSEWHERE: _OUTCOMES[Situation.REFUSED],
+        Remedy.RETRY_IF_REPEATABLE: _OUTCOMES[Situation.UNCERTAIN_ANSWER],
     }
     public = [getattr(etcd_aio.errors, name) for name in etcd_aio.errors.__all__]
     classes = [one for one in public if isinstance(one, type) and issubclass(one, ServerError)]
@@ -60,77 +96,82 @@ def remedies() -> str:
         (text, ", ".join(f"`{one.__name__}`" for one in classes if one.remedy is remedy))
         for remedy, text in situations.items()
     ]
-    return table(("what became of the attempt", "the errors that say so"), rows)
+    return table(("outcome of the attempt", "errors"), rows)
 
 
 def repeatable() -> str:
-    """Which RPCs may run twice."""
+    """Which RPCs are safe to repeat."""
 
     def names(is_mutation: bool, may_run_twice: bool) -> str:
         found = [one for one in methods.ALL if (one.is_mutation, one.repeatable) == (is_mutation, may_run_twice)]
         return ", ".join(one.name.split("/")[1] for one in found)
 
     rows = [
-        ("reads that may run twice", names(False, True)),
-        ("reads that are not repeated by themselves", names(False, False)),
-        ("mutations that may run twice", names(True, True)),
-        ("mutations that must not", names(True, False)),
+        ("reads that are safe to repeat", names(False, True)),
+        ("reads that are not retried", names(False, False)),
+        ("writes that are safe to repeat", names(True, True)),
+        ("writes that are not", names(True, False)),
     ]
     return table(("kind", "RPCs"), rows)
 
 
 def defaults() -> str:
-    """Every time that is waited for."""
+    """Every timeout and limit of a call."""
     client = {name: one.default for name, one in inspect.signature(Client).parameters.items()}
     policy = {one.name: one.default for one in fields(RetryPolicy)}
     silence = TransportOptions()
+    shortest, longest = patience(0.0, 0, 0.0), patience(inf, 0, 0.0)
     rows = [
-        ("a call with all its attempts", f"{client['timeout']:g} s", "`Client(timeout=)`, or `timeout=` of the call"),
-        ("dialling one endpoint, with TLS", f"{client['connect_timeout']:g} s", "`Client(connect_timeout=)`"),
         (
-            "waiting for a member that others overtake, until reads move: twice what the slowest answers take, within",
-            f"{patience(0.0, 0):g} s to {patience(inf, 0):g} s",
+            "one call, with all its attempts",
+            f"{client['timeout']:g} s",
+            "`Client(timeout=)`, or `timeout=` of the call",
+        ),
+        ("connecting to one endpoint, including TLS", f"{client['connect_timeout']:g} s", "`Client(connect_timeout=)`"),
+        (
+            "how long a read waits for a silent member before it is retried elsewhere",
+            f"twice the slowest recent reply, at least {shortest:g} s, at most {longest:g} s",
             "",
         ),
-        ("silence on a connection where a call waits, until it is pinged", f"{silence.silence_time:g} s", ""),
-        ("silence after that ping, until the connection is given up", f"{silence.silence_timeout:g} s", ""),
+        ("silence on a connection with calls in flight, before a ping", f"{silence.silence_time:g} s", ""),
+        ("silence after that ping, before the connection is closed", f"{silence.silence_timeout:g} s", ""),
         (
-            "silence on an open stream (watches, leases), until it is pinged",
+            "silence on an open stream (watches, leases), before a ping",
             f"{client['keepalive_time']:g} s",
             "`Client(keepalive_time=)`",
         ),
         (
-            "silence after that ping, until the connection is given up",
+            "silence after that ping, before the connection is closed",
             f"{client['keepalive_timeout']:g} s",
             "`Client(keepalive_timeout=)`",
         ),
         ("attempts of one call", f"{policy['max_attempts']}", "`RetryPolicy(max_attempts=)`"),
-        ("the first wait between attempts", f"{policy['initial_backoff']:g} s", "`RetryPolicy(initial_backoff=)`"),
-        ("the longest wait between attempts", f"{policy['max_backoff']:g} s", "`RetryPolicy(max_backoff=)`"),
+        ("first backoff between attempts", f"{policy['initial_backoff']:g} s", "`RetryPolicy(initial_backoff=)`"),
+        ("longest backoff between attempts", f"{policy['max_backoff']:g} s", "`RetryPolicy(max_backoff=)`"),
     ]
-    return table(("what", "default", "where to change it"), rows)
+    return table(("what", "default", "option"), rows)
 
 
 _POLICIES: Final = {
-    "round_robin": "all in turn, beginning by chance",
-    "power_of_two": "the less busy and faster of two that are drawn by lot",
-    "leader_first": "the leader, which is looked for after every election; the others in turn while there is none",
-    "pinned": "the member that was connected first, as etcd's Go client did in 3.2 and 3.3",
-    "random_pinned": "a member drawn by lot, as etcd's Go client did in 3.1",
+    "round_robin": "every member in turn, starting with a random one",
+    "power_of_two": "two members at random, and the less busy and faster of them",
+    "leader_first": "the leader, found again after every election; round robin while there is none",
+    "pinned": "the member that connected first, as etcd's Go client did in 3.2 and 3.3",
+    "random_pinned": "one random member, as etcd's Go client did in 3.1",
 }
 
 
 def policies() -> str:
-    """Whom each policy takes, and how many connections it keeps."""
+    """Which member each policy picks, and how many connections it keeps."""
 
     def connections(name: PolicyName) -> int:
         three = dict.fromkeys("abc", Standing.GOOD)
         return len(Policy[Candidate](name, lambda: 0.0).needs.keep(three, lambda: 0.0))
 
-    kept = {1: "one", 3: "one to every endpoint"}
+    kept = {1: "one", 3: "one per endpoint"}
     rows = [(f"`{name}`", _POLICIES[name], kept[connections(name)]) for name in POLICIES]
-    rows.append(("your own function", "the one that it returns", "one to every endpoint"))
-    return table(("policy", "takes", "connections"), rows)
+    rows.append(("your own function", "the member that it returns", "one per endpoint"))
+    return table(("policy", "picks", "connections"), rows)
 
 
 def performance() -> str:
@@ -143,28 +184,34 @@ def performance() -> str:
         ratios = [f"{one['ratios'][other]['rate']:.2f}" for other in ("go", "grpc.aio-stub")]
         cpu = [f"{one['ratios'][other]['cpu']:.2f}" for other in ("go", "grpc.aio-stub")]
         rows.append((text, *ratios, *cpu))
-    head = ("case", "rate ÷ Go", "rate ÷ grpc.aio", "client CPU ÷ Go", "client CPU ÷ grpc.aio")
-    return table(head, rows)
+    head = ("case", "rate ÷ Go", "rate ÷ grpc.aio", "CPU ÷ Go", "CPU ÷ grpc.aio")
+    return table(head, rows, numbers=4)
 
 
-def failover() -> str:
-    """Recovery after each fault, of this client and the official Go client, from the result file."""
+def failover_reads() -> str:
+    """Recovery of gets after each fault, of this client and the official Go client, from the result file."""
+    return _failover("get")
+
+
+def failover_writes() -> str:
+    """The same for puts."""
+    return _failover("put")
+
+
+def _failover(operation: str) -> str:
     _, runs = record.read(ROOT / "docs" / "failover.json")
     rows = []
     for fault in FAULTS:
         if not fault.gets.recovery:
-            continue  # no fault, or one from which nobody has to recover
-        row = [fault.title]
-        for operation in ("get", "put"):
-            mine = [run for run in runs if (run.fault, run.operation) == (fault.name, operation)]
-            row.append(span(run.servers.all_members for run in mine if run.servers is not None))
-            for client in ("etcd_aio", "go"):
-                found = [run.found for run in mine if run.client == client and run.found is not None]
-                errors = span((one.failed for one in found), digits=0)
-                row.append(f"{span(one.recovery for one in found)} ({errors})")
+            continue  # no fault, or one without an outage
+        mine = [run for run in runs if (run.fault, run.operation) == (fault.name, operation)]
+        row = [fault.title, span(run.servers.all_members for run in mine if run.servers is not None)]
+        for client in ("etcd_aio", "go"):
+            found = [run.found for run in mine if run.client == client and run.found is not None]
+            row.append(span(one.recovery for one in found))
+            row.append(span((one.failed for one in found), digits=0))
         rows.append(row)
-    head = ("fault", "gets: servers", "etcd_aio", "Go", "puts: servers", "etcd_aio", "Go")
-    return table(head, rows)
+    return table(("fault", "servers", "etcd_aio", "failed", "Go", "failed"), rows, numbers=5)
 
 
 def span(numbers: Iterable[float | None], digits: int = 2) -> str:
@@ -174,7 +221,7 @@ def span(numbers: Iterable[float | None], digits: int = 2) -> str:
 
 
 def error_tree() -> str:
-    """The classes of errors, each below the first one that it stands on."""
+    """The classes of errors, each below its first base class."""
 
     def lines(parent: type[BaseException], indent: str) -> Iterator[str]:
         children = [one for one in classes if next(base for base in one.__bases__ if base in known) is parent]
@@ -191,12 +238,12 @@ def error_tree() -> str:
 
 
 _SECTIONS: Final = {
-    "base": "Raised on this side",
-    "server": "Families of the server's answers",
-    "requests": "Requests, leases, watches",
-    "availability": "Members that cannot serve",
-    "auth": "Authentication",
-    "cluster": "Members and versions",
+    "base": "Raised by the client",
+    "server": "Families of server errors",
+    "requests": "Server errors: requests, leases, watches",
+    "availability": "Server errors: availability",
+    "auth": "Server errors: authentication",
+    "cluster": "Server errors: membership and versions",
 }
 
 
@@ -214,16 +261,80 @@ def errors() -> str:
 
 
 def directive(shown: type) -> str:
-    """What has mkdocstrings show a class, by its public name."""
-    door = "etcd_aio" if shown.__name__ in etcd_aio.__all__ else "etcd_aio.errors"
-    return f"::: {door}.{shown.__name__}\n    options:\n      heading_level: 3"
+    """The mkdocstrings directive for a class, under its public name."""
+    package = "etcd_aio" if shown.__name__ in etcd_aio.__all__ else "etcd_aio.errors"
+    return f"::: {package}.{shown.__name__}\n    options:\n      heading_level: 3"
+
+
+_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Connect": ("endpoints", "tls", "discovery_srv", "discovery_srv_name", "auto_sync", "reject_old_cluster"),
+    "Credentials": ("auth", "token", "allow_insecure_auth"),
+    "Timeouts": ("timeout", "connect_timeout", "fail_fast", "keepalive_time", "keepalive_timeout"),
+    "Retries": ("retry", "retry_policy", "hedge_after"),
+    "Load balancing": ("policy", "require_leader"),
+    "Limits and engine": ("max_send_bytes", "max_receive_bytes", "engine"),
+}
+
+
+def client_options() -> str:
+    """The options of Client in groups, with their defaults and the texts of its docstring."""
+    parameters = inspect.signature(Client).parameters
+    texts = dict(re.findall(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", _arguments(Client), re.MULTILINE))
+    assert texts.keys() == parameters.keys(), "the docstring and the signature name different options"
+    parts = []
+    for group, names in grouped(_OPTIONS, list(parameters)):
+        parts.append(f"### {group}")
+        for name in names:
+            default = parameters[name].default
+            shown = f"{default // 2**20} * 2**20" if name.endswith("_bytes") else repr(default)
+            text = " ".join(texts[name].split())
+            parts.append(f"`{name}={shown}`\n:   {text[:1].upper()}{text[1:]}")
+    return "\n\n".join(parts)
+
+
+def _arguments(documented: type) -> str:
+    """The section Args of a docstring."""
+    text = documented.__doc__ or ""
+    return text[text.index("    Args:\n") : text.index("    Raises:\n")]
+
+
+_CALLS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Create, connect, close": ("from_url", "from_env", "connect", "wait_ready", "ping", "aclose"),
+    "Read": ("get", "range", "scan"),
+    "Write": ("put", "delete", "txn", "compact"),
+    "Watch": ("watch",),
+    "Lease": ("lease", "leases"),
+    "Cluster": ("cluster", "maintenance", "auth", "versions"),
+    "Endpoints": ("endpoints", "set_endpoints", "sync"),
+    "Statistics": ("statistics", "streams"),
+}
+
+
+def client_calls() -> str:
+    """Every public method and property of Client, in groups."""
+    public = [name for name in dir(Client) if not name.startswith("_")]
+    parts = []
+    for group, names in grouped(_CALLS, public):
+        parts.append(f"## {group}")
+        parts += [f"::: etcd_aio.Client.{name}\n    options:\n      heading_level: 3" for name in names]
+    return "\n\n".join(parts)
+
+
+def grouped(groups: Mapping[str, tuple[str, ...]], names: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """The names in their groups, as far as they exist; those in none come last, under "More"."""
+    for group, members in groups.items():
+        yield group, [name for name in members if name in names]
+    known = {name for members in groups.values() for name in members}
+    if rest := [name for name in names if name not in known]:
+        yield "More", rest
 
 
 MADE: Final[Mapping[str, Callable[[], str]]] = {
     one.__name__: one
     for one in (
         *(verdicts, stream_verdicts, remedies, repeatable, defaults),
-        *(policies, performance, failover, error_tree, errors),
+        *(policies, performance, failover_reads, failover_writes, error_tree, errors),
+        *(client_options, client_calls),
     )
 }
 

@@ -23,6 +23,7 @@ from tests.examples.test_readme import console_lines, nox_sessions
 README = ROOT / "README.md"
 ALL = [README, ROOT / "docs" / "compatibility.md", *sorted(PAGES.rglob("*.md"))]
 RUNNABLE = [page for page in ALL if python_blocks(read(page))]
+COLUMNS = {README: 88}
 PLACEHOLDER = "http://127.0.0.1:2379"
 WITH_TLS = "https://127.0.0.1:2379"
 
@@ -67,16 +68,23 @@ def test_its_python_blocks_run_and_print_what_they_say(page: Path, own_server: E
 def test_no_block_escapes(page: Path) -> None:
     text = read(page)
     assert text.count("```") == 2 * len(blocks(text)), "a fence that is indented, or not closed"
-    assert {block.language for block in blocks(text)} <= {"python", "console", "text"}
+    assert {block.language for block in blocks(text)} <= {"python", "console", "text", "yaml"}
     assert "~~~" not in text
     outside = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
     outside = re.sub(r"^::: .*\n(?: {4}.*\n)*", "", outside, flags=re.MULTILINE)
     assert not re.search(r"\n\n {4}", outside), "an indented block of code"
 
 
+@pytest.mark.parametrize("page", ALL, ids=name)
+def test_its_code_is_not_wider_than_a_screen(page: Path) -> None:
+    for block in blocks(read(page)):
+        for number, line in enumerate(block.code.splitlines(), start=block.line):
+            assert len(line) <= COLUMNS.get(page, 80), f"{page}:{number}: {len(line)} columns"
+
+
 def test_there_are_pages_to_run() -> None:
-    assert len(RUNNABLE) >= 12
-    assert sum(len(python_blocks(read(page))) for page in RUNNABLE) >= 70
+    assert len(RUNNABLE) >= 24
+    assert sum(len(python_blocks(read(page))) for page in RUNNABLE) >= 120
 
 
 @pytest.mark.parametrize("page", ALL, ids=name)
