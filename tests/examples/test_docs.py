@@ -82,6 +82,20 @@ def test_its_code_is_not_wider_than_a_screen(page: Path) -> None:
             assert len(line) <= COLUMNS.get(page, 80), f"{page}:{number}: {len(line)} columns"
 
 
+SEARCHED = (
+    *("retry", "timeout", "failover", "authentication", "password", "certificate", "mtls", "jwt", "namespace"),
+    *("lock", "election", "increment", "compare and swap", "pagination", "bulk", "backpressure", "compaction"),
+    *("readiness", "liveness", "health check", "logging", "metrics", "prometheus", "opentelemetry", "backup"),
+    *("fastapi", "starlette", "aiohttp", "django", "celery", "jupyter", "gunicorn", "kubernetes", "docker", "sigterm"),
+    *("pytest-asyncio", "fixture", "trio", "anyio", "uvloop", "windows", "macos", "idempotent", "hedging"),
+)
+
+
+@pytest.mark.parametrize("word", SEARCHED)
+def test_what_readers_search_for_is_found(word: str) -> None:
+    assert any(word in read(page).lower() for page in ALL if page != README)
+
+
 def test_there_are_pages_to_run() -> None:
     assert len(RUNNABLE) >= 24
     assert sum(len(python_blocks(read(page))) for page in RUNNABLE) >= 120
