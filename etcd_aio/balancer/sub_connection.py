@@ -156,6 +156,7 @@ class SubConnection(TwoPartClose):
         *,
         needs_leader: bool = True,
         may_move: bool = False,
+        whole_by: float | None = None,
     ) -> bytes:
         """One attempt. See `Connection.unary`.
 
@@ -163,10 +164,11 @@ class SubConnection(TwoPartClose):
             path: gRPC path.
             payload: the encoded request message.
             metadata: request metadata.
-            deadline: instant by which the attempt is over.
+            deadline: instant by which the attempt is over, or its answer has begun.
             collect: see there.
             needs_leader: the member cannot serve it alone, so that its answer, or silence, tells of `quorum`.
             may_move: see there.
+            whole_by: see there.
         """
         connection = self._connection
         if connection is None:
@@ -177,7 +179,7 @@ class SubConnection(TwoPartClose):
             self._on_busy()
         service.begin(started)
         try:
-            reply = await connection.unary(path, payload, metadata, deadline, collect, may_move)
+            reply = await connection.unary(path, payload, metadata, deadline, collect, may_move, whole_by)
         except BaseException as error:  # a cancellation too: it is under way no longer
             self._attempts += 1
             self._note_failure(service, started, error)

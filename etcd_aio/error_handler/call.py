@@ -194,6 +194,7 @@ class Call(Generic[Request, Reply]):
                     self._collect,
                     needs_leader=self._needs_leader,
                     may_move=self._may_repeat and self._may_leave(sub_connection),
+                    whole_by=self._deadline,
                 )
             except AttemptFailure as failure:
                 self._collector = None
@@ -439,6 +440,7 @@ class Call(Generic[Request, Reply]):
         )
 
     def _attempt_deadline(self, now: float, sub_connection: SubConnection) -> float:
+        """By when an attempt must be answered; an answer that has begun may take until the call's own deadline."""
         deadline = self._deadline
         if deadline == NEVER or not self._may_repeat or not self._may_retry or self._was_cut_short:
             return deadline

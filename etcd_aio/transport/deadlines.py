@@ -47,10 +47,10 @@ class Deadlines(Generic[T]):
         return self._near[0][0] if self._near else self.limit
 
     def add(self, call: T) -> None:
-        """A call whose deadline is below `limit`."""
+        """A call that is new, or has another deadline; harmless if its deadline is not below `limit`."""
         if call.deadline < self._horizon:
             heappush(self._near, (call.deadline, next(self._numbers), call))
-        else:
+        elif call.deadline < self.limit:
             self.limit = call.deadline
 
     def expired(self, now: float, calls: Callable[[], Iterable[T]]) -> list[T]:
@@ -66,8 +66,10 @@ class Deadlines(Generic[T]):
         found = []
         while near and near[0][0] <= now:
             call = heappop(near)[2]
-            if call.deadline <= now:  # it may have been put off
+            if call.deadline <= now:
                 found.append(call)
+            else:  # it was put off
+                self.add(call)
         return found
 
     def _look(self, now: float, calls: Iterable[T]) -> None:

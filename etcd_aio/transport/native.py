@@ -152,6 +152,7 @@ class NativeConnection(HandshakingProtocol):
         deadline: float,
         collect: Collect | None = None,
         may_move: bool = False,
+        whole_by: float | None = None,
     ) -> bytes:
         """See `seam.Connection.unary`."""
         loop = self._loop
@@ -159,9 +160,10 @@ class NativeConnection(HandshakingProtocol):
         if deadline <= now:
             raise _too_late()
         headers = self._headers
-        timeout = headers.timeout(deadline - now) if deadline != _NEVER else None
+        told = deadline if whole_by is None else whole_by
+        timeout = headers.timeout(told - now) if told != _NEVER else None
         call = UnaryCall(
-            headers.of(path, metadata), timeout, loop.create_future(), deadline, self._limit, collect, may_move
+            headers.of(path, metadata), timeout, loop.create_future(), deadline, self._limit, collect, may_move, told
         )
         self._open(call, PREFIX.pack(0, len(payload)) + payload, end=True)
         liveness = self._liveness
@@ -383,7 +385,9 @@ class NativeConnection(HandshakingProtocol):
         if self._is_lost:
             return
         for call in self._deadlines.expired(self._loop.time(), self._all_calls):
-            if call.is_open:
+            if call.is_open and call.may_go_on(self._loop.time()):
+                self._watch_deadline(call)
+            elif call.is_open:
                 text = "the deadline passed before the server answered"
                 delivery = self._end(call)
                 call.fail(AttemptFailure(StatusCode.DEADLINE_EXCEEDED, text, delivery, is_local_deadline=True))

@@ -112,6 +112,10 @@ class Call(Stream):
         super().__init__(headers, own_headers)
         self.has_headers = False
 
+    def may_go_on(self, now: float) -> bool:
+        """Whether the call gets another deadline now that one has passed."""
+        return False
+
     def fail(self, failure: AttemptFailure) -> None:
         """The call is over, without a reply."""
         raise NotImplementedError
@@ -132,7 +136,7 @@ class Call(Stream):
 class UnaryCall(Call):
     """One unary attempt. Its future has the reply's payload, or the failure."""
 
-    __slots__ = ("_collect", "_deframer", "_limit", "_message", "deadline", "future", "may_move")
+    __slots__ = ("_collect", "_deframer", "_limit", "_message", "deadline", "future", "may_move", "whole_by")
 
     def __init__(
         self,
@@ -143,12 +147,14 @@ class UnaryCall(Call):
         limit: int,
         collect: Collect | None = None,
         may_move: bool = False,
+        whole_by: float | None = None,
     ) -> None:
         super().__init__(headers, own_headers)
         self.may_move = may_move
         self._collect = collect
         self.future = future
         self.deadline = deadline
+        self.whole_by = deadline if whole_by is None else whole_by
         self._limit = limit
         self._message: bytes | None = None
         self._deframer: Deframer | None = None  # of a reply in several pieces
@@ -156,6 +162,13 @@ class UnaryCall(Call):
     def is_given_up(self) -> bool:
         """See `Stream.is_given_up`: a cancelled task runs only a turn later, and with it its reset."""
         return self.future.done()
+
+    def may_go_on(self, now: float) -> bool:
+        """Whether the call gets another deadline now that one has passed, since its answer has begun."""
+        if not self.has_headers or self.whole_by <= now:
+            return False
+        self.deadline = self.whole_by
+        return True
 
     def fail(self, failure: AttemptFailure) -> None:
         """See `Call.fail`."""

@@ -146,6 +146,7 @@ class Connection(Protocol):
         deadline: float,
         collect: Collect | None = None,
         may_move: bool = False,
+        whole_by: float | None = None,
     ) -> Awaitable[bytes]:
         """Make one attempt of a unary call.
 
@@ -153,10 +154,12 @@ class Connection(Protocol):
             path: gRPC path, `/package.Service/Method`.
             payload: the encoded request message.
             metadata: request metadata.
-            deadline: instant on the loop's clock by which the attempt is over.
+            deadline: instant on the loop's clock by which the attempt is over, or its answer has begun.
             collect: called at most once, and only for a reply that comes in pieces: its collector gets them, and works
                 between the turns of the loop. None keeps the pieces until all are there.
             may_move: the caller can make the attempt elsewhere, so `give_up` ends it.
+            whole_by: instant by which the attempt is over if its answer has begun in time; the server is told this
+                one. None is `deadline`.
 
         Returns:
             Awaitable[bytes]: the reply's payload; nothing of it if a collector was made and got it.

@@ -86,11 +86,13 @@ class StockConnection:
         deadline: float,
         collect: Collect | None = None,
         may_move: bool = False,
+        whole_by: float | None = None,
     ) -> bytes:
         """See `seam.Connection.unary`. grpclib gives replies whole, so nothing is ever collected."""
-        call = _Call(self, path, metadata, deadline, is_unary=True, may_move=may_move)
+        last = deadline if whole_by is None else whole_by
+        call = _Call(self, path, metadata, last, is_unary=True, may_move=may_move)
         try:
-            return await call.run(partial(call.exchange, payload), deadline)
+            return await call.run(partial(call.exchange, payload), deadline, last)
         finally:
             call.close()
 
@@ -297,12 +299,30 @@ class _Call:
 
     # What runs in the caller's task.
 
-    async def run(self, work: Callable[[], Coroutine[Any, Any, T]], deadline: float) -> T:
-        """Have `work` done in a task of ours and wait for it, until `deadline`. Cancellation ends the call."""
+    async def run(
+        self, work: Callable[[], Coroutine[Any, Any, T]], deadline: float, whole_by: float | None = None
+    ) -> T:
+        """Have `work` done in a task of ours and wait for it, until its deadline. Cancellation ends the call.
+
+        Args:
+            work: what is to be done.
+            deadline: instant by which it is over, or an answer has begun.
+            whole_by: instant by which it is over if an answer has begun; None is `deadline`.
+        """
         if deadline <= self._loop.time():
             raise self._expired()
         waiter = self.start(work)
-        timer = DeadlineTimer(self._loop, lambda: None if waiter.done() else self.fail(self._expired()))
+
+        def expire() -> None:
+            if waiter.done():
+                return
+            if whole_by is not None and self._stream.has_begun and self._loop.time() < whole_by:
+                if whole_by != NEVER:
+                    timer.set(whole_by)
+            else:
+                self.fail(self._expired())
+
+        timer = DeadlineTimer(self._loop, expire)
         if deadline != NEVER:
             timer.set(deadline)
         try:

@@ -2,6 +2,7 @@
 
 import asyncio
 
+import hpack
 import pytest
 
 from etcd_aio.errors import Delivery, StatusCode
@@ -98,3 +99,53 @@ async def test_a_fast_link_is_judged_fast(name: EngineName) -> None:
     assert (await failure_of(second)).code is StatusCode.UNAVAILABLE
     assert asyncio.get_running_loop().time() - began < 3.0
     assert len(wired.owner.lost) == 1
+
+
+# --- answers that take long ---
+
+
+async def test_an_answer_that_has_begun_may_take_longer_than_one_that_has_not(name: EngineName) -> None:
+    wired = Wired(name, silence_time=1e6)
+    now = asyncio.get_running_loop().time
+    began = now()
+    calls = [
+        asyncio.ensure_future(wired.connection.unary("/x/Get", b"", (), soon(1.0), whole_by=soon(whole)))
+        for whole in (5.0, 5.0, 2.0)
+    ]
+    await turns()
+    wired.receive(headers(3, HEAD) + headers(5, HEAD))
+    assert (await failure_of(calls[0])).is_local_deadline
+    assert now() - began == pytest.approx(1.0, abs=0.01)
+    assert (await failure_of(calls[2])).is_local_deadline
+    assert now() - began == pytest.approx(2.0, abs=0.01)
+    await asyncio.sleep(2.5)
+    wired.receive(data(3, framed(b"at last")) + headers(3, TAIL, end=True))
+    assert await calls[1] == b"at last"
+    await wired.connection.aclose()
+
+
+async def test_an_answer_that_has_begun_may_take_for_ever_if_its_call_may(name: EngineName) -> None:
+    wired = Wired(name, silence_time=1e6)
+    call = asyncio.ensure_future(wired.connection.unary("/x/Get", b"", (), soon(1.0), whole_by=float("inf")))
+    await turns()
+    wired.receive(headers(1, HEAD))
+    await asyncio.sleep(1000.0)
+    wired.receive(data(1, framed(b"at last")) + headers(1, TAIL, end=True))
+    assert await call == b"at last"
+    await wired.connection.aclose()
+
+
+@pytest.mark.parametrize(("whole", "told"), [(None, 1.0), (5.0, 5.0)])
+async def test_the_server_is_told_how_long_the_whole_answer_may_take(
+    name: EngineName, whole: float | None, told: float
+) -> None:
+    wired = Wired(name)
+    whole_by = None if whole is None else soon(whole)
+    call = asyncio.ensure_future(wired.connection.unary("/x/Get", b"", (), soon(1.0), whole_by=whole_by))
+    await turns()
+    (block,) = [one.payload for one in wired.sent() if one.kind == frames.HEADERS]
+    timeout = dict(hpack.Decoder().decode(block, raw=True))[b"grpc-timeout"]
+    seconds = int(timeout[:-1]) * {b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}[timeout[-1:]]
+    assert seconds == pytest.approx(told, abs=0.2)
+    call.cancel()
+    await wired.connection.aclose()

@@ -77,6 +77,7 @@ class FakeAttempt:
     payload: bytes
     metadata: Metadata
     deadline: float
+    whole_by: float | None = None
 
 
 Whole: TypeAlias = bytes | AttemptFailure | Hang | Callable[[FakeAttempt], bytes]
@@ -195,11 +196,12 @@ class FakeConnection:
         deadline: float,
         collect: Collect | None = None,
         may_move: bool = False,
+        whole_by: float | None = None,
     ) -> bytes:
         """See `seam.Connection.unary`; an `InPieces` answer is collected, and others are whole."""
         if self.is_lost or self.is_draining:
             raise AttemptFailure(StatusCode.UNAVAILABLE, "the connection is closed", Delivery.UNSENT)
-        attempt = FakeAttempt(self._member, self._loop.time(), path, payload, metadata, deadline)
+        attempt = FakeAttempt(self._member, self._loop.time(), path, payload, metadata, deadline, whole_by)
         self._member.attempts.append(attempt)
         self._engine.attempts.append(attempt)
         found = self._member.next_answer()

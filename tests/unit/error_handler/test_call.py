@@ -645,6 +645,7 @@ async def test_a_read_leaves_a_silent_member_at_half_of_its_time_and_then_waits_
         assert calls.asked() == ["m1", "m2"]
         assert calls.times() == pytest.approx([2.5])
         assert [attempt.deadline - started for attempt in calls.engine.attempts] == pytest.approx([2.5, 5.0])
+        assert [attempt.whole_by for attempt in calls.engine.attempts] == [started + 5.0] * 2, "an answer may take all"
 
 
 async def test_a_server_that_notices_the_half_first_is_the_same() -> None:

@@ -2,6 +2,7 @@
 
 from math import inf
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -82,14 +83,27 @@ def test_one_that_comes_in_a_wave_takes_its_turn() -> None:
     assert looking.looks == 1
 
 
-def test_one_whose_deadline_was_put_off_stays() -> None:
+@pytest.mark.parametrize("later", [10.03, 20.0, inf])
+def test_one_whose_deadline_was_put_off_expires_later(later: float) -> None:
     looking = Looking()
     looking.begin(10.0)
     moved = looking.begin(10.01)
     assert looking.expire(10.0) == [10.0]
-    moved.deadline = inf
+    moved.deadline = later
     assert looking.expire(10.02) == []
-    assert looking.deadlines.next == inf
+    assert looking.deadlines.next == later
+    assert looking.expire(30.0) == ([later] if later < 30.0 else [])
+
+
+def test_one_that_gets_another_deadline_as_it_expires_is_added_anew() -> None:
+    looking = Looking()
+    call = looking.begin(10.0)
+    assert looking.expire(10.0) == [10.0]
+    call.deadline = 15.0
+    looking.calls.append(call)
+    looking.deadlines.add(call)
+    looking.begin(12.0)
+    assert [looking.expire(now) for now in (11.0, 12.0, 15.0)] == [[], [12.0], [15.0]]
 
 
 def test_one_that_has_ended_is_held_for_a_span_at_most() -> None:
