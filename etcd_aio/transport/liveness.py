@@ -11,7 +11,8 @@ neither pinged nor judged. Pings that wait behind such bytes reach the peer clos
 
 Pings are `MIN_PING_INTERVAL` apart, as etcd asks. But a member that was pinged a moment ago, answered, and froze then,
 would go unnoticed as long. Go's servers forget what they count once they have answered a call, and forgive two pings
-that come too early until they do; so one early ping is made between two answered calls, and no more.
+that come too early until they do; so one early ping is made between two answered calls, and no more. To a server that
+has complained of pings (`ping_pace`) there are no early ones, and the others are further apart.
 
 A judgement that comes late (the loop stalled, the machine slept) is put off once by `STALL_GRACE`, so that bytes which
 already arrived are read before the peer is judged by their absence.
@@ -37,7 +38,16 @@ class Action(Enum):
 
 
 class Liveness:
-    """The state of one connection's liveness."""
+    """The state of one connection's liveness.
+
+    Args:
+        now: the instant of its making.
+        keepalive_time: see `TransportOptions`, as for the others.
+        keepalive_timeout: see there.
+        silence_time: see there.
+        silence_timeout: see there.
+        slower: times by which pings are further apart than usual.
+    """
 
     __slots__ = (
         "_has_early_ping",
@@ -46,7 +56,9 @@ class Liveness:
         "_keepalive_timeout",
         "_last_ping",
         "_last_received",
+        "_may_be_early",
         "_open_streams",
+        "_ping_interval",
         "_ping_pending",
         "_put_off_until",
         "_silence_time",
@@ -64,14 +76,17 @@ class Liveness:
         keepalive_timeout: float,
         silence_time: float,
         silence_timeout: float,
+        slower: int = 1,
     ) -> None:
-        self._keepalive_time = keepalive_time
+        self._keepalive_time = keepalive_time * slower
+        self._ping_interval = MIN_PING_INTERVAL * slower
+        self._may_be_early = slower == 1
         self._keepalive_timeout = keepalive_timeout
         self._silence_time = silence_time
         self._silence_timeout = silence_timeout
         self._uploads = Uploads()
         self._last_received = now
-        self._last_ping = now - MIN_PING_INTERVAL
+        self._last_ping = now - self._ping_interval
         self._ping_pending = False
         self._has_early_ping = False
         self._put_off_until: float | None = None
@@ -97,7 +112,7 @@ class Liveness:
         """A unary call no longer waits; its server has answered, or has not."""
         self._waiting -= 1
         if is_answered:
-            self._has_early_ping = True
+            self._has_early_ping = self._may_be_early
 
     def upload_began(self, upload: Upload, size: int, now: float) -> None:
         """A unary call that waits has a large request."""
@@ -138,7 +153,7 @@ class Liveness:
             return max(self._last_ping + timeout, self._put_off_until or 0.0)
         time = self._silence_time if self._waiting else self._keepalive_time
         quiet_since = max(self._last_received, self._waiting_since)
-        interval = EARLY_PING_INTERVAL if self._waiting and self._has_early_ping else MIN_PING_INTERVAL
+        interval = EARLY_PING_INTERVAL if self._waiting and self._has_early_ping else self._ping_interval
         return max(quiet_since + time, self._last_ping + interval)
 
     def check(self, now: float) -> Action:
@@ -151,7 +166,7 @@ class Liveness:
         if not self._ping_pending:
             self._ping_pending = True
             self._put_off_until = None
-            if now < self._last_ping + MIN_PING_INTERVAL:
+            if now < self._last_ping + self._ping_interval:
                 self._has_early_ping = False
             self._last_ping = now
             return Action.PING

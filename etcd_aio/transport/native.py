@@ -24,6 +24,7 @@ from etcd_aio.transport.liveness import Action, Liveness
 from etcd_aio.transport.names import Names
 from etcd_aio.transport.native_calls import PREFIX, StreamCall, UnaryCall
 from etcd_aio.transport.native_headers import SECRETS, CallHeaders
+from etcd_aio.transport.ping_pace import PingPace
 from etcd_aio.transport.seam import Collect, ConnectionOwner, Metadata, Target, TransportOptions
 from etcd_aio.transport.uploads import LARGE
 
@@ -38,12 +39,13 @@ class NativeEngine:
     def __init__(self, options: TransportOptions, names: Names | None = None) -> None:
         self._options = options
         self._names = names or Names()
+        self._pace = PingPace()
 
     async def connect(self, target: Target, owner: ConnectionOwner) -> "NativeConnection":
         """See `seam.Engine.connect`."""
-        options = self._options
+        options, pace = self._options, self._pace
         connection = await connect(
-            target, self._names, options.connect_timeout, lambda: NativeConnection(target, options, owner)
+            target, self._names, options.connect_timeout, lambda: NativeConnection(target, options, owner, pace)
         )
         connection.is_owned = True
         return connection
@@ -52,16 +54,24 @@ class NativeEngine:
 class NativeConnection(HandshakingProtocol):
     """One connection. See `seam.Connection`.
 
+    Args:
+        target: what was dialled.
+        options: limits and times.
+        owner: whom it tells of its end.
+        pace: what its engine remembers of pings.
+
     Attributes:
         handshake: resolves when the peer's SETTINGS arrived; fails with the reason if the connection ends before.
         is_owned: its owner is told of its end.
     """
 
-    def __init__(self, target: Target, options: TransportOptions, owner: ConnectionOwner) -> None:
+    def __init__(self, target: Target, options: TransportOptions, owner: ConnectionOwner, pace: PingPace) -> None:
         self._loop = asyncio.get_running_loop()
         self.handshake = Handshake()
         self.is_owned = False
         self._owner = owner
+        self._target = target
+        self._pace = pace
         self._silence_time = options.silence_time
         self._limit = options.max_receive_bytes
         now = self._loop.time()
@@ -79,6 +89,7 @@ class NativeConnection(HandshakingProtocol):
             keepalive_timeout=options.keepalive_timeout,
             silence_time=options.silence_time,
             silence_timeout=options.silence_timeout,
+            slower=pace.factor(target),
         )
         self._headers = CallHeaders(target, options.user_agent)
         self._transport: asyncio.Transport | None = None
@@ -334,6 +345,7 @@ class NativeConnection(HandshakingProtocol):
 
     def _on_goaway(self, reason: str) -> None:
         if self._cause is None:
+            self._pace.went_away(self._target, reason)
             self._cause = ConnectionLostError(reason)
             self._is_draining = True
             if self.is_owned:

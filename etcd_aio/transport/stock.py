@@ -27,6 +27,7 @@ from etcd_aio.transport.deadline_timer import DeadlineTimer
 from etcd_aio.transport.handshake import connect
 from etcd_aio.transport.names import Names
 from etcd_aio.transport.native_headers import SECRETS
+from etcd_aio.transport.ping_pace import PingPace
 from etcd_aio.transport.response import fields, is_trailers_only, judge_headers, judge_trailers, unprocessed
 from etcd_aio.transport.seam import BEGINNING, Collect, ConnectionOwner, Metadata, Target, TransportOptions
 from etcd_aio.transport.stock_protocol import StockProtocol, StockStream
@@ -44,25 +45,34 @@ class StockEngine:
     def __init__(self, options: TransportOptions, names: Names | None = None) -> None:
         self._options = options
         self._names = names or Names()
+        self._pace = PingPace()
 
     async def connect(self, target: Target, owner: ConnectionOwner) -> "StockConnection":
         """See `seam.Engine.connect`."""
-        options = self._options
-        protocol = await connect(target, self._names, options.connect_timeout, lambda: StockProtocol(options))
-        return StockConnection(protocol, target, options, owner)
+        options, pace = self._options, self._pace
+        slower = pace.factor(target)
+        protocol = await connect(target, self._names, options.connect_timeout, lambda: StockProtocol(options, slower))
+        return StockConnection(protocol, target, options, owner, pace)
 
 
 class StockConnection:
     """One connection of the grpclib engine. See `seam.Connection`."""
 
     def __init__(
-        self, protocol: StockProtocol, target: Target, options: TransportOptions, owner: ConnectionOwner
+        self,
+        protocol: StockProtocol,
+        target: Target,
+        options: TransportOptions,
+        owner: ConnectionOwner,
+        pace: PingPace,
     ) -> None:
         self.protocol = protocol
         self.max_receive_bytes = options.max_receive_bytes
         self.calls: set[_Call] = set()
         self.tasks: set[asyncio.Task[Any]] = set()
         self._owner = owner
+        self._target = target
+        self._pace = pace
         self._is_draining = False
         self._end: ConnectionLostError | None = None
         self._pseudo_headers = (
@@ -162,6 +172,8 @@ class StockConnection:
     # Called by the protocol.
 
     def _on_goaway(self, reason: str, last_stream_id: int) -> None:
+        if self._end is None:
+            self._pace.went_away(self._target, reason)
         self.retire(reason, last_stream_id)
 
     def _on_lost(self, error: BaseException | None) -> None:

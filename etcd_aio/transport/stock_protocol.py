@@ -116,6 +116,10 @@ class StockStream(GrpclibStream):
 class StockProtocol(H2Protocol, HandshakingProtocol):
     """One HTTP/2 connection of grpclib, which knows whether its peer is alive and why it ended.
 
+    Args:
+        options: limits and times.
+        slower: times by which pings are further apart than usual.
+
     Attributes:
         handshake: resolves when the peer's SETTINGS arrived; fails with the reason if the connection ends before.
         closed: resolves when the transport is closed.
@@ -125,7 +129,7 @@ class StockProtocol(H2Protocol, HandshakingProtocol):
         is_going_away: whether the peer takes no new streams.
     """
 
-    def __init__(self, options: TransportOptions) -> None:
+    def __init__(self, options: TransportOptions, slower: int = 1) -> None:
         config = Configuration(
             http2_connection_window_size=_CONNECTION_WINDOW, http2_stream_window_size=_STREAM_WINDOW
         ).__for_client__()
@@ -143,6 +147,7 @@ class StockProtocol(H2Protocol, HandshakingProtocol):
             keepalive_timeout=options.keepalive_timeout,
             silence_time=options.silence_time,
             silence_timeout=options.silence_timeout,
+            slower=slower,
         )
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due = 0.0

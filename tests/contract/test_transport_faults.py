@@ -16,7 +16,7 @@ from etcd_aio.transport import Connection, EngineName, stock
 from etcd_aio.transport.native_calls import UnaryCall
 from etcd_aio.transport.seam import BEGINNING
 from tests.support.scripted import GRPC, OK, Request, Wire, framed, scripted
-from tests.support.transport import connected, failure_of, soon
+from tests.support.transport import Owner, connected, engine, failure_of, soon, target
 
 pytestmark = pytest.mark.anyio
 
@@ -397,6 +397,25 @@ async def test_a_graceful_goaway_in_two_steps(name: EngineName) -> None:
         assert await stream.receive() == b"said"
         assert await stream.receive() is None
         await asyncio.wait_for(owner.is_lost.wait(), 1)
+
+
+async def test_a_complaint_about_pings_outlives_its_connection(name: EngineName) -> None:
+    async def script(wire: Wire) -> None:
+        wire.go_away(await wire.request(), ErrorCodes.ENHANCE_YOUR_CALM, b"too_many_pings")
+
+    async with scripted(script) as port:
+        where, options = target(port), {"silence_time": 60.0}
+        opener: Any = engine(name, **options)
+        for factor in (1, 2, 4):
+            owner = Owner()
+            connection = await opener.connect(where, owner)
+            liveness = connection._liveness if name == "native" else connection.protocol.liveness
+            assert liveness._ping_interval == 5.0 * factor
+            call = asyncio.ensure_future(failure_of(echo(connection)))
+            async with asyncio.timeout(5):
+                await owner.is_draining.wait()
+            await connection.aclose()
+            await call
 
 
 async def test_goaway_on_an_idle_connection_ends_it(name: EngineName) -> None:

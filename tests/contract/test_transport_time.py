@@ -4,13 +4,15 @@ import asyncio
 
 import hpack
 import pytest
+from h2.errors import ErrorCodes
 
 from etcd_aio.errors import Delivery, StatusCode
 from etcd_aio.http2 import frames
 from etcd_aio.transport import EngineName
-from tests.support.http2 import data, frame, headers, setting, u32
+from etcd_aio.transport.ping_pace import PingPace
+from tests.support.http2 import data, frame, goaway, headers, setting, u32
 from tests.support.scripted import framed
-from tests.support.transport import failure_of, soon
+from tests.support.transport import failure_of, soon, target
 from tests.support.virtual_time import VirtualTimeLoop, turns
 from tests.support.wired import Wired
 
@@ -147,5 +149,56 @@ async def test_the_server_is_told_how_long_the_whole_answer_may_take(
     timeout = dict(hpack.Decoder().decode(block, raw=True))[b"grpc-timeout"]
     seconds = int(timeout[:-1]) * {b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}[timeout[-1:]]
     assert seconds == pytest.approx(told, abs=0.2)
+    call.cancel()
+    await wired.connection.aclose()
+
+
+# --- pings that are too many ---
+
+
+async def pings_of_an_hour(wired: Wired) -> list[float]:
+    """When an idle stream was pinged; each ping is answered at once."""
+    loop = asyncio.get_running_loop()
+    stream = await wired.connection.open_stream("/x/Watch", (), soon())
+    began, found = loop.time(), list[float]()
+    while loop.time() < began + 3600:
+        await asyncio.sleep(0.5)
+        for one in wired.sent():
+            if one.kind == frames.PING:
+                found.append(loop.time() - began)
+                wired.receive(frame(frames.PING, one.payload, flags=frames.ACK))
+    stream.cancel()
+    return found
+
+
+async def test_a_server_that_complains_of_pings_gets_half_as_many(name: EngineName) -> None:
+    pace = PingPace()
+    intervals = []
+    for _ in range(3):
+        wired = Wired(name, pace=pace)
+        pings = await pings_of_an_hour(wired)
+        intervals.append(3600 / len(pings))
+        wired.receive(goaway(2**31 - 1, ErrorCodes.ENHANCE_YOUR_CALM, b"too_many_pings"))
+        await wired.connection.aclose()
+    assert intervals == pytest.approx([10, 20, 40], rel=0.1)
+
+
+async def test_any_other_goaway_leaves_the_pings_as_they_are(name: EngineName) -> None:
+    pace = PingPace()
+    wired = Wired(name, pace=pace)
+    wired.receive(goaway(2**31 - 1, ErrorCodes.NO_ERROR, b"max_age"))
+    await wired.connection.aclose()
+    assert pace.factor(target(2379)) == 1
+
+
+async def test_an_engine_remembers_over_connections(name: EngineName) -> None:
+    pace = PingPace()
+    wired = Wired(name, pace=pace)
+    call = asyncio.ensure_future(wired.connection.unary("/x/Get", b"", (), soon(100.0)))
+    await turns()
+    wired.receive(goaway(1, ErrorCodes.ENHANCE_YOUR_CALM, b"too_many_pings"))
+    wired.receive(goaway(1, ErrorCodes.ENHANCE_YOUR_CALM, b"too_many_pings"))
+    assert pace.factor(target(2379)) == 2, "once for a connection"
+    assert pace.factor(target(2380)) == 1
     call.cancel()
     await wired.connection.aclose()

@@ -9,6 +9,7 @@ from typing import Any, cast
 from etcd_aio.http2 import frames
 from etcd_aio.transport import Connection, EngineName, TransportOptions
 from etcd_aio.transport.native import NativeConnection
+from etcd_aio.transport.ping_pace import PingPace
 from etcd_aio.transport.stock import StockConnection
 from etcd_aio.transport.stock_protocol import StockProtocol
 from tests.support.http2 import Frame, frame, parse
@@ -53,10 +54,12 @@ class Wired:
     Args:
         name: the engine.
         settings: payload of the peer's SETTINGS.
+        pace: what the engine remembers of pings.
         options: of the transport.
     """
 
-    def __init__(self, name: EngineName, settings: bytes = b"", **options: Any) -> None:
+    def __init__(self, name: EngineName, settings: bytes = b"", pace: PingPace | None = None, **options: Any) -> None:
+        pace = pace or PingPace()
         self.owner = Owner()
         self.socket = Socket()
         where = target(2379)
@@ -64,13 +67,13 @@ class Wired:
         self.connection: Connection
         self._protocol: asyncio.Protocol
         if name == "native":
-            native = NativeConnection(where, times, self.owner)
+            native = NativeConnection(where, times, self.owner, pace)
             native.is_owned = True
             self.connection = self._protocol = native
         else:
-            protocol = StockProtocol(times)
+            protocol = StockProtocol(times, pace.factor(where))
             self._protocol = cast("asyncio.Protocol", protocol)
-            self.connection = StockConnection(protocol, where, times, self.owner)
+            self.connection = StockConnection(protocol, where, times, self.owner, pace)
         self._protocol.connection_made(self.socket)
         self.receive(frame(frames.SETTINGS, settings))
         self.socket.written = self.socket.written[len(frames.PREFACE) :]

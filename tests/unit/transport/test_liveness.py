@@ -260,3 +260,18 @@ def test_a_ping_that_may_wait_behind_a_large_request_is_no_silence(liveness: Liv
     assert liveness.ping_silence(START + 3.0) == 2.5
     assert liveness.check(START + 3.0) is Action.NONE, "a judgement that comes late"
     assert liveness.check(liveness.next_check()) is Action.DEAD
+
+
+def test_where_pings_are_unwelcome_they_are_further_apart_and_never_early() -> None:
+    liveness = Liveness(
+        START, keepalive_time=10.0, keepalive_timeout=3.0, silence_time=0.5, silence_timeout=1.5, slower=4
+    )
+    liveness.call_started(START)
+    assert liveness.check(START + 0.5) is Action.PING, "the first one of a connection is never too many"
+    liveness.on_received(START + 0.6)
+    liveness.call_ended(True)
+    liveness.call_started(START + 1)
+    assert liveness.next_check() == START + 0.5 + 4 * MIN_PING_INTERVAL
+    liveness.call_ended(False)
+    liveness.stream_opened(START + 1)
+    assert liveness.next_check() == START + 41

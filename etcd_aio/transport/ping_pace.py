@@ -1,0 +1,54 @@
+"""Ping pace: how much slower each endpoint wants to be pinged than others, as its server said on earlier connections.
+
+Knows: targets, and the reasons of GOAWAYs. Never knows: connections, instants, pings.
+
+Theory. A gRPC server, or a proxy before it, that is pinged more often than its policy allows ends the connection with
+GOAWAY, ENHANCE_YOUR_CALM and "too_many_pings" (gRPC A8), and says nothing about what it would allow. So all times of
+pings are doubled for that endpoint, for as long as the client lives: a connection has one life, and the next one would
+be ended for the same reason.
+"""
+
+import logging
+from typing import Final
+
+from etcd_aio.transport.seam import Target
+
+logger = logging.getLogger("etcd_aio.transport")
+
+SLOWEST: Final = 64  # times slower: from 10 s to 11 minutes; the strictest policy in use is 5 minutes
+_REASON: Final = "ENHANCE_YOUR_CALM (too_many_pings)"
+
+
+class PingPace:
+    """What one engine remembers of all its endpoints."""
+
+    __slots__ = ("_factors",)
+
+    def __init__(self) -> None:
+        self._factors: dict[tuple[str, int, str], int] = {}
+
+    def factor(self, target: Target) -> int:
+        """By how much the times between pings are to be multiplied."""
+        return self._factors.get(_key(target), 1)
+
+    def went_away(self, target: Target, reason: str) -> None:
+        """The endpoint sent GOAWAY, for this reason, which may be another."""
+        if _REASON not in reason:
+            return
+        factor = min(2 * self.factor(target), SLOWEST)
+        is_first = _key(target) not in self._factors
+        self._factors[_key(target)] = factor
+        if is_first:
+            logger.warning(
+                "%s allows fewer keepalive pings than it got, and has ended the connection: it is pinged half as often "
+                "from now on; a larger keepalive_time avoids this",
+                target.authority,
+            )
+        else:
+            logger.debug(
+                "%s allows fewer pings still: all times between them are %d times longer", target.authority, factor
+            )
+
+
+def _key(target: Target) -> tuple[str, int, str]:
+    return target.host, target.port, target.path
