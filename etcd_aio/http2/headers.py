@@ -24,6 +24,7 @@ Fields = tuple[tuple[str, str], ...]
 
 MAX_HEADER_LIST_SIZE: Final = 32 * 1024
 """Bytes a header list may take, decoded. gRPC servers stay under 8 KiB; grpc-go accepts 16 MiB, which is a bomb."""
+_MOST_DECODED: Final = 8 * MAX_HEADER_LIST_SIZE  # decoded for the sake of the table alone; more ends the connection
 _ENTRY_OVERHEAD: Final = 32  # bytes that an entry of the table counts beyond its name and value (RFC 7541, 4.1)
 _MAX_REMEMBERED: Final = 256  # blocks; a peer that never repeats itself must not fill the memory
 _MAX_REMEMBERED_SIZE: Final = 1024  # bytes of one; what repeats is short
@@ -39,16 +40,16 @@ class HeaderBlock:
     Attributes:
         fields: names and values, in order, each byte as one character.
         status: of HTTP; empty in trailers.
-        flaw: what makes the block malformed (RFC 9113, 8.2 and 8.3); empty if nothing does.
+        flaw: what makes the block malformed (RFC 9113, 8.2 and 8.3) or too large; empty if nothing does.
         note: whatever its reader concluded from it; kept as long as the block is remembered.
     """
 
     __slots__ = ("fields", "flaw", "note", "status")
 
-    def __init__(self, fields: Fields) -> None:
+    def __init__(self, fields: Fields, flaw: str = "") -> None:
         self.fields = fields
         self.status = fields[0][1] if fields and fields[0][0] == ":status" else ""
-        self.flaw = _flaw(fields)
+        self.flaw = flaw or _flaw(fields)
         self.note: object = None
 
 
@@ -72,14 +73,14 @@ class HeaderDecoder:
     __slots__ = ("_decoder", "_known")
 
     def __init__(self) -> None:
-        self._decoder = Decoder(max_header_list_size=MAX_HEADER_LIST_SIZE)
+        self._decoder = Decoder(max_header_list_size=_MOST_DECODED)
         self._known: dict[bytes, HeaderBlock] = {}
 
     def decode(self, block: bytes) -> HeaderBlock:
-        """The fields of a block.
+        """The fields of a block; one that is larger than allowed has none, and a flaw.
 
         Raises:
-            RemoteProtocolError: it is no HPACK, or larger than allowed.
+            RemoteProtocolError: it is no HPACK, or far larger than allowed.
         """
         known = self._known.get(block)
         if known is not None:
@@ -87,11 +88,13 @@ class HeaderDecoder:
         before = self._table_state()
         try:
             raw = self._decoder.decode(block, raw=True)
-            fields = tuple((_text(name), _text(value)) for name, value in raw)
+            if sum(len(name) + len(value) + _ENTRY_OVERHEAD for name, value in raw) > MAX_HEADER_LIST_SIZE:
+                decoded = HeaderBlock((), "a header list larger than allowed")
+            else:
+                decoded = HeaderBlock(tuple((_text(name), _text(value)) for name, value in raw))
         except Exception as error:  # HPACKError, and whatever a hostile block may make hpack raise besides
             # By its name alone: hpack's texts quote the block, which may be long, or a secret.
             raise RemoteProtocolError(ErrorCode.COMPRESSION_ERROR, f"header block: {type(error).__name__}") from None
-        decoded = HeaderBlock(fields)
         if not _is_same(before, self._table_state()):
             self._known.clear()  # every index may mean something else now, also in this very block
         elif len(block) <= _MAX_REMEMBERED_SIZE:

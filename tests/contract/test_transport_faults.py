@@ -170,6 +170,26 @@ async def test_a_streams_message_above_the_limit_shows_its_beginning(name: Engin
         stream.cancel()
 
 
+async def test_headers_that_are_too_large_cost_their_own_call_only(name: EngineName) -> None:
+    if name != "native":
+        pytest.skip("h2 ends the connection")
+
+    async def script(wire: Wire) -> None:
+        first, second = await wire.request(), await wire.request()
+        block = wire.encoder.encode((*GRPC, *((f"x-{number}", "y" * 150) for number in range(200))))
+        wire.frame(HeadersFrame(first, block[:16_000]))
+        wire.frame(ContinuationFrame(first, block[16_000:]), "END_HEADERS")
+        wire.headers(second, (*GRPC, ("x-199", "y" * 150)))
+        wire.message(second, b"fine")
+        wire.headers(second, OK, end=True)
+
+    async with scripted(script) as port, connected(name, port) as (connection, owner):
+        first, second = asyncio.ensure_future(echo(connection)), asyncio.ensure_future(echo(connection))
+        assert (await failure_of(first)).delivery is U
+        assert await second == b"fine"
+        assert owner.lost == []
+
+
 async def test_pushback_is_handed_on(name: EngineName) -> None:
     async def script(wire: Wire) -> None:
         trailers = (("grpc-status", "14"), ("grpc-retry-pushback-ms", "250"))

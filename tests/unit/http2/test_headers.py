@@ -96,7 +96,15 @@ def test_a_bomb_is_refused() -> None:
     decoder = HeaderDecoder()
     decoder.decode(INDEXED + b"\x01a" + b"\x7f\xa1\x1e" + b"x" * 4000)
     with pytest.raises(RemoteProtocolError):
-        decoder.decode(b"\xbe" * (MAX_HEADER_LIST_SIZE // 4000 + 1))
+        decoder.decode(b"\xbe" * (8 * MAX_HEADER_LIST_SIZE // 4000 + 1))
+
+
+def test_a_list_that_is_too_large_is_not_kept_and_the_table_follows() -> None:
+    decoder = HeaderDecoder()
+    decoder.decode(INDEXED + b"\x01a" + b"\x7f\xa1\x1e" + b"x" * 4000)
+    large = decoder.decode(b"\xbe" * (MAX_HEADER_LIST_SIZE // 4000 + 1) + INDEXED + b"\x01b\x01c")
+    assert (large.fields, large.flaw) == ((), "a header list larger than allowed")
+    assert decoder.decode(b"\xbe").fields == (("b", "c"),)
 
 
 def test_text_is_kept_byte_for_byte() -> None:
