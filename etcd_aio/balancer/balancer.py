@@ -82,6 +82,8 @@ class Balancer(TwoPartClose):
         self._fail_fast = fail_fast
         self._random = random
         self._policy: Policy[SubConnection] = Policy(policy, random)
+        # With turns of its own: calls of both kinds that alternate would go to one member each.
+        self._local_policy: Policy[SubConnection] = Policy(policy, random)
         self._keeper = Keeper(self._policy.needs.keep, DIAL_BACKOFF, random)
         self._picker: Picker[SubConnection] | None = None
         self._local_picker: Picker[SubConnection] | None = None  # for what members serve alone
@@ -409,7 +411,7 @@ class Balancer(TwoPartClose):
         if ready:
             self._refused.clear()
         self._picker = self._policy.picker(quorum, ready) if ready else None
-        self._local_picker = self._policy.picker(local, ready) if ready else None
+        self._local_picker = self._local_policy.picker(local, ready) if ready else None
         if is_news:
             self.look_for_leader()
             self._wake(self._waiters if ready else self._outage_waiters)

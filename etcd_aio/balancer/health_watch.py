@@ -39,6 +39,8 @@ QUESTION_PAUSE: Final = Backoff(initial=0.25, multiplier=2.0, maximum=2.0, jitte
 """Between two questions that a member answered: slow requests cost it at most one question every two seconds."""
 
 _INTERVAL: Final = 0.025  # seconds; what each half of `patience` may be late by
+_SELDOM: Final = 0.25  # seconds; the same while no member has answered anything for long
+_LONG: Final = 5.0  # seconds; no election takes so long
 _LATE: Final = 0.1  # a timer this late says more about our loop: let what has arrived be read first
 _SLOW_AGE: Final = 0.2  # seconds for which a percentile holds
 _STREAMS_LEAVE_AFTER: Final = 0.5  # seconds of looking bad: to move is more work for a stream than to wait for a moment
@@ -72,12 +74,13 @@ class HealthWatch(TwoPartClose):
         self._random = random
         self._timer: asyncio.TimerHandle | None = None
         self._probes: dict[Service, asyncio.Task[None]] = {}
+        self._is_seldom = False  # whether the timer is far away
         self._is_closed = False
 
     def arm(self) -> None:
         """Look from now on, until nothing is under way and nothing looks bad."""
-        if self._timer is None and not self._is_closed:
-            self._timer = asyncio.get_running_loop().call_later(_INTERVAL, self._look)
+        if self._timer is None or self._is_seldom:
+            self._set(_INTERVAL)
 
     def on_changed(self, sub_connection: SubConnection, service: Service) -> None:
         """A service looks different than before, by whatever evidence."""
@@ -108,7 +111,8 @@ class HealthWatch(TwoPartClose):
         now = asyncio.get_running_loop().time()
         ready = self._ready()
         if any(one.is_watched for one in ready):
-            self.arm()
+            heard = max(max(one.quorum.silent_since, one.local.silent_since) for one in ready)
+            self._set(_INTERVAL if now - heard < _LONG else _SELDOM)
         if timer is not None and now - timer.when() > _LATE:
             return
         if now - self._slow_at > _SLOW_AGE:
@@ -118,6 +122,13 @@ class HealthWatch(TwoPartClose):
             for sides in ([(one, one.quorum) for one in ready], [(one, one.local) for one in ready]):
                 for one, service in sides:
                     self._judge(one, service, sides, now)
+
+    def _set(self, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if not self._is_closed:
+            self._is_seldom = seconds > _INTERVAL
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._look)
 
     def _judge(self, one: SubConnection, service: Service, sides: Sequence[_Side], now: float) -> None:
         if service.is_calm(now):

@@ -528,6 +528,13 @@ async def test_an_endpoint_that_a_call_waits_for_is_dialled_for_as_long_as_it_wa
     await closed(world)
 
 
+async def test_both_kinds_of_calls_have_turns_of_their_own() -> None:
+    world = await World("m1,m2").started()
+    picked = [world.balancer.pick((), needs_leader) for _ in range(4) for needs_leader in (True, False)]
+    assert len(set(picked[::2])) == len(set(picked[1::2])) == 2
+    await closed(world)
+
+
 async def test_leader_first_follows_the_leader() -> None:
     world = World(policy="leader_first")
     world.leader = "m2:2379"

@@ -286,6 +286,21 @@ async def test_a_draining_connection_is_kept_beside_its_successor() -> None:
     await closed(world)
 
 
+@pytest.mark.parametrize("is_dialling", [True, False])
+async def test_a_rejection_by_a_late_answer_has_the_next_peer_verified(is_dialling: bool) -> None:
+    """It is the answer of an old connection, and comes while the next one is dialled, or is there."""
+    world = await World().ready()
+    await asyncio.sleep(STABLE_AFTER)
+    world.member.dial = Accept(seconds=1.0)
+    world.member.connection.go_away()
+    await asyncio.sleep(0.5 if is_dialling else 1.5)
+    world.sub.reject(ClusterChangedError("another cluster"))
+    await asyncio.sleep(3)
+    assert world.sub.state is READY
+    assert len(world.verified) == 1
+    await closed(world)
+
+
 async def test_a_stream_keeps_a_draining_connection_open() -> None:
     world = await World().ready()
     stream = await world.sub.open_stream("/p", (), NEVER)
