@@ -436,7 +436,6 @@ class Call(Generic[Request, Reply]):
             and self._may_retry
             and sub_connection not in self._left
             and len(self._attempts) + 1 < context.policy.max_attempts
-            and not (context.budget is not None and context.budget.is_exhausted)
         )
 
     def _attempt_deadline(self, now: float, sub_connection: SubConnection) -> float:

@@ -482,7 +482,7 @@ async def test_a_read_that_is_given_up_moves_at_once_and_costs_budget() -> None:
         await turns()
         give_up_all(calls)
         await reading
-        assert len(calls.asked()) == 3, "it stayed where it was"
+        assert len(calls.asked()) == 4, "where nothing answers, nothing is spared by staying"
 
 
 async def test_a_read_leaves_each_member_once_and_then_stays() -> None:
@@ -571,6 +571,33 @@ async def test_what_is_slow_beside_quick_reads_is_made_once(every: float, second
 
 def reports(calls: Calls) -> int:
     return sum(b"report" in attempt.payload for attempt in calls.engine.attempts)
+
+
+@pytest.mark.parametrize("outage", [0.9, 1.4, 1.9])
+async def test_a_frozen_leader_costs_the_election_and_little_more(outage: float) -> None:
+    """No member answers for a while; then one does, another soon, and the third never."""
+    async with world(probe=probe_health) as calls:
+        for name in calls.names:
+            calls.engine[name].latency = 0.002
+        for _ in range(300):
+            await calls.read()
+        began = calls.loop.time()
+        back = {"m1": 9999.0, "m2": outage, "m3": outage + 0.3}
+        for name, seconds in back.items():
+            calls[name].work = lambda attempt, at=began + seconds: max(at - attempt.at, 0.0)
+
+        async def read() -> float:
+            at = calls.loop.time() - began
+            await calls.read()
+            return max(calls.loop.time() - began - outage, 0.0) if calls.loop.time() - began > at + 0.2 else 0.0
+
+        reads = []
+        while calls.loop.time() < began + outage + 2:
+            reads.append(asyncio.create_task(read()))
+            await asyncio.sleep(0.002)
+        assert max(await asyncio.gather(*reads)) < 0.2
+        assert calls.balancer.statistics()[0].health is Health.SILENT
+        calls["m1"].connection.lose(ConnectionResetError())
 
 
 @pytest.mark.parametrize("trip", [0.2, 0.3, 0.5])
