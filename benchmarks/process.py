@@ -49,13 +49,21 @@ class DriverProcess:
         self.versions: dict[str, str] = {}
 
     @classmethod
-    async def start(cls, command: Sequence[str], environ: Mapping[str, str], root: Path = ROOT) -> Self:
+    async def start(
+        cls,
+        command: Sequence[str],
+        environ: Mapping[str, str],
+        root: Path = ROOT,
+        *,
+        start_timeout: float = _START_TIMEOUT,
+    ) -> Self:
         """Start a driver and wait until it is connected.
 
         Args:
             command: what starts it.
             environ: variables of its process, beside those of this one.
             root: the checkout whose packages it imports.
+            start_timeout: seconds for it to connect.
 
         Raises:
             UnavailableError: it ended, failed or hung before that.
@@ -75,7 +83,7 @@ class DriverProcess:
         )
         driver = cls(process, log)
         try:
-            answer = await driver._answer(_START_TIMEOUT)
+            answer = await driver._answer(start_timeout)
             versions = answer["versions"]
             if not isinstance(versions, dict):
                 raise DriverError(f"not understood: {answer}")

@@ -1,0 +1,144 @@
+"""What the answers of a fleet's processes come to, and whether a storm grew. Pure.
+
+Knows: counts over time. Never knows: processes, clients, what was done to the members.
+
+A wait has up to two phases: members are gone, and members are back. In each the first third is compared with the last:
+a fleet whose demand falls while it waits leaves the members the time to serve it, and one whose demand grows does not.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+KINDS: Final = ("Authenticates", "probes", "dials")
+_SHORTEST: Final = 3.0  # seconds; a shorter wait has no thirds worth comparing
+_NOISE: Final = 0.05  # per client and second: what chance adds
+_TOLERANCE: Final = 1.1
+
+Sample = Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one process tells; see `worker.py`."""
+
+    served: Sequence[float]
+    errors: Mapping[str, int]
+    calls: int
+    cpu: float
+    samples: Sequence[Sample]
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """A storm that grew.
+
+    Attributes:
+        phase: "gone" or "back".
+        kind: of what.
+        first: per client and second, in the first third of the phase.
+        last: in the last third.
+    """
+
+    phase: str
+    kind: str
+    first: float
+    last: float
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """One scenario.
+
+    Attributes:
+        scenario: its name.
+        clients: how many.
+        served: how many of them were served.
+        median: seconds until half of them were served; infinity if they were not.
+        all_served: seconds until the last one was; infinity if one was not.
+        calls: that all made.
+        errors: by class.
+        per_client: of each kind, in all.
+        cpu: milliseconds of CPU for each client.
+        grown: the storms that grew.
+    """
+
+    scenario: str
+    clients: int
+    served: int
+    median: float
+    all_served: float
+    calls: int
+    errors: Mapping[str, int]
+    per_client: Mapping[str, float]
+    cpu: float
+    grown: Sequence[Growth]
+
+    @property
+    def is_good(self) -> bool:
+        """Whether all were served and nothing grew."""
+        return self.served == self.clients and not self.grown
+
+
+def summary(scenario: str, clients: int, answers: Sequence[Answer], back: float) -> Summary:
+    """Add up.
+
+    Args:
+        scenario: its name.
+        clients: how many there are in all processes.
+        answers: of the processes.
+        back: when the members that were gone were back; 0 if none of them was waited for.
+    """
+    served = sorted(one for answer in answers for one in answer.served)
+    errors: Counter[str] = Counter()
+    for answer in answers:
+        errors.update(answer.errors)
+    end = max(answer.samples[-1][0] for answer in answers)
+    grown = [*growths("gone", answers, clients, 0.0, min(back, end)), *growths("back", answers, clients, back, end)]
+    infinity = float("inf")
+    return Summary(
+        scenario=scenario,
+        clients=clients,
+        served=len(served),
+        median=served[(clients - 1) // 2] if len(served) * 2 >= clients else infinity,
+        all_served=served[-1] if len(served) == clients else infinity,
+        calls=sum(answer.calls for answer in answers),
+        errors=dict(errors.most_common()),
+        per_client={kind: _count(answers, number, end) / clients for number, kind in enumerate(KINDS)},
+        cpu=sum(answer.cpu for answer in answers) / clients * 1000,
+        grown=grown,
+    )
+
+
+def growths(phase: str, answers: Sequence[Answer], clients: int, start: float, end: float) -> list[Growth]:
+    """The storms that grew between two instants."""
+    if end - start < _SHORTEST:
+        return []
+    third = (end - start) / 3
+    found = []
+    for number, kind in enumerate(KINDS):
+        first, last = (
+            (_count(answers, number, begin + third) - _count(answers, number, begin)) / clients / third
+            for begin in (start, end - third)
+        )
+        if last > first * _TOLERANCE + _NOISE:
+            found.append(Growth(phase, kind, first, last))
+    return found
+
+
+def _count(answers: Sequence[Answer], number: int, at: float) -> float:
+    """How many of a kind were sent before an instant, by all processes."""
+    return sum(_at(answer.samples, number + 1, at) for answer in answers)
+
+
+def _at(samples: Sequence[Sample], column: int, at: float) -> float:
+    """The count at an instant, on the line between two samples."""
+    before: Sample = (0.0,) * len(samples[0])
+    for sample in samples:
+        if sample[0] >= at:
+            span = sample[0] - before[0]
+            share = (at - before[0]) / span if span > 0 else 1.0
+            return before[column] + share * (sample[column] - before[column])
+        before = sample
+    return samples[-1][column]

@@ -1,0 +1,193 @@
+"""One process of a fleet: some clients, each with a call for every member, and a count of what they send.
+
+Knows: the client, and where its requests and dials pass. Never knows: what was done to the members.
+
+The protocol, one line of JSON each way; `start` is on the clock of the system, other times are seconds after it:
+
+    worker   {"versions": {...}}                                      as soon as every client was served once
+    program  {"start": 1.7e9, "limit": 60, "is_patient": false}
+    worker   {"served": [0.8, ...], "errors": {"EtcdTimeoutError": 3}, "calls": 43, "cpu": 1.2,
+              "samples": [[0.25, 12, 0, 3], ...]}                     time, Authenticates, probes, dials so far
+    either   {"error": "what happened"}                               instead of an answer
+    program  closes stdin                                             the worker ends
+"""
+
+import argparse
+import asyncio
+import json
+import platform
+import resource
+import sys
+import time
+from collections import Counter
+from contextlib import AsyncExitStack
+from typing import Any, Final
+
+import etcd_aio
+from etcd_aio import Client, EtcdError, RetryPolicy, codec
+from etcd_aio.balancer import SubConnection
+from etcd_aio.methods import AUTHENTICATE, RANGE
+from etcd_aio.pb import RangeRequest
+
+USER: Final = ("root", "fleet")
+KEY: Final = "fleet"
+_PROBES: Final = {
+    codec.encode(RangeRequest(key=b"health", keys_only=True, serializable=serializable))
+    for serializable in (False, True)
+}
+_CALLS: Final = 3  # one for each member
+_SAMPLE_EVERY: Final = 0.25
+_AFTER_ERROR: Final = 0.1  # seconds before the next call of a client, as a careful program waits
+_PATIENCE: Final = 600.0
+_OPEN_FILES: Final = 16384
+
+
+class Counts:
+    """What all clients of this process have sent so far."""
+
+    def __init__(self) -> None:
+        self.sent: Counter[str] = Counter()
+
+    def watch(self) -> None:
+        """Count from now on, where every request and dial of every client passes."""
+        kind: Any = SubConnection
+        unary, connect = kind.unary, kind._connect
+        sent = self.sent
+
+        def counted_unary(one: SubConnection, path: str, payload: bytes, *rest: Any, **more: Any) -> Any:
+            if path == AUTHENTICATE.path:
+                sent["Authenticate"] += 1
+            elif path == RANGE.path and payload in _PROBES:
+                sent["probe"] += 1
+            return unary(one, path, payload, *rest, **more)
+
+        def counted_connect(one: SubConnection, owner: Any) -> Any:
+            sent["dial"] += 1
+            return connect(one, owner)
+
+        kind.unary, kind._connect = counted_unary, counted_connect
+
+    def now(self) -> tuple[int, int, int]:
+        """Authenticates, probes, dials."""
+        return self.sent["Authenticate"], self.sent["probe"], self.sent["dial"]
+
+
+class Fleet:
+    """The clients of this process.
+
+    Args:
+        clients: those with default settings, or the patient ones.
+        counts: see there.
+    """
+
+    def __init__(self, clients: list[Client], counts: Counts) -> None:
+        self._clients = clients
+        self._counts = counts
+        self._errors: Counter[str] = Counter()
+        self._calls = 0
+
+    async def connect(self) -> None:
+        """Have every client served once."""
+        await asyncio.gather(*(client.get(KEY, timeout=_PATIENCE) for client in self._clients))
+
+    async def run(self, start: float, limit: float) -> dict[str, object]:
+        """Have every client served once more, from `start` on, and tell what that took."""
+        begin = time.monotonic() + start - time.time()
+        await asyncio.sleep(max(begin - time.monotonic(), 0.0))
+        self._errors.clear()
+        self._calls = 0
+        before, cpu = self._counts.now(), time.process_time()
+        samples: list[tuple[float, ...]] = []
+
+        async def sample() -> None:
+            while True:
+                found = (now - then for now, then in zip(self._counts.now(), before, strict=True))
+                samples.append((round(time.monotonic() - begin, 3), *found))
+                await asyncio.sleep(_SAMPLE_EVERY)
+
+        sampling = asyncio.create_task(sample(), name="samples")
+        try:
+            served = await asyncio.gather(*(self._served(client, begin, limit) for client in self._clients))
+        finally:
+            sampling.cancel()
+        found = (now - then for now, then in zip(self._counts.now(), before, strict=True))
+        samples.append((round(time.monotonic() - begin, 3), *found))
+        return {
+            "served": sorted(round(one, 3) for one in served if one is not None),
+            "errors": dict(self._errors),
+            "calls": self._calls,
+            "cpu": round(time.process_time() - cpu, 3),
+            "samples": samples,
+        }
+
+    async def _served(self, client: Client, begin: float, limit: float) -> float | None:
+        """When the client was served; None if it was not in time."""
+        left = _CALLS
+        while time.monotonic() - begin < limit:
+            self._calls += 1
+            try:
+                await client.get(KEY)
+                left -= 1
+                if not left:
+                    return time.monotonic() - begin
+            except EtcdError as error:
+                self._errors[type(error).__name__] += 1
+                await asyncio.sleep(_AFTER_ERROR)
+        return None
+
+
+async def work(endpoints: list[str], count: int) -> None:
+    """Do what is asked on stdin until it is closed."""
+    counts = Counts()
+    counts.watch()
+    async with AsyncExitStack() as stack:
+
+        async def fleet(make: Any) -> Fleet:
+            found = Fleet([await stack.enter_async_context(make(number)) for number in range(count)], counts)
+            await found.connect()
+            return found
+
+        fleets = {False: await fleet(lambda number: _default(endpoints))}
+        _say({"versions": {"etcd_aio": etcd_aio.__version__, "python": platform.python_version()}})
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            order = json.loads(line)
+            is_patient = bool(order["is_patient"])
+            if order["start"] is None:  # only to be made ready
+                if is_patient not in fleets:
+                    fleets[is_patient] = await fleet(lambda number: _patient(endpoints[number % len(endpoints)]))
+                _say({})
+                continue
+            _say(await fleets[is_patient].run(order["start"], order["limit"]))
+
+
+def _default(endpoints: list[str]) -> Client:
+    return Client(endpoints, auth=USER, allow_insecure_auth=True)
+
+
+def _patient(endpoint: str) -> Client:
+    """A client that waits: one endpoint, one attempt, and all the time there is."""
+    policy = RetryPolicy(max_attempts=1)
+    return Client(endpoint, auth=USER, allow_insecure_auth=True, timeout=_PATIENCE, retry_policy=policy)
+
+
+def _say(answer: dict[str, object]) -> None:
+    print(json.dumps(answer), flush=True)
+
+
+def main() -> None:
+    """The process."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--endpoints", required=True)
+    parser.add_argument("--clients", type=int, required=True)
+    given = parser.parse_args()
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(_OPEN_FILES, most), most))
+    try:
+        asyncio.run(work(given.endpoints.split(","), given.clients))
+    except Exception as error:
+        _say({"error": f"{type(error).__name__}: {error}"})
+        raise
+
+
+if __name__ == "__main__":
+    main()
