@@ -6,7 +6,7 @@ Values are secrets: no `repr` shows one, only its size. Keys are shown, and long
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Final, TypeAlias, overload
 
 _MAX_SHOWN_KEY: Final = 64  # bytes, or characters; a longer key would hide the rest of its own line
@@ -52,6 +52,18 @@ def _shown(key: bytes) -> str:
         return shown_text(key.decode())
     except UnicodeDecodeError:
         return shown_key(key)
+
+
+def shown_lease(lease: int) -> str:
+    """The id of a lease as a `repr` shows it: in hexadecimal, as etcdctl and the logs do."""
+    return f"{lease:#x}" if lease else "0"
+
+
+def _show_with_lease(result: "LeaseGrantResult | LeaseKeepAliveResult | LeaseTimeToLiveResult | LeaseStatus") -> str:
+    """The `repr` of a dataclass whose `id` is that of a lease."""
+    values = {one.name: getattr(result, one.name) for one in fields(result)}
+    shown = (f"{name}={shown_lease(value) if name == 'id' else repr(value)}" for name, value in values.items())
+    return f"{type(result).__name__}({', '.join(shown)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +123,7 @@ class KeyValue:
         return (
             f"KeyValue(key={shown_key(self.key)}, value=<{len(self.value)} bytes>, "
             f"create_revision={self.create_revision}, mod_revision={self.mod_revision}, "
-            f"version={self.version}, lease={self.lease})"
+            f"version={self.version}, lease={shown_lease(self.lease)})"
         )
 
 
@@ -284,7 +296,7 @@ class CompactResult:
         return self.header.revision
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class LeaseGrantResult:
     """A lease was granted.
 
@@ -297,6 +309,8 @@ class LeaseGrantResult:
     header: Header
     id: int
     ttl: int
+
+    __repr__ = _show_with_lease
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +329,7 @@ class LeaseRevokeResult:
         return self.header.revision
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class LeaseKeepAliveResult:
     """A lease was renewed.
 
@@ -329,8 +343,10 @@ class LeaseKeepAliveResult:
     id: int = 0
     ttl: int = 0
 
+    __repr__ = _show_with_lease
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class LeaseTimeToLiveResult:
     """What is left of a lease.
 
@@ -348,13 +364,15 @@ class LeaseTimeToLiveResult:
     granted_ttl: int = 0
     keys: tuple[bytes, ...] = ()
 
+    __repr__ = _show_with_lease
+
     @property
     def is_expired(self) -> bool:
         """Whether there is no such lease: it expired, was revoked, or never was. 0 seconds left is not yet expired."""
         return self.ttl < 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class LeaseStatus:
     """One lease of a listing. etcd tells no more than its id.
 
@@ -363,6 +381,8 @@ class LeaseStatus:
     """
 
     id: int = 0
+
+    __repr__ = _show_with_lease
 
 
 @dataclass(frozen=True, slots=True)

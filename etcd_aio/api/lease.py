@@ -22,7 +22,7 @@ from anyio import CancelScope
 from etcd_aio.api.leases import checked_id, checked_ttl
 from etcd_aio.errors import ClientUsageError, EtcdError, InvalidRequestError, LeaseLostError, LeaseNotFoundError
 from etcd_aio.options import UNSET, Timeout
-from etcd_aio.results import LeaseGrantResult, LeaseKeepAliveResult, LeaseRevokeResult
+from etcd_aio.results import LeaseGrantResult, LeaseKeepAliveResult, LeaseRevokeResult, shown_lease
 
 if TYPE_CHECKING:
     from etcd_aio.api.keepalive import ScheduledLease
@@ -94,7 +94,7 @@ class Lease:
             state = "ended"
         else:
             state = "not granted" if self._scheduled is None else f"remaining={self.remaining:.1f}"
-        return f"<Lease {self._id:x} ttl={self.ttl} {state}>"
+        return f"<Lease {shown_lease(self._id)} ttl={self.ttl} {state}>"
 
     async def __aenter__(self) -> Self:
         if self._loop is not None:

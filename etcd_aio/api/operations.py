@@ -11,7 +11,7 @@ from etcd_aio.api.compare import Compare
 from etcd_aio.api.enums import SortBy, SortOrder
 from etcd_aio.api.keys import KeyRange
 from etcd_aio.frozen import constructor
-from etcd_aio.results import shown_key
+from etcd_aio.results import shown_key, shown_lease
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -27,7 +27,7 @@ class PutOp:
 
     def __repr__(self) -> str:
         # The value is a secret.
-        return f"PutOp(key={shown_key(self.key)}, value=<{len(self.value)} bytes>, lease={self.lease})"
+        return f"PutOp(key={shown_key(self.key)}, value=<{len(self.value)} bytes>, lease={shown_lease(self.lease)})"
 
 
 @dataclass(frozen=True, slots=True)

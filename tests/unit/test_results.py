@@ -66,7 +66,7 @@ def test_no_repr_shows_a_value(result: object) -> None:
 
 def test_key_value_repr_tells_sizes_and_history() -> None:
     assert repr(SECRET) == (
-        "KeyValue(key=b'k', value=<6 bytes>, create_revision=4, mod_revision=6, version=2, lease=9)"
+        "KeyValue(key=b'k', value=<6 bytes>, create_revision=4, mod_revision=6, version=2, lease=0x9)"
     )
 
 
@@ -168,3 +168,15 @@ def test_leases() -> None:
     assert LeaseListResult(HEADER, (LeaseStatus(9), LeaseStatus(-4))).ids == (9, -4)
     assert LeaseRevokeResult(HEADER).revision == 7
     assert [LeaseTimeToLiveResult(HEADER, 9, ttl).is_expired for ttl in (-1, 0, 1)] == [True, False, False]
+
+
+def test_the_id_of_a_lease_is_shown_in_hexadecimal() -> None:
+    header = Header()
+    assert repr(LeaseGrantResult(header, 100, 5)) == f"LeaseGrantResult(header={header}, id=0x64, ttl=5)"
+    assert repr(LeaseKeepAliveResult(header, 100, 5)) == f"LeaseKeepAliveResult(header={header}, id=0x64, ttl=5)"
+    assert repr(LeaseTimeToLiveResult(header, 100, 5, 6, (b"k",))) == (
+        f"LeaseTimeToLiveResult(header={header}, id=0x64, ttl=5, granted_ttl=6, keys=(b'k',))"
+    )
+    assert repr(LeaseListResult(header, (LeaseStatus(-1),))).endswith("leases=(LeaseStatus(id=-0x1),))")
+    assert repr(KeyValue(b"k", lease=100)).endswith("lease=0x64)")
+    assert repr(KeyValue(b"k")).endswith("lease=0)")

@@ -52,11 +52,11 @@ async def test_it_lives_as_long_as_its_block(members: FakeLeases) -> None:
         assert members.ttl_of(100)
         assert 0.9 < one.remaining <= 2
         assert not one.is_lost
-        assert repr(one).startswith("<Lease 64 ttl=2 remaining=")
+        assert repr(one).startswith("<Lease 0x64 ttl=2 remaining=")
     assert not members.leases
     assert (one.remaining, one.is_lost) == (0.0, False)
     assert await one.lost() is None
-    assert repr(one) == "<Lease 64 ttl=2 ended>"
+    assert repr(one) == "<Lease 0x64 ttl=2 ended>"
     assert members.timeouts[-1] == 2.0, "revoking has its own deadline"
     await turns()
     assert not tasks()
@@ -72,7 +72,7 @@ async def test_the_deadline_counts_from_the_beginning_of_the_grant(members: Fake
 
 async def test_before_it_is_granted(members: FakeLeases) -> None:
     one = lease(members, 1)
-    assert repr(one) == "<Lease 64 ttl=1 not granted>"
+    assert repr(one) == "<Lease 0x64 ttl=1 not granted>"
     assert (one.ttl, one.remaining, one.is_lost) == (1, 0.0, False)
     assert not members.calls
 
@@ -124,7 +124,7 @@ async def test_its_loss_cancels_the_block_and_is_raised(members: FakeLeases, los
     assert isinstance(caught.value, LeaseExpiredError) == (lose != "closed")
     assert caught.value.__cause__ is not None
     assert members.loop.time() - begun <= 10.0, "no later than its local deadline"
-    assert repr(one) == "<Lease 64 ttl=10 lost>"
+    assert repr(one) == "<Lease 0x64 ttl=10 lost>"
     task = asyncio.current_task()
     assert task is not None
     assert task.cancelling() == 0

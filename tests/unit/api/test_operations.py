@@ -23,7 +23,7 @@ def test_operations_are_frozen_slotted_values(operation: Op) -> None:
 
 def test_no_repr_shows_a_value() -> None:
     put = op.put("k", "s3cret", lease=4)
-    assert repr(put) == "PutOp(key=b'k', value=<6 bytes>, lease=4)"
+    assert repr(put) == "PutOp(key=b'k', value=<6 bytes>, lease=0x4)"
     assert "s3cret" not in repr(op.txn(then=[op.txn(otherwise=[put])]))
 
 
