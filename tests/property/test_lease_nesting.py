@@ -166,7 +166,7 @@ async def run_nest(seed: int) -> None:
     assert not members.streams[0].is_open
     assert not members.streams[0].conversation.is_needed
     for lease in nest.leases:
-        assert lease.is_lost or lease.id not in members.leases
+        assert lease.is_lost or lease._id not in members.leases
         if lease.is_lost:
             assert isinstance(await lease.lost(), LeaseLostError)
     assert not tasks()
