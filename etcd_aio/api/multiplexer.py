@@ -438,7 +438,7 @@ class Multiplexer:
             self._cancel(watch_id)
         else:
             watch.move(Step.CREATED)
-            watch.has_renewed = False
+            watch.renewals = 0
             watch.watch_id = watch_id
             watch.created_revision = reply.header.revision
             watch.marks_before = self._marks_to_come
@@ -457,11 +457,11 @@ class Multiplexer:
 
     def _on_refused(self, watch: WatchState, reply: WatchReply) -> None:
         error = None if reply.compact_revision else _reason(reply.cancel_reason)
-        if isinstance(error, ServerError) and _is_about_token(error) and not watch.has_renewed:
+        if isinstance(error, ServerError) and watch.renewals < _most_renewals(error):
             if self._complaint is _NEW_TOKEN:
                 watch.move(Step.LOST)  # of the old one: it is created on the next stream
                 return
-            watch.has_renewed = True
+            watch.renewals += 1
             watch.move(Step.REFUSED)
             self._refused[watch] = None
             if self.renew_token(error, watch):
@@ -588,8 +588,9 @@ def _stray(events: tuple[Event, ...], keys: KeyRange) -> bytes | None:
     return None
 
 
-def _is_about_token(error: ServerError) -> bool:
-    return error.remedy is Remedy.REFRESH_TOKEN or isinstance(error, PermissionDeniedError)
+def _most_renewals(error: ServerError) -> int:
+    """For one watch in a row: users may be changed all the time, but not so often."""
+    return 10 if error.remedy is Remedy.REFRESH_TOKEN else int(isinstance(error, PermissionDeniedError))
 
 
 def _reason(text: str) -> EtcdError:

@@ -139,7 +139,6 @@ class WatchState:
     __slots__ = (
         "created_revision",
         "error",
-        "has_renewed",
         "known",
         "marks_before",
         "max_pending",
@@ -154,6 +153,7 @@ class WatchState:
         "pending_events",
         "phase",
         "reconnects",
+        "renewals",
         "resume_revision",
         "seen",
         "since",
@@ -176,7 +176,7 @@ class WatchState:
         self.start = 0  # from which revision the server was asked for the watcher that there is now
         self.created_revision = 0  # of the store, when the server made the watcher that there is now
         self.marks_before = 0  # answers to come that may have been asked for before it was created
-        self.has_renewed = False  # the token, since it was last on a server
+        self.renewals = 0  # of the token, since it was last on a server
         self.wants_mark = False
         self.partial: list[Event] | None = None  # a revision of which the rest is still to come
         self.pending: _Pending = _NOTHING  # with their sizes

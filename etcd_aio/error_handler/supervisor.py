@@ -32,6 +32,7 @@ from etcd_aio.error_handler.large import LARGE, decode_large
 from etcd_aio.error_handler.request_metadata import token_of
 from etcd_aio.error_handler.stream_failures import StreamFailures
 from etcd_aio.error_handler.stream_verdict import StreamVerdict, judge_stream
+from etcd_aio.error_handler.token_refusals import is_spent
 from etcd_aio.errors import (
     Attempt,
     AttemptFailure,
@@ -379,7 +380,7 @@ class Supervisor(TwoPartClose, Generic[Request, Reply]):
         )
         verdict = judge_stream(facts)
         if verdict is StreamVerdict.REFRESH_TOKEN:
-            lacking = await self._while_needed(self.renew_token(error))
+            lacking = await self._while_needed(self._renew_token(error))
             if lacking is None:
                 return None, failures.on_renewal()
             refusal, wait = self._without_token(lacking)
@@ -390,10 +391,9 @@ class Supervisor(TwoPartClose, Generic[Request, Reply]):
         return error if verdict is StreamVerdict.END else None, failures.wait(verdict)
 
     def _without_token(self, lacking: EtcdError) -> tuple[EtcdError | None, float]:
-        """What follows if there is no token, as with `_after`: a user's function that failed may succeed next time."""
+        """What follows if there is no token, as with `_after`."""
         self._last_error = self._failures.no_token = lacking
-        may_pass = lacking.retryable or isinstance(lacking, TokenUnavailableError)
-        return None if may_pass else lacking, self._failures.wait_for_token()
+        return None if _may_pass(lacking) else lacking, self._failures.wait_for_token()
 
     @property
     def has_old_token(self) -> bool:
@@ -401,10 +401,17 @@ class Supervisor(TwoPartClose, Generic[Request, Reply]):
         return self._context.tokens.state.has_newer(self._token)
 
     async def renew_token(self, error: EtcdError) -> EtcdError | None:
-        """Have another token than the stream was opened with, after a refusal; returns why there is none.
+        """Have another token than the stream was opened with, after a refusal; returns why there will be none.
 
-        It takes as long as it takes, an outage too. Cancelling it harms nobody else who waits.
+        If there only is none now, the next stream waits for it, so nothing is returned. It takes as long as it takes,
+        an outage too. Cancelling it harms no other caller that waits.
         """
+        lacking = await self._renew_token(error)
+        return None if lacking is None or _may_pass(lacking) else lacking
+
+    async def _renew_token(self, error: EtcdError) -> EtcdError | None:
+        if not is_spent(error, self._token):
+            return None  # the users were changed meanwhile, which the same token survives
         try:
             await self._context.tokens.renew(self._token, error, NEVER)
         except EtcdError as lacking:
@@ -566,6 +573,11 @@ class Supervisor(TwoPartClose, Generic[Request, Reply]):
     def _end(self, error: EtcdError) -> None:
         self._lose(error)
         self._tell(self._conversation.on_end, error)
+
+
+def _may_pass(lacking: EtcdError) -> bool:
+    """Whether there may be a token later: a user's function that failed may succeed next time."""
+    return lacking.retryable or isinstance(lacking, TokenUnavailableError)
 
 
 def _resolve(waiter: "asyncio.Future[None] | None") -> None:

@@ -406,6 +406,10 @@ async def test_leases_and_watches_outlive_a_function_that_fails_when_they_have_t
             await asyncio.sleep(3)  # the token expires
             with pytest.raises(TokenUnavailableError):
                 await client.get("app/k")
+            another = client.watch("app/other", timeout=PATIENCE)
+            entering = asyncio.create_task(another.__aenter__())  # on the stream that is open, with the old token
+            await asyncio.sleep(1)
+            assert not entering.done()
             proxy.reset()
             before = asked
             async with asyncio.timeout(PATIENCE):
@@ -417,6 +421,8 @@ async def test_leases_and_watches_outlive_a_function_that_fails_when_they_have_t
             assert [event.value for event in await take(watcher)] == [b"v"]
             async with asyncio.timeout(PATIENCE):
                 await lease.keep_alive_once()
+                await entering
+            await another.aclose()
             assert not lease.is_lost
 
 

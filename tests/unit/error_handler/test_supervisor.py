@@ -1,7 +1,7 @@
 import asyncio
 import itertools
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextvars import ContextVar
 
 import pytest
@@ -960,15 +960,22 @@ async def test_a_stream_whose_token_is_refused_is_opened_with_another() -> None:
     await world.aclose()
 
 
-async def test_a_token_is_renewed_as_often_as_the_users_are_changed() -> None:
+@pytest.mark.parametrize(
+    ("refusal", "tokens"),
+    [(TOKEN_REFUSED, range(1, 9)), (OLD_REVISION, [1] * 8)],
+    ids=["another is fetched each time", "a simple token survives a change of users"],
+)
+async def test_a_refused_token_is_worth_as_many_streams_as_it_takes(
+    refusal: AttemptFailure, tokens: Iterable[int]
+) -> None:
     world = Guarded(greets=False)
     for name in world.calls.names:
-        world.engine[name].on_stream = lambda stream: stream.fail(OLD_REVISION) if len(world.tokens()) < 8 else None
+        world.engine[name].on_stream = lambda stream: stream.fail(refusal) if len(world.tokens()) < 8 else None
     await world.calls.ready()
     world.supervisor.wake()
     await asyncio.sleep(10)
     assert world.supervisor.is_open
-    assert world.tokens() == [f"t{number}-c4n4ry" for number in range(1, 9)]
+    assert world.tokens() == [f"t{number}-c4n4ry" for number in tokens]
     assert not world.talk.ends
     await world.aclose()
 
