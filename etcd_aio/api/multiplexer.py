@@ -43,8 +43,7 @@ Rollback. A store that goes back (a restored backup, wiped data) would leave its
 another meaning now. So a new stream whose member is behind what was seen before raises a doubt. A follower may lag, so
 a linearizable read has to confirm it. Then whoever has been told more than the store holds is over, or lists the keys.
 
-Many watches. What is to be done for thousands at once is done in steps of `WINDOW`, with turns of the loop between.
-
+Many watches. What is to be done for thousands of them is done in steps of `STEP`, with turns of the loop between.
 Slow consumers. A watch whose consumer has left more than `max_pending` bytes lying is cancelled on the server, and
 created again from its next revision once half of that was taken. The stream is always read, whoever is slow.
 """
@@ -57,7 +56,7 @@ from math import inf
 from typing import Final
 
 from etcd_aio.api import requests
-from etcd_aio.api.creations import WINDOW, Creations, MixedUp
+from etcd_aio.api.creations import Creations, MixedUp
 from etcd_aio.api.keys import NO_END, KeyRange
 from etcd_aio.api.watch_state import Phase, Step, WatchState
 from etcd_aio.errors import (
@@ -81,6 +80,9 @@ SILENCE: Final = 2.0
 """Seconds without any word while a creation is unanswered, after which the stream is given up. A member answers in
 milliseconds; one that is so loaded that it takes seconds still says something to others on the stream meanwhile."""
 
+STEP: Final = 512
+"""Watches that are looked after without a turn of the loop: a few milliseconds."""
+
 _FIRST_ASK: Final = 0.1  # seconds until a mark is asked for again: etcd looks after watches that are behind as often
 _LONGEST_ASK: Final = 1.0
 _ALL: Final = -1
@@ -100,7 +102,7 @@ class Multiplexer:
         self.renew_token: Callable[[ServerError, WatchState], bool] = lambda error, watch: False
         """Called when the server refused a watch, maybe for the stream's token. True promises `renewed` or `denied`."""
         self.check_store: Callable[[WatchState], None] = lambda watch: None
-        """Called when a member is behind what was seen before; the answer of a linearizable read is `store_is_at`."""
+        """Called when a member is behind what was seen before; a linearizable read gives `store_is_at`."""
         self.check_marks: Callable[[int], None] = lambda stream: None
         """Called when it matters whether a stream's member is a release with `marks_are_sure`."""
         self.explain: Callable[[WatchState, EtcdError], None] = lambda watch, error: None
@@ -257,7 +259,7 @@ class Multiplexer:
         """See `Conversation`."""
         due = inf
         if self._is_open:
-            if self._complaint is not None or self._cancels:
+            if self._complaint is not None or self._cancels or (self._waiting and self._creations.may_begin):
                 return self._heard
             if self._creations:
                 due = self._heard + SILENCE
@@ -270,9 +272,9 @@ class Multiplexer:
         is_asking = self._asking and now >= self._next_ask
         if is_asking and self._ask_wait > _FIRST_ASK:
             self._let_marks_come()
-        found = [requests.watch_cancel_request(watch_id) for watch_id in self._cancels[:WINDOW]]
-        del self._cancels[:WINDOW]
-        while self._waiting and self._creations.may_begin:
+        found = [requests.watch_cancel_request(watch_id) for watch_id in self._cancels[:STEP]]
+        del self._cancels[:STEP]
+        while self._waiting and self._creations.may_begin and len(found) < 2 * STEP:
             watch = self._waiting.popleft()
             if watch.phase is Phase.WAITING:
                 if not self._creations:
@@ -300,7 +302,7 @@ class Multiplexer:
     def _let_marks_come(self) -> None:
         """Create those watches again for which the server gives no mark."""
         waiting = (watch for watch in self._live.values() if watch.start > self._store_revision)
-        for watch in tuple(islice(waiting, WINDOW)):
+        for watch in tuple(islice(waiting, STEP)):
             self._leave_server(watch, Step.LOST)
             self._waiting.append(watch)
 
@@ -356,7 +358,7 @@ class Multiplexer:
         """See `Conversation`."""
         if now >= self._outage_due:
             over = (watch for watch, until in self._outages.items() if now >= until)
-            for watch in tuple(islice(over, WINDOW)):
+            for watch in tuple(islice(over, STEP)):
                 self.fail(watch, self._outage_error())
             self._outage_due = min(self._outages.values(), default=inf)
         if not self._is_open:
