@@ -57,7 +57,6 @@ from typing import Final
 
 from etcd_aio.api import requests
 from etcd_aio.api.creations import Creations, MixedUp
-from etcd_aio.api.keys import NO_END, KeyRange
 from etcd_aio.api.watch_state import Phase, Step, WatchState
 from etcd_aio.errors import (
     CompactedError,
@@ -340,7 +339,7 @@ class Multiplexer:
         if watch is None:
             self._cancel(watch_id)
         elif reply.events:
-            stray = _stray(reply.events, watch.options.keys)
+            stray = watch.stray(reply.events)
             if stray is not None:
                 self._distrust(f"{watch.options.keys} was sent an event of {shown_key(stray)}")
                 return
@@ -578,16 +577,6 @@ class Multiplexer:
         if self._asking:
             self._next_ask = 0.0
             self._ask_wait = _FIRST_ASK
-
-
-def _stray(events: tuple[Event, ...], keys: KeyRange) -> bytes | None:
-    """The first key that is not in the range, of an event that should be; None if all are. For every event there is."""
-    first, end = keys.key, keys.range_end
-    for event in events:
-        key = event.kv.key
-        if key != first and (not end or key < first or (key >= end and end != NO_END)):
-            return key
-    return None
 
 
 def _most_renewals(error: ServerError) -> int:

@@ -43,7 +43,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from etcd_aio.api.enums import WatchFilter
-from etcd_aio.api.keys import KeyRange
+from etcd_aio.api.keys import NO_END, KeyRange
 from etcd_aio.events import Event, WatchBatch
 
 if TYPE_CHECKING:
@@ -203,6 +203,16 @@ class WatchState:
         if not self.is_begun:
             self.next_revision = self.resume_revision = store_revision + 1
             self.seen = self.taken_revision = store_revision
+
+    def stray(self, events: tuple[Event, ...]) -> bytes | None:
+        """The first key that the watch does not cover, of events that it should; None if there is none."""
+        keys = self.options.keys
+        first, end = keys.key, keys.range_end
+        for event in events:  # every event there is passes here
+            key = event.kv.key
+            if key != first and (not end or key < first or (key >= end and end != NO_END)):
+                return key
+        return None
 
     def add_events(self, events: tuple[Event, ...], *, is_fragment: bool) -> None:
         """Hand over events that came, as far as they are whole revisions that were not handed over yet."""
