@@ -6,10 +6,11 @@ Knows: every floor beneath. Never knows: how any of them works.
 import asyncio
 import os
 import ssl
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from types import TracebackType
-from typing import Final, Self, Unpack
+from typing import Final, NoReturn, Self, Unpack
 
 from etcd_aio.api import (
     KV,
@@ -263,6 +264,16 @@ class Client(KV, WatchCalls):
         found = client_options(settings, options)
         return cls(settings.endpoints, discovery_srv=settings.discovery_srv, **found)
 
+    def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:  # at exit the module may be gone
+        # While its loop runs, its tasks keep it alive, and whatever was made by it works on.
+        lifetime: Lifetime | None = getattr(self, "_lifetime", None)  # there is none if the arguments were refused
+        if lifetime is not None and lifetime.is_abandoned:
+            endpoints = ", ".join(self.endpoints)
+            warn(f"unclosed <Client {endpoints}>: use `async with`, or aclose()", ResourceWarning, source=self)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Client cannot be copied or pickled, since it owns connections: make another one")
+
     def __repr__(self) -> str:
         if self._lifetime.is_closed:
             return "<Client closed>"
@@ -325,9 +336,11 @@ class Client(KV, WatchCalls):
         await self.aclose()
 
     async def connect(self) -> Self:
-        """Bind the client to the running loop and begin to connect, without waiting; returns the client.
+        """Start the client: bind it to the running loop, and begin to connect in the background; returns the client.
 
-        Only with `reject_old_cluster` does it wait, for the versions of the members.
+        It does not wait for a connection, and does not fail if there is none: calls wait for one by themselves. To wait
+        until an endpoint is connected, use `wait_ready()`; to know whether the cluster can be used, `ping()`. Only with
+        `reject_old_cluster` does it wait, for the versions of the members. `async with` calls it on entering.
 
         Raises:
             ClientUsageError: the client is closed, or belongs to another loop or process.

@@ -122,8 +122,9 @@ def _query(text: str, is_tls: bool) -> tuple[Mapping[str, Value], dict[str, str]
         name, _, encoded = part.partition("=")
         if name not in OPTIONS and name not in _TLS_OPTIONS:
             near = get_close_matches(name, sorted(OPTIONS | _TLS_OPTIONS), n=1)
-            hint = f"; {near[0]} is one" if near else ""
-            raise ConfigError(f"option number {number} of the connection URL is none that the client has{hint}")
+            if near:  # then it is a misspelt name, and no part of a secret
+                raise ConfigError(f"unknown option {name!r} in the connection URL; did you mean {near[0]!r}?")
+            raise ConfigError(f"option number {number} of the connection URL is unknown")
         if name in options or name in files:
             raise ConfigError(f"option {name} is given twice in the connection URL")
         value = _decoded(encoded, f"option {name}")

@@ -27,6 +27,7 @@ DEFAULT_PORT: Final = 2379
 
 _HOST: Final = re.compile(r"[a-z0-9._-]+")  # names as DNS and container networks have them, and IPv4 addresses
 _PORT: Final = re.compile(r"[0-9]{1,5}")
+_CONNECTION_URL: Final = re.compile(r"\s*etcds?(\+\w+)?://", re.IGNORECASE)
 _PATH_OR_QUERY: Final = re.compile(r"[/?#]")
 _CREDENTIALS: Final = "an endpoint must not carry credentials: pass auth=(name, password) instead"
 
@@ -105,6 +106,8 @@ def parse_endpoint(text: str) -> Endpoint:
     stripped = text.strip()
     if not stripped:
         raise ConfigError("an endpoint must not be empty")
+    if ";" in stripped and not _is_unix(stripped):
+        raise ConfigError("an endpoint must not contain ';': separate endpoints by commas")
     if not stripped.isprintable() or any(character.isspace() for character in stripped):
         raise ConfigError("an endpoint must not contain white space or control characters")
     if _is_unix(stripped):
@@ -123,6 +126,8 @@ def parse_endpoint(text: str) -> Endpoint:
     if not separator and location != rest:
         raise ConfigError("an endpoint without a scheme is host or host:port, nothing more")
     host, port = _split(location)
+    if location != rest.removesuffix("/"):
+        raise ConfigError(f"endpoint {scheme}://{location} must have no path and no query: etcd serves none")
     return Endpoint(f"{scheme.lower()}{separator}{_join(host, port)}", host, port, "", security)
 
 
@@ -132,14 +137,18 @@ def parse_endpoints(endpoints: str | Iterable[str]) -> tuple[Endpoint, ...]:
     Raises:
         ConfigError: there is no endpoint, or one of them is wrong.
     """
+    if isinstance(endpoints, bytes) or not isinstance(endpoints, Iterable):
+        raise ConfigError(f"endpoints are a str such as 'm1:2379,m2:2379', or several, not {type(endpoints).__name__}")
     texts = endpoints.split(",") if isinstance(endpoints, str) else list(endpoints)
     if not texts:
         raise ConfigError("at least one endpoint is needed")
     for text in texts:
         if not isinstance(text, str):
             raise ConfigError(f"an endpoint is a str, not {type(text).__name__}")
-    # First of all: what is wrong may be one half of a password with a comma in it, and is not to be repeated, not even
-    # by an error that is only the context of another.
+    if any(_CONNECTION_URL.match(text) for text in texts):
+        raise ConfigError("an endpoint is not a connection URL (etcd://...): use Client.from_url() for that")
+    # Before anything is repeated: what is wrong may be one half of a password with a comma in it, and is not to be
+    # repeated, not even by an error that is only the context of another.
     if any("@" in text and not _is_unix(text) for text in texts):
         raise ConfigError(_CREDENTIALS)
     try:

@@ -8,7 +8,7 @@ import asyncio
 import os
 from typing import Final
 
-from etcd_aio.errors import ClientClosedError, ForkedError, WrongLoopError
+from etcd_aio.errors import ClientClosedError, ClientUsageError, ForkedError, WrongLoopError
 
 
 class _Forks:
@@ -25,6 +25,9 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_on_fork)
 
 _UNBOUND: Final = None
+_NO_LOOP: Final = (
+    "no asyncio event loop runs here: etcd_aio runs on asyncio only (also through anyio's asyncio backend)"
+)
 
 
 class Lifetime:
@@ -42,6 +45,7 @@ class Lifetime:
         """Check that the client may be used here and now; True on its first use, which binds it to the running loop.
 
         Raises:
+            ClientUsageError: no asyncio event loop runs here.
             ClientClosedError: the client was closed.
             ForkedError: the client was made before a fork.
             WrongLoopError: the client was used in another loop before.
@@ -50,13 +54,21 @@ class Lifetime:
             raise ClientClosedError
         if self._forks != _Forks.generation:
             raise ForkedError
-        loop = asyncio.get_running_loop()
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            raise ClientUsageError(_NO_LOOP) from None
         if self._loop is loop:
             return False
         if self._loop is not _UNBOUND:
             raise WrongLoopError
         self._loop = loop
         return True
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether the client was used in this process and never closed."""
+        return self.is_used and not self.is_closed and self._forks == _Forks.generation
 
     @property
     def is_used(self) -> bool:

@@ -1,13 +1,18 @@
 """The client before it has met anybody: what it accepts, shows and refuses. The rest needs servers."""
 
 import asyncio
+import copy
+import gc
 import pickle
+import warnings
+from collections.abc import Callable
 
 import pytest
 
 from etcd_aio import TLS, Client, ClientClosedError, ConfigError
 from etcd_aio.balancer import SrvResolver
 from etcd_aio.error_handler.credentials import Password
+from etcd_aio.errors import ClientUsageError
 
 pytestmark = pytest.mark.anyio
 
@@ -96,6 +101,45 @@ async def test_credentials_never_go_in_the_clear_unless_that_is_allowed() -> Non
         with pytest.raises(TypeError):
             pickle.dumps(one)
         await one.aclose()
+
+
+@pytest.mark.parametrize("way", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_a_client_cannot_be_copied_and_says_so(way: Callable[[Client], object]) -> None:
+    with pytest.raises(TypeError, match="a Client cannot be copied or pickled"):
+        way(Client("m1"))
+
+
+def test_without_an_asyncio_loop_the_error_says_what_is_needed() -> None:
+    client = Client("m1")
+    for use in (client.connect(), client.get("k"), client.ping()):
+        with pytest.raises(ClientUsageError, match="runs on asyncio only"):
+            use.send(None)  # as a loop of another kind would
+
+
+def test_a_client_that_was_never_closed_is_named_once_its_loop_has_ended() -> None:
+    async def use() -> None:
+        await Client("https://127.0.0.1:1", auth=("root", "pw-c4n4ry")).connect()
+
+    def run() -> None:
+        asyncio.run(use())
+        gc.collect()
+
+    with pytest.warns(ResourceWarning, match=r"^unclosed <Client https://127\.0\.0\.1:1>: use `async with`"):
+        run()
+
+
+def test_a_client_that_was_closed_or_never_used_is_not() -> None:
+    async def use() -> None:
+        async with Client("127.0.0.1:1"):
+            pass
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        asyncio.run(use())
+        Client("m1")
+        with pytest.raises(ConfigError):
+            Client("m1", timeout=0)
+        gc.collect()
 
 
 async def test_a_closed_client_knows_no_secret_any_more() -> None:

@@ -30,9 +30,7 @@ FORMS = [
     ("[FE80::A]", "[fe80::a]:2379", "fe80::a", 2379, "", OPTIONAL, "[fe80::a]:2379", "fe80::a"),
     ("http://m1", "http://m1:2379", "m1", 2379, "", PLAINTEXT, "m1:2379", "m1"),
     ("HTTP://M1:02379", "http://m1:2379", "m1", 2379, "", PLAINTEXT, "m1:2379", "m1"),
-    ("http://m1:2381/some/path", "http://m1:2381", "m1", 2381, "", PLAINTEXT, "m1:2381", "m1"),
-    ("http://m1:2381/?a=b#c", "http://m1:2381", "m1", 2381, "", PLAINTEXT, "m1:2381", "m1"),
-    ("http://m1?a=b", "http://m1:2379", "m1", 2379, "", PLAINTEXT, "m1:2379", "m1"),
+    ("http://m1:2381/", "http://m1:2381", "m1", 2381, "", PLAINTEXT, "m1:2381", "m1"),
     ("http://[::1]:2379/", "http://[::1]:2379", "::1", 2379, "", PLAINTEXT, "[::1]:2379", "::1"),
     ("https://m1:2381", "https://m1:2381", "m1", 2381, "", TLS, "m1:2381", "m1"),
     ("https://[::1]/", "https://[::1]:2379", "::1", 2379, "", TLS, "[::1]:2379", "::1"),
@@ -133,6 +131,9 @@ def test_what_is_no_endpoint_is_refused(text: str) -> None:
         "http://root:c4n4ry?x@m1:2379",
         "http://root:c4n4ry#x@m1:2379",
         "c4n4ry://m1@m2",
+        "http://m1/c4n4ry",
+        "http://m1:1/?c4n4ry",
+        "etcd://root:c4n4ry@m1",
         "http://root:c4n4ry,x@m1:2379",
         "http://root:x,c4n4ry@m1:2379",
         "http://root:x c4n4ry@m1",
@@ -170,8 +171,31 @@ def test_a_list_without_an_endpoint_or_with_a_hole_is_refused(endpoints: str | l
 def test_an_endpoint_is_a_text() -> None:
     with pytest.raises(ConfigError, match="int"):
         parse_endpoints([2379])  # type: ignore[list-item]
-    with pytest.raises(ConfigError):
+    with pytest.raises(ConfigError, match=r"'m1:2379,m2:2379', or several, not int"):
+        parse_endpoints(2379)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="not bytes"):
         parse_endpoints(b"m1:2379")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="not bytes"):
+        parse_endpoints([b"m1:2379"])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("http://m1:2379/v3", "endpoint http://m1:2379 must have no path"),
+        ("http://m1:2379//", "must have no path"),
+        ("https://m1?x=y", "must have no path and no query"),
+        ("m1:2379;m2:2379", "separate endpoints by commas"),
+        ("etcd://m1", r"use Client\.from_url"),
+        ("etcds://root:c4n4ry@m1", r"use Client\.from_url"),
+        ("etcd+srv://example.com", r"use Client\.from_url"),
+        ("m1, ETCD://m2", r"use Client\.from_url"),
+    ],
+)
+def test_a_common_mistake_is_named(text: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=says) as caught:
+        parse_endpoints(text)
+    assert "c4n4ry" not in str(caught.value)
 
 
 def test_a_target_has_what_the_transport_dials() -> None:
