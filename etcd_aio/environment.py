@@ -16,14 +16,14 @@ Knows: the `ETCDCTL_*` variables and what etcdctl makes of them. Never knows: wh
 | ETCDCTL_INSECURE_DISCOVERY | false takes only SRV records of members with TLS |
 | ETCDCTL_INSECURE_SKIP_TLS_VERIFY | true is refused: it must not come about by a variable that somebody has left |
 
-An empty variable is one that is not set. Others of etcdctl's concern its output, and are left alone.
+An empty variable is one that is not set, and so is a size of 0. Others of etcdctl concern its output, and are left alone.
 """
 
 from collections.abc import Mapping
 from typing import Final
 
 from etcd_aio.errors import ConfigError
-from etcd_aio.settings import Settings, TLSFiles, Value, read_option
+from etcd_aio.settings import Settings, TLSFiles, Value, read_flag, read_option
 
 PREFIX: Final = "ETCDCTL_"
 
@@ -57,6 +57,9 @@ def read_environment(environ: Mapping[str, str], *, has_tls: bool = False) -> Se
     options: dict[str, Value] = {
         option: read_option(option, said[name], PREFIX + name) for name, option in _OPTIONS.items() if name in said
     }
+    for option in ("max_send_bytes", "max_receive_bytes"):
+        if options.get(option) == 0:  # etcdctl's own default, by which it means clientv3's
+            del options[option]
     keepalive_time = options.get("keepalive_time")
     if isinstance(keepalive_time, float):
         options["keepalive_time"] = max(keepalive_time, _LEAST_KEEPALIVE_TIME)
@@ -99,4 +102,4 @@ def _tls(said: Mapping[str, str]) -> TLSFiles | None:
 
 
 def _flag(said: Mapping[str, str], name: str, *, default: bool = False) -> bool:
-    return bool(read_option("require_leader", said[name], PREFIX + name)) if name in said else default
+    return read_flag(PREFIX + name, said[name]) if name in said else default

@@ -119,8 +119,17 @@ def _seconds_or_none(name: str, text: str) -> float | None:
     return None if text == "none" else _seconds(name, text)
 
 
-def _flag(name: str, text: str) -> bool:
-    found = {"true": True, "1": True, "false": False, "0": False}.get(text.lower())
+def read_flag(name: str, text: str) -> bool:
+    """True or False, in every spelling that Go takes, and some more.
+
+    Args:
+        name: what the user calls it.
+        text: its value.
+
+    Raises:
+        ConfigError: it is neither. The text is not repeated.
+    """
+    found = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}.get(text.lower())
     if found is None:
         raise ConfigError(f"{name} must be true or false")
     return found
@@ -144,7 +153,7 @@ _READERS: Final[Mapping[str, Callable[[str, str], Value]]] = {
     "policy": _word,
     "engine": _word,
     "retry": _word,
-    "require_leader": _flag,
+    "require_leader": read_flag,
     "keepalive_time": _seconds,
     "keepalive_timeout": _seconds,
     "max_send_bytes": _bytes,
@@ -152,9 +161,9 @@ _READERS: Final[Mapping[str, Callable[[str, str], Value]]] = {
     "hedge_after": _seconds_or_none,
     "auto_sync": _seconds_or_none,
     "discovery_srv_name": _word,
-    "reject_old_cluster": _flag,
-    "fail_fast": _flag,
-    "allow_insecure_auth": _flag,
+    "reject_old_cluster": read_flag,
+    "fail_fast": read_flag,
+    "allow_insecure_auth": read_flag,
 }
 
 OPTIONS: Final = frozenset(_READERS)
