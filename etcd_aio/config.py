@@ -21,8 +21,9 @@ from etcd_aio.balancer import (
     parse_endpoints,
     require_dnspython,
 )
+from etcd_aio.deadline import deadline_after
 from etcd_aio.error_handler import Credentials, RetryPolicy
-from etcd_aio.errors import ConfigError
+from etcd_aio.errors import ConfigError, InvalidRequestError
 from etcd_aio.options import RetryMode
 from etcd_aio.tls import TLS
 from etcd_aio.tls_files import CertificateFiles
@@ -67,6 +68,10 @@ class ClientConfig:
     def __post_init__(self) -> None:
         if self.timeout is not None:
             _positive("timeout", self.timeout)
+            try:
+                deadline_after(self.timeout, 0.0)
+            except InvalidRequestError as error:
+                raise ConfigError(error.message) from None
         _positive("connect_timeout", self.connect_timeout)
         _positive("keepalive_timeout", self.keepalive_timeout)
         _positive("keepalive_time", self.keepalive_time)

@@ -27,5 +27,6 @@ def deadline_after(timeout: float | None, now: float) -> float:
     if isinstance(timeout, bool) or not isinstance(timeout, int | float):
         raise TypeError(f"timeout must be a number of seconds or None, got {type(timeout).__name__}")
     if not 0 <= timeout <= _LONGEST and timeout != inf:
-        raise InvalidRequestError(f"timeout must be a number of seconds that is not negative, or None; got {timeout!r}")
+        text = f"timeout must be a number of seconds between 0 and {_LONGEST:g}, or None for no limit; got {timeout!r}"
+        raise InvalidRequestError(text)
     return now + timeout

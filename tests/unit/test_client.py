@@ -55,6 +55,8 @@ async def test_endpoints_can_be_replaced_before_the_first_use() -> None:
         {"endpoints": ""},
         {"endpoints": "http://name:secret@m1"},
         {"timeout": 0},
+        {"timeout": 1e10},
+        {"timeout": float("nan")},
         {"auth": ("root", "c4n4ry")},
         {"token": "c4n4ry"},
         {"endpoints": "https://m1", "auth": ("root", "c4n4ry"), "token": "c4n4ry"},
