@@ -78,7 +78,8 @@ class SnapshotFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+        # Not named after the path, which may be a directory, or as long a name as there can be.
+        self._part = path.parent / f".snapshot-{secrets.token_hex(8)}.part"
         self._lock = Lock()
         self._descriptor: int | None = None
         self._is_over = False

@@ -216,3 +216,22 @@ def test_what_was_published_is_not_discarded(tmp_path: Path) -> None:
     for _ in range(2):
         file.discard()
     assert (tmp_path / "db").read_bytes() == b"xy"
+
+
+@pytest.mark.parametrize("name", ["", ".", "/", ".."])
+def test_a_path_that_names_no_file_is_an_os_error(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = SnapshotFile(Path(name))
+    with pytest.raises(IsADirectoryError):
+        file.open()
+    file.discard()
+    assert left_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("length", [241, 255])
+def test_a_name_may_be_as_long_as_the_system_allows(length: int, tmp_path: Path) -> None:
+    file = SnapshotFile(tmp_path / ("n" * length))
+    file.open()
+    file.write([b"x"])
+    file.publish()
+    assert left_in(tmp_path) == ["n" * length]
