@@ -50,7 +50,6 @@ class EtcdError(Exception):
         maybe_applied: True if the server may have carried out the mutation, now or later. False is a promise that it
             has not and will not (for a mutation), or that it does not matter (for a read). It is about this one call,
             with all its attempts: a loop of your own that repeats a call has to remember if any round said True.
-        member_id: the member that answered, where the answer says so; 0 otherwise.
         retryable: whether the same call may well succeed later without any change by the caller. Such errors pass;
             the others come again.
     """
@@ -69,7 +68,6 @@ class EtcdError(Exception):
         self.seconds = 0.0
         self.attempts: tuple[Attempt, ...] = ()
         self.maybe_applied = False
-        self.member_id = 0
 
     def __str__(self) -> str:
         text = f"{self.call}: {self._reason()}" if self.call else self._reason()

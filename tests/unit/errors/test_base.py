@@ -90,7 +90,7 @@ def test_a_new_error_has_its_defaults_and_no_history() -> None:
     error = EtcdTimeoutError()
     assert str(error) == error.message == "the call's deadline passed"
     assert error.code is StatusCode.DEADLINE_EXCEEDED
-    assert (error.endpoint, error.attempts, error.maybe_applied, error.member_id) == ("", (), False, 0)
+    assert (error.endpoint, error.attempts, error.maybe_applied) == ("", (), False)
     assert not hasattr(error, "__notes__")
 
 
@@ -157,7 +157,6 @@ def test_where_nothing_was_sent_only_the_time_is_told() -> None:
 @pytest.mark.parametrize("kind", OWN)
 def test_every_error_survives_pickling_and_copying(kind: type[EtcdError]) -> None:
     error = with_history(kind("went wrong"), attempts(12), maybe_applied=True, seconds=2.0)
-    error.member_id = 7
     error.call, error.detail = "put 'k'", "a detail"
     for twin in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
         assert type(twin) is kind
