@@ -7,6 +7,7 @@ freeze, slow down. It cannot lose a SYN: a frozen path accepts connections and i
 """
 
 import asyncio
+import errno
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -23,6 +24,8 @@ Directions: TypeAlias = Literal["to_server", "to_client", "both"]
 
 _CLOSE_SECONDS = 5.0
 _BACKLOG = 256
+_REST_SECONDS = 0.1
+_OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _PORT_TRIES = 5
 
 
@@ -75,6 +78,7 @@ class FaultProxy:
         self._armed: dict[Direction, Cut] = {}
         self._links: dict[asyncio.Task[None], Link] = {}
         self._accepted = 0
+        self._is_closed = False
 
     def __repr__(self) -> str:
         listening = "listening" if self._listener is not None else "refusing"
@@ -132,6 +136,7 @@ class FaultProxy:
 
     def close_now(self) -> None:
         """The same without waiting: the connections' tasks end at the next turns of the loop."""
+        self._is_closed = True
         self.refuse()
         for task, link in self._links.items():
             link.reset()
@@ -159,10 +164,12 @@ class FaultProxy:
 
         Raises:
             OSError: somebody else has taken the port.
-            RuntimeError: not started.
+            RuntimeError: not started, or closed.
         """
         if self._listener is not None:
             return
+        if self._is_closed:
+            raise RuntimeError("the proxy is closed")
         if self._loop is None:
             raise RuntimeError("the proxy was not started")
         family, kind, protocol, _, address = socket.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)[0]
@@ -253,10 +260,14 @@ class FaultProxy:
     def heal(self) -> None:
         """End all faults: listen, let everything through at full speed, forget cuts that have not come yet.
 
+        After the close it does nothing.
+
         Raises:
             OSError: somebody else has taken the port of a proxy that refused.
             RuntimeError: not started.
         """
+        if self._is_closed:
+            return
         self._armed.clear()
         for weather in self._weather.values():
             weather.is_silent, weather.delay, weather.bytes_per_second = False, 0.0, None
@@ -269,14 +280,32 @@ class FaultProxy:
         while self._listener is not None and self._loop is not None:
             try:
                 client, address = self._listener.accept()
-            except OSError:  # no more of them, or gone again already
+            except OSError as error:  # no more of them, or gone again already
+                if error.errno in _OUT_OF_FILES:
+                    self._rest()
                 return
             self._accepted += 1
-            link = Link(client, self._family, self._address, self._weather, self._armed)
+            try:
+                link = Link(client, self._family, self._address, self._weather, self._armed)
+            except OSError:  # no file is left for its other side
+                client.close()
+                self._rest()
+                return
             self._armed = {}
             task = start_task(self._serve(link, address[1]), name="fault-proxy-link")
             self._links[task] = link
             task.add_done_callback(self._forget)
+
+    def _rest(self) -> None:
+        """Accept nothing for a moment: the listener stays readable, and would be asked again at once."""
+        listener, loop = self._listener, self._loop
+        if listener is not None and loop is not None:
+            loop.remove_reader(listener)
+            loop.call_later(_REST_SECONDS, self._go_on, listener)
+
+    def _go_on(self, listener: socket.socket) -> None:
+        if listener is self._listener and self._loop is not None:
+            self._loop.add_reader(listener, self._on_connection)
 
     async def _serve(self, link: Link, client_port: int) -> None:
         if self._admit is not None and not await self._admit(client_port):

@@ -1,10 +1,14 @@
 """What a proxy refuses, and its statistics; its faults need sockets."""
 
+import asyncio
 import dataclasses
+import errno
+import socket
 
 import pytest
 
 from etcd_aio.testing import FaultProxy, FaultProxyStatistics
+from etcd_aio.testing import proxy as proxy_module
 
 
 @pytest.mark.parametrize("target", ["127.0.0.1:2379", "http://127.0.0.1", ""])
@@ -36,3 +40,72 @@ def test_before_the_start() -> None:
 def test_statistics_are_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         FaultProxyStatistics(0, 0, 0, 0).connections_open = 1  # type: ignore[misc]
+
+
+@pytest.mark.anyio
+async def test_after_the_close_nothing_listens_again() -> None:
+    proxy = FaultProxy("http://127.0.0.1:1")
+    await proxy.start()
+    address = ("127.0.0.1", int(proxy.endpoint.rpartition(":")[2]))
+    await proxy.aclose()
+    proxy.heal()
+    with pytest.raises(RuntimeError, match="closed"):
+        proxy.accept()
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection(*address)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("where", ["accept", "Link"])
+async def test_without_a_file_left_it_rests_and_then_goes_on(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = {"failures": 2, "accept": 0}
+    real_link = proxy_module.Link
+
+    def fail() -> None:
+        if calls["failures"]:
+            calls["failures"] -= 1
+            raise OSError(errno.EMFILE, "too many open files")
+
+    class Listener(socket.socket):
+        def accept(self) -> tuple[socket.socket, object]:
+            calls["accept"] += 1
+            if where == "accept":
+                fail()
+            return super().accept()
+
+    def link(*given: object) -> object:
+        if where == "Link":
+            fail()
+        return real_link(*given)  # type: ignore[arg-type]  # as they are
+
+    class Target(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            assert isinstance(transport, asyncio.Transport)
+            transport.write(b"hello")
+
+    server = await asyncio.get_running_loop().create_server(Target, "127.0.0.1", 0)
+    target = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    monkeypatch.setattr(proxy_module.socket, "socket", Listener)
+    monkeypatch.setattr(proxy_module, "Link", link)
+    proxy = FaultProxy(target)
+    await proxy.start()
+    monkeypatch.setattr(proxy_module.socket, "socket", Listener.__base__)
+    address = ("127.0.0.1", int(proxy.endpoint.rpartition(":")[2]))
+    try:
+        async with asyncio.timeout(10):
+            while True:  # a connection that could not be passed on ends, and the next one may be better
+                reader, writer = await asyncio.open_connection(*address)
+                try:
+                    got = await reader.read(5)
+                except ConnectionError:
+                    got = b""
+                writer.transport.abort()
+                if got:
+                    break
+        assert got == b"hello"
+        assert calls["failures"] == 0
+        assert calls["accept"] < 20, "it is not asked in a busy loop"
+    finally:
+        await proxy.aclose()
+        server.close()
+        await server.wait_closed()
