@@ -16,7 +16,8 @@ Knows: the `ETCDCTL_*` variables and what etcdctl makes of them. Never knows: wh
 | ETCDCTL_INSECURE_DISCOVERY | false takes only SRV records of members with TLS |
 | ETCDCTL_INSECURE_SKIP_TLS_VERIFY | true is refused: it must not come about by a variable that somebody has left |
 
-An empty variable is one that is not set, and so is a size of 0. Others of etcdctl concern its output, and are left alone.
+An empty variable is one that is not set, and so is a size of 0. Others of etcdctl concern its output, and are left
+alone.
 """
 
 from collections.abc import Mapping

@@ -339,7 +339,6 @@ def errors(error: EtcdError) -> None:
     assert_type(error.code, StatusCode | None)
     assert_type((error.message, error.endpoint), tuple[str, str])
     assert_type((error.maybe_applied, error.retryable), tuple[bool, bool])
-    assert_type(error.member_id, int)
     assert_type(error.attempts, tuple[Attempt, ...])
     assert_type(error.attempts[0].delivery, Delivery)
     assert_type(error.attempts[0].seconds, float)
