@@ -3,13 +3,14 @@
 Knows: the order of when, then, otherwise. Never knows: how a txn is sent; it is given what commits it.
 """
 
+import warnings
 from collections.abc import Awaitable, Callable
-from typing import Self, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, Self, TypeAlias
 
 from etcd_aio.api.compare import Compare
 from etcd_aio.api.op import comparisons, operations
 from etcd_aio.api.operations import Op, TxnOp
-from etcd_aio.errors import InvalidRequestError
+from etcd_aio.errors import ClientUsageError, InvalidRequestError
 from etcd_aio.options import UNSET, RetryMode, Timeout
 from etcd_aio.results import TxnResult
 
@@ -24,16 +25,29 @@ class Txn:
 
     `when`, `then` and `otherwise` are each given at most once, in this order; every one may be left out. A txn without
     comparisons carries out `then`. All changes of a txn get one revision, so a key may be put only once. Nothing is
-    sent before `commit()`, which may be called again to try the same txn once more.
+    sent before `commit()`, which may be called again to try the same txn once more. A txn that has operations and is
+    never committed gives a ResourceWarning.
     """
 
-    __slots__ = ("_commit", "_otherwise", "_then", "_when")
+    __slots__ = ("_commit", "_is_pending", "_otherwise", "_then", "_when")
 
     def __init__(self, commit: Commit) -> None:
         self._commit = commit
         self._when: tuple[Compare, ...] | None = None
         self._then: tuple[Op, ...] | None = None
         self._otherwise: tuple[Op, ...] | None = None
+        self._is_pending = False  # it has operations, and was never committed
+
+    def __del__(self) -> None:
+        if self._is_pending:
+            text = f"{self!r} was never committed: write `await client.txn().then(...).commit()`"
+            warnings.warn(text, ResourceWarning, stacklevel=1, source=self)  # tracemalloc tells where it was made
+
+    if not TYPE_CHECKING:  # a type checker finds the mistake by this being absent
+
+        def __await__(self) -> NoReturn:
+            self._is_pending = False  # said now
+            raise ClientUsageError("a txn is not awaited itself: write `await client.txn().then(...).commit()`")
 
     def __repr__(self) -> str:
         # Operations may hold values, which no repr shows.
@@ -47,6 +61,7 @@ class Txn:
             InvalidRequestError: it was given already, or comes after `then` or `otherwise`.
             TypeError: something is no comparison.
         """
+        self._is_pending = False  # if there are operations already, this is an error, which needs no warning besides
         if self._when is not None:
             raise InvalidRequestError("when() is given twice: write all comparisons in one when(a, b, ...)")
         if self._then is not None or self._otherwise is not None:
@@ -61,11 +76,13 @@ class Txn:
             InvalidRequestError: it was given already, or comes after `otherwise`.
             TypeError: something is no operation.
         """
+        self._is_pending = False  # an error here needs no warning besides
         if self._then is not None:
             raise InvalidRequestError("then() is given twice: write all operations in one then(a, b, ...)")
         if self._otherwise is not None:
             raise InvalidRequestError("then() comes before otherwise()")
         self._then = operations(ops, "then()")
+        self._is_pending = bool(self._then)
         return self
 
     def otherwise(self, *ops: Op) -> Self:
@@ -75,9 +92,11 @@ class Txn:
             InvalidRequestError: it was given already.
             TypeError: something is no operation.
         """
+        is_pending, self._is_pending = self._is_pending, False  # an error here needs no warning besides
         if self._otherwise is not None:
             raise InvalidRequestError("otherwise() is given twice: write all operations in one otherwise(a, b, ...)")
         self._otherwise = operations(ops, "otherwise()")
+        self._is_pending = is_pending or bool(self._otherwise)
         return self
 
     async def commit(self, *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> TxnResult:
@@ -100,6 +119,7 @@ class Txn:
 
         Cancelling it may leave the txn carried out or not, as with every mutation.
         """
+        self._is_pending = False
         return await self._commit(
             TxnOp(self._when or (), self._then or (), self._otherwise or ()),
             timeout,

@@ -1,12 +1,14 @@
 """Txn: the builder hands over what was said, and refuses what makes no sense."""
 
+import warnings
+
 import pytest
 
 from etcd_aio.api import op
 from etcd_aio.api.compare import Key
 from etcd_aio.api.operations import TxnOp
 from etcd_aio.api.txn import Txn
-from etcd_aio.errors import InvalidRequestError
+from etcd_aio.errors import ClientUsageError, InvalidRequestError
 from etcd_aio.options import UNSET, RetryMode, Timeout
 from etcd_aio.results import Header, TxnResult
 
@@ -35,9 +37,11 @@ async def test_commit_sends_what_was_said() -> None:
     assert recorder.commits == [(operation, 3, "never")]
 
 
-def test_its_repr_says_how_much_there_is_and_no_value() -> None:
+@pytest.mark.anyio
+async def test_its_repr_says_how_much_there_is_and_no_value() -> None:
     txn = Txn(Recorder()).when(FREE, Key("l").exists).then(op.put("k", "secret"))
     assert repr(txn) == "<Txn when=2 then=1 otherwise=0>"
+    await txn.commit()
 
 
 @pytest.mark.anyio
@@ -99,3 +103,28 @@ def test_parts_take_their_own_kind() -> None:
         Txn(Recorder()).then(FREE)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"otherwise\(\) takes operations .*, got list"):
         Txn(Recorder()).otherwise([GET])  # type: ignore[arg-type]
+
+
+def test_a_txn_with_operations_that_is_never_committed_is_told() -> None:
+    with pytest.warns(ResourceWarning, match=r"<Txn when=1 then=1 otherwise=2> was never committed"):
+        Txn(Recorder()).when(FREE).then(PUT).otherwise(GET, GET)
+
+
+@pytest.mark.anyio
+async def test_a_txn_that_was_committed_or_does_nothing_or_was_refused_is_not_told() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        await Txn(Recorder()).then(PUT).commit()
+        Txn(Recorder()).when(FREE).then()
+        with pytest.raises(InvalidRequestError):
+            Txn(Recorder()).then(PUT).then(PUT)
+        with pytest.raises(InvalidRequestError):
+            Txn(Recorder()).then(PUT).when(FREE)
+        with pytest.raises(TypeError):
+            Txn(Recorder()).then(PUT).otherwise("get")  # type: ignore[arg-type]
+
+
+@pytest.mark.anyio
+async def test_awaiting_the_builder_says_what_to_write() -> None:
+    with pytest.raises(ClientUsageError, match=r"write `await client\.txn\(\)\.then\(\.\.\.\)\.commit\(\)`"):
+        await Txn(Recorder()).then(PUT)  # type: ignore[misc]
