@@ -7,7 +7,7 @@ Values are secrets: no `repr` shows one, only its size. Keys are shown, and long
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Final, TypeAlias, overload
+from typing import Final, Generic, TypeAlias, TypeVar, overload
 
 _MAX_SHOWN_KEY: Final = 64  # bytes, or characters; a longer key would hide the rest of its own line
 
@@ -253,22 +253,57 @@ class RangeChunk:
         return f"RangeChunk({self.range_response!r})"
 
 
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Operation(Generic[T_co]):
+    """One operation of a txn, which returns a `T_co`: what the call of the same name returns."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class TxnResult:
     """Which branch of a txn ran, and what its operations returned. It is true iff the comparisons held.
+
+    `result[operation]` is what one operation returned, with its own type:
+
+        get_a, get_b = op.get("a"), op.range(prefix="b/")
+        result = await client.txn().then(get_a, get_b).commit()
+        result[get_a]  # KeyValue | None
+        result[get_b]  # RangeResult
 
     Attributes:
         succeeded: True if every comparison held, so that `then` ran; False if `otherwise` ran.
         header: who answered.
         responses: one for each operation of the branch that ran, each what the call of the same name returns.
+        operations: those of the branch that ran, in the order of `responses`.
     """
 
     succeeded: bool
     header: Header
     responses: "tuple[OpResult, ...]" = ()
+    operations: "tuple[Operation[OpResult], ...]" = field(default=(), repr=False, compare=False)
 
     def __bool__(self) -> bool:
         return self.succeeded
+
+    def __getitem__(self, operation: Operation[T_co]) -> T_co:
+        """What this very operation returned; if it was given twice, what it returned first.
+
+        Raises:
+            LookupError: it is not in the branch that ran.
+            TypeError: it is no operation.
+        """
+        if not isinstance(operation, Operation):
+            given = type(operation).__name__
+            raise TypeError(f"result[...] takes an operation that was given to the txn, got {given}: see .responses")
+        for one, response in zip(self.operations, self.responses, strict=True):
+            if one is operation:
+                found: T_co = response  # type: ignore[assignment] # `txn_result` has put together what fits
+                return found
+        branch = "then()" if self.succeeded else "otherwise()"
+        raise LookupError(f"this operation was not given to {branch}, the branch that ran")
 
     @property
     def revision(self) -> int:

@@ -11,11 +11,20 @@ from etcd_aio.api.compare import Compare
 from etcd_aio.api.enums import SortBy, SortOrder
 from etcd_aio.api.keys import KeyRange
 from etcd_aio.frozen import constructor
-from etcd_aio.results import shown_key, shown_lease
+from etcd_aio.results import (
+    DeleteResult,
+    KeyValue,
+    Operation,
+    PutResult,
+    RangeResult,
+    TxnResult,
+    shown_key,
+    shown_lease,
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class PutOp:
+class PutOp(Operation[PutResult]):
     """Put one key; the attributes are the arguments of `client.put()`."""
 
     key: bytes
@@ -31,7 +40,7 @@ class PutOp:
 
 
 @dataclass(frozen=True, slots=True)
-class GetOp:
+class GetOp(Operation[KeyValue | None]):
     """Get one key; the attributes are the arguments of `client.get()`."""
 
     key: bytes
@@ -41,7 +50,7 @@ class GetOp:
 
 
 @dataclass(frozen=True, slots=True)
-class RangeOp:
+class RangeOp(Operation[RangeResult]):
     """Get the keys of a range; the attributes are the arguments of `client.range()`."""
 
     keys: KeyRange
@@ -59,7 +68,7 @@ class RangeOp:
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteOp:
+class DeleteOp(Operation[DeleteResult]):
     """Delete the keys of a range; the attributes are the arguments of `client.delete()`."""
 
     keys: KeyRange
@@ -67,7 +76,7 @@ class DeleteOp:
 
 
 @dataclass(frozen=True, slots=True)
-class TxnOp:
+class TxnOp(Operation[TxnResult]):
     """A whole txn; the attributes are the arguments of `op.txn()`."""
 
     when: tuple[Compare, ...] = ()

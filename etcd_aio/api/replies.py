@@ -76,7 +76,7 @@ def txn_result(reply: TxnResult, txn: TxnOp, outer: Header = _NO_HEADER) -> TxnR
     if len(reply.responses) != len(asked):
         raise MalformedReplyError(f"a txn of {len(asked)} operations was answered by {len(reply.responses)} responses")
     responses = tuple(_op_result(one, operation, own) for one, operation in zip(reply.responses, asked, strict=True))
-    return TxnResult(reply.succeeded, own, responses)
+    return TxnResult(reply.succeeded, own, responses, asked)
 
 
 def lease_grant_result(reply: LeaseGrantResponse) -> LeaseGrantResult:

@@ -256,4 +256,4 @@ def _key(number: int) -> str:
 
 
 def _told(error: EtcdError) -> str:
-    return f"{type(error).__name__}: {error}"
+    return f"{type(error).__name__}: {error.message}"

@@ -281,6 +281,13 @@ async def txns(client: Client) -> None:
     result = await txn.commit(timeout=1.0, retry="always")
     assert_type(result, TxnResult)
     assert_type((result.succeeded, bool(result), result.revision), tuple[bool, bool, int])
+    get, range_, put, delete = op.get("k"), op.range(prefix="p"), op.put("k", "v"), op.delete("k")
+    assert_type(result[get], KeyValue | None)
+    assert_type(result[range_], RangeResult)
+    assert_type(result[put], PutResult)
+    assert_type(result[delete], DeleteResult)
+    assert_type(result[op.txn(then=[get])][get], KeyValue | None)
+    result[0]  # type: ignore[index]
     for response in result.responses:
         assert_type(response, PutResult | DeleteResult | RangeResult | TxnResult | KeyValue | None)
         match response:
@@ -297,6 +304,7 @@ async def txns(client: Client) -> None:
             case None:
                 pass
     client.txn().when(True)  # type: ignore[arg-type]
+    await client.txn()  # type: ignore[misc]
     client.txn().then(Key("k").exists)  # type: ignore[arg-type]
     client.txn().then([op.get("k")])  # type: ignore[arg-type]
 

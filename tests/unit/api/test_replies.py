@@ -1,5 +1,7 @@
 """Replies: a get finds one key or none, and txn responses are matched with what was asked."""
 
+import pickle
+
 import pytest
 
 from etcd_aio import codec, pb
@@ -9,6 +11,7 @@ from etcd_aio.auth_results import Permission
 from etcd_aio.cluster_results import ActiveAlarm, Alarm, AlarmResult
 from etcd_aio.errors import MalformedReplyError
 from etcd_aio.results import DeleteResult, Header, KeyValue, LeaseGrantResult, PutResult, RangeResult, TxnResult
+from tests.support.canary import CANARY
 
 HEADER = Header(cluster_id=1, member_id=2, revision=7, raft_term=3)
 NESTED = Header(revision=7)
@@ -80,6 +83,48 @@ def test_a_nested_txn_has_the_header_of_the_outer() -> None:
 def test_what_was_not_asked_for_is_not_told() -> None:
     reply = pb.TxnResponse(header=wire_header(), succeeded=True, responses=[pb.ResponseOp(response_range=wire_range())])
     assert txn_result(reply, op.txn()) == TxnResult(True, HEADER)
+
+
+def answered_in_turn(*replies_: RangeResult | PutResult, then: tuple[Op, ...]) -> TxnResult:
+    return replies.txn_result(TxnResult(True, HEADER, replies_), TxnOp((), then))
+
+
+def test_a_txn_gives_the_response_of_each_operation() -> None:
+    get, put = op.get("k"), op.put("k", "v")
+    found, done = RangeResult(NESTED, (KV,), count=1), PutResult(NESTED)
+    result = answered_in_turn(found, done, then=(get, put))
+    assert result.operations == (get, put)
+    assert result[get] is KV
+    assert result[put] is done
+
+
+def test_equal_operations_of_a_txn_are_told_apart() -> None:
+    before, after = op.get("k"), op.get("k")
+    assert before == after
+    result = answered_in_turn(
+        RangeResult(NESTED),
+        PutResult(NESTED),
+        RangeResult(NESTED, (KV,), count=1),
+        then=(before, op.put("k", "v"), after),
+    )
+    assert (result[before], result[after]) == (None, KV)
+
+
+def test_an_operation_that_did_not_run_has_no_response() -> None:
+    get = op.get("k")
+    result = replies.txn_result(TxnResult(False, HEADER), TxnOp((), (get,)))
+    with pytest.raises(LookupError, match=r"not given to otherwise\(\), the branch that ran"):
+        result[get]
+    with pytest.raises(TypeError, match=r"got int: see \.responses"):
+        result[0]  # type: ignore[index]
+
+
+def test_a_txn_shows_and_compares_nothing_of_what_was_asked() -> None:
+    result = answered_in_turn(PutResult(NESTED), then=(op.put("k", CANARY),))
+    assert CANARY not in repr(result)
+    assert result == TxnResult(True, HEADER, (PutResult(NESTED),))
+    twin = pickle.loads(pickle.dumps(result))
+    assert (twin, twin.operations) == (result, result.operations)
 
 
 def test_a_txn_answered_by_another_number_of_responses_is_malformed() -> None:

@@ -20,12 +20,10 @@ from etcd_aio.errors import (
 from etcd_aio.methods import AnyMethod
 from tests.support.canary import CANARY
 
-PREFIX = {"key": b"p/", "range_end": b"p0"}
-
 # What each call says of its request, which holds secrets wherever it can.
 SAYS: dict[str, tuple[pb.Message, str]] = {
-    "KV/Range": (pb.RangeRequest(**PREFIX), "range prefix='p/'"),
-    "KV/RangeStream": (pb.RangeRequest(**PREFIX), "scan prefix='p/'"),
+    "KV/Range": (pb.RangeRequest(key=b"p/", range_end=b"p0"), "range prefix='p/'"),
+    "KV/RangeStream": (pb.RangeRequest(key=b"p/", range_end=b"p0"), "scan prefix='p/'"),
     "KV/Put": (pb.PutRequest(key=b"k", value=CANARY.encode()), "put 'k'"),
     "KV/DeleteRange": (pb.DeleteRangeRequest(key=b"\0", range_end=b"\0"), "delete all_keys=True"),
     "KV/Txn": (
@@ -77,11 +75,11 @@ SAYS: dict[str, tuple[pb.Message, str]] = {
     "Auth/RoleList": (pb.AuthRoleListRequest(), "list roles"),
     "Auth/RoleDelete": (pb.AuthRoleDeleteRequest(role="r"), "delete role 'r'"),
     "Auth/RoleGrantPermission": (
-        pb.AuthRoleGrantPermissionRequest(name="r", perm=pb.Permission(**PREFIX)),
+        pb.AuthRoleGrantPermissionRequest(name="r", perm=pb.Permission(key=b"p/", range_end=b"p0")),
         "grant permission on prefix='p/' to role 'r'",
     ),
     "Auth/RoleRevokePermission": (
-        pb.AuthRoleRevokePermissionRequest(role="r", **PREFIX),
+        pb.AuthRoleRevokePermissionRequest(role="r", key=b"p/", range_end=b"p0"),
         "revoke permission on prefix='p/' from role 'r'",
     ),
     "Health/Check": (pb.health.HealthCheckRequest(), "health check"),
@@ -157,7 +155,7 @@ def test_bytes_that_are_no_request_do_not_hide_the_error() -> None:
 
 
 def test_a_denied_permission_names_the_user_if_it_is_known() -> None:
-    request = pb.RangeRequest(**PREFIX)
+    request = pb.RangeRequest(key=b"p/", range_end=b"p0")
     error = explained(PermissionDeniedError(), methods.RANGE, request, Password("eve", CANARY))
     assert str(error) == "range prefix='p/': etcdserver: permission denied: user 'eve'"
     assert CANARY not in repr(vars(error))
