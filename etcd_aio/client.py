@@ -9,7 +9,7 @@ import ssl
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from types import TracebackType
+from types import FunctionType, TracebackType
 from typing import Final, NoReturn, Self, Unpack
 
 from etcd_aio.api import (
@@ -490,3 +490,11 @@ class Client(KV, WatchCalls):
         watches wait, or end by their `max_outage`.
         """
         return self._invoker.streams()
+
+
+# Python says "coroutine 'Client.put' was never awaited" then, and "Client.put() missing 1 required ... argument":
+# the classes that the client is made of are not public.
+for _part in (KV, WatchCalls):
+    for _name, _member in vars(_part).items():
+        if isinstance(_member, FunctionType):
+            _member.__qualname__ = f"Client.{_name}"

@@ -1,5 +1,21 @@
 """Errors (floor 0): every way in which something can go wrong, as a class.
 
+These are the ones to know first. All of them are `EtcdError`; the builtin in brackets catches them too:
+
+    EtcdTimeoutError (TimeoutError)             no answer in time. Of a write ask `maybe_applied`
+    NoAvailableEndpointsError (ConnectionError) no member could be reached; `errors` has the cause for each endpoint
+    ConnectionLostError (ConnectionError)       the connection broke during the call. Of a write ask `maybe_applied`
+    UnavailableError                            the members answer, but cannot serve now: no leader, for example
+    LeaseLostError                              the lease of a block is gone, and with it what it protected
+    CompactedError                              the history asked for is gone: read the range again
+    PermissionDeniedError (PermissionError)     the user may not do this
+    AuthenticationFailedError                   the user or the password is wrong
+    InvalidRequestError (ValueError)            the arguments cannot be right; nothing was sent
+    ClientUsageError (RuntimeError)             the client is closed, or used in another event loop or process
+
+Two attributes of each decide what to do: `retryable` (it may pass by itself) and `maybe_applied` (the write may have
+been carried out).
+
 What belongs here: the exception tree, etcd's error table, gRPC status codes and `Delivery`. What never does: the
 decision whether to retry, which is the error handler's.
 """

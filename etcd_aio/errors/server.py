@@ -41,6 +41,9 @@ from etcd_aio.errors.status import StatusCode
 class ServerError(EtcdError):
     """etcd answered with an error. `code` is the status that it sent, `message` its text.
 
+    An argument that etcd would refuse with such an error (an empty key) is refused with the same class before anything
+    is sent, so that there is one class to catch. `attempts` is empty then, and `endpoint` too.
+
     The code is not always the one that the class stands for: releases of etcd differ about some. The class goes by the
     text, so it is the better of the two to judge by.
 

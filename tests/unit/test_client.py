@@ -232,3 +232,11 @@ def test_which_clients_take_srv_targets_outside_of_the_domain(tls: TLS | None, m
     resolver = Client(discovery_srv="example.com", tls=tls)._config.resolver()
     assert isinstance(resolver, SrvResolver)
     assert resolver._within == ("" if may_leave else "example.com")
+
+
+def test_python_names_the_client_in_what_it_says_of_its_calls() -> None:
+    for name in ("put", "get", "range", "scan", "delete", "txn", "compact", "watch", "lease", "aclose"):
+        assert getattr(Client, name).__qualname__ == f"Client.{name}"
+    client = Client("m1:2379")
+    with pytest.raises(TypeError, match=r"^Client\.delete\(\) got an unexpected"):
+        client.delete("k", recursive=True)  # type: ignore[call-arg]
