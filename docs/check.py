@@ -15,7 +15,9 @@ import etcd_aio.testing
 LOADING: Final = {"audio", "embed", "iframe", "img", "input", "link", "object", "script", "source", "track", "video"}
 ATTRIBUTES: Final = {"data", "href", "poster", "src", "srcset"}
 ELSEWHERE: Final = re.compile(r"^\s*(https?:)?//", re.IGNORECASE)
-INTERNAL: Final = {f"etcd_aio.errors.{name}" for name in ("AttemptFailure", "Remedy", "printable", "server_error")}
+INTERNAL: Final = {
+    f"etcd_aio.errors.{name}" for name in ("AttemptFailure", "Remedy", "printable", "server_error", "with_history")
+}
 """For use between the layers; users do not meet them."""
 IN_STYLES: Final = re.compile(r"(?:url\(|@import)\s*[\"']?\s*((?:https?:)?//[^\"')\s]+)", re.IGNORECASE)
 
