@@ -583,8 +583,12 @@ async def test_a_frozen_leader_costs_the_election_and_little_more(outage: float)
             await calls.read()
         began = calls.loop.time()
         back = {"m1": 9999.0, "m2": outage, "m3": outage + 0.3}
-        for name, seconds in back.items():
-            calls[name].work = lambda attempt, at=began + seconds: max(at - attempt.at, 0.0)
+
+        def work(attempt: FakeAttempt) -> float:
+            return max(began + back[attempt.member.authority[:2]] - attempt.at, 0.0)
+
+        for name in back:
+            calls[name].work = work
 
         async def read() -> float:
             at = calls.loop.time() - began
