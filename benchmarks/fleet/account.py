@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 KINDS: Final = ("Authenticates", "probes", "dials")
+_NEEDED: Final = (1.2, 3.0, 3.0)
+"""Of each kind, for each client and phase: about one login, one dial and one question for each member. So many are no
+storm, whenever they are sent: while there is no leader, for instance, no login is of any use."""
 _SHORTEST: Final = 3.0  # seconds; a shorter wait has no thirds worth comparing
 _NOISE: Final = 0.05  # per client and second: what chance adds
 _TOLERANCE: Final = 1.1
@@ -118,6 +121,8 @@ def growths(phase: str, answers: Sequence[Answer], clients: int, start: float, e
     third = (end - start) / 3
     found = []
     for number, kind in enumerate(KINDS):
+        if _count(answers, number, end) - _count(answers, number, start) <= _NEEDED[number] * clients:
+            continue
         first, last = (
             (_count(answers, number, begin + third) - _count(answers, number, begin)) / clients / third
             for begin in (start, end - third)

@@ -31,6 +31,11 @@ def test_demand_that_grows_is_one() -> None:
     assert growths("back", [answer(4, 4, 8)], 4, 0.0, 9.0) == [Growth("back", "Authenticates", 1.0, 2.0)]
 
 
+def test_what_each_client_needs_once_may_come_late() -> None:
+    assert growths("back", [answer(0, 0, 1.5)], 4, 0.0, 9.0) == []
+    assert growths("back", [answer(0, 0, 1.7)], 4, 0.0, 9.0) != []
+
+
 def test_a_short_wait_has_no_thirds() -> None:
     assert growths("back", [answer(4, 4, 8)], 4, 0.0, 2.9) == []
 
