@@ -9,6 +9,7 @@ import pytest
 
 from etcd_aio.testing import FaultProxy, FaultProxyStatistics
 from etcd_aio.testing import proxy as proxy_module
+from etcd_aio.testing.link import Link
 
 
 @pytest.mark.parametrize("target", ["127.0.0.1:2379", "http://127.0.0.1", ""])
@@ -60,7 +61,7 @@ async def test_after_the_close_nothing_listens_again() -> None:
 async def test_without_a_file_left_it_rests_and_then_goes_on(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = {"failures": 0, "accept": 0}
     until = asyncio.get_running_loop().time() + 0.3
-    real_link = proxy_module.Link
+    real_link = Link
 
     def fail() -> None:
         if asyncio.get_running_loop().time() < until:
@@ -86,11 +87,11 @@ async def test_without_a_file_left_it_rests_and_then_goes_on(where: str, monkeyp
 
     server = await asyncio.get_running_loop().create_server(Target, "127.0.0.1", 0)
     target = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    monkeypatch.setattr(proxy_module.socket, "socket", Listener)
+    monkeypatch.setattr(socket, "socket", Listener)
     monkeypatch.setattr(proxy_module, "Link", link)
     proxy = FaultProxy(target)
     await proxy.start()
-    monkeypatch.setattr(proxy_module.socket, "socket", Listener.__base__)
+    monkeypatch.setattr(socket, "socket", Listener.__base__)
     address = ("127.0.0.1", int(proxy.endpoint.rpartition(":")[2]))
     try:
         async with asyncio.timeout(10):
