@@ -25,23 +25,24 @@ class Config:
 
     async def follow(self, watcher: Watcher) -> None:
         async for batch in watcher.batches():
-            changes = {event.key: event.kv.text() if event.is_put else None for event in batch}
+            news = [event for event in batch if event.revision > self.revision]
+            changes = {event.key: event.kv.text() if event.is_put else None for event in news}
             values = {key: value for key, value in (self.values | changes).items() if value is not None}
             async with self._changed:
-                self.values, self.revision = values, batch.revision
+                self.values, self.revision = values, max(self.revision, batch.revision)
                 self._changed.notify_all()
 
 
 @asynccontextmanager
 async def live_config(client: Client, prefix: str) -> AsyncIterator[Config]:
     """The settings under a prefix, up to date for as long as the block runs. It waits out every outage."""
-    found = await client.range(prefix=prefix)
-    config = Config({kv.key: kv.text() for kv in found}, found.revision)
     async with (
-        # "resync": after an outage that is longer than etcd keeps its history, the watch delivers the difference.
-        client.watch(prefix=prefix, start_revision=found.revision + 1, on_compaction="resync") as watcher,
+        # First, so that it misses nothing. After an outage longer than etcd keeps its history it gives the difference.
+        client.watch(prefix=prefix, on_compaction="resync") as watcher,
         asyncio.TaskGroup() as group,  # an error that does not pass cancels the block: no stale settings
     ):
+        found = await client.range(prefix=prefix)
+        config = Config({kv.key: kv.text() for kv in found}, found.revision)
         following = group.create_task(config.follow(watcher), name=f"config {prefix}")
         yield config
         following.cancel()

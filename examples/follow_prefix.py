@@ -12,16 +12,18 @@ END = f"{PREFIX}~end".encode()
 
 async def follow(client: Client, copy: dict[bytes, str]) -> int:
     """Keep `copy` what the prefix holds, until the end is written; returns how many changes were followed."""
-    scan = client.scan(prefix=PREFIX)
-    async for kv in scan:  # however many there are, all at one revision
-        copy[kv.key] = kv.text()
-    print("the snapshot is of revision", scan.revision)
-
     changes = 0
-    # What was written while the snapshot was read comes first. If it was compacted meanwhile, the difference comes.
-    async with client.watch(prefix=PREFIX, start_revision=scan.revision + 1, on_compaction="resync") as watcher:
+    # The watch comes first: from here on it misses nothing. After an outage that is longer than etcd keeps its history,
+    # it delivers the difference.
+    async with client.watch(prefix=PREFIX, on_compaction="resync") as watcher:
+        scan = client.scan(prefix=PREFIX)
+        async for kv in scan:  # however many there are, all at one revision
+            copy[kv.key] = kv.text()
+        print("the snapshot is of revision", scan.revision)
         async for batch in watcher.batches():  # whole revisions: the copy is never half of a txn
             for event in batch:
+                if event.revision <= scan.revision:
+                    continue  # the snapshot has it
                 changes += 1
                 if event.is_put:
                     copy[event.key] = event.kv.text()

@@ -25,19 +25,23 @@ class Directory:
 
     async def follow(self, client: Client) -> None:
         """Keep it true for as long as this runs. It waits out every outage once it has begun."""
-        found = await client.range(prefix=PREFIX)
-        self.services = {kv.key.decode().removeprefix(PREFIX): kv.text() for kv in found}
-        self._changed.set()
-        # "resync": after an outage that is longer than etcd keeps its history, the watch delivers the difference.
-        start = found.revision + 1
-        async with client.watch(prefix=PREFIX, start_revision=start, on_compaction="resync") as watcher:
+        # First, so that it misses nothing. After an outage longer than etcd keeps its history it gives the difference.
+        async with client.watch(prefix=PREFIX, on_compaction="resync") as watcher:
+            found = await client.range(prefix=PREFIX)
+            self.services = {kv.key.decode().removeprefix(PREFIX): kv.text() for kv in found}
+            self._tell()
             async for event in watcher:
+                if event.revision <= found.revision:
+                    continue
                 name = event.key.decode().removeprefix(PREFIX)
                 self.services.pop(name, None)
                 if event.is_put:
                     self.services[name] = event.kv.text()
-                print("now registered:", ", ".join(sorted(self.services)) or "none")
-                self._changed.set()
+                self._tell()
+
+    def _tell(self) -> None:
+        print("now registered:", ", ".join(sorted(self.services)) or "none")
+        self._changed.set()
 
     async def until(self, count: int) -> None:
         while len(self.services) != count:

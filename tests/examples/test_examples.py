@@ -29,7 +29,7 @@ def test_no_example_is_forgotten() -> None:
 
 @pytest.mark.parametrize("name", sorted(SAYS))
 def test_an_example_is_short(name: str) -> None:
-    assert len((FOLDER / f"{name}.py").read_text().splitlines()) < 65
+    assert len((FOLDER / f"{name}.py").read_text().splitlines()) < 70
 
 
 @pytest.mark.parametrize("name", sorted(SAYS))
