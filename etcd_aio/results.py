@@ -345,7 +345,8 @@ class LeaseGrantResult:
     id: int
     ttl: int
 
-    __repr__ = _show_with_lease
+    def __repr__(self) -> str:
+        return _show_with_lease(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,7 +379,8 @@ class LeaseKeepAliveResult:
     id: int = 0
     ttl: int = 0
 
-    __repr__ = _show_with_lease
+    def __repr__(self) -> str:
+        return _show_with_lease(self)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -399,7 +401,8 @@ class LeaseTimeToLiveResult:
     granted_ttl: int = 0
     keys: tuple[bytes, ...] = ()
 
-    __repr__ = _show_with_lease
+    def __repr__(self) -> str:
+        return _show_with_lease(self)
 
     @property
     def is_expired(self) -> bool:
@@ -417,7 +420,8 @@ class LeaseStatus:
 
     id: int = 0
 
-    __repr__ = _show_with_lease
+    def __repr__(self) -> str:
+        return _show_with_lease(self)
 
 
 @dataclass(frozen=True, slots=True)
