@@ -239,4 +239,4 @@ def test_python_names_the_client_in_what_it_says_of_its_calls() -> None:
         assert getattr(Client, name).__qualname__ == f"Client.{name}"
     client = Client("m1:2379")
     with pytest.raises(TypeError, match=r"^Client\.delete\(\) got an unexpected"):
-        client.delete("k", recursive=True)  # type: ignore[call-arg]
+        client.delete("k", recursive=True)  # type: ignore[call-arg, unused-coroutine]
