@@ -137,12 +137,6 @@ class Liveness:
         """Whether anything is open, so that silence means something."""
         return self._waiting > 0 or self._open_streams > 0
 
-    def ping_silence(self, now: float) -> float:
-        """Seconds for which a ping has been unanswered; 0 if none is, or if it may wait behind a large request."""
-        if not self._ping_pending or now < self._uploads.drained_by(self._last_received):
-            return 0.0
-        return now - self._last_ping
-
     def next_check(self) -> float:
         """The instant of the next `check`; only meaningful while `is_needed`."""
         return max(self._next_step(), self._uploads.drained_by(self._last_received))

@@ -235,10 +235,6 @@ class NativeConnection(HandshakingProtocol):
                 delivery = self._end(stream)
                 stream.fail(AttemptFailure(StatusCode.UNAVAILABLE, reason, delivery, is_given_up=True))
 
-    def ping_silence(self, now: float) -> float:
-        """See `seam.Connection.ping_silence`."""
-        return self._liveness.ping_silence(now)
-
     def close(self) -> Unwinding:
         """See `seam.Connection.close`."""
         self.abort(None)

@@ -192,10 +192,6 @@ class Connection(Protocol):
     def give_up(self, reason: str) -> None:
         """Fail the unary attempts that may move and whose answers have not begun, as `is_given_up`."""
 
-    def ping_silence(self, now: float) -> float:
-        """Seconds for which a ping has been unanswered; 0 if none is."""
-        ...
-
 
 class Engine(Protocol):
     """Opens connections."""

@@ -126,10 +126,6 @@ class StockConnection:
         for call in tuple(self.calls):
             call.give_up(reason)
 
-    def ping_silence(self, now: float) -> float:
-        """See `seam.Connection.ping_silence`."""
-        return self.protocol.liveness.ping_silence(now)
-
     def close(self) -> Unwinding:
         """See `seam.Connection.close`."""
         self.protocol.abort(None)

@@ -741,27 +741,3 @@ async def test_giving_up_ends_what_may_move_and_has_no_answer_yet(name: EngineNa
         assert await begun == b"ok"
         connection.give_up("nothing is left")
         assert owner.lost == []
-
-
-async def test_the_silence_of_a_ping_is_told_and_ends_with_any_byte(name: EngineName) -> None:
-    seen = asyncio.Event()
-
-    async def script(wire: Wire) -> None:
-        stream_id = await wire.request()
-        await seen.wait()  # the ping waits unread
-        wire.answer(stream_id)
-        await wire.forever()
-
-    times = {"silence_time": 0.1, "silence_timeout": 60.0}
-    async with scripted(script) as port, connected(name, port, **times) as (connection, _):
-        now = asyncio.get_running_loop().time
-        assert connection.ping_silence(now()) == 0.0
-        call = asyncio.ensure_future(echo(connection))
-        began = now()
-        while not connection.ping_silence(now()):
-            assert now() - began < 5
-            await asyncio.sleep(0.01)
-        assert connection.ping_silence(now()) < now() - began
-        seen.set()
-        assert await call == b"ok"
-        assert connection.ping_silence(now()) == 0.0

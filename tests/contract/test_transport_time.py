@@ -71,7 +71,6 @@ async def test_a_peer_that_takes_long_to_get_a_large_request_is_neither_pinged_n
     wired = Wired(name, setting(frames.Setting.INITIAL_WINDOW_SIZE, 2**20))
     call = asyncio.ensure_future(wired.connection.unary("/x/Put", bytes(60_000), (), soon(100.0)))
     await asyncio.sleep(3.5)
-    assert wired.connection.ping_silence(asyncio.get_running_loop().time()) == 0.0
     assert (pings(wired), wired.owner.lost) == (0, [])
     wired.receive(frame(frames.WINDOW_UPDATE, u32(30_000)))
     await asyncio.sleep(3.5)

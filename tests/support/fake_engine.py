@@ -273,10 +273,6 @@ class FakeConnection:
                 failure = AttemptFailure(StatusCode.UNAVAILABLE, reason, Delivery.UNKNOWN, is_given_up=True)
                 future.set_exception(failure)
 
-    def ping_silence(self, now: float) -> float:
-        """See `seam.Connection.ping_silence`."""
-        return 0.0
-
     # Inside.
 
     def stream_over(self, stream: "FakeStream") -> None:
