@@ -157,6 +157,7 @@ class SubConnection(TwoPartClose):
         needs_leader: bool = True,
         may_move: bool = False,
         whole_by: float | None = None,
+        is_heavy: bool = False,
     ) -> bytes:
         """One attempt. See `Connection.unary`.
 
@@ -169,6 +170,7 @@ class SubConnection(TwoPartClose):
             needs_leader: the member cannot serve it alone, so that its answer, or silence, tells of `quorum`.
             may_move: see there.
             whole_by: see there.
+            is_heavy: see there.
         """
         connection = self._connection
         if connection is None:
@@ -179,7 +181,7 @@ class SubConnection(TwoPartClose):
             self._on_busy()
         service.begin(started)
         try:
-            reply = await connection.unary(path, payload, metadata, deadline, collect, may_move, whole_by)
+            reply = await connection.unary(path, payload, metadata, deadline, collect, may_move, whole_by, is_heavy)
         except BaseException as error:  # a cancellation too: it is under way no longer
             self._attempts += 1
             self._note_failure(service, started, error)

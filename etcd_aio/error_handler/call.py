@@ -63,11 +63,12 @@ class CallContext:
 
     Attributes:
         may_move: an attempt that a member is slow to answer may be given up for one on another member.
+        is_heavy: the calls have the server compute for long: see `Connection.unary`.
     """
 
     __slots__ = (
-        *("backoff", "balancer", "budget", "credentials", "identity", "lifetime", "may_move", "metadata", "policy"),
-        *("random", "tokens"),
+        *("backoff", "balancer", "budget", "credentials", "identity", "is_heavy", "lifetime", "may_move", "metadata"),
+        *("policy", "random", "tokens"),
     )
 
     def __init__(
@@ -83,6 +84,7 @@ class CallContext:
     ) -> None:
         self.balancer: Balancer | OnlyEndpoint = balancer
         self.may_move = True
+        self.is_heavy = False
         self.lifetime = lifetime
         self.identity = identity
         self.policy = policy
@@ -195,6 +197,7 @@ class Call(Generic[Request, Reply]):
                     needs_leader=self._needs_leader,
                     may_move=self._may_repeat and self._may_leave(sub_connection),
                     whole_by=self._deadline,
+                    is_heavy=context.is_heavy,
                 )
             except AttemptFailure as failure:
                 self._collector = None

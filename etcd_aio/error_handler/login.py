@@ -42,6 +42,7 @@ class Login:
     def __init__(self, context: CallContext, credentials: Credentials) -> None:
         self._context = copy.copy(context)
         self._context.may_move = False  # a login that is given up still costs the member its hash
+        self._context.is_heavy = True
         self._context.backoff = _BACKOFF
         self._credentials = credentials
 

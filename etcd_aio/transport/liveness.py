@@ -6,6 +6,8 @@ Theory. Any byte from the peer proves it alive. A peer may be quiet for two reas
   - calls wait for their answers: after `silence_time` it is pinged, `silence_timeout` later it is dead;
   - only streams are open (an idle watch): after `keepalive_time` it is pinged, `keepalive_timeout` later it is dead.
 With nothing open it is neither pinged nor judged: etcd counts pings without streams as abuse.
+A member that hashes the passwords of many clients answers pings late too. While a call waits that is heavy in this way,
+the peer has `HEAVY_TIMEOUT` to answer one: a login that is given up and made again costs it one more hash.
 What large requests have written is life too, as long as it may still be draining (`uploads`): until then the peer is
 neither pinged nor judged. Pings that wait behind such bytes reach the peer close together, which is abuse again.
 
@@ -26,6 +28,7 @@ from etcd_aio.transport.uploads import Upload, Uploads
 
 MIN_PING_INTERVAL: Final = 5.0  # etcd's keepalive enforcement (embed: GRPCKeepAliveMinTime)
 EARLY_PING_INTERVAL: Final = 1.0  # the one that is forgiven
+HEAVY_TIMEOUT: Final = 4.0  # seconds; 160 logins at once kept members on two cores from their pings for up to 3
 STALL_GRACE: Final = 0.1  # a timer this late says more about our loop than about the peer
 
 
@@ -52,6 +55,7 @@ class Liveness:
     __slots__ = (
         "_has_early_ping",
         "_heard",
+        "_heavy",
         "_keepalive_time",
         "_keepalive_timeout",
         "_last_ping",
@@ -85,6 +89,7 @@ class Liveness:
         self._silence_time = silence_time
         self._silence_timeout = silence_timeout
         self._uploads = Uploads()
+        self._heavy = 0
         self._last_received = now
         self._last_ping = now - self._ping_interval
         self._ping_pending = False
@@ -113,6 +118,14 @@ class Liveness:
         self._waiting -= 1
         if is_answered:
             self._has_early_ping = self._may_be_early
+
+    def heavy_began(self) -> None:
+        """A unary call that waits is heavy."""
+        self._heavy += 1
+
+    def heavy_ended(self) -> None:
+        """Such a call waits no longer."""
+        self._heavy -= 1
 
     def upload_began(self, upload: Upload, size: int, now: float) -> None:
         """A unary call that waits has a large request."""
@@ -144,6 +157,8 @@ class Liveness:
     def _next_step(self) -> float:
         if self._ping_pending:
             timeout = self._silence_timeout if self._waiting else self._keepalive_timeout
+            if self._heavy:
+                timeout = max(timeout, HEAVY_TIMEOUT)
             return max(self._last_ping + timeout, self._put_off_until or 0.0)
         time = self._silence_time if self._waiting else self._keepalive_time
         quiet_since = max(self._last_received, self._waiting_since)

@@ -164,6 +164,7 @@ class NativeConnection(HandshakingProtocol):
         collect: Collect | None = None,
         may_move: bool = False,
         whole_by: float | None = None,
+        is_heavy: bool = False,
     ) -> bytes:
         """See `seam.Connection.unary`."""
         loop = self._loop
@@ -182,6 +183,8 @@ class NativeConnection(HandshakingProtocol):
         is_large = len(payload) > LARGE
         if is_large:
             liveness.upload_began(call, len(payload), now)
+        if is_heavy:
+            liveness.heavy_began()
         if self._liveness_timer is None or self._liveness_due > now + self._silence_time:
             self._watch_liveness()
         if deadline < self._deadlines.limit:
@@ -193,6 +196,8 @@ class NativeConnection(HandshakingProtocol):
             raise
         finally:
             liveness.call_ended(call.has_headers)
+            if is_heavy:
+                liveness.heavy_ended()
             if is_large:
                 liveness.upload_ended(call, loop.time(), is_answered=call.has_headers)
                 self._watch_liveness()

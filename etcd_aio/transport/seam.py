@@ -147,6 +147,7 @@ class Connection(Protocol):
         collect: Collect | None = None,
         may_move: bool = False,
         whole_by: float | None = None,
+        is_heavy: bool = False,
     ) -> Awaitable[bytes]:
         """Make one attempt of a unary call.
 
@@ -160,6 +161,7 @@ class Connection(Protocol):
             may_move: the caller can make the attempt elsewhere, so `give_up` ends it.
             whole_by: instant by which the attempt is over if its answer has begun in time; the server is told this
                 one. None is `deadline`.
+            is_heavy: it has the server compute for long, a password hash, so that pings may be answered late meanwhile.
 
         Returns:
             Awaitable[bytes]: the reply's payload; nothing of it if a collector was made and got it.

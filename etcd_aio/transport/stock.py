@@ -97,13 +97,18 @@ class StockConnection:
         collect: Collect | None = None,
         may_move: bool = False,
         whole_by: float | None = None,
+        is_heavy: bool = False,
     ) -> bytes:
         """See `seam.Connection.unary`. grpclib gives replies whole, so nothing is ever collected."""
         last = deadline if whole_by is None else whole_by
         call = _Call(self, path, metadata, last, is_unary=True, may_move=may_move)
+        if is_heavy:
+            self.protocol.liveness.heavy_began()
         try:
             return await call.run(partial(call.exchange, payload), deadline, last)
         finally:
+            if is_heavy:
+                self.protocol.liveness.heavy_ended()
             call.close()
 
     async def open_stream(self, path: str, metadata: Metadata, deadline: float) -> "StockMessageStream":

@@ -6,7 +6,7 @@ import hpack
 import pytest
 from h2.errors import ErrorCodes
 
-from etcd_aio.errors import Delivery, StatusCode
+from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from etcd_aio.http2 import frames
 from etcd_aio.transport import EngineName
 from etcd_aio.transport.ping_pace import PingPace
@@ -201,3 +201,20 @@ async def test_an_engine_remembers_over_connections(name: EngineName) -> None:
     assert pace.factor(target(2380)) == 1
     call.cancel()
     await wired.connection.aclose()
+
+
+# --- heavy calls ---
+
+
+@pytest.mark.parametrize(("is_heavy", "seconds"), [(False, 2.0), (True, 4.5)])
+async def test_a_silent_peer_is_dead_later_while_it_may_hash_a_password(
+    name: EngineName, is_heavy: bool, seconds: float
+) -> None:
+    wired = Wired(name)
+    call = asyncio.ensure_future(wired.connection.unary("/x/Login", b"", (), soon(100.0), is_heavy=is_heavy))
+    await asyncio.sleep(seconds - 0.1)
+    assert wired.owner.lost == []
+    await asyncio.sleep(0.3)
+    assert len(wired.owner.lost) == 1
+    with pytest.raises(AttemptFailure):
+        await call

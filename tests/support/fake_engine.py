@@ -78,6 +78,7 @@ class FakeAttempt:
     metadata: Metadata
     deadline: float
     whole_by: float | None = None
+    is_heavy: bool = False
 
 
 Whole: TypeAlias = bytes | AttemptFailure | Hang | Callable[[FakeAttempt], bytes]
@@ -197,11 +198,12 @@ class FakeConnection:
         collect: Collect | None = None,
         may_move: bool = False,
         whole_by: float | None = None,
+        is_heavy: bool = False,
     ) -> bytes:
         """See `seam.Connection.unary`; an `InPieces` answer is collected, and others are whole."""
         if self.is_lost or self.is_draining:
             raise AttemptFailure(StatusCode.UNAVAILABLE, "the connection is closed", Delivery.UNSENT)
-        attempt = FakeAttempt(self._member, self._loop.time(), path, payload, metadata, deadline, whole_by)
+        attempt = FakeAttempt(self._member, self._loop.time(), path, payload, metadata, deadline, whole_by, is_heavy)
         self._member.attempts.append(attempt)
         self._engine.attempts.append(attempt)
         found = self._member.next_answer()

@@ -47,6 +47,8 @@ async def test_the_first_call_logs_in_and_no_other() -> None:
     assert (request.name, request.password) == ("web", "pw-c4n4ry")
     (login, *others) = calls.engine.attempts
     assert dict(login.metadata).keys() == {"client-api-version", "hasleader"}
+    assert login.is_heavy
+    assert not any(one.is_heavy for one in others)
     assert {dict(one.metadata)["token"] for one in others} == {"t1-c4n4ry"}
     assert doorman.refusals == 0
     await calls.aclose()

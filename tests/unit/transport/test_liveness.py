@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from etcd_aio.transport.liveness import EARLY_PING_INTERVAL, MIN_PING_INTERVAL, STALL_GRACE, Action, Liveness
+from etcd_aio.transport.liveness import (
+    EARLY_PING_INTERVAL,
+    HEAVY_TIMEOUT,
+    MIN_PING_INTERVAL,
+    STALL_GRACE,
+    Action,
+    Liveness,
+)
 
 START = 100.0
 
@@ -48,6 +55,18 @@ def test_silence_with_a_call_waiting_is_pinged_and_then_dead(liveness: Liveness)
     assert liveness.next_check() == START + 3.0
     assert liveness.check(START + 2.99) is Action.NONE
     assert liveness.check(START + 3.0) is Action.DEAD
+
+
+def test_a_peer_that_computes_for_a_heavy_call_has_longer_to_answer_a_ping(liveness: Liveness) -> None:
+    liveness.call_started(START)
+    liveness.heavy_began()
+    assert liveness.check(START + 0.5) is Action.PING
+    assert liveness.next_check() == START + 0.5 + HEAVY_TIMEOUT
+    assert liveness.check(START + 4.4) is Action.NONE
+    liveness.heavy_ended()
+    assert liveness.next_check() == START + 2.0
+    liveness.heavy_began()
+    assert liveness.check(START + 0.5 + HEAVY_TIMEOUT) is Action.DEAD
 
 
 def test_with_streams_only_the_keepalive_times_count(liveness: Liveness) -> None:
