@@ -12,7 +12,7 @@ import pytest
 
 from etcd_aio import Client, KeyValue, SortBy, SortOrder, op
 from etcd_aio.api import KeyLike, SortByLike, SortOrderLike
-from etcd_aio.errors import CompactedError, FutureRevisionError
+from etcd_aio.errors import CompactedError, FutureRevisionError, InvalidRequestError
 from etcd_aio.testing import EtcdServer
 from etcd_aio.testing.probe import ask
 
@@ -186,7 +186,8 @@ async def test_prefixes_end_where_they_should(client: Client, prefix: str) -> No
         return [kv.value for kv in await client.range(root + first, range_end=root + end)]
 
     assert await between(b"a", b"a") == []
-    assert await between(b"b", b"a") == []
+    with pytest.raises(InvalidRequestError, match="is before the first key"):
+        await between(b"b", b"a")
     assert await between(b"a", b"a\x00") == [b"a"]
     assert await between(b"a\x00", b"a\xff") == [b"a\x00", b"a\xfe\xff"]
     assert await between(b"a\xff\xff\x01", b"\xff") == [b"a\xff\xffz", b"b"]

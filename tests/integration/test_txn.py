@@ -66,7 +66,7 @@ async def test_every_target_with_every_operator(client: Client, prefix: str, sha
 
 
 async def test_a_missing_key_is_zero_and_has_no_value(client: Client, prefix: str) -> None:
-    for key in (Key(prefix + "none"), Key(prefix=prefix + "none"), Key(prefix + "b", range_end=prefix + "a")):
+    for key in (Key(prefix + "none"), Key(prefix=prefix + "none"), Key(prefix + "x", range_end=prefix + "y")):
         cases = [(key.exists, False), (key.missing, True)]
         for target in (key.version, key.create_revision, key.mod_revision):
             cases += [
