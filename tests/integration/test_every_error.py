@@ -181,7 +181,7 @@ def test_the_tests_that_are_named_are_there_and_name_their_errors(where: str) ->
 
 # A client without a token may be known by a certificate, which etcd may have to look at again.
 TRIED_AGAIN = {InvalidTokenError}
-ASKED_AGAIN_AFTER_CHANGES = {AuthOldRevisionError}  # as often as users and roles may have changed
+AFTER_CHANGES = {AuthOldRevisionError}  # as often as users and roles may have changed
 
 # --- real servers ---
 
@@ -417,6 +417,6 @@ async def test_every_text_arrives_as_its_class_and_is_repeated_where_that_is_saf
                 assert (error.code, error.message) == (row.code, row.message)
                 assert error.endpoint in endpoints
                 assert error.maybe_applied is (is_write and not row.error.is_definite)
-                repeats = elsewhere or (if_repeatable and not is_write) or row.error in TRIED_AGAIN | ASKED_AGAIN_AFTER_CHANGES
+                repeats = elsewhere or (if_repeatable and not is_write) or row.error in TRIED_AGAIN | AFTER_CHANGES
                 assert len(error.attempts) == (2 if repeats else 1)
                 assert {attempt.delivery for attempt in error.attempts} == {Delivery.ANSWERED}
