@@ -275,6 +275,8 @@ class Client(KV, WatchCalls):
         raise TypeError("a Client cannot be copied or pickled, since it owns connections: make another one")
 
     def __repr__(self) -> str:
+        if not hasattr(self, "_balancer"):  # its arguments are being refused, and a report shows local variables
+            return "<Client that was not made>"
         if self._lifetime.is_closed:
             return "<Client closed>"
         states = {one.endpoint: one.state.name for one in self._balancer.statistics()}

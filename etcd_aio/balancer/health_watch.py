@@ -5,8 +5,9 @@ Knows: the READY sub-connections, a timer, probes. Never knows: what the evidenc
 There is one timer. It runs while attempts wait or something looks bad, and costs nothing otherwise: a healthy client
 that is idle looks at nothing and sends nothing. A probe is an attempt like every other, so its answer restores, and
 closes the question that it was. The question is also put to a witness, a member that looks healthy, unless traffic
-shows just now that the others answer: without that, silence would mean nothing to a client with one caller. There is
-at most one probe under way for each service of each member, and questions come at growing distances.
+shows just now that the others answer: without that, silence would mean nothing to a client with one caller. A witness
+that does not answer either is followed by the next one. There is at most one probe under way for each service of each
+member, and questions come at growing distances.
 """
 
 import asyncio
@@ -145,7 +146,10 @@ class HealthWatch(TwoPartClose):
             self._ask(one, service, now)
             if newest <= now - limit / 2:
                 self._ask_witness(others, now)
-        elif finding is not Finding.NOTHING:
+        elif finding is Finding.NOTHING:
+            if newest < service.asked_at <= now - limit / 2:  # the witness may be silent too
+                self._ask_witness(others, now)
+        else:
             health, reason = service.verdict(finding, now)
             service.change(health, reason, now)
             self.on_changed(one, service)
@@ -164,7 +168,7 @@ class HealthWatch(TwoPartClose):
 
     def _ask(self, one: SubConnection, service: Service, now: float) -> None:
         """Put the question to a service."""
-        if service not in self._probes:
+        if not self._is_probed(service):
             logger.debug("endpoint %s: %s: asked whether it answers", one.endpoint_name, _name(one, service))
             service.ask(now, QUESTION_PAUSE.wait(service.questions, self._random))
             self._have_probed(one, service)
@@ -176,9 +180,13 @@ class HealthWatch(TwoPartClose):
                 self._ask(one, service, now)
                 return
 
+    def _is_probed(self, service: Service) -> bool:
+        task = self._probes.get(service)
+        return task is not None and not task.done()  # one that is cancelled before its first step stays in the table
+
     def _have_probed(self, one: SubConnection, service: Service) -> None:
         self.arm()
-        if service in self._probes or self._is_closed:
+        if self._is_closed or self._is_probed(service):
             return
         work = self._probing(one, service)
         name = f"etcd_aio probe {one.endpoint_name}"
@@ -203,7 +211,7 @@ class HealthWatch(TwoPartClose):
                     return
                 probes += 1
         finally:
-            del self._probes[service]
+            self._probes.pop(service, None)
 
 
 def _is_worth_probing(one: SubConnection, service: Service) -> bool:

@@ -28,7 +28,7 @@ from etcd_aio.error_handler.retry import RetryPolicy
 from etcd_aio.error_handler.supervisor import StreamContext, StreamStatistics, Supervisor
 from etcd_aio.error_handler.token_state import TokenState
 from etcd_aio.error_handler.tokens import Tokens
-from etcd_aio.errors import EtcdError, InvalidRequestError, RequestTooLargeError
+from etcd_aio.errors import EtcdError, InvalidRequestError, RequestTooLargeError, with_history
 from etcd_aio.methods import AnyMethod, Method, Reply, Request
 from etcd_aio.options import UNSET, RetryMode, Timeout
 from etcd_aio.pb import Message
@@ -122,8 +122,7 @@ class Invoker(TwoPartClose):
         deadline = self.deadline(timeout, now)
         mode = self._retry if retry is None else _checked(retry)
         if self._token.is_due:
-            await self._tokens.obtain(deadline)
-            now = asyncio.get_running_loop().time()
+            now = await self._obtain_token(method, payload, now, deadline)
         is_repeatable = method.repeatable if repeatable is None else repeatable
         is_mutation = method.is_mutation and repeatable is not True
         call = Call(
@@ -186,7 +185,7 @@ class Invoker(TwoPartClose):
         deadline = self.deadline(timeout, now)
         mode = self._retry if retry is None else _checked(retry)
         if self._token.is_due:
-            await self._tokens.obtain(deadline)
+            await self._obtain_token(reading.method, payload, now, deadline)
         metadata = self._metadata.with_leader if needs_leader else self._metadata.plain
         context = self._context if endpoint is None else self._context.only(self._balancer.only(endpoint))
         may_retry = mode != "never"
@@ -201,6 +200,17 @@ class Invoker(TwoPartClose):
     def explain(self, error: EtcdError, method: AnyMethod, request: Message | bytes) -> None:
         """Note on an error which call it ends: see `description.explain`. For what is said on a shared stream."""
         explain(error, method, request, self._credentials)
+
+    async def _obtain_token(self, method: AnyMethod, request: Message | bytes, began: float, deadline: float) -> float:
+        """Have a token before a call begins; returns the instant. Its error names the login, or else the call."""
+        try:
+            await self._tokens.obtain(deadline)
+        except EtcdError as error:
+            if not error.call:
+                self.explain(error, method, request)
+                with_history(error, (), maybe_applied=False, seconds=self.clock() - began)
+            raise
+        return self.clock()
 
     def _enter(self, method: AnyMethod, request: Message | bytes) -> bytes:
         """Check that a call can be made here and now, and that its request can; returns its bytes."""

@@ -136,7 +136,7 @@ class Tokens(TwoPartClose):
         if self._fetch is None:
             return
         if was_renewed and isinstance(error, InvalidTokenError) and not self.state.has_newer(used):
-            self.state.failed(error, now, self._random)
+            self.state.failed(own(error), now, self._random)  # the call adds to it what is about that call alone
         if is_spent(error, used):
             self.state.refused(used, now, self._random)
 
@@ -161,7 +161,9 @@ class Tokens(TwoPartClose):
             if now >= deadline:
                 text = "the deadline passed while a token was fetched"
                 raise self._outage_error() or (EtcdTimeoutError(text) if last is None else own(last))
-            flight = self._flight or self._start(why, now)
+            flight = self._flight
+            if flight is None or flight.done():  # a task that is cancelled before its first step ends without a trace
+                flight = self._start(why, now)
             # Not by awaiting the task: a cancellation of this one must not reach it.
             done, _ = await asyncio.wait([flight], timeout=None if deadline == NEVER else deadline - now)
             if self._is_closed:

@@ -253,6 +253,7 @@ def test_no_lease_is_lost_while_members_answer_and_streams_come_back_in_time(
 )
 def test_one_break_at_any_instant_costs_nothing(ttl: int, breaks: list[tuple[float, float]], latency: float) -> None:
     """Also with a request under way, which has to be said again, if answers take an eighth of the TTL."""
+    latency = min(latency, 6.9 / ttl)  # what takes longer than seven seconds is given up, as etcd itself does
     world = World()
     world.grant(ttl)
     world.open()

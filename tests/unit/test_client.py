@@ -4,6 +4,7 @@ import asyncio
 import copy
 import gc
 import pickle
+import traceback
 import warnings
 from collections.abc import Callable
 
@@ -232,6 +233,13 @@ def test_which_clients_take_srv_targets_outside_of_the_domain(tls: TLS | None, m
     resolver = Client(discovery_srv="example.com", tls=tls)._config.resolver()
     assert isinstance(resolver, SrvResolver)
     assert resolver._within == ("" if may_leave else "example.com")
+
+
+def test_a_client_whose_arguments_are_refused_can_be_shown() -> None:
+    with pytest.raises(ConfigError) as caught:
+        Client("m1:2379", timeout=-1)
+    shown = "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
+    assert "<Client that was not made>" in shown
 
 
 def test_python_names_the_client_in_what_it_says_of_its_calls() -> None:

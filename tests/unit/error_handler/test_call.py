@@ -611,6 +611,26 @@ async def test_a_frozen_leader_costs_the_election_and_little_more(outage: float)
         calls["m1"].connection.lose(ConnectionResetError())
 
 
+@pytest.mark.parametrize("silent", [["m1"], ["m1", "m2"], ["m2", "m3"], ["m1", "m3"]])
+async def test_members_that_fall_silent_together_are_found_as_soon_as_one(silent: list[str]) -> None:
+    """By one caller, whose reads come one after the other."""
+    async with world(probe=probe_health) as calls:
+        for name in calls.names:
+            calls.engine[name].latency = 0.002
+        for _ in range(30):
+            await calls.read()
+        for name in silent:
+            calls[name].otherwise = Hang()
+        longest = 0.0
+        for _ in range(30):
+            began = calls.loop.time()
+            await calls.read()
+            longest = max(longest, calls.loop.time() - began)
+        assert longest < 0.6
+        for name in silent:
+            calls[name].connection.lose(ConnectionResetError())
+
+
 @pytest.mark.parametrize("trip", [0.2, 0.3, 0.5])
 async def test_round_trips_that_are_long_waste_no_attempts(trip: float) -> None:
     async with world(probe=probe_health) as calls:

@@ -3,6 +3,7 @@ import asyncio
 import pytest
 
 from etcd_aio import pb
+from etcd_aio.error_handler.credentials import TokenSource
 from etcd_aio.error_handler.invoker import API_VERSION
 from etcd_aio.errors import (
     ClientClosedError,
@@ -11,6 +12,7 @@ from etcd_aio.errors import (
     InvalidRequestError,
     NoAvailableEndpointsError,
     RequestTooLargeError,
+    TokenUnavailableError,
     UnknownEndpointError,
     WrongLoopError,
 )
@@ -251,4 +253,16 @@ async def test_a_read_that_must_not_be_retried_is_not_hedged_either() -> None:
     calls["m1"].latency = 0.2
     await calls.read(retry="never")
     assert calls.asked() == ["m1"]
+    await calls.aclose()
+
+
+async def test_an_error_of_a_token_function_names_the_call_that_needed_the_token() -> None:
+    async def give() -> str:
+        raise ValueError("the vault is closed")
+
+    calls = await Calls(credentials=TokenSource(give)).ready()
+    with pytest.raises(TokenUnavailableError) as caught:
+        await calls.put()
+    assert str(caught.value).startswith("put 'k': token= raised ValueError")
+    assert not caught.value.maybe_applied
     await calls.aclose()

@@ -309,3 +309,25 @@ async def test_a_fetch_that_is_cancelled_does_not_say_that_the_client_is_closed(
         with pytest.raises(TokenUnavailableError, match="cancelled"):
             await waiting
         await made.tokens.obtain(NEVER)
+
+
+async def test_what_is_remembered_of_a_refusal_says_nothing_of_the_call_that_met_it() -> None:
+    async with world("a") as made:
+        await made.tokens.obtain(NEVER)
+        error = InvalidTokenError()
+        made.tokens.refused_for_good("a", error, made.loop.time(), was_renewed=True)
+        error.call = "put 'first'"
+        with_history(error, (), maybe_applied=True, seconds=0.5)
+        with pytest.raises(InvalidTokenError) as caught:
+            await made.tokens.obtain(NEVER)
+        assert (caught.value.call, caught.value.maybe_applied, caught.value.seconds) == ("", False, 0.0)
+
+
+async def test_a_fetch_that_is_cancelled_before_its_first_step_is_not_waited_for_again() -> None:
+    async with world("a") as made:
+        waiting = asyncio.ensure_future(made.tokens.obtain(NEVER))
+        made.loop.call_soon(lambda: [task.cancel() for task in tasks() if task.get_name() == "etcd_aio token"])
+        with pytest.raises(TokenUnavailableError, match="was cancelled"):
+            await waiting
+        await made.tokens.obtain(NEVER)
+        assert made.carried == "a"
