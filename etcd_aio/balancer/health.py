@@ -132,7 +132,10 @@ class Service:
 
     def answered(self, began: float, now: float) -> bool:
         """An attempt was answered; returns whether that changed the health, since one answer restores."""
-        self._heard(now)
+        self.in_flight -= 1
+        self.silent_since = now
+        self.failures = 0
+        self.asked_at = inf
         if began > self.newest_answered:
             self.newest_answered = began
         self.latencies.append(now - began)
@@ -140,7 +143,10 @@ class Service:
 
     def refused(self, now: float) -> None:
         """An attempt was answered with a refusal of the whole service: the member lives, but that restores nothing."""
-        self._heard(now)
+        self.in_flight -= 1
+        self.silent_since = now
+        self.failures = 0
+        self.asked_at = inf
 
     def failed(self, began: float) -> None:
         """An attempt ended without an answer, and the member is to blame: by its deadline, or as unavailable."""
@@ -151,12 +157,6 @@ class Service:
     def dropped(self) -> None:
         """An attempt ended without an answer, and that says nothing of the member: it was cancelled, or moved."""
         self.in_flight -= 1
-
-    def _heard(self, now: float) -> None:
-        self.in_flight -= 1
-        self.silent_since = now
-        self.failures = 0
-        self.asked_at = inf
 
     # The question.
 

@@ -188,16 +188,15 @@ class SubConnection(TwoPartClose):
             raise
         self._attempts += 1
         now = self._loop.time()
-        self._note_answer(service, started, now)
-        self._note_latency(now - started)
+        if service.answered(started, now):
+            self._note_restored(service)
+        sample = now - started
+        self.latency += (sample - self.latency) * _LATENCY_WEIGHT if self.latency else sample
         return reply
 
-    def _note_answer(self, service: Service, started: float, now: float) -> None:
-        if service.answered(started, now) and (service is self.quorum or service is self.local):
+    def _note_restored(self, service: Service) -> None:
+        if service is self.quorum or service is self.local:  # not of an older connection
             self._on_health(self, service)
-
-    def _note_latency(self, sample: float) -> None:
-        self.latency += (sample - self.latency) * _LATENCY_WEIGHT if self.latency else sample
 
     def _note_failure(self, service: Service, started: float, error: BaseException) -> None:
         if not isinstance(error, AttemptFailure):
@@ -209,13 +208,15 @@ class SubConnection(TwoPartClose):
         if is_answer and self.note_refusal(server_error(error.code, error.message)):
             service.refused(now)
         elif is_answer and error.code not in _NO_ANSWER_CODES:
-            self._note_answer(service, started, now)
+            if service.answered(started, now):
+                self._note_restored(service)
         elif error.is_given_up or error.is_final or error.delivery is Delivery.UNSENT:
             service.dropped()  # for reasons of this side
         else:
             service.failed(started)
             # To fail fast is not to be fast.
-            self._note_latency(max(now - started, self._slow()))
+            sample = max(now - started, self._slow())
+            self.latency += (sample - self.latency) * _LATENCY_WEIGHT if self.latency else sample
 
     @property
     def round_trip(self) -> float:

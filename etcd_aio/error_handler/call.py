@@ -130,6 +130,7 @@ class Call(Generic[Request, Reply]):
         "_is_uncertain",
         "_left",
         "_loop",
+        "_may_move",
         "_may_repeat",
         "_may_retry",
         "_metadata",
@@ -163,6 +164,7 @@ class Call(Generic[Request, Reply]):
         self._is_mutation = is_mutation
         self._may_repeat = may_repeat
         self._may_retry = may_retry
+        self._may_move = may_repeat and may_retry and context.may_move and context.policy.max_attempts > 1
         self._loop = asyncio.get_running_loop()
         self._asked: SubConnection | None = None
         self._attempts: tuple[Attempt, ...] = ()
@@ -195,7 +197,7 @@ class Call(Generic[Request, Reply]):
                     self._attempt_deadline(started, sub_connection),
                     self._collect,
                     needs_leader=self._needs_leader,
-                    may_move=self._may_repeat and self._may_leave(sub_connection),
+                    may_move=self._may_move and (not self._attempts or self._may_leave(sub_connection)),
                     whole_by=self._deadline,
                     is_heavy=context.is_heavy,
                 )
@@ -432,14 +434,8 @@ class Call(Generic[Request, Reply]):
         return is_another_ready
 
     def _may_leave(self, sub_connection: SubConnection) -> bool:
-        """Whether an attempt may be given up there, to be made elsewhere."""
-        context = self._context
-        return (
-            context.may_move
-            and self._may_retry
-            and sub_connection not in self._left
-            and len(self._attempts) + 1 < context.policy.max_attempts
-        )
+        """Whether a later attempt of a call that may move may be given up there, to be made elsewhere."""
+        return sub_connection not in self._left and len(self._attempts) + 1 < self._context.policy.max_attempts
 
     def _attempt_deadline(self, now: float, sub_connection: SubConnection) -> float:
         """By when an attempt must be answered; an answer that has begun may take until the call's own deadline."""
