@@ -57,7 +57,7 @@ class Compare:
     operator: CompareOperator
     operand: int | bytes
 
-    def __bool__(self) -> NoReturn:
+    def __bool__(self) -> bool:  # NoReturn would make type checkers skip the code that follows
         raise TypeError(
             "a Compare has no truth value, so `and`, `or`, `not` and chains like 1 < x < 3 do not work: "
             "give each condition to when(a, b, ...), which holds if all do"

@@ -262,6 +262,18 @@ def compares(lease: HasId) -> None:
     key.value < 1  # type: ignore[operator] # noqa: B015
 
 
+def after_a_truth_value(key: Key) -> int:  # type: ignore[return] # noqa: RET503 - the end is reachable
+    if key.exists:
+        return 1
+
+
+def collected(client: Client) -> Txn:
+    found: list[Op] = []
+    found.append(op.put("k", "v"))
+    found.append(op.delete("k"))
+    return client.txn().then(*found)
+
+
 def operations(lease: HasId) -> list[Op]:
     assert_type(op.put("k", "v", lease=lease, prev_kv=True), PutOp)
     assert_type(op.put("k", ignore_value=True), PutOp)
