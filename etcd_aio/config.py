@@ -67,7 +67,7 @@ class ClientConfig:
 
     def __post_init__(self) -> None:
         if self.timeout is not None:
-            _positive("timeout", self.timeout)
+            _positive("timeout", self.timeout, " or None for no limit")
             try:
                 deadline_after(self.timeout, 0.0)
             except InvalidRequestError as error:
@@ -173,9 +173,9 @@ def _tls_context(tls: object) -> TLSContext:
     return tls
 
 
-def _positive(name: str, value: object) -> None:
+def _positive(name: str, value: object, otherwise: str = "") -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-        raise ConfigError(f"{name} must be a number of seconds above 0; got {value!r}")
+        raise ConfigError(f"{name} must be a number of seconds above 0{otherwise}; got {value!r}")
 
 
 def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:

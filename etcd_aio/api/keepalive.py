@@ -283,7 +283,7 @@ class KeepAlive:
             self._drop(lease)
         for lease in leases:
             if lease.is_held:
-                lost = LeaseLostError(f"lease {lease.id:x} is not kept alive any longer: {error.message}")
+                lost = LeaseLostError(f"lease 0x{lease.id:x} is not kept alive any longer: {error.message}")
                 lost.__cause__ = error
                 lease.listener.on_lost(lost)
             else:
@@ -305,7 +305,7 @@ class KeepAlive:
         self._count -= 1
 
     def _expired(self, lease: ScheduledLease) -> EtcdError:
-        error = LeaseExpiredError(f"lease {lease.id:x} has expired: no renewal was acknowledged in time")
+        error = LeaseExpiredError(f"lease 0x{lease.id:x} has expired: no renewal was acknowledged in time")
         error.__cause__ = self._last_error
         return error
 

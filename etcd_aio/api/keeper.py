@@ -146,7 +146,7 @@ class LeaseKeeper:
 
     def verify(self, listener: "_Listener", reply: LeaseKeepAliveResult) -> None:
         """A member says that there is no such lease: find out whether that is so."""
-        self.run(self._verify(listener, self._supervisor.endpoint), f"verify lease {reply.id:x}")
+        self.run(self._verify(listener, self._supervisor.endpoint), f"verify lease 0x{reply.id:x}")
 
     def explain(self, error: EtcdError, lease_id: int) -> None:
         """Note on an error that it is about renewing this lease."""
@@ -257,7 +257,9 @@ class _Held(_Listener):
             if isinstance(error, LeaseExpiredError):
                 lost.__cause__ = self._keeper.outage_error() or error.__cause__
         else:
-            lost = LeaseExpiredError(f"lease {self.scheduled.id:x} does not exist any more: it expired or was revoked")
+            lost = LeaseExpiredError(
+                f"lease 0x{self.scheduled.id:x} does not exist any more: it expired or was revoked"
+            )
             lost.__cause__ = error
         self._keeper.losses.add(lost.message)
         self._on_loss(lost)

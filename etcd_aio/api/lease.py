@@ -105,13 +105,13 @@ class Lease:
         # would be done to undo it.
         granting = self._keeper.run(
             self._keeper.grant(self._id, self.ttl, self._timeout, is_own_id=self._is_own_id),
-            f"grant lease {self._id:x}",
+            f"grant lease 0x{self._id:x}",
         )
         try:
             await asyncio.wait([granting])
             granted = granting.result()
         except (asyncio.CancelledError, EtcdError):
-            self._keeper.run(self._undo(granting), f"undo lease {self._id:x}")
+            self._keeper.run(self._undo(granting), f"undo lease 0x{self._id:x}")
             raise
         self.ttl = granted.ttl
         self._deadline = began + granted.ttl
@@ -241,7 +241,7 @@ class Lease:
             self._keeper.forget(self._scheduled)
 
     async def _revoke_shielded(self, longest: float | None) -> None:
-        task = self._keeper.run(self._revoke_quietly(), f"revoke lease {self._id:x}")
+        task = self._keeper.run(self._revoke_quietly(), f"revoke lease 0x{self._id:x}")
         # Scopes of anyio around this wait for it. A cancellation of asyncio's gets through, and the task goes on alone.
         with CancelScope(shield=True):
             await asyncio.wait([task], timeout=longest)
@@ -261,7 +261,7 @@ class Lease:
         except LeaseNotFoundError:
             pass  # what was to be reached
         except EtcdError as error:
-            text = f"lease {self._id:x} could not be revoked and ends by its TTL of {self.ttl} s: {error}"
+            text = f"lease 0x{self._id:x} could not be revoked and ends by its TTL of {self.ttl} s: {error}"
             self._keeper.leftovers.add(text)
 
     def _take_back(self) -> bool:

@@ -109,7 +109,9 @@ def parse_endpoint(text: str) -> Endpoint:
     if ";" in stripped and not _is_unix(stripped):
         raise ConfigError("an endpoint must not contain ';': separate endpoints by commas")
     if not stripped.isprintable() or any(character.isspace() for character in stripped):
-        raise ConfigError("an endpoint must not contain white space or control characters")
+        raise ConfigError(
+            "an endpoint must not contain white space or control characters: separate endpoints by commas"
+        )
     if _is_unix(stripped):
         scheme, _, rest = stripped.partition(":")
         return _unix(scheme.lower(), rest.removeprefix("//"))

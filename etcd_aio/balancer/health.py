@@ -213,8 +213,8 @@ class Service:
     def verdict(self, finding: Finding, now: float) -> tuple[Health, str]:
         """What it looks like by such a finding, and why, in words."""
         if finding is Finding.SILENT:
-            return Health.SILENT, f"answered nothing for {now - self.silent_since:.2f} s while others did"
-        return Health.FAILING, f"{self.failures} attempts in a row failed while others were answered"
+            return Health.SILENT, f"no answer for {now - self.silent_since:.2f} s while other members answered"
+        return Health.FAILING, f"{self.failures} attempts in a row failed while other members answered"
 
     def change(self, health: Health, reason: str, now: float) -> bool:
         """Note what it looks like now; returns whether that is news."""

@@ -87,9 +87,9 @@ class HealthWatch(TwoPartClose):
         """A service looks different than before, by whatever evidence."""
         name, what = sub_connection.endpoint_name, _name(sub_connection, service)
         if service.health is Health.HEALTHY:
-            logger.info("endpoint %s: %s: healthy again", name, what)
+            logger.info("endpoint %s: healthy again for %s", name, what)
         else:
-            logger.warning("endpoint %s: %s: %s: %s", name, what, service.health.value, service.reason)
+            logger.warning("endpoint %s: unhealthy for %s: %s: %s", name, what, service.health.value, service.reason)
             self._have_probed(sub_connection, service)
         self._on_change()
 
@@ -169,7 +169,7 @@ class HealthWatch(TwoPartClose):
     def _ask(self, one: SubConnection, service: Service, now: float) -> None:
         """Put the question to a service."""
         if not self._is_probed(service):
-            logger.debug("endpoint %s: %s: asked whether it answers", one.endpoint_name, _name(one, service))
+            logger.debug("endpoint %s: a probe is sent for %s", one.endpoint_name, _name(one, service))
             service.ask(now, QUESTION_PAUSE.wait(service.questions, self._random))
             self._have_probed(one, service)
 
@@ -221,4 +221,4 @@ def _is_worth_probing(one: SubConnection, service: Service) -> bool:
 
 
 def _name(one: SubConnection, service: Service) -> str:
-    return "what needs the cluster" if service is one.quorum else "what it serves alone"
+    return "linearizable calls" if service is one.quorum else "serializable reads"

@@ -75,7 +75,7 @@ def _range(request: pb.RangeRequest, word: str = "range") -> str:
 
 
 def _put(request: pb.PutRequest) -> str:
-    lease = f" with lease {_hex(request.lease)}" if request.lease else ""
+    lease = f" with lease 0x{_hex(request.lease)}" if request.lease else ""
     return f"put {shown_keys(request.key)}{lease}"
 
 
@@ -126,10 +126,10 @@ _WORDS: Final[Mapping[str, Callable[[Any], str]]] = {
     methods.TXN.name: _txn,
     methods.COMPACT.name: lambda request: f"compact at revision {request.revision}",
     methods.WATCH.name: _watch,
-    methods.LEASE_GRANT.name: lambda request: f"grant lease {_hex(request.id)} of {request.ttl} s",
-    methods.LEASE_REVOKE.name: lambda request: f"revoke lease {_hex(request.id)}",
-    methods.LEASE_KEEP_ALIVE.name: lambda request: f"keep lease {_hex(request.id)} alive",
-    methods.LEASE_TIME_TO_LIVE.name: lambda request: f"time to live of lease {_hex(request.id)}",
+    methods.LEASE_GRANT.name: lambda request: f"grant lease 0x{_hex(request.id)} of {request.ttl} s",
+    methods.LEASE_REVOKE.name: lambda request: f"revoke lease 0x{_hex(request.id)}",
+    methods.LEASE_KEEP_ALIVE.name: lambda request: f"keep lease 0x{_hex(request.id)} alive",
+    methods.LEASE_TIME_TO_LIVE.name: lambda request: f"time to live of lease 0x{_hex(request.id)}",
     methods.LEASE_LEASES.name: _plain("list leases"),
     methods.MEMBER_ADD.name: lambda request: f"add member {_member_urls(request)}",
     methods.MEMBER_REMOVE.name: lambda request: f"remove member {_hex(request.id)}",

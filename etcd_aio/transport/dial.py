@@ -84,7 +84,10 @@ async def dial(route: Route, factory: Callable[[], P]) -> tuple[asyncio.Transpor
     except (ConnectionResetError, ConnectionAbortedError, BrokenPipeError) as error:
         if route.tls is None:
             raise
-        text = "the peer hung up during the TLS handshake: does the endpoint serve TLS, and want no client certificate?"
+        text = (
+            "the peer hung up during the TLS handshake: perhaps it does not serve TLS, "
+            "or requires a client certificate (TLS(cert=, key=))"
+        )
         raise TLSError(text) from error
     if route.tls is not None:
         agreed = _agreed_protocol(transport)

@@ -304,7 +304,7 @@ async def test_a_timeout_inside_of_it_stays_a_timeout(members: FakeLeases) -> No
 
 
 async def test_of_nested_leases_that_are_lost_together_the_outer_one_raises(members: FakeLeases) -> None:
-    with pytest.raises(LeaseExpiredError, match="lease 64 "):
+    with pytest.raises(LeaseExpiredError, match="lease 0x64 "):
         async with lease(members), lease(members):
             members.is_reachable = False
             await asyncio.sleep(100)
@@ -581,7 +581,7 @@ async def test_a_thousand_leases_that_are_lost_together_are_one_line_of_log(
     await asyncio.gather(*(one.lost() for one in many))
     await asyncio.sleep(5)
     assert caplog.messages == [
-        "1000 leases were lost; the first: lease 64 has expired: no renewal was acknowledged in time"
+        "1000 leases were lost; the first: lease 0x64 has expired: no renewal was acknowledged in time"
     ]
 
 
@@ -594,7 +594,7 @@ async def test_a_thousand_leases_that_cannot_be_revoked_are_one_line_of_log(
     await asyncio.gather(*(one.__aexit__(None, None, None) for one in many))
     await asyncio.sleep(5)
     [line] = caplog.messages
-    assert line.startswith("1000 leases could not be revoked and end by their TTLs; the first: lease 64 could not be")
+    assert line.startswith("1000 leases could not be revoked and end by their TTLs; the first: lease 0x64 could not be")
 
 
 async def test_it_is_entered_once(members: FakeLeases) -> None:

@@ -104,7 +104,7 @@ def test_a_question_without_an_answer_is_a_verdict_once_another_member_answered_
     assert finding(service, NOW + 0.26, elsewhere=NOW + 0.13) is Finding.SILENT
     assert service.verdict(Finding.SILENT, NOW + 0.26) == (
         Health.SILENT,
-        "answered nothing for 0.26 s while others did",
+        "no answer for 0.26 s while other members answered",
     )
 
 

@@ -35,10 +35,10 @@ SAYS: dict[str, tuple[pb.Message, str]] = {
         pb.WatchRequest(create_request=pb.WatchCreateRequest(key=b"k", range_end=b"\0", start_revision=5)),
         "watch from_key='k' from revision 5",
     ),
-    "Lease/LeaseGrant": (pb.LeaseGrantRequest(id=0xABC, ttl=10), "grant lease abc of 10 s"),
-    "Lease/LeaseRevoke": (pb.LeaseRevokeRequest(id=0xABC), "revoke lease abc"),
-    "Lease/LeaseKeepAlive": (pb.LeaseKeepAliveRequest(id=0xABC), "keep lease abc alive"),
-    "Lease/LeaseTimeToLive": (pb.LeaseTimeToLiveRequest(id=0xABC), "time to live of lease abc"),
+    "Lease/LeaseGrant": (pb.LeaseGrantRequest(id=0xABC, ttl=10), "grant lease 0xabc of 10 s"),
+    "Lease/LeaseRevoke": (pb.LeaseRevokeRequest(id=0xABC), "revoke lease 0xabc"),
+    "Lease/LeaseKeepAlive": (pb.LeaseKeepAliveRequest(id=0xABC), "keep lease 0xabc alive"),
+    "Lease/LeaseTimeToLive": (pb.LeaseTimeToLiveRequest(id=0xABC), "time to live of lease 0xabc"),
     "Lease/LeaseLeases": (pb.LeaseLeasesRequest(), "list leases"),
     "Cluster/MemberAdd": (pb.MemberAddRequest(peer_urls=["http://m4:2380"]), "add member 'http://m4:2380'"),
     "Cluster/MemberRemove": (pb.MemberRemoveRequest(id=0xABC), "remove member abc"),
@@ -115,7 +115,7 @@ def test_a_range_of_one_key_is_a_get_and_its_revision_is_told() -> None:
 
 
 def test_the_lease_of_a_put_is_told() -> None:
-    assert explained(EtcdError(), methods.PUT, pb.PutRequest(key=b"k", lease=0xABC)).call == "put 'k' with lease abc"
+    assert explained(EtcdError(), methods.PUT, pb.PutRequest(key=b"k", lease=0xABC)).call == "put 'k' with lease 0xabc"
 
 
 @pytest.mark.parametrize(
