@@ -68,26 +68,27 @@ class Client(KV, WatchCalls):
             is used as it is; it is only told to offer HTTP/2. Default: the system's root certificates, for `https://`
             endpoints only.
         auth: a user's name and password. The client logs in with the first call, and again whenever a member has
-            forgotten or outdated its token: calls, streams and watches go on. A login that is refused is tried once;
-            for a second whoever needs it is told the same. Default: none, or the user that the certificate in `tls`
+            forgotten or outdated its token: calls, streams and watches go on. A refused login is not retried; for
+            one second, other calls get the same error. Default: none, or the user that the certificate in `tls`
             names.
         token: instead of `auth`, a token that was made elsewhere (a JWT), which is never renewed; or an async function
             that gives one, called for the first call and whenever the last one is refused. It must not use this client.
-        allow_insecure_auth: allow credentials for endpoints without TLS, which all in between can read. Unix sockets
-            need no leave.
+        allow_insecure_auth: allow credentials for endpoints without TLS: anybody on the network path can read them.
+            Unix sockets do not need this option.
         timeout: seconds a call may take with all its attempts, unless it says otherwise; None for no limit.
             Default: 5, as etcdctl's `--command-timeout`.
         connect_timeout: seconds for dialling one endpoint, its TLS handshake and its first HTTP/2 frame. Default: 2, as
             etcdctl's `--dial-timeout`. A host name may take as much time before that, and a lookup that takes longer
             goes on: the next dial uses its result. The same holds for the files of `tls`.
-        policy: how calls are spread over the members. Which of them look good is known to every policy.
+        policy: how calls are spread over the members. Every policy prefers healthy members.
             `"round_robin"`: all in turn. `"power_of_two"`: the less busy and faster of two that are drawn.
             `"leader_first"`: the leader, which is looked for after every election. `"pinned"`: one connection, to the
             member that is connected first; `"random_pinned"`: one, drawn by lot; both switch when it fails. Or a
             function that gets the READY candidates and returns one of them.
         engine: what carries HTTP/2: `"native"`, our own, or `"grpclib"`, the stock one.
         retry: what is repeated after a failure, unless a call says otherwise: `"safe"` (only what cannot be applied
-            twice), `"never"`, or `"always"` (also mutations: you declare them idempotent).
+            twice), `"never"`, or `"always"` (also writes: you declare them idempotent, and do not look at
+            their results, which can be those of the last copy).
         retry_policy: how often and how soon.
         require_leader: have a member that has lost its leader refuse at once, so that the call moves on. Default: True,
             since such a member cannot answer anyway.
@@ -98,14 +99,15 @@ class Client(KV, WatchCalls):
             unless told otherwise.
         max_receive_bytes: largest reply. Default: 64 MiB; `scan` reads any amount in smaller pages.
         hedge_after: seconds after which a read that has no answer is asked of another member too; the first answer
-            counts. At most a tenth more calls are made so. Default: None, never: what looks bad is left anyway.
+            counts. At most a tenth more calls are made so. Default: None: no hedging; reads already move away
+            from unhealthy members.
         auto_sync: seconds from one `sync` to the next, give or take a tenth. A sync that fails is logged and tried
             again. While nothing is connected the endpoints that were given are tried too. Default: None, no sync, as
             etcd's Go client.
         discovery_srv: the domain whose DNS SRV records name the endpoints, instead of `endpoints`:
             `_etcd-client-ssl._tcp` gives `https://` ones; if that does not exist and there is no `tls`,
             `_etcd-client._tcp` gives `http://` ones. Without `tls` the hosts of the first must lie within the domain.
-            The records are read again when their time is over (after `auto_sync` seconds, if that is given), and while
+            The records are read again when their TTL expires (after `auto_sync` seconds, if that is given), and while
             nothing is connected; old answers hold until there is a new one. It needs `pip install 'etcd_aio[srv]'`.
         discovery_srv_name: which cluster of that domain: `_etcd-client-ssl-NAME._tcp`, and `_etcd-client-NAME._tcp`.
         reject_old_cluster: have `connect()` ask every endpoint for its version, and raise `OldClusterError` if one runs
@@ -230,8 +232,9 @@ class Client(KV, WatchCalls):
 
         Name, password, path and values are percent-decoded. Options go by their names here: `timeout`,
         `connect_timeout`, `keepalive_time`, `keepalive_timeout`, `hedge_after` and `auto_sync` (`3s`, `500ms`, or
-        seconds), `policy`, `engine`, `retry`, `require_leader`, `reject_old_cluster`, `fail_fast` (`true` or `false`),
-        `max_send_bytes`, `max_receive_bytes`, `discovery_srv_name`; with TLS `ca`, `cert`, `key` and `server_name`.
+        seconds), `policy`, `engine`, `retry`, `require_leader`, `reject_old_cluster`, `fail_fast` and
+        `allow_insecure_auth` (`true` or `false`), `max_send_bytes`, `max_receive_bytes`, `discovery_srv_name`; with TLS
+        `ca`, `cert`, `key` and `server_name`.
 
         Args:
             url: the URL.
@@ -318,7 +321,7 @@ class Client(KV, WatchCalls):
 
     @property
     def maintenance(self) -> Maintenance:
-        """The calls of whoever looks after a cluster: status, alarms, defragment, move_leader, snapshot and others."""
+        """Maintenance calls: status, alarms, defragment, move_leader, snapshot and others."""
         return self._maintenance
 
     @property
@@ -347,7 +350,8 @@ class Client(KV, WatchCalls):
         Raises:
             ClientUsageError: the client is closed, or belongs to another loop or process.
             OldClusterError: a member is too old (only with `reject_old_cluster`). The client is closed then.
-            NoAvailableEndpointsError: no member was there to tell (only with `reject_old_cluster`). Closed as well.
+            NoAvailableEndpointsError: no member could be asked for its version (only with `reject_old_cluster`). The
+                client is closed then.
         """
         self._enter()
         if self._config.reject_old_cluster:

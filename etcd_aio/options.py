@@ -22,5 +22,7 @@ Timeout: TypeAlias = float | Unset | None
 """Seconds for the whole call with all its attempts; None waits for ever; `UNSET` takes the client's default."""
 
 RetryMode: TypeAlias = Literal["safe", "never", "always"]
-"""`"safe"` repeats what cannot be applied twice, `"never"` makes one attempt, `"always"` also repeats a mutation whose
-outcome is unknown: the caller declares it idempotent."""
+"""`"safe"` repeats what cannot be applied twice, `"never"` makes one attempt, `"always"` also repeats a write whose
+outcome is unknown: the caller declares it idempotent. Its result may then be that of the last copy, sent after an
+earlier one was applied, so `succeeded`, `deleted` and `prev_kv` can be wrong: do not use it for a transaction whose
+result matters."""

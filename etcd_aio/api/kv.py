@@ -119,7 +119,7 @@ class KV:
             sort_order: `"ascend"` or `"descend"`.
             serializable: be content with what one member knows, which is faster, needs no quorum, and may be stale.
             keys_only: leave the values out.
-            count_only: leave the keys out too: only `count` is told.
+            count_only: return only `count`, no keys.
             min_mod_revision: leave out what was changed last before this revision; 0 is no bound.
             max_mod_revision: leave out what was changed last after this revision; 0 is no bound.
             min_create_revision: leave out what was created before this revision; 0 is no bound.
@@ -275,7 +275,7 @@ class KV:
             LeaseProvidedError: a lease together with `ignore_lease=True`.
             KeyNotFoundError: `ignore_value` or `ignore_lease` for a key that does not exist.
             LeaseNotFoundError: there is no such lease.
-            NoSpaceError: the store is full. The first ones that are told may have been carried out all the same.
+            NoSpaceError: the store is full. When the store becomes full, the first failing writes may still be applied.
             EtcdError: as every call; `maybe_applied` tells whether the put may have been carried out.
         """
         operation = op.checked_put(key, value, lease, prev_kv, ignore_value, ignore_lease)

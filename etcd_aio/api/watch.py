@@ -74,8 +74,8 @@ class WatchCalls:
                 remembers each key of the range (its size and some 100 bytes), lists them all when it is entered, and
                 holds the whole difference in memory at once. If even the revision before `start_revision` is
                 compacted when the watch is entered, it cannot know which keys were there then, and tells of no delete
-                of those; if that revision is still to come, it takes the keys of now for them. Deletes cannot be told
-                of with the filter `"no_put"`, so the two exclude each other.
+                of those; if `start_revision` is in the future, it compares with the keys that exist now. Deletes
+                cannot be told of with the filter `"no_put"`, so the two exclude each other.
                 A store that went back, since a backup was restored, is treated the same way: `"raise"` ends the watch
                 with `StoreRolledBackError`, `"resync"` tells of every key that there is, and `revision` goes back too.
             max_pending: bytes of memory, estimated, that undelivered events may take. If a consumer is slower than

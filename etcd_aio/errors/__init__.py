@@ -2,9 +2,9 @@
 
 These are the ones to know first. All of them are `EtcdError`; the builtin in brackets catches them too:
 
-    EtcdTimeoutError (TimeoutError)             no answer in time. Of a write ask `maybe_applied`
+    EtcdTimeoutError (TimeoutError)             no answer in time. For a write, check `maybe_applied`
     NoAvailableEndpointsError (ConnectionError) no member could be reached; `errors` has the cause for each endpoint
-    ConnectionLostError (ConnectionError)       the connection broke during the call. Of a write ask `maybe_applied`
+    ConnectionLostError (ConnectionError)       the connection broke during the call. For a write, check `maybe_applied`
     UnavailableError                            the members answer, but cannot serve now: no leader, for example
     LeaseLostError                              the lease of a block is gone, and with it what it protected
     CompactedError                              the history asked for is gone: read the range again
