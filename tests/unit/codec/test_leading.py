@@ -13,7 +13,7 @@ HEADERS = [None, pb.ResponseHeader(), pb.ResponseHeader(2 * LONGEST, 2 * LONGEST
 @pytest.mark.parametrize("header", HEADERS)
 @pytest.mark.parametrize("watch_id", [0, 1, 1 << 32, LONGEST])
 def test_the_id_is_found_and_never_guessed(header: pb.ResponseHeader | None, watch_id: int) -> None:
-    events = [pb.mvccpb.Event(kv=pb.mvccpb.KeyValue(key=b"k" * 100, value=b"v" * 100))]
+    events = [pb.Event(kv=pb.KeyValue(key=b"k" * 100, value=b"v" * 100))]
     message = codec.encode(pb.WatchResponse(header=header, watch_id=watch_id, events=events))
     assert leading_watch_id(message[:BEGINNING]) == watch_id
     whole = len(codec.encode(pb.WatchResponse(header=header, watch_id=watch_id)))
