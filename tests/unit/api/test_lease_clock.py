@@ -82,4 +82,4 @@ async def test_it_is_never_ahead_of_the_systems_clock() -> None:
         before = time.clock_gettime(time.CLOCK_BOOTTIME)
         now = clock.now()
         after = time.clock_gettime(time.CLOCK_BOOTTIME)
-        assert before - 1e-6 <= now <= after + 1e-6
+        assert before - 0.01 <= now <= after + 1e-6, "uvloop's own clock may be some milliseconds behind"

@@ -10,6 +10,7 @@ import pytest
 from etcd_aio.testing import FaultProxy, FaultProxyStatistics
 from etcd_aio.testing import proxy as proxy_module
 from etcd_aio.testing.link import Link
+from tests.support import loops
 
 
 @pytest.mark.parametrize("target", ["127.0.0.1:2379", "http://127.0.0.1", ""])
@@ -57,6 +58,7 @@ async def test_after_the_close_nothing_listens_again() -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", [loops.ASYNCIO], ids=["asyncio"])  # uvloop's sockets cannot be replaced
 @pytest.mark.parametrize("where", ["accept", "Link"])
 async def test_without_a_file_left_it_rests_and_then_goes_on(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = {"failures": 0, "accept": 0}
