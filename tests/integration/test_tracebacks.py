@@ -25,6 +25,7 @@ from etcd_aio.errors import (
 from etcd_aio.testing import EtcdServer, FaultProxy
 from tests.support.auth import QUICK_LOGINS, ROOT, WEB, enable_auth
 from tests.support.canary import chain
+from tests.support.versions import need
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine")]
 
@@ -58,6 +59,7 @@ def shown(error: BaseException) -> str:
 
 
 async def test_no_error_shows_a_password_or_a_token() -> None:
+    need("3.4.25", "3.5.8", why="older ones say 'permission denied' of a token that expired")
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(EtcdServer(flags=(QUICK_LOGINS, "--auth-token-ttl=2")))
         await enable_auth(server, web=True)
