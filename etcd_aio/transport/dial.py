@@ -107,10 +107,16 @@ async def _connect(route: Route, factory: Callable[[], P]) -> tuple[asyncio.Tran
             factory, target.path, ssl=tls, server_hostname=server_name, ssl_shutdown_timeout=shutdown_timeout
         )
     sock = await _race(route.addresses)
-    # The transport owns the socket before this first waits.
-    return await loop.create_connection(
-        factory, sock=sock, ssl=tls, server_hostname=server_name, ssl_shutdown_timeout=shutdown_timeout
-    )
+    try:
+        # The transport owns the socket before this first waits.
+        return await loop.create_connection(
+            factory, sock=sock, ssl=tls, server_hostname=server_name, ssl_shutdown_timeout=shutdown_timeout
+        )
+    finally:
+        # libuv owns the descriptor now. uvloop takes it from the socket object only if the transport lives until here;
+        # otherwise the object would close it once more, when it may be another connection's.
+        if not isinstance(loop, asyncio.BaseEventLoop):
+            sock.detach()
 
 
 async def _race(addresses: Sequence[Address]) -> socket.socket:

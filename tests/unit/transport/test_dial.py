@@ -4,6 +4,7 @@ import asyncio
 import gc
 import socket
 import ssl
+import struct
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,7 @@ import pytest
 import trustme
 
 from etcd_aio.errors import ConnectError, TLSError
+from etcd_aio.transport import dial as dial_module
 from etcd_aio.transport.dial import _alternating, _race, dial, find_route
 from etcd_aio.transport.names import Address, Names
 from etcd_aio.transport.seam import Target
@@ -298,6 +300,46 @@ async def test_a_dial_cancelled_at_any_turn_leaves_no_socket(host: str) -> None:
                 await asyncio.sleep(0)
         gc.collect()
     assert [task for task in asyncio.all_tasks() if task.get_name().startswith("etcd_aio")] == []
+
+
+async def test_a_peer_that_resets_at_once_leaves_no_socket_that_closes_the_descriptor_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Closed twice, a descriptor may be another connection's by the second time."""
+    sockets: list[socket.socket] = []
+
+    async def remembered(where: Address) -> socket.socket:
+        sockets.append(await connect_socket(where))
+        return sockets[-1]
+
+    connect_socket = dial_module._connect_socket
+    monkeypatch.setattr(dial_module, "_connect_socket", remembered)
+
+    class Resetting(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            linger = struct.pack("ii", 1, 0)
+            transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            transport.abort()  # type: ignore[attr-defined]
+
+    class Greeting(Recorder):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            transport.write(b"hello")  # type: ignore[attr-defined]  # which may fail at once
+
+    async def reset(to: Target) -> None:
+        try:
+            transport, protocol = await dialled(to, Greeting)
+        except OSError:
+            return
+        transport.abort()
+        await protocol.lost
+
+    async with await asyncio.get_running_loop().create_server(Resetting, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        async with asyncio.timeout(5):
+            await asyncio.gather(*(reset(plain(port)) for _ in range(30)))
+    await asyncio.sleep(0)
+    assert len(sockets) == 30
+    assert [sock for sock in sockets if sock.fileno() != -1] == []
 
 
 async def test_families_take_turns() -> None:
