@@ -10,6 +10,7 @@ import anyio
 import pytest
 from h2.settings import SettingCodes
 
+from etcd_aio.aio import start_task
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from etcd_aio.transport import Connection, EngineName
 from tests.support.scripted import GRPC, Wire, scripted
@@ -318,9 +319,10 @@ async def test_what_is_given_up_before_it_left_is_never_heard_of(
         # On an idle connection the first one would leave at once.
         held = asyncio.ensure_future(connection.unary("/x/Echo", b"held", (), soon()))
         await asyncio.sleep(0.01)
-        opening = [asyncio.create_task(connection.open_stream("/x/Chat", (), soon())) for _ in range(10)]
-        calls = [asyncio.ensure_future(connection.unary("/x/Echo", b"no", (), soon())) for _ in range(200)]
-        kept = asyncio.ensure_future(connection.unary("/x/Echo", b"yes", (), soon()))
+        # All are made in the next turn of the loop, and cancelled within it.
+        opening = [start_task(connection.open_stream("/x/Chat", (), soon()), name="stream") for _ in range(10)]
+        calls = [start_task(connection.unary("/x/Echo", b"no", (), soon()), name="call") for _ in range(200)]
+        kept = start_task(connection.unary("/x/Echo", b"yes", (), soon()), name="kept")
         await asyncio.sleep(0)
         for task in (*opening, *calls):
             assert task.cancel()

@@ -11,6 +11,7 @@ from h2.errors import ErrorCodes
 from h2.settings import SettingCodes
 from hyperframe.frame import ContinuationFrame, DataFrame, HeadersFrame, PushPromiseFrame, WindowUpdateFrame
 
+from etcd_aio.aio import start_task
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from etcd_aio.transport import Connection, EngineName, stock
 from etcd_aio.transport.native_calls import UnaryCall
@@ -557,7 +558,7 @@ async def test_a_call_on_a_connection_whose_end_has_been_read_is_unsent(name: En
         await connection.open_stream("/x/Chat", (), soon())
         calls = []
         while not owner.lost:  # one in every turn of the loop
-            calls.append(asyncio.ensure_future(failure_of(echo(connection))))
+            calls.append(start_task(failure_of(echo(connection)), name="call"))
             await asyncio.sleep(0)
         failures = await asyncio.gather(*calls)
         # Made in the turn in which the end was read, or after it. The grpclib engine sends a turn after it was asked.

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from etcd_aio.aio import start_task
 from etcd_aio.api import op
 from etcd_aio.api.keys import KeyRange
 from etcd_aio.api.operations import RangeOp
@@ -297,7 +298,8 @@ async def test_a_cancelled_step_is_taken_again(chunk_size: int, before: int) -> 
     async def step() -> KeyValue:
         return await anext(scan)
 
-    task = asyncio.create_task(step())
+    task = start_task(step(), name="test")  # whose first step waits a turn
+
     await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -324,7 +326,8 @@ async def test_aclose_while_a_page_is_on_its_way_drops_it() -> None:
     async def consume() -> list[KeyValue]:
         return [kv async for kv in scan]
 
-    task = asyncio.create_task(consume())
+    task = start_task(consume(), name="test")  # whose first step waits a turn
+
     await asyncio.sleep(0)
     await scan.aclose()
     assert await task == []
@@ -525,7 +528,8 @@ async def test_aclose_while_a_chunk_is_on_its_way_ends_the_step() -> None:
     async def consume() -> list[KeyValue]:
         return [kv async for kv in scan]
 
-    task = asyncio.create_task(consume())
+    task = start_task(consume(), name="test")  # whose first step waits a turn
+
     await asyncio.sleep(0)
     assert store.streamed
     await scan.aclose()
