@@ -70,23 +70,18 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(python=find_pythons())
 def pythons(session: nox.Session) -> None:
-    """The unit and contract suites on each Python that is found, on asyncio and uvloop.
+    """The unit and contract suites on each Python that is found, on asyncio and uvloop, with and without eager tasks.
 
-    Tests that choose a loop themselves run on both in any case; the others run on uvloop here, as `tests` has them on
-    asyncio. What is marked slow is left to `tests`.
+    Tests that choose a loop themselves run on both in any case; the others run on uvloop first, as `tests` has them on
+    asyncio. From Python 3.12 on they run once more, on asyncio, where every task runs its first step at once
+    (`asyncio.eager_task_factory`). What is marked slow is left to `tests`.
     """
     session.log(f"found {', '.join(find_pythons())} of {', '.join(PYTHONS)}")
     install(session, "test")
     arguments = ["-m", "pytest", "-m", "not slow and not cluster", "tests/unit", "tests/contract", *session.posargs]
     session.run("python", *arguments, env={"ETCD_AIO_TEST_LOOP": "uvloop"})
-
-
-@nox.session(python=[version for version in find_pythons() if version != "3.11"])
-def eager(session: nox.Session) -> None:
-    """The same where every task runs its first step at once (`asyncio.eager_task_factory`, Python 3.12 and newer)."""
-    install(session, "test")
-    arguments = ["-m", "pytest", "-m", "not slow and not cluster", "tests/unit", "tests/contract", *session.posargs]
-    session.run("python", *arguments, env={"ETCD_AIO_TEST_TASKS": "eager"})
+    if session.python != "3.11":
+        session.run("python", *arguments, env={"ETCD_AIO_TEST_TASKS": "eager"})
 
 
 @nox.session
