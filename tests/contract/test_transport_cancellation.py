@@ -315,14 +315,17 @@ async def test_what_is_given_up_before_it_left_is_never_heard_of(
             wire.answer(stream_id)
         wire.answer(held)
 
+    async def echo(payload: bytes) -> bytes:
+        return await connection.unary("/x/Echo", payload, (), soon())
+
     async with scripted(script) as port, connected(name, port) as (connection, owner):
         # On an idle connection the first one would leave at once.
         held = asyncio.ensure_future(connection.unary("/x/Echo", b"held", (), soon()))
         await asyncio.sleep(0.01)
         # All are made in the next turn of the loop, and cancelled within it.
         opening = [start_task(connection.open_stream("/x/Chat", (), soon()), name="stream") for _ in range(10)]
-        calls = [start_task(connection.unary("/x/Echo", b"no", (), soon()), name="call") for _ in range(200)]
-        kept = start_task(connection.unary("/x/Echo", b"yes", (), soon()), name="kept")
+        calls = [start_task(echo(b"no"), name="call") for _ in range(200)]
+        kept = start_task(echo(b"yes"), name="kept")
         await asyncio.sleep(0)
         for task in (*opening, *calls):
             assert task.cancel()
