@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from etcd_aio import methods, pb
-from etcd_aio.api import replies
+from etcd_aio.api import admin_replies as replies
 from etcd_aio.api.enums import PermissionLike, parse_word
 from etcd_aio.api.keys import KeyLike, KeyRange
 from etcd_aio.auth_results import (

@@ -14,7 +14,7 @@ from etcd_aio.aio import start_background_task
 from etcd_aio.api.keepalive import KeepAlive, ScheduledLease, State
 from etcd_aio.api.lease_clock import LeaseClock, LeaseTimed, suspended_seconds
 from etcd_aio.api.log_summary import LogSummary
-from etcd_aio.api.replies import lease_grant_result
+from etcd_aio.codec import header_of
 from etcd_aio.errors import (
     EtcdError,
     LeaseExistsError,
@@ -25,7 +25,13 @@ from etcd_aio.errors import (
 )
 from etcd_aio.methods import LEASE_GRANT, LEASE_KEEP_ALIVE, LEASE_TIME_TO_LIVE, RANGE
 from etcd_aio.options import UNSET, RetryMode, Timeout
-from etcd_aio.pb import LeaseGrantRequest, LeaseKeepAliveRequest, LeaseTimeToLiveRequest, RangeRequest
+from etcd_aio.pb import (
+    LeaseGrantRequest,
+    LeaseGrantResponse,
+    LeaseKeepAliveRequest,
+    LeaseTimeToLiveRequest,
+    RangeRequest,
+)
 from etcd_aio.results import LeaseGrantResult, LeaseKeepAliveResult
 
 if TYPE_CHECKING:
@@ -102,7 +108,7 @@ class LeaseKeeper:
             if found.is_expired:
                 raise LeaseNotFoundError from error
             return LeaseGrantResult(found.header, id, found.granted_ttl)
-        return lease_grant_result(reply)
+        return grant_result(reply)
 
     def hold(self, lease_id: int, ttl: int, deadline: float, on_renewed: OnRenewed, on_loss: OnLoss) -> ScheduledLease:
         """Keep a lease alive that lasts at least until `deadline`, and tell its holder what becomes of it."""
@@ -285,3 +291,8 @@ class _Asked(_Listener):
 
 def _draw_id() -> int:
     return secrets.randbits(63)
+
+
+def grant_result(reply: LeaseGrantResponse) -> LeaseGrantResult:
+    """The result of a grant. The message has an `error` besides, which etcd never fills."""
+    return LeaseGrantResult(header_of(reply.header), reply.id, reply.ttl)

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from etcd_aio import methods, pb
+from etcd_aio.api.admin_replies import alarm_result
 from etcd_aio.api.arguments import whole_number
 from etcd_aio.api.cluster import MemberLike, member_id
 from etcd_aio.api.enums import AlarmLike, DowngradeAction, DowngradeActionLike, parse_word
 from etcd_aio.api.leadership import Leadership
-from etcd_aio.api.replies import alarm_result
 from etcd_aio.api.snapshot import Snapshot
 from etcd_aio.api.snapshot_file import OnProgress, save
 from etcd_aio.cluster_results import (

@@ -55,7 +55,7 @@ from itertools import islice
 from math import inf
 from typing import Final
 
-from etcd_aio.api import requests
+from etcd_aio.api import watch_requests as requests
 from etcd_aio.api.creations import Creations, MixedUp
 from etcd_aio.api.watch_state import Phase, Step, WatchState
 from etcd_aio.errors import (

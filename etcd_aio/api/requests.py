@@ -10,10 +10,9 @@ from typing import Final
 
 from etcd_aio import pb
 from etcd_aio.api.compare import Compare, CompareOperator, CompareTarget
-from etcd_aio.api.enums import SortBy, SortOrder, WatchFilter
+from etcd_aio.api.enums import SortBy, SortOrder
 from etcd_aio.api.keys import KeyRange
 from etcd_aio.api.operations import DeleteOp, GetOp, Op, PutOp, RangeOp, TxnOp
-from etcd_aio.api.watch_state import WatchOptions
 from etcd_aio.codec import MAX_DEPTH, writers
 from etcd_aio.errors import InvalidRequestError
 
@@ -40,11 +39,6 @@ _COMPARE_OPERATORS: Final[Mapping[CompareOperator, pb.CompareCompareResult]] = {
     CompareOperator.NOT_EQUAL: pb.CompareCompareResult.NOT_EQUAL,
     CompareOperator.LESS: pb.CompareCompareResult.LESS,
     CompareOperator.GREATER: pb.CompareCompareResult.GREATER,
-}
-
-_WATCH_FILTERS: Final[Mapping[WatchFilter, pb.WatchCreateRequestFilterType]] = {
-    WatchFilter.NO_PUT: pb.WatchCreateRequestFilterType.NOPUT,
-    WatchFilter.NO_DELETE: pb.WatchCreateRequestFilterType.NODELETE,
 }
 
 
@@ -107,39 +101,6 @@ def txn_request(txn: TxnOp, depth: int = 1) -> bytes:
         success=[_request_op(operation, depth + 1) for operation in txn.then],
         failure=[_request_op(operation, depth + 1) for operation in txn.otherwise],
     )
-
-
-def watch_request(watch: WatchOptions, watch_id: int, start_revision: int, in_fragments: bool) -> pb.WatchRequest:
-    """The message that creates a watch.
-
-    Args:
-        watch: what the user asked for.
-        watch_id: the id that the server shall give it.
-        start_revision: the first revision of interest; 0 is "from now".
-        in_fragments: what to ask for if the user does not care.
-    """
-    return pb.WatchRequest(
-        create_request=pb.WatchCreateRequest(
-            key=watch.keys.key,
-            range_end=watch.keys.range_end,
-            start_revision=start_revision,
-            progress_notify=watch.progress_notify,
-            filters=[_WATCH_FILTERS[one] for one in watch.filters],
-            prev_kv=watch.prev_kv,
-            watch_id=watch_id,
-            fragment=in_fragments if watch.fragment is None else watch.fragment,
-        )
-    )
-
-
-def watch_cancel_request(watch_id: int) -> pb.WatchRequest:
-    """The message that cancels a watch."""
-    return pb.WatchRequest(cancel_request=pb.WatchCancelRequest(watch_id=watch_id))
-
-
-def watch_progress_request() -> pb.WatchRequest:
-    """The message that asks how far all watches of a stream are."""
-    return pb.WatchRequest(progress_request=pb.WatchProgressRequest())
 
 
 def linearizable(txn: TxnOp) -> TxnOp:

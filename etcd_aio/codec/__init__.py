@@ -16,7 +16,7 @@ from etcd_aio.codec.collector import Collector
 from etcd_aio.codec.compiled import decode, encode, writers
 from etcd_aio.codec.fields import MAX_DEPTH
 from etcd_aio.codec.leading import leading_watch_id
-from etcd_aio.codec.shapes import Decodable, message_class_of
+from etcd_aio.codec.shapes import Decodable, header_of, message_class_of
 
 __all__ = (
     "MAX_DEPTH",
@@ -24,6 +24,7 @@ __all__ = (
     "Decodable",
     "decode",
     "encode",
+    "header_of",
     "leading_watch_id",
     "message_class_of",
     "writers",

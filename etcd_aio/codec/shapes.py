@@ -162,3 +162,9 @@ def _is_endless(message_class: type[pb.Message]) -> bool:
             if field.message_class is not None and field.message_class not in seen:
                 ahead.append(field.message_class)
     return False
+
+
+def header_of(message: pb.ResponseHeader | None) -> Header:
+    """The header of a reply that was decoded as its message."""
+    sent = message or pb.ResponseHeader()
+    return Header(sent.cluster_id, sent.member_id, sent.revision, sent.raft_term)

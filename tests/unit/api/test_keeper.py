@@ -5,8 +5,9 @@ import logging
 
 import pytest
 
+from etcd_aio import pb
 from etcd_aio.api.keepalive import State
-from etcd_aio.api.keeper import LeaseKeeper
+from etcd_aio.api.keeper import LeaseKeeper, grant_result
 from etcd_aio.errors import (
     ClientClosedError,
     EtcdTimeoutError,
@@ -17,6 +18,7 @@ from etcd_aio.errors import (
     NoLeaderError,
     PermissionDeniedError,
 )
+from etcd_aio.results import Header, LeaseGrantResult
 from tests.support.leases import FakeLeases
 from tests.support.virtual_time import VirtualTimeLoop, tasks, timers, turns
 
@@ -269,3 +271,10 @@ async def test_drawn_ids_are_positive_and_of_63_bits() -> None:
     assert len(set(drawn)) == 200
     assert max(drawn) > 2**62
     assert LeaseKeeper(FakeLeases(), draw_id=lambda: 0).draw_id() == 1  # type: ignore[arg-type] # as much as it uses
+
+
+def test_what_a_grant_returns() -> None:
+    header = pb.ResponseHeader(cluster_id=1, member_id=2, revision=7, raft_term=3)
+    reply = pb.LeaseGrantResponse(header=header, id=9, ttl=10)
+    assert grant_result(reply) == LeaseGrantResult(Header(1, 2, 7, 3), 9, 10)
+    assert grant_result(pb.LeaseGrantResponse(id=9)).header == Header()

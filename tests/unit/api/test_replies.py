@@ -7,10 +7,8 @@ import pytest
 from etcd_aio import codec, pb
 from etcd_aio.api import op, replies
 from etcd_aio.api.operations import Op, TxnOp
-from etcd_aio.auth_results import Permission
-from etcd_aio.cluster_results import ActiveAlarm, Alarm, AlarmResult
 from etcd_aio.errors import MalformedReplyError
-from etcd_aio.results import DeleteResult, Header, KeyValue, LeaseGrantResult, PutResult, RangeResult, TxnResult
+from etcd_aio.results import DeleteResult, Header, KeyValue, PutResult, RangeResult, TxnResult
 from tests.support.canary import CANARY
 
 HEADER = Header(cluster_id=1, member_id=2, revision=7, raft_term=3)
@@ -29,12 +27,6 @@ def wire_kv() -> pb.KeyValue:
 def txn_result(reply: pb.TxnResponse, txn: TxnOp) -> TxnResult:
     """What a txn gives whose answer is this on the wire."""
     return replies.txn_result(codec.decode(TxnResult, codec.encode(reply)), txn)
-
-
-def test_lease_grant() -> None:
-    reply = pb.LeaseGrantResponse(header=wire_header(), id=9, ttl=10)
-    assert replies.lease_grant_result(reply) == LeaseGrantResult(HEADER, 9, 10)
-    assert replies.lease_grant_result(pb.LeaseGrantResponse(id=9)).header == Header()
 
 
 def test_get() -> None:
@@ -141,28 +133,3 @@ def test_a_response_of_another_kind_is_malformed(operation: Op) -> None:
     reply = pb.TxnResponse(header=wire_header(), succeeded=True, responses=[wrong])
     with pytest.raises(MalformedReplyError, match=f"the response to a {type(operation).__name__} is of another kind"):
         txn_result(reply, op.txn(then=[operation]))
-
-
-def test_alarms() -> None:
-    raised = [
-        pb.AlarmMember(member_id=2**64 - 1, alarm=pb.AlarmType.NOSPACE),
-        pb.AlarmMember(member_id=1, alarm=pb.AlarmType.CORRUPT),
-    ]
-    expected = (ActiveAlarm(2**64 - 1, Alarm.NOSPACE), ActiveAlarm(1, Alarm.CORRUPT))
-    assert replies.alarm_result(pb.AlarmResponse(header=wire_header(), alarms=raised)) == AlarmResult(HEADER, expected)
-    assert replies.alarm_result(pb.AlarmResponse()) == AlarmResult(Header())
-
-
-@pytest.mark.parametrize("number", [0, 3])
-def test_an_alarm_of_an_unknown_kind_is_malformed(number: int) -> None:
-    reply = pb.AlarmResponse(alarms=[pb.AlarmMember(member_id=0xAB, alarm=pb.AlarmType(number))])
-    with pytest.raises(MalformedReplyError, match=f"member ab has raised alarm {number}"):
-        replies.alarm_result(reply)
-
-
-def test_a_permission_of_an_unknown_kind_is_no_permission() -> None:
-    raw = codec.encode(pb.AuthRoleGetResponse(perm=[pb.Permission(key=b"k")]))
-    assert replies.role("app", codec.decode(pb.AuthRoleGetResponse, raw)).permissions[0].permission is Permission.READ
-    sent = pb.AuthRoleGetResponse(perm=[pb.Permission(perm_type=pb.PermissionType(7), key=b"k")])
-    with pytest.raises(MalformedReplyError, match="'app' has a permission of kind 7"):
-        replies.role("app", sent)

@@ -5,11 +5,9 @@ import pytest
 from etcd_aio import codec, pb
 from etcd_aio.api import op, requests
 from etcd_aio.api.compare import Compare, Key
-from etcd_aio.api.enums import SortBy, SortByLike, SortOrder, SortOrderLike, WatchFilter
-from etcd_aio.api.keys import KeyRange
+from etcd_aio.api.enums import SortBy, SortByLike, SortOrder, SortOrderLike
 from etcd_aio.api.operations import DeleteOp, GetOp, PutOp, RangeOp, TxnOp
 from etcd_aio.api.requests import linearizable
-from etcd_aio.api.watch_state import WatchOptions
 from etcd_aio.errors import InvalidRequestError
 
 
@@ -194,30 +192,3 @@ def test_txns_nest_as_deep_as_any_message_may() -> None:
     for too_deep in (nested(51), nested(500)):
         with pytest.raises(InvalidRequestError, match="nest more than 100 deep"):
             requests.txn_request(too_deep)
-
-
-def test_what_is_said_on_a_watch_stream() -> None:
-    options = WatchOptions(
-        KeyRange.of(prefix="k"),
-        prev_kv=True,
-        progress_notify=True,
-        filters=(WatchFilter.NO_DELETE, WatchFilter.NO_PUT),
-        fragment=False,
-    )
-    types = pb.WatchCreateRequestFilterType
-    assert requests.watch_request(options, 9, 7, True) == pb.WatchRequest(
-        create_request=pb.WatchCreateRequest(
-            key=b"k",
-            range_end=b"l",
-            start_revision=7,
-            progress_notify=True,
-            filters=[types.NODELETE, types.NOPUT],
-            prev_kv=True,
-            watch_id=9,
-        )
-    )
-    for needed in (False, True):
-        plain = requests.watch_request(WatchOptions(KeyRange.of("k")), 9, 0, needed)
-        assert plain == pb.WatchRequest(create_request=pb.WatchCreateRequest(key=b"k", watch_id=9, fragment=needed))
-    assert codec.encode(requests.watch_cancel_request(0)) == b"\x12\x00"
-    assert codec.encode(requests.watch_progress_request()) == b"\x1a\x00"

@@ -11,9 +11,9 @@ from etcd_aio import codec, methods, pb
 from etcd_aio.api.enums import WatchFilter
 from etcd_aio.api.keys import KeyRange
 from etcd_aio.api.operations import RangeOp
-from etcd_aio.api.requests import watch_request
 from etcd_aio.api.resync import KnownKeys
 from etcd_aio.api.watch_hub import MAX_REQUEST_BYTES, WatchHub
+from etcd_aio.api.watch_requests import watch_request
 from etcd_aio.api.watch_state import Phase, Step, WatchOptions, WatchState
 from etcd_aio.cluster_results import StatusResult
 from etcd_aio.error_handler.description import explain
