@@ -25,9 +25,9 @@ def install(session: nox.Session, *groups: str) -> None:
 
 def get_servers(session: nox.Session, *versions: str) -> None:
     """Get servers into the cache. What could not be had is told, and is no failure: that is for who needs it to say."""
-    session.run("python", "-m", "etcd_aio.testing.builds", *versions, success_codes=[0, 1])
+    session.run("python", "-m", "etcd_aio.testing.build", *versions, success_codes=[0, 1])
     if not versions:
-        session.run("python", "-m", "etcd_aio.testing.packages", success_codes=[0, 1])
+        session.run("python", "-m", "etcd_aio.testing.debian", success_codes=[0, 1])
 
 
 def is_python(command: str, version: str) -> bool:

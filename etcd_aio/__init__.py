@@ -10,61 +10,11 @@ servers and faults for your own tests.
 
 import logging
 
-from etcd_aio.api import (
-    Auth,
-    Cluster,
-    Compare,
-    DowngradeAction,
-    Key,
-    KeyRange,
-    Lease,
-    Leases,
-    Maintenance,
-    OnCompaction,
-    Op,
-    Scan,
-    Snapshot,
-    SortBy,
-    SortOrder,
-    Txn,
-    Watcher,
-    WatchFilter,
-    WatchStatistics,
-    op,
-)
-from etcd_aio.auth_results import (
-    AuthenticateResult,
-    AuthResult,
-    AuthStatus,
-    KeyPermission,
-    Permission,
-    Role,
-    RoleListResult,
-    User,
-    UserListResult,
-)
+from etcd_aio._version import __version__
+from etcd_aio.admin import Auth, Cluster, Maintenance, Snapshot
 from etcd_aio.balancer import Candidate, ConnectivityState, EndpointStatistics
 from etcd_aio.client import Client
-from etcd_aio.cluster_results import (
-    ActiveAlarm,
-    Alarm,
-    AlarmResult,
-    DefragmentResult,
-    DowngradeInfo,
-    DowngradeResult,
-    EndpointVersions,
-    HashKVResult,
-    HashResult,
-    Member,
-    MemberAddResult,
-    MemberListResult,
-    MemberPromoteResult,
-    MemberRemoveResult,
-    MemberUpdateResult,
-    MoveLeaderResult,
-    SavedSnapshot,
-    StatusResult,
-)
+from etcd_aio.config import TLS
 from etcd_aio.error_handler import RetryPolicy, RetryThrottling, StreamStatistics
 from etcd_aio.errors import (
     ClientClosedError,
@@ -80,11 +30,29 @@ from etcd_aio.errors import (
     OldClusterError,
     ServerError,
 )
-from etcd_aio.events import Event, EventType, WatchBatch
-from etcd_aio.results import (
+from etcd_aio.kv import Compare, Key, Op, Scan, Txn, op
+from etcd_aio.lease import Lease, Leases
+from etcd_aio.types import (
+    ActiveAlarm,
+    Alarm,
+    AlarmResult,
+    AuthenticateResult,
+    AuthResult,
+    AuthStatus,
     CompactResult,
+    DefragmentResult,
     DeleteResult,
+    DowngradeAction,
+    DowngradeInfo,
+    DowngradeResult,
+    EndpointVersions,
+    Event,
+    EventType,
+    HashKVResult,
+    HashResult,
     Header,
+    KeyPermission,
+    KeyRange,
     KeyValue,
     LeaseGrantResult,
     LeaseKeepAliveResult,
@@ -92,12 +60,30 @@ from etcd_aio.results import (
     LeaseRevokeResult,
     LeaseStatus,
     LeaseTimeToLiveResult,
+    Member,
+    MemberAddResult,
+    MemberListResult,
+    MemberPromoteResult,
+    MemberRemoveResult,
+    MemberUpdateResult,
+    MoveLeaderResult,
+    OnCompaction,
+    Permission,
     PutResult,
     RangeResult,
+    Role,
+    RoleListResult,
+    SavedSnapshot,
+    SortBy,
+    SortOrder,
+    StatusResult,
     TxnResult,
+    User,
+    UserListResult,
+    WatchBatch,
+    WatchFilter,
 )
-from etcd_aio.tls import TLS
-from etcd_aio.version import __version__
+from etcd_aio.watch import Watcher, WatchStatistics
 
 # A library that is not asked to log stays silent.
 logging.getLogger("etcd_aio").addHandler(logging.NullHandler())

@@ -12,43 +12,29 @@ from contextlib import suppress
 from types import FunctionType, TracebackType
 from typing import Final, NoReturn, Self, Unpack
 
-from etcd_aio.api import (
-    KV,
-    Auth,
-    Cluster,
-    Lease,
-    LeaseKeeper,
-    Leases,
-    Maintenance,
-    OnLost,
-    Versions,
-    WatchCalls,
-    WatchHub,
-)
-from etcd_aio.balancer import Balancer, Choice, EndpointStatistics, PolicyName
+from etcd_aio._version import __version__
+from etcd_aio.admin import Auth, Cluster, Maintenance, Versions
+from etcd_aio.balancer import Balancer, Choice, ClusterIdentity, EndpointStatistics, PolicyName, probe_health
+from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.closing import Unwinding, close_all, unwound
-from etcd_aio.cluster_results import EndpointVersions
-from etcd_aio.config import ClientConfig, endpoints_from
-from etcd_aio.connection_url import parse_url
+from etcd_aio.config import (
+    TLS,
+    ClientConfig,
+    ClientOptions,
+    client_options,
+    endpoints_from,
+    parse_url,
+    read_environment,
+)
 from etcd_aio.deadline import deadline_after
 from etcd_aio.discovery import Discovery
-from etcd_aio.environment import read_environment
-from etcd_aio.error_handler import (
-    ClusterIdentity,
-    Invoker,
-    Lifetime,
-    RetryPolicy,
-    StreamStatistics,
-    TokenFunction,
-    credentials_from,
-    probe_health,
-)
+from etcd_aio.error_handler import Invoker, Lifetime, RetryPolicy, StreamStatistics, TokenFunction, credentials_from
 from etcd_aio.errors import PermissionDeniedError
-from etcd_aio.options import UNSET, RetryMode, Timeout
-from etcd_aio.settings import ClientOptions, client_options
-from etcd_aio.tls import TLS
+from etcd_aio.kv import KV
+from etcd_aio.lease import Lease, LeaseKeeper, Leases, OnLost
 from etcd_aio.transport import EngineName, Names, create_engine, http_get
-from etcd_aio.version import __version__
+from etcd_aio.types import EndpointVersions
+from etcd_aio.watch import WatchCalls, WatchHub
 
 _PING_KEY: Final = "health"  # the one that etcdctl asks for; it need not exist
 

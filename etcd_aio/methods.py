@@ -13,34 +13,33 @@ from enum import Enum
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from etcd_aio import pb
-from etcd_aio.cluster_results import (
+from etcd_aio.types import (
     ClusterResult,
+    CompactResult,
     DefragmentResult,
+    DeleteResult,
     DowngradeResult,
     HashKVResult,
     HashResult,
+    LeaseKeepAliveResult,
+    LeaseListResult,
+    LeaseRevokeResult,
+    LeaseTimeToLiveResult,
     MemberAddResult,
     MemberListResult,
     MemberPromoteResult,
     MemberRemoveResult,
     MemberUpdateResult,
     MoveLeaderResult,
-    SnapshotChunk,
-    StatusResult,
-)
-from etcd_aio.events import WatchReply, WatchResult
-from etcd_aio.results import (
-    CompactResult,
-    DeleteResult,
-    LeaseKeepAliveResult,
-    LeaseListResult,
-    LeaseRevokeResult,
-    LeaseTimeToLiveResult,
     PutResult,
     RangeChunk,
     RangeResult,
     Result,
+    SnapshotChunk,
+    StatusResult,
     TxnResult,
+    WatchReply,
+    WatchResult,
 )
 
 Request = TypeVar("Request", bound=pb.Message)

@@ -8,7 +8,7 @@ import pytest
 
 from etcd_aio import methods
 from etcd_aio.testing import EtcdBinary
-from etcd_aio.testing.builds import RELEASED
+from etcd_aio.testing.build import RELEASED
 from tests import compat
 from tests.compat import Outcome, choose, counted, main, table
 

@@ -8,16 +8,10 @@ from types import ModuleType
 
 import pytest
 
+PACKAGE = Path(__file__).parent.parent / "etcd_aio"
 DOORS = [
     "etcd_aio",
-    "etcd_aio.api",
-    "etcd_aio.balancer",
-    "etcd_aio.codec",
-    "etcd_aio.error_handler",
-    "etcd_aio.errors",
-    "etcd_aio.http2",
-    "etcd_aio.testing",
-    "etcd_aio.transport",
+    *(f"etcd_aio.{path.parent.name}" for path in sorted(PACKAGE.glob("*/__init__.py")) if path.parent.name != "pb"),
 ]
 
 

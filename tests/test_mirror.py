@@ -1,5 +1,6 @@
-"""Unit tests mirror the package: every file has its own, and no test outlives its subject."""
+"""Unit tests are found where their subject is: a folder for each package, a file for each module of the root."""
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -7,37 +8,41 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "etcd_aio"
 UNIT = ROOT / "tests" / "unit"
+ELSEWHERE = {"proto"}  # the messages and what makes them, which are no code of ours
+WITHOUT_TESTS = {"_version": "one constant"}
 
-# What has no logic of its own, or is tested elsewhere as the reason says.
-WITHOUT_UNIT_TEST = {
-    "version": "one constant",
-    "error_handler/conversation": "a typing Protocol; its supervisor and its machines are tested",
-    "transport/seam": "typing Protocols; tests/contract/test_transport.py examines them",
-    "transport/native": "tests/contract/test_transport.py examines it with every other engine",
-    "transport/stock": "tests/contract/test_transport.py examines it with every other engine",
-    "transport/stock_protocol": "tests/contract/test_transport.py examines it with every other engine",
-}
+PACKAGES = sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py") if path.parent.name != "pb")
+MODULES = sorted(path.stem for path in PACKAGE.glob("*.py") if path.name != "__init__.py")
+TESTS = sorted(UNIT.rglob("test_*.py"))
 
 
-def modules() -> list[str]:
-    paths = (path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if path.name != "__init__.py")
-    return sorted(path.with_suffix("").as_posix() for path in paths if path.parts[0] != "pb")
+def imported(path: Path) -> set[str]:
+    """What a file imports of the project, by the names of packages and root modules."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{name}" for name in names]
+        found |= {name.split(".")[1] for name in names if name.startswith("etcd_aio.")}
+    return found
 
 
-@pytest.mark.parametrize("module", modules())
-def test_every_module_has_its_test_file(module: str) -> None:
-    folder, _, name = module.rpartition("/")
-    test = UNIT / folder / f"test_{name}.py"
-    if module in WITHOUT_UNIT_TEST:
-        assert not test.exists(), "it has one after all: take it off the list"
-    else:
-        assert test.exists(), f"{test.relative_to(ROOT)} is missing"
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_package_has_a_folder_of_unit_tests(package: str) -> None:
+    assert list((UNIT / package).glob("test_*.py"))
 
 
-def test_every_unit_test_has_its_module() -> None:
-    known = set(modules())
-    for test in UNIT.rglob("test_*.py"):
-        folder = test.parent.relative_to(UNIT).as_posix()
-        name = test.stem.removeprefix("test_")
-        module = name if folder == "." else f"{folder}/{name}"
-        assert module in known or (PACKAGE / module).is_dir() or folder == "proto", f"{module} is gone"
+@pytest.mark.parametrize("module", MODULES)
+def test_every_module_of_the_root_has_a_file_of_unit_tests(module: str) -> None:
+    test = UNIT / f"test_{module}.py"
+    assert test.exists() != (module in WITHOUT_TESTS), test.relative_to(ROOT)
+
+
+@pytest.mark.parametrize("test", TESTS, ids=lambda path: path.relative_to(UNIT).as_posix())
+def test_every_unit_test_stands_beside_what_it_tests(test: Path) -> None:
+    folder = test.parent.relative_to(UNIT).as_posix()
+    if folder == ".":
+        assert test.stem.removeprefix("test_") in MODULES
+    elif folder not in ELSEWHERE:
+        assert folder in PACKAGES
+        assert folder in imported(test), f"it imports nothing of etcd_aio.{folder}"

@@ -24,7 +24,7 @@ from tests.support.certificates import write_ca, write_leaf
 PACKAGE = Path(__file__).parent.parent / "etcd_aio"
 
 # Where verification may be turned off: by the option that says so, and by the test kit for its questions to its own.
-MAY_SKIP_VERIFICATION = {"tls_files.py", "testing/options.py"}
+MAY_SKIP_VERIFICATION = {"config/certificates.py", "testing/options.py"}
 
 
 def skips(tree: ast.AST) -> bool:

@@ -4,28 +4,28 @@ What belongs here: which endpoints there are, whether they are connected, and wh
 their messages, and the decision to try again.
 """
 
-from etcd_aio.balancer.advertised import Advertised, advertised_endpoints
 from etcd_aio.balancer.balancer import Balancer
+from etcd_aio.balancer.cluster_id import ClusterIdentity
 from etcd_aio.balancer.connectivity import ConnectivityState
 from etcd_aio.balancer.endpoint import Endpoint, Security, parse_endpoint, parse_endpoints
 from etcd_aio.balancer.health import Health
-from etcd_aio.balancer.health_watch import Probe
-from etcd_aio.balancer.leader_watch import FindLeader
+from etcd_aio.balancer.health_monitor import Probe
+from etcd_aio.balancer.leader import find_leader
+from etcd_aio.balancer.leader_monitor import FindLeader
 from etcd_aio.balancer.only import OnlyEndpoint
 from etcd_aio.balancer.picker import Candidate, Choice
 from etcd_aio.balancer.policy import POLICIES, PolicyName
-from etcd_aio.balancer.resolver import Resolution, Resolver, StaticResolver
-from etcd_aio.balancer.srv import SrvResolver, require_dnspython
+from etcd_aio.balancer.probe import probe_health
 from etcd_aio.balancer.statistics import EndpointStatistics
 from etcd_aio.balancer.sub_connection import SubConnection
 from etcd_aio.transport import Connection, Metadata, Stream
 
 __all__ = [
     "POLICIES",
-    "Advertised",
     "Balancer",
     "Candidate",
     "Choice",
+    "ClusterIdentity",
     "Connection",
     "ConnectivityState",
     "Endpoint",
@@ -36,15 +36,11 @@ __all__ = [
     "OnlyEndpoint",
     "PolicyName",
     "Probe",
-    "Resolution",
-    "Resolver",
     "Security",
-    "SrvResolver",
-    "StaticResolver",
     "Stream",
     "SubConnection",
-    "advertised_endpoints",
+    "find_leader",
     "parse_endpoint",
     "parse_endpoints",
-    "require_dnspython",
+    "probe_health",
 ]

@@ -13,12 +13,12 @@ import random as random_module
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
+from etcd_aio.balancer.connection_set import Keeper, Standing
 from etcd_aio.balancer.connectivity import ConnectivityState
 from etcd_aio.balancer.endpoint import Endpoint, Security, parse_endpoint
 from etcd_aio.balancer.health import Health, Service
-from etcd_aio.balancer.health_watch import HealthWatch, Probe
-from etcd_aio.balancer.keeping import Keeper, Standing
-from etcd_aio.balancer.leader_watch import FindLeader, LeaderWatch
+from etcd_aio.balancer.health_monitor import HealthWatch, Probe
+from etcd_aio.balancer.leader_monitor import FindLeader, LeaderWatch
 from etcd_aio.balancer.only import OnlyEndpoint
 from etcd_aio.balancer.picker import Choice, Picker
 from etcd_aio.balancer.policy import Policy, PolicyName

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final, Generic, Literal, TypeAlias, get_args
 
-from etcd_aio.balancer.keeping import Keep, keep_all, keep_first, keep_random
+from etcd_aio.balancer.connection_set import Keep, keep_all, keep_first, keep_random
 from etcd_aio.balancer.picker import C, Choice, LeaderFirst, Picker, PowerOfTwo, RoundRobin, UserChoice
 
 PolicyName: TypeAlias = Literal["round_robin", "power_of_two", "leader_first", "pinned", "random_pinned"]

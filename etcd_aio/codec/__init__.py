@@ -12,11 +12,11 @@ betterproto2's own, judges it: both promise the same. A `Collector` is `decode` 
   `InvalidRequestError`: nothing else is ever raised, and neither shows what the message carries.
 """
 
-from etcd_aio.codec.collector import Collector
 from etcd_aio.codec.compiled import decode, encode, writers
 from etcd_aio.codec.fields import MAX_DEPTH
+from etcd_aio.codec.incremental import Collector
 from etcd_aio.codec.leading import leading_watch_id
-from etcd_aio.codec.shapes import Decodable, header_of, message_class_of
+from etcd_aio.codec.targets import Decodable, header_of, message_class_of
 
 __all__ = (
     "MAX_DEPTH",

@@ -7,11 +7,12 @@ Knows: which functions there are, and which of their failures mean bad input. Ne
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, Final, TypeAlias
 
-from etcd_aio.codec import reference, varints
+from etcd_aio.codec import reference
+from etcd_aio.codec import wire as varints
 from etcd_aio.codec.compiler import Function, function
-from etcd_aio.codec.decoding import Decoder
-from etcd_aio.codec.encoding import Encoder, Unusual, Writer
-from etcd_aio.codec.shapes import Decodable, message_class_of, shape_of
+from etcd_aio.codec.decoder import Decoder
+from etcd_aio.codec.encoder import Encoder, Unusual, Writer
+from etcd_aio.codec.targets import Decodable, message_class_of, shape_of
 from etcd_aio.errors import MalformedReplyError
 from etcd_aio.pb import Message
 

@@ -5,7 +5,7 @@ Knows: that etcd, as all of Go, writes the fields in the order of their numbers.
 
 from typing import Final
 
-from etcd_aio.codec.varints import Refusal, read_varint
+from etcd_aio.codec.wire import Refusal, read_varint
 
 _HEADER: Final = b"\x0a"  # field 1, a message
 _WATCH_ID: Final = 0x10  # field 2, a number

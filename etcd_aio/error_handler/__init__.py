@@ -5,19 +5,16 @@ cluster's identity, the client's lifetime. What never does: what a request means
 there are.
 """
 
-from etcd_aio.error_handler.conversation import Conversation
 from etcd_aio.error_handler.credentials import Credentials, TokenFunction, credentials_from
 from etcd_aio.error_handler.ending import mistake
-from etcd_aio.error_handler.identity import ClusterIdentity
 from etcd_aio.error_handler.invoker import Invoker
 from etcd_aio.error_handler.lifetime import Lifetime
-from etcd_aio.error_handler.probe import probe_health
-from etcd_aio.error_handler.reading import Reading
 from etcd_aio.error_handler.retry import RetryPolicy, RetryThrottling
+from etcd_aio.error_handler.stream_handler import Conversation
+from etcd_aio.error_handler.streamed_reply import Reading
 from etcd_aio.error_handler.supervisor import StreamStatistics, Supervisor
 
 __all__ = [
-    "ClusterIdentity",
     "Conversation",
     "Credentials",
     "Invoker",
@@ -30,5 +27,4 @@ __all__ = [
     "TokenFunction",
     "credentials_from",
     "mistake",
-    "probe_health",
 ]

@@ -16,18 +16,16 @@ from collections.abc import Callable
 from typing import Final, Generic, NoReturn
 
 from etcd_aio import codec
-from etcd_aio.balancer import Balancer, Metadata, OnlyEndpoint, SubConnection
+from etcd_aio.balancer import Balancer, ClusterIdentity, Metadata, OnlyEndpoint, SubConnection
 from etcd_aio.deadline import NEVER
 from etcd_aio.error_handler.answer import answer
 from etcd_aio.error_handler.credentials import Credentials
 from etcd_aio.error_handler.description import explain
-from etcd_aio.error_handler.identity import ClusterIdentity
 from etcd_aio.error_handler.large import LARGE, finished
 from etcd_aio.error_handler.lifetime import Lifetime
-from etcd_aio.error_handler.request_metadata import RequestMetadata, token_of
 from etcd_aio.error_handler.retry import RetryBudget, RetryPolicy, wait_before
+from etcd_aio.error_handler.token_manager import Tokens
 from etcd_aio.error_handler.token_refusals import TokenRefusals, TokenRemedy
-from etcd_aio.error_handler.tokens import Tokens
 from etcd_aio.error_handler.verdict import Facts, Situation, Verdict, classify, judge, may_have_been_applied
 from etcd_aio.errors import (
     Attempt,
@@ -50,6 +48,7 @@ from etcd_aio.errors import (
     with_history,
 )
 from etcd_aio.methods import Method, Reply, Request
+from etcd_aio.transport import RequestMetadata, token_of
 
 _MIN_ATTEMPT_TIME: Final = 1.0  # seconds; less would cut off what is merely slow (an election, a big range)
 _QUEUE_TIME: Final = 0.001  # seconds for each attempt that the member has in hand: a burst is no trouble of its

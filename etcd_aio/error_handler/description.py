@@ -20,7 +20,7 @@ from etcd_aio.errors import (
     UserEmptyError,
 )
 from etcd_aio.methods import AnyMethod
-from etcd_aio.results import shown_keys, shown_text
+from etcd_aio.types import shown_keys, shown_text
 
 _MAX_SUBJECTS: Final = 3  # of a txn
 

@@ -10,28 +10,26 @@ from collections.abc import Callable
 from typing import Final, get_args
 
 from etcd_aio import codec
-from etcd_aio.balancer import Balancer, SubConnection
+from etcd_aio.balancer import Balancer, ClusterIdentity, SubConnection, find_leader
+from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.closing import TwoPartClose, Unwinding, close_all
 from etcd_aio.deadline import deadline_after
 from etcd_aio.error_handler.call import Call, CallContext
-from etcd_aio.error_handler.conversation import Conversation
 from etcd_aio.error_handler.credentials import Credentials, StaticToken
 from etcd_aio.error_handler.description import explain
 from etcd_aio.error_handler.hedging import Hedging
-from etcd_aio.error_handler.identity import ClusterIdentity
-from etcd_aio.error_handler.leader import find_leader
 from etcd_aio.error_handler.lifetime import Lifetime
 from etcd_aio.error_handler.login import Login
-from etcd_aio.error_handler.reading import Reading, Step
-from etcd_aio.error_handler.request_metadata import RequestMetadata
 from etcd_aio.error_handler.retry import RetryPolicy
+from etcd_aio.error_handler.stream_handler import Conversation
+from etcd_aio.error_handler.streamed_reply import Reading, Step
 from etcd_aio.error_handler.supervisor import StreamContext, StreamStatistics, Supervisor
+from etcd_aio.error_handler.token_manager import Tokens
 from etcd_aio.error_handler.token_state import TokenState
-from etcd_aio.error_handler.tokens import Tokens
 from etcd_aio.errors import EtcdError, InvalidRequestError, RequestTooLargeError, with_history
 from etcd_aio.methods import AnyMethod, Method, Reply, Request
-from etcd_aio.options import UNSET, RetryMode, Timeout
 from etcd_aio.pb import Message
+from etcd_aio.transport import RequestMetadata
 
 API_VERSION: Final = "3.7"  # the release whose .proto files this client was generated from
 

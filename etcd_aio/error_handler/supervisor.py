@@ -25,12 +25,11 @@ from etcd_aio.balancer import Balancer, Stream, SubConnection
 from etcd_aio.closing import TwoPartClose, Unwinding
 from etcd_aio.deadline import NEVER
 from etcd_aio.error_handler.call import CallContext
-from etcd_aio.error_handler.conversation import Conversation
-from etcd_aio.error_handler.due_timer import DueTimer
 from etcd_aio.error_handler.ending import Ending, failed, left, mistake, stranger, unneeded, unreadable
 from etcd_aio.error_handler.large import LARGE, decode_large
-from etcd_aio.error_handler.request_metadata import token_of
 from etcd_aio.error_handler.stream_failures import StreamFailures
+from etcd_aio.error_handler.stream_handler import Conversation
+from etcd_aio.error_handler.stream_timer import DueTimer
 from etcd_aio.error_handler.stream_verdict import StreamVerdict, judge_stream
 from etcd_aio.error_handler.token_refusals import is_spent
 from etcd_aio.errors import (
@@ -50,6 +49,7 @@ from etcd_aio.errors import (
     with_history,
 )
 from etcd_aio.methods import Method, Reply, Request
+from etcd_aio.transport import token_of
 
 logger = logging.getLogger("etcd_aio.streams")
 

@@ -100,6 +100,30 @@ from etcd_aio.errors.cluster import (
     WrongDowngradeVersionFormatError,
 )
 from etcd_aio.errors.delivery import Delivery
+from etcd_aio.errors.families import (
+    AbortedError,
+    AlreadyExistsError,
+    AuthError,
+    DataLossError,
+    DowngradeError,
+    FailedPreconditionError,
+    InternalServerError,
+    InvalidArgumentError,
+    LeaseError,
+    MembershipError,
+    NotFoundError,
+    NotSupportedByServerError,
+    OutOfRangeError,
+    PermissionDeniedError,
+    ResourceExhaustedError,
+    ServerCancelledError,
+    ServerDeadlineExceededError,
+    ServerError,
+    UnauthenticatedError,
+    UnavailableError,
+    UnknownServerError,
+    WatchError,
+)
 from etcd_aio.errors.history import with_history
 from etcd_aio.errors.remedy import Remedy
 from etcd_aio.errors.requests import (
@@ -124,30 +148,6 @@ from etcd_aio.errors.requests import (
     TooManyRequestsError,
     ValueProvidedError,
     WatchCancelledError,
-)
-from etcd_aio.errors.server import (
-    AbortedError,
-    AlreadyExistsError,
-    AuthError,
-    DataLossError,
-    DowngradeError,
-    FailedPreconditionError,
-    InternalServerError,
-    InvalidArgumentError,
-    LeaseError,
-    MembershipError,
-    NotFoundError,
-    NotSupportedByServerError,
-    OutOfRangeError,
-    PermissionDeniedError,
-    ResourceExhaustedError,
-    ServerCancelledError,
-    ServerDeadlineExceededError,
-    ServerError,
-    UnauthenticatedError,
-    UnavailableError,
-    UnknownServerError,
-    WatchError,
 )
 from etcd_aio.errors.status import StatusCode
 from etcd_aio.errors.text import printable

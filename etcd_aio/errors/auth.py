@@ -5,8 +5,8 @@ Knows: etcd's text for each, and what it proves. Never knows: credentials, or ho
 are definite.
 """
 
+from etcd_aio.errors.families import AuthError, FailedPreconditionError, InvalidArgumentError, UnauthenticatedError
 from etcd_aio.errors.remedy import Remedy
-from etcd_aio.errors.server import AuthError, FailedPreconditionError, InvalidArgumentError, UnauthenticatedError
 
 
 class AuthenticationFailedError(AuthError, InvalidArgumentError):

@@ -4,8 +4,8 @@ Knows: etcd's text for each, and what it proves. Never knows: how an answer find
 stand side by side: refusals before anything could run, timeouts whose outcome is open, and damage.
 """
 
+from etcd_aio.errors.families import DataLossError, FailedPreconditionError, UnavailableError
 from etcd_aio.errors.remedy import Remedy
-from etcd_aio.errors.server import DataLossError, FailedPreconditionError, UnavailableError
 from etcd_aio.errors.status import StatusCode
 
 # --- refused before it could run ---

@@ -4,7 +4,7 @@ Knows: etcd's text for each, and what it proves. Never knows: how an answer find
 are refusals: etcd checks them before it changes anything, so they are definite.
 """
 
-from etcd_aio.errors.server import (
+from etcd_aio.errors.families import (
     DowngradeError,
     FailedPreconditionError,
     InvalidArgumentError,

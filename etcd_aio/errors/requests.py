@@ -3,8 +3,7 @@
 Knows: etcd's text for each, and what it proves. Never knows: how an answer finds its class (`table.py`).
 """
 
-from etcd_aio.errors.remedy import Remedy
-from etcd_aio.errors.server import (
+from etcd_aio.errors.families import (
     FailedPreconditionError,
     InvalidArgumentError,
     LeaseError,
@@ -15,6 +14,7 @@ from etcd_aio.errors.server import (
     ServerDeadlineExceededError,
     WatchError,
 )
+from etcd_aio.errors.remedy import Remedy
 from etcd_aio.errors.status import StatusCode
 
 

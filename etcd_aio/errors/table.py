@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from etcd_aio.errors import auth, availability, cluster, requests
-from etcd_aio.errors import server as families
-from etcd_aio.errors.server import ServerError
+from etcd_aio.errors import auth, availability, cluster, families, requests
+from etcd_aio.errors.families import ServerError
 from etcd_aio.errors.status import StatusCode
 
 

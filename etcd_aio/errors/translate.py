@@ -6,7 +6,7 @@ Knows: the wrapping that a text may come in. Never knows: calls or retries; what
 import re
 from typing import Final
 
-from etcd_aio.errors.server import NotSupportedByServerError, ServerError
+from etcd_aio.errors.families import NotSupportedByServerError, ServerError
 from etcd_aio.errors.status import StatusCode
 from etcd_aio.errors.table import BY_CODE, BY_MESSAGE
 from etcd_aio.errors.text import printable

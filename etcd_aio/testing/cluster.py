@@ -11,10 +11,10 @@ from types import TracebackType
 from typing import Self, Unpack
 
 from etcd_aio.testing.errors import EtcdStartError
+from etcd_aio.testing.health_probe import ProbeError, RaftStatus, ask, is_healthy
 from etcd_aio.testing.options import Membership, ServerOptions, ServerSettings
 from etcd_aio.testing.partition import PeerNetwork
 from etcd_aio.testing.ports import free_ports, url_host
-from etcd_aio.testing.probe import ProbeError, RaftStatus, ask, is_healthy
 from etcd_aio.testing.server import EtcdServer
 
 _POLL_SECONDS = 0.05

@@ -17,8 +17,8 @@ from typing import Literal, Self, TypeAlias
 from urllib.parse import urlsplit
 
 from etcd_aio.aio import start_task
-from etcd_aio.testing.link import Address, Cut, CutKind, Direction, Link, Weather
 from etcd_aio.testing.ports import free_ports, url_host
+from etcd_aio.testing.proxy_connection import Address, Cut, CutKind, Direction, Link, Weather
 
 Directions: TypeAlias = Literal["to_server", "to_client", "both"]
 

@@ -19,9 +19,9 @@ import anyio.to_thread
 
 from etcd_aio.testing.binaries import EtcdBinary, find_etcd, read_binary
 from etcd_aio.testing.errors import EtcdStartError
+from etcd_aio.testing.health_probe import ProbeError, RaftStatus, is_healthy, raft_status
 from etcd_aio.testing.options import Addresses, Membership, ServerOptions, ServerSettings, command_line, environment
 from etcd_aio.testing.ports import free_ports, url_host
-from etcd_aio.testing.probe import ProbeError, RaftStatus, is_healthy, raft_status
 from etcd_aio.testing.process import ChildProcess
 
 _POLL_SECONDS = 0.02

@@ -8,8 +8,7 @@ mean.
 from typing import Final, Literal, TypeAlias
 
 from etcd_aio.transport.document import http_get
-from etcd_aio.transport.names import Names
-from etcd_aio.transport.seam import (
+from etcd_aio.transport.interface import (
     Collect,
     Collector,
     Connection,
@@ -22,6 +21,8 @@ from etcd_aio.transport.seam import (
     TLSSource,
     TransportOptions,
 )
+from etcd_aio.transport.metadata import RequestMetadata, token_of
+from etcd_aio.transport.names import Names
 
 EngineName: TypeAlias = Literal["native", "grpclib"]
 ENGINES: Final[tuple[EngineName, ...]] = ("native", "grpclib")
@@ -33,7 +34,7 @@ def create_engine(name: EngineName, options: TransportOptions, names: Names | No
         from etcd_aio.transport.native import NativeEngine
 
         return NativeEngine(options, names)
-    from etcd_aio.transport.stock import StockEngine
+    from etcd_aio.transport.grpclib_engine import StockEngine
 
     return StockEngine(options, names)
 
@@ -48,6 +49,7 @@ __all__ = [
     "EngineName",
     "Metadata",
     "Names",
+    "RequestMetadata",
     "Stream",
     "TLSContext",
     "TLSSource",
@@ -55,4 +57,5 @@ __all__ = [
     "TransportOptions",
     "create_engine",
     "http_get",
+    "token_of",
 ]

@@ -17,8 +17,8 @@ from typing import Final, TypeVar
 
 from etcd_aio.aio import start_task
 from etcd_aio.errors import ConnectError, TLSError
+from etcd_aio.transport.interface import Target
 from etcd_aio.transport.names import Address, Names
-from etcd_aio.transport.seam import Target
 
 P = TypeVar("P", bound=asyncio.Protocol)
 

@@ -13,8 +13,8 @@ from typing import Final
 from etcd_aio.errors import ConnectError
 from etcd_aio.http2 import Connection, HeaderBlock, RemoteProtocolError, RequestHeaders, Stream
 from etcd_aio.transport.dial import dial, find_route
+from etcd_aio.transport.interface import Target
 from etcd_aio.transport.names import Names
-from etcd_aio.transport.seam import Target
 
 _MOST_BYTES: Final = 1 << 16
 _PIECE: Final = 1 << 14

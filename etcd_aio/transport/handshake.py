@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from etcd_aio.errors import ConnectError, ConnectionLostError
 from etcd_aio.transport.dial import dial, find_route
+from etcd_aio.transport.interface import Target
 from etcd_aio.transport.names import Names
 from etcd_aio.transport.response import explain_first_bytes
-from etcd_aio.transport.seam import Target
 from etcd_aio.transport.tls_errors import explain_hang_up, explain_tls
 
 _FIRST_BYTES = 16  # enough to tell protocols apart

@@ -20,12 +20,12 @@ from etcd_aio.http2 import Connection, LocalProtocolError, RemoteProtocolError
 from etcd_aio.transport.deadline_timer import DeadlineTimer
 from etcd_aio.transport.deadlines import Deadlines
 from etcd_aio.transport.handshake import Handshake, HandshakingProtocol, connect
+from etcd_aio.transport.interface import Collect, ConnectionOwner, Metadata, Target, TransportOptions
 from etcd_aio.transport.liveness import Action, Liveness
 from etcd_aio.transport.names import Names
 from etcd_aio.transport.native_calls import PREFIX, StreamCall, UnaryCall
 from etcd_aio.transport.native_headers import SECRETS, CallHeaders
 from etcd_aio.transport.ping_pace import PingPace
-from etcd_aio.transport.seam import Collect, ConnectionOwner, Metadata, Target, TransportOptions
 from etcd_aio.transport.uploads import LARGE
 
 _NEVER: Final = float("inf")

@@ -15,9 +15,9 @@ from typing import ClassVar, Final
 
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from etcd_aio.http2 import HeaderBlock, RequestHeaders, Stream, error_name
+from etcd_aio.transport.interface import BEGINNING, Collect
 from etcd_aio.transport.pieces import Collected, Pieces
 from etcd_aio.transport.response import fields, judge_headers, judge_reset, judge_trailers, unprocessed
-from etcd_aio.transport.seam import BEGINNING, Collect
 
 PREFIX: Final = struct.Struct(">BI")  # compressed flag and length, before every gRPC message
 _EARLY_RETURN: Final = 2**20  # bytes of an unfinished message that are worth a frame to the peer

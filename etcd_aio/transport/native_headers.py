@@ -6,7 +6,7 @@ Knows: gRPC's request headers, and which of them repeat. Never knows: connection
 from typing import Final
 
 from etcd_aio.http2 import RequestHeaders
-from etcd_aio.transport.seam import Metadata, Target
+from etcd_aio.transport.interface import Metadata, Target
 
 SECRETS: Final = frozenset({"token", "authorization"})
 """Metadata that no table of header compression may hold."""

@@ -6,7 +6,7 @@ Knows: collectors, and turns of the loop. Never knows: frames, or what a message
 import asyncio
 from typing import Protocol
 
-from etcd_aio.transport.seam import Collector
+from etcd_aio.transport.interface import Collector
 
 
 class Pieces(Protocol):

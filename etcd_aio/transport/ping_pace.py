@@ -11,7 +11,7 @@ be ended for the same reason.
 import logging
 from typing import Final
 
-from etcd_aio.transport.seam import Target
+from etcd_aio.transport.interface import Target
 
 logger = logging.getLogger("etcd_aio.transport")
 

@@ -9,8 +9,7 @@ import pytest
 from etcd_aio import pb
 from etcd_aio.codec import compiled, reference
 from etcd_aio.errors import InvalidRequestError, MalformedReplyError
-from etcd_aio.events import Event, EventType, WatchReply
-from etcd_aio.results import Header, KeyValue
+from etcd_aio.types import Event, EventType, Header, KeyValue, WatchReply
 
 CODECS = [reference, compiled]
 

@@ -14,8 +14,8 @@ import trustme
 
 from etcd_aio import TLS, Client, NoAvailableEndpointsError
 from etcd_aio.balancer import parse_endpoint
+from etcd_aio.config import CertificateFiles
 from etcd_aio.errors import ConnectError, TLSError
-from etcd_aio.tls_files import CertificateFiles
 from etcd_aio.transport import EngineName, TLSContext
 from tests.support.canary import secret
 from tests.support.certificates import refusing_server, server_context, without_chain, write_ca, write_leaf

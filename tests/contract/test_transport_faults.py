@@ -13,9 +13,10 @@ from hyperframe.frame import ContinuationFrame, DataFrame, HeadersFrame, PushPro
 
 from etcd_aio.aio import start_task
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
-from etcd_aio.transport import Connection, EngineName, stock
+from etcd_aio.transport import Connection, EngineName
+from etcd_aio.transport import grpclib_engine as stock
+from etcd_aio.transport.interface import BEGINNING
 from etcd_aio.transport.native_calls import UnaryCall
-from etcd_aio.transport.seam import BEGINNING
 from tests.support.scripted import GRPC, OK, Request, Wire, framed, scripted
 from tests.support.transport import Owner, connected, engine, failure_of, soon, target
 

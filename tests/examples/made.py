@@ -19,8 +19,8 @@ from benchmarks.failover import record
 from benchmarks.failover.faults import FAULTS
 from etcd_aio import Client, EtcdError, RetryPolicy, methods
 from etcd_aio.balancer import POLICIES, Candidate, PolicyName
+from etcd_aio.balancer.connection_set import Standing
 from etcd_aio.balancer.health import patience
-from etcd_aio.balancer.keeping import Standing
 from etcd_aio.balancer.policy import Policy
 from etcd_aio.error_handler.stream_verdict import STREAM_VERDICTS, StreamSituation, StreamVerdict
 from etcd_aio.error_handler.verdict import VERDICTS, Situation, Verdict
@@ -239,7 +239,7 @@ def error_tree() -> str:
 
 _SECTIONS: Final = {
     "base": "Raised by the client",
-    "server": "Families of server errors",
+    "families": "Families of server errors",
     "requests": "Server errors: requests, leases, watches",
     "availability": "Server errors: availability",
     "auth": "Server errors: authentication",

@@ -106,7 +106,7 @@ def test_its_commands_exist(page: Path) -> None:
     text = read(page)
     assert set(re.findall(r"nox -s (\w+)", text)) <= nox_sessions()
     for line in console_lines(text):
-        assert re.match(r"pip install (nox|\"?\.)|nox -s \w+|python -m (asyncio|etcd_aio\.testing\.builds)$", line), (
+        assert re.match(r"pip install (nox|\"?\.)|nox -s \w+|python -m (asyncio|etcd_aio\.testing\.build)$", line), (
             line
         )
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from etcd_aio import Client, ConnectionLostError, DiscoveryError, NoAvailableEndpointsError, OldClusterError, discovery
-from etcd_aio.api import versions as versions_module
+from etcd_aio import Client, ConnectionLostError, DiscoveryError, NoAvailableEndpointsError, OldClusterError
+from etcd_aio.admin import versions as versions_module
+from etcd_aio.discovery import discovery
 from etcd_aio.errors import MemberNotFoundError, ServerStoppedError, UnhealthyClusterError
 from etcd_aio.testing import EtcdCluster, EtcdServer, ServerTLS
 from etcd_aio.testing.options import Membership

@@ -82,7 +82,7 @@ from tests.support.scripted import GRPC, Wire, scripted
 from tests.support.versions import is_at_least, need, need_beside
 
 if TYPE_CHECKING:
-    from etcd_aio.events import WatchReply
+    from etcd_aio.types import WatchReply
 
 pytestmark = pytest.mark.anyio
 cluster_test = pytest.mark.cluster

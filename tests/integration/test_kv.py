@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import pytest
 
 from etcd_aio import Client, KeyValue, SortBy, SortOrder, op
-from etcd_aio.api import KeyLike, SortByLike, SortOrderLike
 from etcd_aio.errors import CompactedError, FutureRevisionError, InvalidRequestError
 from etcd_aio.testing import EtcdServer
-from etcd_aio.testing.probe import ask
+from etcd_aio.testing.health_probe import ask
+from etcd_aio.types import KeyLike, SortByLike, SortOrderLike
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine")]
 

@@ -27,7 +27,7 @@ from etcd_aio.errors import (
     UserEmptyError,
 )
 from etcd_aio.testing import EtcdServer, ServerTLS
-from etcd_aio.testing.probe import ask
+from etcd_aio.testing.health_probe import ask
 from tests.support.auth import enable_auth
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]

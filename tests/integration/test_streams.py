@@ -14,10 +14,10 @@ from grpclib.server import Server as GrpcServer
 
 from etcd_aio import Client, EtcdError, pb
 from etcd_aio.errors import ClientClosedError
-from etcd_aio.events import WatchReply
 from etcd_aio.methods import WATCH
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy, ServerTLS
 from etcd_aio.testing.ports import free_ports
+from etcd_aio.types import WatchReply
 from tests.support.virtual_time import turns
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine")]

@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from etcd_aio.testing import EtcdCluster, EtcdServer, EtcdStartError
+from etcd_aio.testing.health_probe import ask
 from etcd_aio.testing.ports import free_ports
-from etcd_aio.testing.probe import ask
 from etcd_aio.testing.process import ChildProcess
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]

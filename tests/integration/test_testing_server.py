@@ -15,8 +15,8 @@ import pytest
 import trustme
 
 from etcd_aio.testing import EtcdNotFoundError, EtcdServer, EtcdStartError, ServerTLS
+from etcd_aio.testing.health_probe import ask, is_healthy
 from etcd_aio.testing.ports import free_ports
-from etcd_aio.testing.probe import ask, is_healthy
 from etcd_aio.testing.process import ChildProcess
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]

@@ -6,7 +6,7 @@ import pytest
 
 from etcd_aio import Client, Compare, DeleteResult, Key, KeyValue, PutResult, RangeResult, TxnResult, op
 from etcd_aio.testing import EtcdServer
-from etcd_aio.testing.probe import ask
+from etcd_aio.testing.health_probe import ask
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine")]
 

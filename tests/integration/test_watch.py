@@ -11,7 +11,6 @@ from functools import partial
 import pytest
 
 from etcd_aio import Client, Event, EventType, NoAvailableEndpointsError, WatchBatch, op
-from etcd_aio.api.multiplexer import SILENCE
 from etcd_aio.errors import (
     ClientClosedError,
     ClientUsageError,
@@ -24,6 +23,7 @@ from etcd_aio.errors import (
     UserEmptyError,
 )
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy
+from etcd_aio.watch.stream import SILENCE
 from tests.support.auth import enable_auth
 from tests.support.versions import need
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
+from etcd_aio.call_options import RetryMode
 from etcd_aio.errors import AttemptFailure, Delivery, EtcdError, StatusCode
-from etcd_aio.options import RetryMode
 from tests.support.calls import Calls, answered, leader_changed, learner, no_leader, reply, unknown, unprocessed, unsent
 from tests.support.fake_engine import FakeAttempt
 from tests.support.virtual_time import VirtualTimeLoop, tasks, turns

@@ -14,8 +14,7 @@ from etcd_aio import codec, pb
 from etcd_aio.codec import compiled, reference
 from etcd_aio.codec.fields import Field, fields_of
 from etcd_aio.errors import MalformedReplyError
-from etcd_aio.events import WatchReply
-from etcd_aio.results import (
+from etcd_aio.types import (
     CompactResult,
     DeleteResult,
     Header,
@@ -26,6 +25,7 @@ from etcd_aio.results import (
     RangeResult,
     Result,
     TxnResult,
+    WatchReply,
 )
 
 CODECS = [pytest.param(reference, id="reference"), pytest.param(compiled, id="compiled")]

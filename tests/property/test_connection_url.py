@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from etcd_aio import Client
 from etcd_aio.balancer import parse_endpoints
-from etcd_aio.connection_url import parse_url
-from etcd_aio.environment import PREFIX, read_environment
+from etcd_aio.config import PREFIX, parse_url, read_environment
 from etcd_aio.errors import ConfigError, EtcdError
 
 SECRET = "c4n4ry"

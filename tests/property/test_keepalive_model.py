@@ -15,9 +15,9 @@ from math import inf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etcd_aio.api.keepalive import WINDOW, KeepAlive, ScheduledLease, State
 from etcd_aio.errors import ConnectionLostError, EtcdError
-from etcd_aio.results import Header, LeaseKeepAliveResult
+from etcd_aio.lease.schedule import WINDOW, KeepAlive, ScheduledLease, State
+from etcd_aio.types import Header, LeaseKeepAliveResult
 
 
 class Holder:

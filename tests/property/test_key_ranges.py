@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from etcd_aio.api.keys import KeyRange, encode, encode_key, prefix_end
 from etcd_aio.errors import EtcdError, InvalidRequestError
+from etcd_aio.types.keys import KeyRange, encode, encode_key, prefix_end
 
 # The edges and one byte between: with these, every carry and every neighbour occurs.
 ALPHABET = (b"\x00", b"a", b"\xfe", b"\xff")

@@ -16,8 +16,8 @@ from contextlib import suppress
 import anyio
 import pytest
 
-from etcd_aio.api.lease import Lease, OnLost
 from etcd_aio.errors import LeaseLostError
+from etcd_aio.lease.lease import Lease, OnLost
 from tests.support.leases import FakeLeases
 from tests.support.virtual_time import VirtualTimeLoop, tasks, timers, turns
 

@@ -11,9 +11,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etcd_aio.api.keys import KeyRange
-from etcd_aio.api.operations import RangeOp
-from etcd_aio.api.scan import Scan
+from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.errors import (
     CompactedError,
     EtcdError,
@@ -22,8 +20,10 @@ from etcd_aio.errors import (
     ReplyTooLargeError,
     StatusCode,
 )
-from etcd_aio.options import UNSET, RetryMode, Timeout
-from etcd_aio.results import Header, KeyValue, RangeResult
+from etcd_aio.kv.operations import RangeOp
+from etcd_aio.kv.scan import Scan
+from etcd_aio.types import Header, KeyValue, RangeResult
+from etcd_aio.types.keys import KeyRange
 
 KEYS = st.binary(min_size=1, max_size=3)
 INTERVALS = [KeyRange.of(all_keys=True), KeyRange.of(prefix=b"a"), KeyRange.of("a", range_end=b"\xf0")]

@@ -7,14 +7,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from etcd_aio.api.keys import KeyRange
-from etcd_aio.api.multiplexer import Multiplexer
-from etcd_aio.api.resync import KnownKeys, difference
-from etcd_aio.api.watch_state import EVENT_BYTES, Phase, WatchOptions, WatchState
 from etcd_aio.errors import CompactedError, ConnectionLostError, EtcdError, NoAvailableEndpointsError
-from etcd_aio.events import Event, WatchBatch
 from etcd_aio.pb import WatchRequest
-from etcd_aio.results import KeyValue
+from etcd_aio.types import Event, KeyValue, WatchBatch
+from etcd_aio.types.keys import KeyRange
+from etcd_aio.watch.resync import KnownKeys, difference
+from etcd_aio.watch.state import EVENT_BYTES, Phase, WatchOptions, WatchState
+from etcd_aio.watch.stream import Multiplexer
 from tests.support.watch_server import ModelStore, ModelStream
 
 KEYS = [b"a", b"b", b"c"]

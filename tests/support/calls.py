@@ -8,12 +8,21 @@ import ssl
 from typing import Any
 
 from etcd_aio import codec, pb
-from etcd_aio.balancer import Balancer, Choice, Endpoint, PolicyName, Probe, SubConnection, parse_endpoints
-from etcd_aio.error_handler import ClusterIdentity, Credentials, Invoker, Lifetime, RetryPolicy
+from etcd_aio.balancer import (
+    Balancer,
+    Choice,
+    ClusterIdentity,
+    Endpoint,
+    PolicyName,
+    Probe,
+    SubConnection,
+    parse_endpoints,
+)
+from etcd_aio.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.error_handler import Credentials, Invoker, Lifetime, RetryPolicy
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from etcd_aio.methods import PUT, RANGE, STATUS
-from etcd_aio.options import UNSET, RetryMode, Timeout
-from etcd_aio.results import PutResult, RangeResult
+from etcd_aio.types import PutResult, RangeResult
 from tests.support.fake_engine import FakeAttempt, FakeEngine, FakeMember
 from tests.support.virtual_time import turns
 

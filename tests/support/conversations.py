@@ -1,6 +1,6 @@
 """A conversation that writes down what it hears, and says what a test wants.
 
-Knows: `etcd_aio.error_handler.conversation`, whose rules it checks. Never knows: etcd, streams, what is tested.
+Knows: `etcd_aio.error_handler.stream_handler`, whose rules it checks. Never knows: etcd, streams, what is tested.
 """
 
 from collections.abc import Iterable

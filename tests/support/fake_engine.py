@@ -1,6 +1,6 @@
 """A fake engine: endpoints that do what a test tells them, behind the transport's seam.
 
-Knows: `etcd_aio.transport.seam`, whose rules it keeps. Never knows: bytes on a wire, retries, etcd.
+Knows: `etcd_aio.transport.interface`, whose rules it keeps. Never knows: bytes on a wire, retries, etcd.
 
     engine = FakeEngine()
     member = engine["m1:2379"]        # by authority

@@ -16,11 +16,10 @@ from collections import deque
 from typing import Any
 
 from etcd_aio import pb
-from etcd_aio.api.keeper import LeaseKeeper
-from etcd_aio.api.leases import Leases
+from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.deadline import deadline_after
-from etcd_aio.error_handler.conversation import Conversation
 from etcd_aio.error_handler.description import explain
+from etcd_aio.error_handler.stream_handler import Conversation
 from etcd_aio.errors import (
     ConnectionLostError,
     EtcdError,
@@ -30,9 +29,10 @@ from etcd_aio.errors import (
     NoAvailableEndpointsError,
     with_history,
 )
+from etcd_aio.lease.calls import Leases
+from etcd_aio.lease.keeper import LeaseKeeper
 from etcd_aio.methods import LEASE_GRANT, LEASE_LEASES, LEASE_REVOKE, LEASE_TIME_TO_LIVE, RANGE, AnyMethod
-from etcd_aio.options import UNSET, Timeout
-from etcd_aio.results import (
+from etcd_aio.types import (
     Header,
     LeaseKeepAliveResult,
     LeaseListResult,

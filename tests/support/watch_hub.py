@@ -4,13 +4,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from etcd_aio.api.watch import WatchCalls
-from etcd_aio.api.watch_state import Phase, Step, WatchState
-from etcd_aio.api.watcher import Watcher
+from etcd_aio.call_options import Timeout
 from etcd_aio.errors import EtcdError, EtcdTimeoutError
-from etcd_aio.events import Event, EventType
-from etcd_aio.options import Timeout
-from etcd_aio.results import KeyValue
+from etcd_aio.types import Event, EventType, KeyValue
+from etcd_aio.watch.calls import WatchCalls
+from etcd_aio.watch.state import Phase, Step, WatchState
+from etcd_aio.watch.watcher import Watcher
 from tests.support.virtual_time import turns
 
 

@@ -8,8 +8,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from etcd_aio import pb
-from etcd_aio.events import Event, EventType, WatchReply
-from etcd_aio.results import Header, KeyValue
+from etcd_aio.types import Event, EventType, Header, KeyValue, WatchReply
 
 Change = tuple[bytes, bool]
 """A key, and whether it is put."""

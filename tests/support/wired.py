@@ -8,10 +8,10 @@ from typing import Any, cast
 
 from etcd_aio.http2 import frames
 from etcd_aio.transport import Connection, EngineName, TransportOptions
+from etcd_aio.transport.grpclib_engine import StockConnection
+from etcd_aio.transport.grpclib_protocol import StockProtocol
 from etcd_aio.transport.native import NativeConnection
 from etcd_aio.transport.ping_pace import PingPace
-from etcd_aio.transport.stock import StockConnection
-from etcd_aio.transport.stock_protocol import StockProtocol
 from tests.support.http2 import Frame, frame, parse
 from tests.support.transport import Owner, target
 

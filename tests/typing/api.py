@@ -68,8 +68,8 @@ from etcd_aio import (
     WatchStatistics,
     op,
 )
-from etcd_aio.api import DeleteOp, GetOp, PutOp, RangeOp, ScanPages, TxnOp
 from etcd_aio.errors import Attempt, CompactedError, Delivery, KeyNotFoundError, ServerError, StatusCode
+from etcd_aio.kv import DeleteOp, GetOp, PutOp, RangeOp, ScanPages, TxnOp
 
 
 class HasId:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from etcd_aio import TLS, Client, ClientClosedError, ConfigError
-from etcd_aio.balancer import SrvResolver
+from etcd_aio.discovery import SrvResolver
 from etcd_aio.error_handler.credentials import Password
 from etcd_aio.errors import ClientUsageError
 

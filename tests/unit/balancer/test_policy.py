@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from etcd_aio.balancer.keeping import keep_all, keep_first, keep_random
+from etcd_aio.balancer.connection_set import keep_all, keep_first, keep_random
 from etcd_aio.balancer.picker import LeaderFirst, PowerOfTwo, RoundRobin, UserChoice
 from etcd_aio.balancer.policy import POLICIES, Policy, PolicyName
 

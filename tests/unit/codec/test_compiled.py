@@ -9,27 +9,25 @@ from typing import Any, TypeVar
 import pytest
 
 from etcd_aio import codec, pb
-from etcd_aio.cluster_results import (
+from etcd_aio.codec import compiled, reference
+from etcd_aio.errors import InvalidRequestError, MalformedReplyError
+from etcd_aio.types import (
     ClusterResult,
+    CompactResult,
+    DeleteResult,
     DowngradeInfo,
     HashKVResult,
+    Header,
+    KeyValue,
     Member,
     MemberAddResult,
     MemberListResult,
-    SnapshotChunk,
-    StatusResult,
-)
-from etcd_aio.codec import compiled, reference
-from etcd_aio.errors import InvalidRequestError, MalformedReplyError
-from etcd_aio.results import (
-    CompactResult,
-    DeleteResult,
-    Header,
-    KeyValue,
     PutResult,
     RangeChunk,
     RangeResult,
     Result,
+    SnapshotChunk,
+    StatusResult,
     TxnResult,
 )
 

@@ -4,7 +4,7 @@ import pytest
 
 from etcd_aio import codec, pb
 from etcd_aio.codec.leading import leading_watch_id
-from etcd_aio.transport.seam import BEGINNING
+from etcd_aio.transport.interface import BEGINNING
 
 LONGEST = 2**63 - 1
 HEADERS = [None, pb.ResponseHeader(), pb.ResponseHeader(2 * LONGEST, 2 * LONGEST, LONGEST, 2 * LONGEST)]

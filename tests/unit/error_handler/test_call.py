@@ -10,10 +10,11 @@ import pytest
 
 from etcd_aio import codec, pb
 from etcd_aio.balancer import Health
+from etcd_aio.balancer.probe import probe_health
+from etcd_aio.call_options import RetryMode
 from etcd_aio.error_handler import RetryPolicy, RetryThrottling
 from etcd_aio.error_handler.credentials import Password, StaticToken
 from etcd_aio.error_handler.login import TIMEOUT
-from etcd_aio.error_handler.probe import probe_health
 from etcd_aio.errors import (
     AttemptFailure,
     AuthenticationFailedError,
@@ -43,7 +44,6 @@ from etcd_aio.errors import (
 )
 from etcd_aio.errors.table import ROWS, Row
 from etcd_aio.methods import AUTHENTICATE, PUT, RANGE, STATUS
-from etcd_aio.options import RetryMode
 from tests.support.calls import (
     CLUSTER,
     Calls,

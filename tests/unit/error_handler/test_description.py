@@ -3,9 +3,6 @@
 import pytest
 
 from etcd_aio import codec, methods, op, pb
-from etcd_aio.api.compare import Compare, Key
-from etcd_aio.api.operations import Op, TxnOp
-from etcd_aio.api.requests import txn_request
 from etcd_aio.error_handler.credentials import Credentials, Password, StaticToken
 from etcd_aio.error_handler.description import explain
 from etcd_aio.errors import (
@@ -17,6 +14,9 @@ from etcd_aio.errors import (
     TooManyOpsError,
     UserEmptyError,
 )
+from etcd_aio.kv.compare import Compare, Key
+from etcd_aio.kv.operations import Op, TxnOp
+from etcd_aio.kv.requests import txn_request
 from etcd_aio.methods import AnyMethod
 from tests.support.canary import CANARY
 

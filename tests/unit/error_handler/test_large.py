@@ -7,7 +7,7 @@ import pytest
 from etcd_aio import codec, pb
 from etcd_aio.error_handler.large import LARGE, decode_large
 from etcd_aio.errors import MalformedReplyError
-from etcd_aio.results import RangeResult
+from etcd_aio.types import RangeResult
 
 pytestmark = pytest.mark.anyio
 

@@ -2,15 +2,7 @@ from itertools import product
 
 import pytest
 
-from etcd_aio.error_handler.verdict import (
-    VERDICTS,
-    Facts,
-    Situation,
-    Verdict,
-    classify,
-    judge,
-    may_have_been_applied,
-)
+from etcd_aio.error_handler.verdict import VERDICTS, Facts, Situation, Verdict, classify, judge, may_have_been_applied
 from etcd_aio.errors import Delivery, Remedy
 
 UNSENT, UNPROCESSED, UNKNOWN, ANSWERED = Delivery.UNSENT, Delivery.UNPROCESSED, Delivery.UNKNOWN, Delivery.ANSWERED

@@ -117,7 +117,7 @@ def test_the_error_says_what_was_looked_for_and_found(place: Place) -> None:
     path = place("path", "3.4.1")
     with pytest.raises(EtcdNotFoundError) as caught:
         find_etcd(">=3.7")
-    for part in (">=3.7", f"{path} is 3.4.1", "ETCD_AIO_TEST_ETCD", str(cache_directory()), "etcd_aio.testing.builds"):
+    for part in (">=3.7", f"{path} is 3.4.1", "ETCD_AIO_TEST_ETCD", str(cache_directory()), "etcd_aio.testing.build"):
         assert part in str(caught.value)
 
 

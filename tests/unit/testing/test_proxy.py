@@ -9,7 +9,7 @@ import pytest
 
 from etcd_aio.testing import FaultProxy, FaultProxyStatistics
 from etcd_aio.testing import proxy as proxy_module
-from etcd_aio.testing.link import Link
+from etcd_aio.testing.proxy_connection import Link
 from tests.support import loops
 
 

@@ -18,8 +18,8 @@ import trustme
 from etcd_aio.errors import ConnectError, TLSError
 from etcd_aio.transport import dial as dial_module
 from etcd_aio.transport.dial import _alternating, _race, dial, find_route
+from etcd_aio.transport.interface import Target
 from etcd_aio.transport.names import Address, Names
-from etcd_aio.transport.seam import Target
 from tests.support import loops
 
 pytestmark = pytest.mark.anyio

@@ -1,0 +1,158 @@
+"""Snapshot file: a snapshot that is saved, and appears under its name only when it is whole.
+
+Knows: files, threads, the chunks of a snapshot. Never knows: where they come from, or how they are verified.
+
+Theory of operation. The bytes go to a file of another name beside it, which only its owner may read; once they are on
+disk, it takes its name, in one step that cannot be seen half done. All of this blocks, so it runs in threads, and a
+thread cannot be cancelled: the task that waits for it may be gone while it still writes. So every step holds a lock and
+looks whether the file was discarded meanwhile: nothing is written to a file that was closed, and none is made then.
+"""
+
+import os
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock
+from typing import Final, TypeAlias
+
+import anyio
+from anyio.to_thread import run_sync
+
+from etcd_aio.admin.snapshot import Snapshot
+from etcd_aio.types import SavedSnapshot
+
+OnProgress: TypeAlias = Callable[[int, int], object]
+"""Told how many bytes of a snapshot are written, and how many there are in all."""
+
+_WRITE_SIZE: Final = 1 << 20  # bytes for one visit to a thread, which then costs less than writing them
+_MODE: Final = 0o600  # the database holds every secret of the cluster
+
+
+async def save(snapshot: Snapshot, path: Path, on_progress: OnProgress | None = None) -> SavedSnapshot:
+    """Save a snapshot that was not begun. See `Maintenance.save_snapshot`."""
+    file = SnapshotFile(path)
+    try:
+        await run_sync(file.open)
+        await _fill(file, snapshot, on_progress)
+        await run_sync(file.sync)
+        await run_sync(file.publish)
+    except BaseException:  # a cancellation too
+        await snapshot.aclose()
+        await _discard(file)
+        raise
+    return SavedSnapshot(snapshot.received, snapshot.sha256, snapshot.endpoint, snapshot.version)
+
+
+async def _fill(file: "SnapshotFile", snapshot: Snapshot, on_progress: OnProgress | None) -> None:
+    pieces: list[bytes] = []
+    size = written = 0
+    async for chunk in snapshot:
+        pieces.append(chunk)
+        size += len(chunk)
+        if size >= _WRITE_SIZE:
+            await run_sync(file.write, pieces)
+            written += size
+            pieces, size = [], 0
+            if on_progress is not None:
+                on_progress(written, snapshot.size)
+    await run_sync(file.write, pieces)
+    if on_progress is not None:
+        on_progress(snapshot.received, snapshot.size)
+
+
+async def _discard(file: "SnapshotFile") -> None:
+    try:
+        with anyio.CancelScope(shield=True):
+            await run_sync(file.discard)
+    finally:
+        file.discard()  # cancelled once more: the thread may not even have begun
+
+
+class SnapshotFile:
+    """A file that is being written. Every method blocks, and may be called from any thread.
+
+    Args:
+        path: the name that it gets in the end; what has that name then is replaced.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        # Not named after the path, which may be a directory, or as long a name as there can be.
+        self._part = path.parent / f".snapshot-{secrets.token_hex(8)}.part"
+        self._lock = Lock()
+        self._descriptor: int | None = None
+        self._is_over = False
+
+    def open(self) -> None:
+        """Make the file, empty.
+
+        Raises:
+            OSError: it cannot be made there, or `path` is a directory.
+        """
+        with self._lock:
+            if self._is_over:
+                return
+            if self._path.is_dir():
+                raise IsADirectoryError(f"a snapshot cannot be saved as {self._path}: it is a directory")
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+            self._descriptor = os.open(self._part, flags, _MODE)
+
+    def write(self, pieces: list[bytes]) -> None:
+        """Write the pieces behind what is there.
+
+        Raises:
+            OSError: the disk is full, or worse.
+        """
+        with self._lock:
+            if self._descriptor is None:
+                return
+            for piece in pieces:
+                rest = memoryview(piece)
+                while rest:
+                    rest = rest[os.write(self._descriptor, rest) :]
+
+    def sync(self) -> None:
+        """Have all that was written on disk.
+
+        Raises:
+            OSError: it could not be written after all.
+        """
+        with self._lock:
+            if self._descriptor is not None:
+                os.fsync(self._descriptor)
+
+    def publish(self) -> None:
+        """Close it, and give it its name. After this nothing is discarded.
+
+        Raises:
+            OSError: it could not be renamed.
+        """
+        with self._lock:
+            if self._descriptor is None:
+                return
+            self._close()
+            self._part.replace(self._path)
+            self._is_over = True
+            # The name is on disk when its directory is; not every system lets a directory be opened for that.
+            with suppress(OSError):
+                directory = os.open(self._path.parent, os.O_RDONLY)
+                try:
+                    os.fsync(directory)
+                finally:
+                    os.close(directory)
+
+    def discard(self) -> None:
+        """Leave nothing behind, unless it was published. Safe to repeat; it waits for a step under way."""
+        with self._lock:
+            if self._is_over:
+                return
+            self._is_over = True
+            with suppress(OSError):  # the disk's last complaint about what nobody wants any more
+                self._close()
+            self._part.unlink(missing_ok=True)
+
+    def _close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)

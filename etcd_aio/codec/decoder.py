@@ -1,0 +1,422 @@
+"""Decoding: writes the Python function that reads one kind of message.
+
+Knows: protobuf's encoding, and how to say it in Python that runs fast. Never knows: what a message is for.
+
+A function reads `data` from `at` to `end` and returns what it found there, for instance (cut)
+
+    def decode_KeyValue_result(data, at, end, depth):
+        key = value = b""
+        ...
+        while at < end:
+            tag = data[at]
+            if tag == 10:  # key
+                stop = data[at + 1]
+                ...
+                key = data[at:stop]
+                at = stop
+                if at >= end:
+                    break
+                tag = data[at]
+            if tag == 16:  # create_revision
+                ...
+            if tag in {10, 16, 24, 32, 42, 48}:
+                continue
+            at = skip_unknown(data, at, end, (1, 2, 3, 4, 5, 6))
+        if at > end:
+            raise Refusal("a field is cut short")
+        ...
+
+The fields are asked for in the order of their numbers, which is the order that etcd writes them in: such a message is
+read in one pass through the loop, without a look-up. In any other order it is read in more passes. Reading never looks
+where the message ends, only whether it is passed: a slice cannot reach behind the data, and an index that does raises
+IndexError. So every way out of the loop but one is malformed.
+
+A decoder in steps is a generator, for messages that may be large. It reads one field, sees whether the step is over,
+and goes on; what it is given may end anywhere, and it takes the fields that are there whole. It yields None when a step
+is over, and when it has read what there was, the position that it got to and how many bytes are missing there; then it
+is sent more, as `data, at, end, is_whole`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from etcd_aio import pb
+from etcd_aio.codec.compiler import Unit
+from etcd_aio.codec.fields import LENGTH, MAX_DEPTH, VARINT, Field
+from etcd_aio.codec.kv_runs import EventsReader, KeyValuesReader
+from etcd_aio.codec.source import Source, local_name
+from etcd_aio.codec.targets import RESULT_ENUMS, OnlyMember, Shape
+from etcd_aio.codec.wire import (
+    CUT_SHORT,
+    LONGEST,
+    Refusal,
+    behind_field,
+    long_signed,
+    long_unsigned,
+    read_packed,
+    read_tag,
+    read_varint,
+    skip_unknown,
+)
+from etcd_aio.types import Header, KeyValue, Member, thawed
+
+STEP: Final = 1 << 18
+"""Bytes that are decoded in one step. Each field counts for `ITEM` more of them, and a message that is read in steps
+itself for `_WITHIN` times its size, so that of the shortest key-values a step has some 2 000: 2 ms."""
+ITEM: Final = 1 << 7
+_WITHIN: Final = 8
+
+_LENGTH_BYTES: Final = 3  # read in line, which is up to 2 MiB: as much as etcd takes in one message
+_NUMBER_BYTES: Final = 5  # read in line, which is 34 thousand million revisions
+_RESERVED: Final = frozenset(
+    {
+        *("data", "at", "end", "depth", "tag", "stop", "b", "c", "d", "e"),
+        *("one", "start", "unknown", "pause", "is_whole", "before", "message", "result", "new"),
+    }
+)
+_INLINE: Final = "bcde"
+_ABSENT: Final = {
+    "header": ("NO_HEADER", Header()),
+    "kv": ("NO_KV", KeyValue(b"")),
+    "member": ("NO_MEMBER", Member()),
+}  # what a result has for what is not there
+_RUNS: Final[Mapping[object, type[KeyValuesReader]]] = {pb.KeyValue: KeyValuesReader, pb.Event: EventsReader}
+_SHARED: Final = (Refusal, behind_field, long_signed, long_unsigned, read_packed, read_tag, read_varint, skip_unknown)
+
+
+@dataclass(frozen=True, slots=True)
+class Decoder:
+    """The unit of a function that decodes a shape.
+
+    Attributes:
+        shape: what to decode.
+        in_steps: make it a generator, which returns what the function would return.
+    """
+
+    shape: Shape
+    in_steps: bool = False
+
+    @property
+    def name(self) -> str:
+        """What the function is called."""
+        return f"decode_{self.shape.name}{'_in_steps' if self.in_steps else ''}"
+
+    def source(self) -> Source:
+        """The function, written down."""
+        return _Writing(self).done()
+
+    def namespace(self) -> dict[str, object]:
+        """The classes it makes, and what `varints` has."""
+        names: dict[str, object] = {one.__name__: one for one in _SHARED}
+        result_class = self.shape.result_class
+        for field in self.shape.fields.values():
+            if field.enum_class is not None:
+                convert = field.enum_class if result_class is None else _members_of(field)
+                names |= {field.enum_variable: convert, f"{field.enum_variable}_0": convert(0)}
+        if result_class is None:
+            names |= {"new": object.__new__, self.shape.message_class.__name__: self.shape.message_class}
+        elif result_class is not OnlyMember:
+            names |= {result_class.__name__: result_class, **dict(_ABSENT.values())}
+            names[f"Thawed{result_class.__name__}"] = thawed(result_class)
+        return names
+
+    def needs(self) -> Iterator[Unit]:
+        """The decoders of what is within."""
+        for field in self.shape.fields.values():
+            if field.message_class is not None:
+                yield self.run_of(field) or self.inner(field)
+
+    def inner(self, field: Field) -> "Decoder":
+        """The decoder of a field that holds a message."""
+        shape = self.shape.inner(field)
+        return Decoder(shape, self.in_steps and shape.is_endless)
+
+    def run_of(self, field: Field) -> KeyValuesReader | None:
+        """The reader of all that the field holds in a row, if there is one."""
+        if self.in_steps and self.shape.result_class and field.repeated:
+            reader = _RUNS.get(field.message_class)
+            return None if reader is None else reader(self.inner(field), ITEM)
+        return None
+
+
+class _Writing:
+    """A decoder that is being written."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        self._source = Source()
+        self._decoder = decoder
+        self._shape = shape = decoder.shape
+        self._in_steps = decoder.in_steps
+        self._fields = [shape.fields[number] for number in sorted(shape.fields)]
+        self._oneofs = sorted({field.oneof for field in self._fields if field.oneof})
+        self._keeps_unknown = shape.result_class is None
+
+    def done(self) -> Source:
+        """All of it."""
+        line, block = self._source.line, self._source.block
+        if self._in_steps:
+            return self._done_in_steps()
+        with block(f"def {self._decoder.name}(data, at, end, depth):"):
+            self._begin()
+            with block("while at < end:"):
+                line("tag = data[at]")
+                short = [(field, tags) for field in self._fields if (tags := self._tags(field))[0] < 0x80]
+                for field, tags in short:
+                    self._field(field, tags)
+                if short:
+                    with block(f"if tag in {{{', '.join(str(tag) for _, tags in short for tag in tags)}}}:"):
+                        line("continue  # out of order")
+                self._rest()
+            with block("if at > end:"):
+                line(f"raise Refusal({CUT_SHORT!r})")
+            self._finish()
+        return self._source
+
+    def _done_in_steps(self) -> Source:
+        line, block = self._source.line, self._source.block
+        with block(f"def {self._decoder.name}(data, at, end, depth, is_whole):"):
+            self._begin()
+            line(f"pause = at + {STEP}")
+            with block("while True:"):
+                with block("while at < end:"):
+                    line(f"pause -= {ITEM}")
+                    with block("if at > pause:"):
+                        line("yield")
+                        line(f"pause = at + {STEP}")
+                    with block("if not is_whole and behind_field(data, at, end) > end:"):
+                        line("break")
+                    line("tag = data[at]")
+                    for field in self._fields:
+                        if (tags := self._tags(field))[0] < 0x80:
+                            with block(f"if tag {_is_one_of(tags)}:  # {field.name}"):
+                                self._content_in_steps(field, tags)
+                                line("continue")
+                    self._rest()
+                with block("if is_whole:"):
+                    line("break")
+                line("data, at, end, is_whole = yield at, behind_field(data, at, end) - end")
+                line(f"pause = at + {STEP}")
+            with block("if at > end:"):
+                line(f"raise Refusal({CUT_SHORT!r})")
+            self._finish()
+        return self._source
+
+    # The variables.
+
+    def _begin(self) -> None:
+        line = self._source.line
+        for field in self._fields:
+            line(f"{self._name(field)} = {self._default(field)}")
+        for oneof in self._oneofs:
+            line(f"which_{oneof} = 0")
+        if self._keeps_unknown:
+            line("unknown = []")
+
+    def _name(self, field: Field) -> str:
+        return local_name(field.name, _RESERVED)
+
+    def _default(self, field: Field) -> str:
+        if field.repeated:
+            return "[]"
+        if field.name in _ABSENT and self._shape.result_class is not None:
+            return _ABSENT[field.name][0]
+        if field.may_be_none:
+            return "None"
+        if field.enum_class is not None:
+            return f"{field.enum_variable}_0"
+        return {"bytes": 'b""', "string": '""', "bool": "False"}.get(field.proto_type, "0")
+
+    # The loop.
+
+    def _tags(self, field: Field) -> list[int]:
+        return [field.number << 3 | wire_type for wire_type in (VARINT, LENGTH) if field.allows(wire_type)]
+
+    def _field(self, field: Field, tags: list[int]) -> None:
+        line, block = self._source.line, self._source.block
+        if field.repeated:
+            with block(f"while tag {_is_one_of(tags)}:  # {field.name}"):
+                self._content(field, tags)
+                with block("if at >= end:"):
+                    line("break")
+                line("tag = data[at]")
+            with block("if at >= end:"):
+                line("break")
+            return
+        with block(f"if tag {_is_one_of(tags)}:  # {field.name}"):
+            self._content(field, tags)
+            with block("if at >= end:"):
+                line("break")
+            line("tag = data[at]")
+
+    def _rest(self) -> None:
+        """The fields whose tags take two bytes, and those that the class does not know."""
+        line, block = self._source.line, self._source.block
+        long = [(field, tags) for field in self._fields if (tags := self._tags(field))[0] > 0x7F]
+        line("start = at")
+        if long:
+            with block("if tag > 127:"):
+                line("tag, at = read_tag(data, at)")
+                for field, tags in long:
+                    with block(f"if tag {_is_one_of(tags)}:  # {field.name}"):
+                        self._content(field, tags)
+                        line("continue")
+        known = tuple(field.number for field in self._fields)
+        line(f"at = skip_unknown(data, start, end, {known})")
+        if self._keeps_unknown:
+            line("unknown.append(data[start:at])")
+
+    # One field, of which `at` is the last byte of its tag.
+
+    def _content(self, field: Field, tags: list[int]) -> None:
+        line, block = self._source.line, self._source.block
+        if field.oneof is not None:
+            # protobuf lets the last one count; no server sends that, and a message would keep both.
+            with block(f"if which_{field.oneof} not in (0, {field.number}):"):
+                line(f'raise Refusal("oneof {field.oneof} has two members")')
+            line(f"which_{field.oneof} = {field.number}")
+        if not field.is_integer:
+            self._length()
+            self._assign(field, self._contained(field))
+            line("at = stop")
+        elif not field.repeated:
+            self._integer(field, self._name(field))
+        else:
+            with block(f"if tag == {tags[0]}:"):
+                self._integer(field, "one")
+                line(f"{self._name(field)}.append(one)")
+            with block("else:"):
+                self._length()
+                packed = f"read_packed(data, at, stop, signed={_is_signed(field)})"
+                line(f"{self._name(field)} += [{_converted(field, 'one')} for one in {packed}]")
+                line("at = stop")
+
+    def _content_in_steps(self, field: Field, tags: list[int]) -> None:
+        line, block = self._source.line, self._source.block
+        run = self._decoder.run_of(field)
+        if run is None:
+            self._content(field, tags)
+            return
+        name = self._name(field)
+        self._check_depth()
+        line(f"start, before = at, len({name})")
+        line(f"at = {run.name}(data, at, end, pause, tag, {name}, depth + 1)")
+        with block("if at == start:"):
+            line(f"raise Refusal({CUT_SHORT!r})")
+        line(f"pause -= (len({name}) - before) * {ITEM}")
+
+    def _check_depth(self) -> None:
+        with self._source.block(f"if depth >= {MAX_DEPTH}:"):
+            self._source.line(f'raise Refusal("messages nest more than {MAX_DEPTH} deep")')
+
+    def _assign(self, field: Field, expression: str) -> None:
+        name = self._name(field)
+        self._source.line(f"{name}.append({expression})" if field.repeated else f"{name} = {expression}")
+
+    def _contained(self, field: Field) -> str:
+        if field.message_class is None:
+            return "data[at:stop]" if field.proto_type == "bytes" else 'data[at:stop].decode("utf-8")'
+        self._check_depth()
+        inner = self._decoder.inner(field)
+        if not inner.in_steps:
+            return f"{inner.name}(data, at, stop, depth + 1)"
+        self._source.line(f"pause -= (stop - at) * {_WITHIN}")
+        return f"(yield from {inner.name}(data, at, stop, depth + 1, True))"
+
+    def _length(self) -> None:
+        self._number("stop", _LENGTH_BYTES, None)
+        self._source.line("stop += at")
+
+    def _integer(self, field: Field, name: str) -> None:
+        in_line = _NUMBER_BYTES if field.proto_type in {"int64", "uint64"} else 1
+        self._number(name, in_line, "long_signed" if _is_signed(field) else "long_unsigned")
+        converted = _converted(field, name)
+        if converted != name:
+            self._source.line(f"{name} = {converted}")
+
+    def _number(self, name: str, in_line: int, remembers: str | None) -> None:
+        """Read a varint into a variable, and set `at` behind it. What has up to `in_line` bytes is read in line.
+
+        Longer ones are left to the function that `remembers` them, or else to `read_varint`.
+        """
+        line, block = self._source.line, self._source.block
+        line(f"{name} = data[at + 1]")
+        with block(f"if {name} < 128:"):
+            line("at += 2")
+        terms, excess = "", 0
+        for place in range(1, in_line):
+            # Each byte but the last is 128 too large: the sign that one more follows.
+            excess += 128 << 7 * (place - 1)
+            terms += f"{' + ' if terms else ''}({_INLINE[place - 1]} << {7 * place})"
+            with block(f"elif ({_INLINE[place - 1]} := data[at + {place + 1}]) < 128:"):
+                line(f"{name} += {terms} - {excess}")
+                line(f"at += {place + 2}")
+        with block("else:"):
+            if remembers:
+                line(f"{name}, stop = {remembers}(data[at + 1 : at + {LONGEST + 1}])")
+                line("at += stop + 1")
+            else:
+                line(f"{name}, at = read_varint(data, at + 1)")
+
+    # The end.
+
+    def _finish(self) -> None:
+        shape = self._shape
+        line, block = self._source.line, self._source.block
+        if shape.result_class is OnlyMember:
+            for field in self._fields:
+                with block(f"if {self._name(field)} is not None:"):
+                    line(f"return {self._name(field)}")
+            line("return None")
+            return
+        if shape.result_class is None:
+            line(f"message = new({shape.message_class.__name__})")
+            line('message._unknown_fields = b"".join(unknown)')
+            for field in self._fields:
+                line(f"message.{field.name} = {self._name(field)}")
+            line("return message")
+            return
+        name = shape.result_class.__name__
+        line(f"result = Thawed{name}()")
+        for field in self._fields:
+            value = self._name(field)
+            line(f"result.{field.name} = {f'tuple({value})' if field.repeated else value}")
+        line(f"result.__class__ = {name}  # frozen from here on")
+        line("return result")
+
+
+def _is_one_of(tags: list[int]) -> str:
+    return f"== {tags[0]}" if len(tags) == 1 else f"in ({', '.join(map(str, tags))})"
+
+
+def _is_signed(field: Field) -> bool:
+    return field.proto_type in {"int32", "int64", "enum"}
+
+
+def _converted(field: Field, name: str) -> str:
+    """The value of a number that was read as 64 bits, as an expression."""
+    match field.proto_type:
+        case "enum":
+            return f"{field.enum_variable}({name})"
+        case "bool":
+            return f"{name} > 0"
+        case "uint32":
+            return f"{name} & 0xFFFFFFFF"
+        case "int32":
+            return f"({name} + 0x80000000 & 0xFFFFFFFF) - 0x80000000"
+        case _:
+            return name
+
+
+def _members_of(field: Field) -> Callable[[int], object]:
+    """What turns the number of an enum into what stands for it in a result."""
+    members = RESULT_ENUMS[field.enum_class]
+
+    def member_of(number: int) -> object:
+        try:
+            return members[number]
+        except KeyError:
+            pass
+        raise Refusal(f"field {field.number} has an unknown value")
+
+    return member_of

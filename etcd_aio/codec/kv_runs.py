@@ -1,0 +1,246 @@
+"""Runs: writes the functions that read many key-values in a row, alone as in a large range, or each in an event.
+
+Knows: how etcd lays a `KeyValue` and an `Event` out. Never knows: what stands around the run, or where a message ends.
+
+Most of the time of a decoder goes into asking for one byte after the other. etcd writes key-values much alike, so here
+they are guessed at: a key of less than 128 bytes, behind it the numbers in the order of their fields, asked for all at
+once by a struct that reaches over them, then perhaps a value and a lease. The guess was right if every field began
+where the one before it ended, and the last one ended where the key-value does. One that was wrong is read again by the
+decoder that takes fields as they come. So what is read never depends on the guess, only how fast.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from struct import Struct
+from typing import Final
+
+from etcd_aio.codec.compiler import Unit
+from etcd_aio.codec.source import Source
+from etcd_aio.codec.wire import long_signed, read_length
+from etcd_aio.types import Event, EventType, KeyValue, thawed
+
+_LONGEST_REVISION: Final = 5  # bytes: 34 thousand million revisions
+_HEAD: Final = 5  # the tag, two bytes of length, the key's tag and its length
+_NUMBERS: Final = 2 * (1 + _LONGEST_REVISION) + 2 + 3  # both revisions, the version, the value's tag and its length
+_REACH: Final = 160  # more than the structs look ahead from where a key-value begins: head, key, numbers
+
+
+@dataclass(frozen=True, slots=True)
+class KeyValuesReader:
+    """The unit of `read_key_values(data, at, end, pause, tag, kvs, depth)`.
+
+    The function appends to `kvs` until the step is over, and returns the position behind the last one. That is `at`
+    itself if not even the first one is there whole.
+
+    Attributes:
+        one: the decoder of those that are laid out otherwise.
+        cost: how many bytes of a step a key-value counts for.
+    """
+
+    one: Unit
+    cost: int
+
+    @property
+    def name(self) -> str:
+        """What the function is called."""
+        return "read_key_values"
+
+    def namespace(self) -> dict[str, object]:
+        """What it refers to."""
+        return {
+            "KeyValue": KeyValue,
+            "Thawed": thawed(KeyValue),
+            "head": Struct(f"{_HEAD}B").unpack_from,
+            "numbers": Struct(f"{_NUMBERS}B").unpack_from,
+            "long_signed": long_signed,
+            "read_length": read_length,
+        }
+
+    def needs(self) -> Iterator[Unit]:
+        """The decoder of those that are laid out otherwise."""
+        yield self.one
+
+    def source(self) -> Source:
+        """The function, written down."""
+        source = Source()
+        line, block = source.line, source.block
+        with block(f"def {self.name}(data, at, end, pause, tag, kvs, depth):"):
+            line("append = kvs.append")
+            line(f"far = min(end - {_REACH}, pause)")
+            with block(f"for _ in range((pause - at) // {self.cost} + 1):"):
+                self._begin(source)
+                with block("if field == 10 and size < 128:  # key"):
+                    line("behind = at + 2 + size")
+                    line("key = data[at + 2 : behind]")
+                    line(f"{', '.join(map(_number, range(_NUMBERS)))} = numbers(data, behind)")
+                    self._revisions(source)
+                    self._rest(source)
+                with block("if at == stop > start:"):
+                    line("kv = Thawed()")
+                    for name in ("key", "create_revision", "mod_revision", "version", "value", "lease"):
+                        line(f"kv.{name} = {name}")
+                    line("kv.__class__ = KeyValue  # frozen from here on")
+                    self._take(source)
+                with block("else:"):
+                    line(f"append({self.one.name}(data, start, stop, depth))")
+                    line("at = stop")
+            line("return at")
+        return source
+
+    def _begin(self, source: Source) -> None:
+        """Where the key-value starts and stops; at the end of what is there, read it without a guess."""
+        line, block = source.line, source.block
+        with block("if at > far:"):
+            with block("if at > pause or at >= end or data[at] != tag:"):
+                line("return at")
+            line("stop, start = read_length(data, at + 1, end)")
+            with block("if stop > end:"):
+                line("return at")
+            line(f"append({self.one.name}(data, start, stop, depth))")
+            line("at = stop")
+            line("continue")
+        self._open(source)
+
+    def _open(self, source: Source) -> None:
+        """Set `start` and `stop`, and for a guess `at` to the first field, `field` and `size` to its tag and length.
+
+        `at` must be before `stop`, or `field` none: `at` moves on only as the guess turns out right.
+        """
+        line, block = source.line, source.block
+        line("first, low, high, field, size = head(data, at)")
+        with block("if first != tag:"):
+            line("return at")
+        with block("if low < 128:"):
+            line("start = at + 2")
+            line("stop = start + low")
+            line("size, field = field, high")
+        with block("elif high < 128:"):
+            line("start = at + 3")
+            line("stop = start + low + high * 128 - 128")
+        with block("else:"):
+            line("stop, start = read_length(data, at + 1, end)")
+            line("field, size = data[start], data[start + 1]")
+        with block("if stop > end:"):
+            line("return at")
+        line("at = start")
+
+    def _take(self, source: Source) -> None:
+        """What becomes of a `kv`."""
+        source.line("append(kv)")
+
+    def _revisions(self, source: Source) -> None:
+        """Both revisions and the version's first byte, for all their widths; the second is never less than the first.
+
+        If they are there, `at` is set behind them, and `field`, `low` and `high` are the next three bytes.
+        """
+        line, block = source.line, source.block
+        widths = range(1, _LONGEST_REVISION + 1)
+        with block("if n0 == 16:  # create_revision"):
+            for first in widths:
+                with block(f"{'el' if first > 1 else ''}if n{first} < 128:"):
+                    mod = first + 1
+                    longer = "".join(f" and n{mod + place} > 127" for place in range(1, first))
+                    with block(f"if n{mod} == 24{longer}:  # mod_revision"):
+                        for second in widths[first - 1 :]:
+                            version = mod + second + 1
+                            with (
+                                block(f"{'el' if second > first else ''}if n{mod + second} < 128:"),
+                                block(f"if n{version} == 32:  # version"),
+                            ):
+                                line(f"create_revision = {_varint(1, first)}")
+                                line(f"mod_revision = {_varint(mod + 1, second)}")
+                                behind = ", ".join(_number(version + place) for place in range(1, 5))
+                                line(f"version, field, low, high = {behind}")
+                                line(f"at = behind + {version + 2}")
+
+    def _rest(self, source: Source) -> None:
+        """What comes behind the version's first byte."""
+        line, block = source.line, source.block
+        with block("if at > behind:"):
+            with block("if version > 127:"):
+                line("version += field * 128 - 128")
+                line("at = at + 1 if field < 128 else start")
+                line("field, low, high = data[at], data[at + 1], data[at + 2]")
+            with block("if at < stop and field == 42:  # value"):
+                with block("if low < 128:"):
+                    line("at += 2")
+                    line("behind = at + low")
+                with block("elif high < 128:"):
+                    line("at += 3")
+                    line("behind = at + low + high * 128 - 128")
+                with block("else:"):
+                    line("behind, at = read_length(data, at + 1, end)")
+                line("value = data[at:behind]")
+                line("at = behind")
+            with block("else:"):
+                line('value = b""')
+            with block("if at < stop and data[at] == 48:  # lease"):
+                line("lease, size = long_signed(data[at + 1 : at + 11])")
+                line("at += size + 1")
+            with block("else:"):
+                line("lease = 0")
+
+
+class EventsReader(KeyValuesReader):
+    """The unit of `read_events(data, at, end, pause, tag, events, depth)`, which is like `read_key_values`.
+
+    A put without a previous key-value is guessed: in it is nothing but the key-value, which ends where it does.
+    """
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """What the function is called."""
+        return "read_events"
+
+    def namespace(self) -> dict[str, object]:
+        """What it refers to."""
+        names = {"Event": Event, "ThawedEvent": thawed(Event), "PUT": EventType.PUT}
+        return super().namespace() | names | {"head": Struct("8B").unpack_from}
+
+    def _open(self, source: Source) -> None:
+        line, block = source.line, source.block
+        line("first, low, high, within, inner, outer, field, size = head(data, at)")
+        with block("if first != tag:"):
+            line("return at")
+        with block("if low < 128:"):
+            line("start = at + 2")
+            line("stop = start + low")
+        with block("elif high < 128:"):
+            line("start = at + 3")
+            line("stop = start + low + high * 128 - 128")
+        with block("else:"):
+            line("stop, start = read_length(data, at + 1, end)")
+        with block("if stop > end:"):
+            line("return at")
+        with block("if high == 18 and 0 < within == low - 2 < 126:  # kv"):
+            line("at = start + 2")
+            line("field, size = inner, outer")
+        fits = "start + inner + outer * 128 == stop + 125"  # each of the two lengths takes two bytes
+        with block(f"elif within == 18 and outer < 128 <= inner and high < 128 <= low and {fits}:  # kv"):
+            line("at = start + 3")
+        with block("else:"):
+            line("field = 0  # no guess")
+
+    def _take(self, source: Source) -> None:
+        for text in (
+            "event = ThawedEvent()",
+            "event.type = PUT",
+            "event.kv = kv",
+            "event.prev_kv = None",
+            "event.__class__ = Event",
+            "append(event)",
+        ):
+            source.line(text)
+
+
+def _number(place: int) -> str:
+    return f"n{place}"
+
+
+def _varint(place: int, width: int) -> str:
+    """The number that so many bytes say, each but the last of them 128 too large."""
+    terms = [f"n{place + index} * {1 << 7 * index}" if index else f"n{place}" for index in range(width)]
+    excess = sum(128 << 7 * index for index in range(width - 1))
+    return " + ".join(terms) + (f" - {excess}" if excess else "")

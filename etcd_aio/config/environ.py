@@ -1,0 +1,106 @@
+"""Environment: the client's arguments from etcdctl's own variables. Pure; the variables are an argument.
+
+Knows: the `ETCDCTL_*` variables and what etcdctl makes of them. Never knows: what becomes of them here.
+
+| variable | argument |
+| --- | --- |
+| ETCDCTL_ENDPOINTS | endpoints |
+| ETCDCTL_DISCOVERY_SRV, ETCDCTL_DISCOVERY_SRV_NAME | discovery_srv, discovery_srv_name |
+| ETCDCTL_USER (name or name:password), ETCDCTL_PASSWORD | auth |
+| ETCDCTL_AUTH_JWT_TOKEN | token |
+| ETCDCTL_CACERT, ETCDCTL_CERT, ETCDCTL_KEY | tls |
+| ETCDCTL_DIAL_TIMEOUT, ETCDCTL_COMMAND_TIMEOUT | connect_timeout, timeout |
+| ETCDCTL_KEEPALIVE_TIME, ETCDCTL_KEEPALIVE_TIMEOUT | keepalive_time (at least 10 s, as in Go), keepalive_timeout |
+| ETCDCTL_MAX_REQUEST_BYTES, ETCDCTL_MAX_RECV_BYTES | max_send_bytes, max_receive_bytes |
+| ETCDCTL_INSECURE_TRANSPORT | false asks for TLS; true, etcdctl's default, asks for nothing |
+| ETCDCTL_INSECURE_DISCOVERY | false takes only SRV records of members with TLS |
+| ETCDCTL_INSECURE_SKIP_TLS_VERIFY | true is refused: it must not come about by a variable that somebody has left |
+
+An empty variable is one that is not set, and so is a size of 0. Others of etcdctl concern its output, and are left
+alone.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from etcd_aio.config.text import Settings, TLSFiles, Value, read_flag, read_option
+from etcd_aio.errors import ConfigError
+
+PREFIX: Final = "ETCDCTL_"
+
+_OPTIONS: Final[Mapping[str, str]] = {
+    "COMMAND_TIMEOUT": "timeout",
+    "DIAL_TIMEOUT": "connect_timeout",
+    "DISCOVERY_SRV_NAME": "discovery_srv_name",
+    "KEEPALIVE_TIME": "keepalive_time",
+    "KEEPALIVE_TIMEOUT": "keepalive_timeout",
+    "MAX_RECV_BYTES": "max_receive_bytes",
+    "MAX_REQUEST_BYTES": "max_send_bytes",
+}
+_LEAST_KEEPALIVE_TIME: Final = 10.0  # what gRPC for Go makes of everything below; etcdctl's default is 2 s
+
+
+def read_environment(environ: Mapping[str, str], *, has_tls: bool = False) -> Settings:
+    """What the variables say.
+
+    Args:
+        environ: all variables.
+        has_tls: the user gives a TLS configuration himself, and nothing is asked of the variables about it.
+
+    Raises:
+        ConfigError: a variable cannot be read, or contradicts another; no value is repeated.
+    """
+    said = {name.removeprefix(PREFIX): value for name, value in environ.items() if name.startswith(PREFIX) and value}
+    if not has_tls and _flag(said, "INSECURE_SKIP_TLS_VERIFY"):
+        raise ConfigError(
+            f"{PREFIX}INSECURE_SKIP_TLS_VERIFY is refused: give tls= an ssl.SSLContext of your own if you mean it"
+        )
+    options: dict[str, Value] = {
+        option: read_option(option, said[name], PREFIX + name) for name, option in _OPTIONS.items() if name in said
+    }
+    for option in ("max_send_bytes", "max_receive_bytes"):
+        if options.get(option) == 0:  # etcdctl's own default, by which it means clientv3's
+            del options[option]
+    keepalive_time = options.get("keepalive_time")
+    if isinstance(keepalive_time, float):
+        options["keepalive_time"] = max(keepalive_time, _LEAST_KEEPALIVE_TIME)
+    domain = said.get("DISCOVERY_SRV", "")
+    if domain and "ENDPOINTS" in said:
+        raise ConfigError(f"{PREFIX}ENDPOINTS and {PREFIX}DISCOVERY_SRV exclude each other")
+    if not domain:
+        options.pop("discovery_srv_name", None)
+    return Settings(
+        endpoints=tuple(said["ENDPOINTS"].split(",")) if "ENDPOINTS" in said else None,
+        discovery_srv=domain,
+        tls=None if has_tls else _tls(said),
+        auth=_auth(said),
+        token=said.get("AUTH_JWT_TOKEN", ""),
+        options=options,
+    )
+
+
+def _auth(said: Mapping[str, str]) -> tuple[str, str] | None:
+    user, password = said.get("USER", ""), said.get("PASSWORD", "")
+    if not user:
+        if password:
+            raise ConfigError(f"{PREFIX}PASSWORD needs {PREFIX}USER")
+        return None
+    if not password:
+        user, _, password = user.partition(":")
+        if not user or not password:
+            raise ConfigError(f"{PREFIX}USER needs a password: name:password, or {PREFIX}PASSWORD")
+    return user, password
+
+
+def _tls(said: Mapping[str, str]) -> TLSFiles | None:
+    files = TLSFiles(ca=said.get("CACERT", ""), cert=said.get("CERT", ""), key=said.get("KEY", ""))
+    if bool(files.cert) != bool(files.key):
+        raise ConfigError(f"{PREFIX}CERT and {PREFIX}KEY need each other")
+    is_asked_for = not _flag(said, "INSECURE_TRANSPORT", default=True) or (
+        "DISCOVERY_SRV" in said and not _flag(said, "INSECURE_DISCOVERY", default=True)
+    )
+    return files if is_asked_for or files.ca or files.cert else None
+
+
+def _flag(said: Mapping[str, str], name: str, *, default: bool = False) -> bool:
+    return read_flag(PREFIX + name, said[name]) if name in said else default

@@ -1,0 +1,155 @@
+"""Connection URL: a client's endpoints, credentials and options in one text. Pure.
+
+Knows: the grammar. Never knows: what becomes of the options, certificates, sockets.
+
+    etcd://[name:password@]host[:port][,host[:port]...][/][?option=value&...]     plaintext
+    etcds://...                                                                   TLS
+    etcd+unix:///path, etcds+unix:///path                                         a unix socket
+    etcd+srv://domain, etcds+srv://domain                                         endpoints from DNS SRV records
+
+Name, password, path and values are percent-decoded. Options are those of `Client`, by its names; with TLS also `ca`,
+`cert`, `key` (files) and `server_name`. No error repeats anything of the URL: a password that was not percent-encoded
+may end up in every other part.
+"""
+
+import re
+from collections.abc import Mapping
+from difflib import get_close_matches
+from ipaddress import AddressValueError, IPv6Address
+from typing import Final
+from urllib.parse import unquote_to_bytes
+
+from etcd_aio.config.text import OPTIONS, Settings, TLSFiles, Value, read_option
+from etcd_aio.errors import ConfigError
+
+_URL: Final = re.compile(r"(etcds?)(\+unix|\+srv)?://([^/?#]*)([^?#]*)(?:\?([^#]*))?", re.ASCII | re.IGNORECASE)
+_SCHEMES: Final = "etcd, etcds, etcd+unix, etcds+unix, etcd+srv or etcds+srv"
+_NO_PATH: Final = "a connection URL has no path: it would be a namespace, and there are none yet"
+_PLACE: Final = re.compile(r"(?:[a-z0-9._-]+|\[([0-9a-f:.]{2,45})\])(?::([0-9]{1,5}))?", re.ASCII | re.IGNORECASE)
+_PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_TLS_OPTIONS: Final = frozenset({"ca", "cert", "key", "server_name"})
+
+
+def parse_url(url: str) -> Settings:
+    """Parse a connection URL.
+
+    Raises:
+        ConfigError: it is none; nothing secret is repeated.
+        TypeError: it is no str.
+    """
+    if not isinstance(url, str):
+        raise TypeError(f"a connection URL is a str, not {type(url).__name__}")
+    if not url.isprintable() or any(character.isspace() for character in url):
+        raise ConfigError("a connection URL must not contain white space or control characters: percent-encode them")
+    if "#" in url:
+        raise ConfigError("a connection URL has no '#': in a name, password or value write %23")
+    match = _URL.fullmatch(url)
+    if match is None:
+        raise ConfigError(f"a connection URL begins with {_SCHEMES}, and ://")
+    scheme, kind, place, path, query = match.group(1).lower(), (match.group(2) or "").lower(), *match.group(3, 4, 5)
+    if "@" in path or "@" in (query or ""):
+        raise ConfigError(
+            "a connection URL has '@' behind its hosts: in a name, password or value percent-encode '@/?#'"
+        )
+    is_tls = scheme == "etcds"
+    credentials, separator, hosts = place.rpartition("@")
+    auth = _credentials(credentials) if separator else None
+    options, files = _query(query or "", is_tls)
+    tls = TLSFiles(**files) if files or (is_tls and kind == "+srv") else None
+    if kind == "+srv":
+        if path not in ("", "/"):
+            raise ConfigError(_NO_PATH)
+        return Settings(discovery_srv=_domain(hosts), tls=tls, auth=auth, options=options)
+    if "discovery_srv_name" in options:
+        raise ConfigError("discovery_srv_name belongs to etcd+srv and etcds+srv")
+    endpoints = (_socket(hosts, path, is_tls),) if kind else _hosts(hosts, path, is_tls)
+    return Settings(endpoints=endpoints, tls=tls, auth=auth, options=options)
+
+
+def _credentials(text: str) -> tuple[str, str]:
+    name, colon, password = text.partition(":")
+    if "@" in text or ":" in password:
+        raise ConfigError("a connection URL has name:password@ once, before its first host, percent-encoded")
+    if not name or not colon or not password:
+        raise ConfigError("a connection URL has a name and a password before '@', or neither")
+    return _decoded(name, "the name"), _decoded(password, "the password")
+
+
+def _hosts(text: str, path: str, is_tls: bool) -> tuple[str, ...]:
+    if path not in ("", "/"):
+        raise ConfigError(_NO_PATH)
+    if not text:
+        raise ConfigError("a connection URL needs a host; etcd's own default is 127.0.0.1:2379")
+    hosts = text.split(",")
+    for number, host in enumerate(hosts, start=1):
+        if not _is_place(host):
+            raise ConfigError(f"host number {number} of the connection URL is not host, host:port or [IPv6]:port")
+    return tuple(f"{'https' if is_tls else 'http'}://{host}" for host in hosts)
+
+
+def _socket(hosts: str, path: str, is_tls: bool) -> str:
+    if hosts:
+        raise ConfigError("a URL of a unix socket has no host, and an absolute path: etcd+unix:///path")
+    decoded = _decoded(path, "the path")
+    if not decoded.strip("/") or not decoded.isprintable() or any(character.isspace() for character in decoded):
+        raise ConfigError("a URL of a unix socket needs a path without white space: etcd+unix:///path")
+    return f"{'unixs' if is_tls else 'unix'}://{decoded}"
+
+
+def _domain(text: str) -> str:
+    if not _is_place(f"{text}:1"):
+        raise ConfigError("a URL with +srv has one domain, and no port: etcd+srv://example.com")
+    return text
+
+
+def _is_place(text: str) -> bool:
+    """Whether it is a host with or without a port. Judged here, since the parser of endpoints repeats what is wrong."""
+    match = _PLACE.fullmatch(text)
+    if match is None or not 0 < int(match.group(2) or 1) < 65536:
+        return False
+    if match.group(1):
+        try:
+            IPv6Address(match.group(1))
+        except AddressValueError:
+            return False
+    return True
+
+
+def _query(text: str, is_tls: bool) -> tuple[Mapping[str, Value], dict[str, str]]:
+    options: dict[str, Value] = {}
+    files: dict[str, str] = {}
+    for number, part in enumerate(filter(None, text.split("&")), start=1):
+        name, _, encoded = part.partition("=")
+        if name not in OPTIONS and name not in _TLS_OPTIONS:
+            near = get_close_matches(name, sorted(OPTIONS | _TLS_OPTIONS), n=1)
+            if near:  # then it is a misspelt name, and no part of a secret
+                raise ConfigError(f"unknown option {name!r} in the connection URL; did you mean {near[0]!r}?")
+            raise ConfigError(f"option number {number} of the connection URL is unknown")
+        if name in options or name in files:
+            raise ConfigError(f"option {name} is given twice in the connection URL")
+        value = _decoded(encoded, f"option {name}")
+        if name in OPTIONS:
+            options[name] = read_option(name, value)
+        elif not is_tls:
+            raise ConfigError(f"option {name} needs a URL that begins with etcds")
+        elif not value:
+            raise ConfigError(f"option {name} must not be empty")
+        else:
+            files[name] = value
+    return options, files
+
+
+def _decoded(text: str, what: str) -> str:
+    if not _PERCENT.search(text):
+        raw = unquote_to_bytes(text)
+        if b"\0" not in raw and _is_utf8(raw):
+            return raw.decode()
+    raise ConfigError(f"{what} in the connection URL is not percent-encoded UTF-8")
+
+
+def _is_utf8(raw: bytes) -> bool:
+    try:
+        raw.decode()
+    except UnicodeDecodeError:  # it holds the text, so it must not even be another error's context
+        return False
+    return True

@@ -1,0 +1,157 @@
+"""Building etcd: released servers from their published Go modules, into the cache that `find_etcd` looks at.
+
+Knows: a Go module of three lines, and the newest patches. Never knows: how a server is run.
+
+As a command: `python -m etcd_aio.testing.build [version ...]`. It needs a Go toolchain and takes about half a minute a
+version. It is a command first, so the door of the package does not import it.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from etcd_aio.testing.binaries import EtcdBinary, cache_directory, read_binary, version_numbers
+from etcd_aio.testing.errors import EtcdBuildError, EtcdNotFoundError
+
+RELEASED: Final = ("3.7.3", "3.6.16", "3.5.35", "3.4.25")
+"""The newest patch of every minor version that etcd maintains, and one of 3.4."""
+
+# Before 3.5 the module's path does not end in its major version, so Go knows these releases by their commits only.
+_COMMITS: Final[Mapping[str, str]] = {"3.4.25": "v0.5.0-alpha.5.0.20230414071934-94593e63d45c"}
+
+_BUILD_SECONDS = 1200.0  # a first build also downloads and compiles every dependency
+
+_MAIN = """package main
+
+import (
+	"os"
+
+	"go.etcd.io/etcd/server/v3/etcdmain"
+)
+
+func main() { etcdmain.Main(os.Args) }
+"""
+
+_MAIN_3_4 = """package main
+
+import "go.etcd.io/etcd/etcdmain"
+
+func main() { etcdmain.Main() }
+"""
+
+_MODULE = """module etcd_aio/testserver
+
+go 1.21
+
+require {module} {version}
+"""
+
+
+def build_servers(versions: Sequence[str] = RELEASED, *, cache: Path | None = None) -> tuple[EtcdBinary, ...]:
+    """Build etcd servers into the cache; those already there are left alone.
+
+    Several processes may build at once: each builds aside and moves the whole folder into place.
+
+    Args:
+        versions: released versions, such as "3.6.16". Of those before 3.5 only the one in `RELEASED`.
+        cache: the folder to build into; `cache_directory()` by default.
+
+    Returns:
+        The servers, in the order asked for.
+
+    Raises:
+        EtcdBuildError: there is no Go toolchain, or it failed.
+        ValueError: a version cannot be read.
+    """
+    return tuple(_build_one(version, (cache or cache_directory()) / "servers") for version in versions)
+
+
+def _build_one(version: str, servers: Path) -> EtcdBinary:
+    numbers = version_numbers(version)  # also keeps paths and options out of what becomes a folder and a requirement
+    home = servers / version
+    if (home / "etcd").exists():
+        return _verified(home / "etcd", version)
+    go = shutil.which("go")
+    if go is None:
+        raise EtcdBuildError(
+            f"building etcd {version} needs a Go toolchain, and there is no `go` on PATH: see https://go.dev/dl"
+        )
+    if numbers < (3, 5, 0) and version not in _COMMITS:
+        raise EtcdBuildError(f"etcd {version} is older than 3.5, and of those only {', '.join(_COMMITS)} can be built")
+    servers.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".building-", dir=servers) as name:
+        folder = Path(name)
+        main, module = _sources(version)
+        (folder / "main.go").write_text(main)
+        (folder / "go.mod").write_text(module)
+        _run([go, "mod", "tidy"], folder, version)
+        _run([go, "build", "-trimpath", "-ldflags=-s -w", "-o", "finished/etcd", "."], folder, version)
+        _verified(folder / "finished" / "etcd", version)
+        try:
+            (folder / "finished").rename(home)
+        except OSError:
+            if not (home / "etcd").exists():
+                raise
+            # Another process was faster, with the same result.
+    return _verified(home / "etcd", version)
+
+
+def _sources(version: str) -> tuple[str, str]:
+    """`main.go` and `go.mod`."""
+    if version in _COMMITS:
+        return _MAIN_3_4, _MODULE.format(module="go.etcd.io/etcd", version=_COMMITS[version])
+    return _MAIN, _MODULE.format(module="go.etcd.io/etcd/server/v3", version=f"v{version}")
+
+
+def _run(command: Sequence[str], folder: Path, version: str) -> None:
+    environment = {**os.environ, "GOFLAGS": "-mod=mod", "GOWORK": "off"}
+    try:
+        done = subprocess.run(  # noqa: S603 - the Go toolchain, with our own arguments
+            command,
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=_BUILD_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise EtcdBuildError(f"building etcd {version} took more than {_BUILD_SECONDS:.0f} seconds") from error
+    if done.returncode != 0:
+        tail = "\n".join(done.stdout.splitlines()[-20:])
+        raise EtcdBuildError(f"building etcd {version}: `{' '.join(command[1:3])}` failed:\n{tail}")
+
+
+def _verified(path: Path, version: str) -> EtcdBinary:
+    try:
+        binary = read_binary(path, "cache")
+    except EtcdNotFoundError as error:
+        raise EtcdBuildError(f"the etcd {version} that was built does not run: {error}") from error
+    if binary.version != version:
+        raise EtcdBuildError(f"{path} should be etcd {version} and says it is {binary.version}")
+    return binary
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The command: one line for each server; exit code 1 if one could not be built, after the others."""
+    exit_code = 0
+    for version in arguments or RELEASED:
+        try:
+            (binary,) = build_servers([version])
+        except (EtcdBuildError, ValueError) as error:
+            sys.stderr.write(f"{error}\n")
+            exit_code = 1
+        else:
+            sys.stdout.write(f"{binary.version}  {binary.path}\n")
+            sys.stdout.flush()
+    return exit_code
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

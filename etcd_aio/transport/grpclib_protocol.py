@@ -1,0 +1,300 @@
+"""The grpclib engine's wire side: grpclib's own protocol classes, with their traps contained.
+
+Knows: `grpclib.protocol` and h2's events. Never knows: attempts, deadlines or metadata (`stock.py` does).
+
+What is contained, and how:
+  - grpclib ends a stream by cancelling the task that waits on it and swallowing that cancellation, which leaves the
+    task's cancel count stale. No Wrapper is ever made; a call is told by `on_failed` and `on_goaway` instead.
+  - Keepalive is grpclib's no longer: it stays off, and `Liveness` pings when the peer is quiet.
+  - A dead peer is aborted; grpclib closes, which under TLS or with a full write buffer waits.
+  - Reset and GOAWAY reasons are texts in grpclib; here they keep their codes and stream numbers.
+  - h2 refuses to go on after GOAWAY; its table of transitions is corrected, so that what is under way may finish.
+  - An event that grpclib does not know makes it raise inside the protocol; here it is ignored.
+  - grpclib takes an empty DATA frame for the end of the stream, waits for trailers that a stream ended without, and
+    goes on sending to a peer that has answered already.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, cast
+
+from grpclib.client import Handler
+from grpclib.config import Configuration
+from grpclib.protocol import H2Protocol
+from grpclib.protocol import Stream as GrpclibStream
+from h2.config import H2Configuration
+from h2.connection import ConnectionInputs, ConnectionState, H2ConnectionStateMachine
+from h2.errors import ErrorCodes
+from h2.events import ConnectionTerminated, DataReceived, Event, RemoteSettingsChanged, StreamReset
+
+from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, StatusCode
+from etcd_aio.transport.handshake import Handshake, HandshakingProtocol
+from etcd_aio.transport.interface import TransportOptions
+from etcd_aio.transport.liveness import Action, Liveness
+from etcd_aio.transport.response import judge_reset
+
+_CONNECTION_WINDOW: Final = 2**31 - 1  # an unread stream must never hold up a call beside it
+_STREAM_WINDOW: Final = 4 * 2**20
+_MAX_DEBUG_DATA: Final = 256  # of a GOAWAY; no more of the server's bytes enters an exception
+_H2_CONFIG: Final = H2Configuration(
+    client_side=True,
+    header_encoding="latin-1",  # decodes whatever comes; one bad byte must not end the connection
+    # grpclib's own choice: it sends lower-case ASCII only, and h2 would check every header of every call.
+    validate_inbound_headers=False,
+    validate_outbound_headers=False,
+    normalize_inbound_headers=False,
+    normalize_outbound_headers=False,
+)
+
+
+class _StateMachine(H2ConnectionStateMachine):
+    """h2's, except that GOAWAY only announces an end: streams up to its number go on (RFC 9113, 6.8)."""
+
+    _transitions = H2ConnectionStateMachine._transitions | {
+        (state, ConnectionInputs.RECV_GOAWAY): (None, state)
+        for state in (ConnectionState.IDLE, ConnectionState.CLIENT_OPEN)
+    }
+
+
+class _Processors(dict[type[Event], Callable[..., None]]):
+    """What to do with an event; nothing, if it is one that means nothing to a gRPC client."""
+
+    def __missing__(self, key: type[Event]) -> Callable[..., None]:
+        return _ignore
+
+
+class StockStream(GrpclibStream):
+    """A grpclib stream that reports its end to `on_failed` instead of cancelling a task."""
+
+    on_failed: Callable[[AttemptFailure], None]
+    unsent: memoryview | bytes = b""
+    """What was given to `send_message` and not written yet."""
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the response is complete: whatever happens after that does not change it."""
+        return self.trailers is not None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the server has begun to answer."""
+        return self.headers is not None
+
+    async def send_message(self, data: bytes, *, end_stream: bool) -> bool:
+        """Send `data` as far as the peer takes it; False if the stream or the connection ended before that."""
+        http2, stream_id = self._h2_connection, cast("int", self.id)
+        rest = self.unsent = memoryview(data)
+        # The transport knows of the connection's end a turn of the loop before we are told.
+        while not (self.is_answered or self.connection.is_closing()):
+            if not self.connection.write_ready.is_set():
+                await self.connection.write_ready.wait()
+                continue
+            size = min(http2.local_flow_control_window(stream_id), http2.max_outbound_frame_size, len(rest))
+            if size <= 0 < len(rest):  # a change of settings can make a window negative (RFC 9113, 6.9.2)
+                self.window_updated.clear()
+                await self.window_updated.wait()
+                continue
+            is_last = size == len(rest)
+            http2.send_data(stream_id, bytes(rest[:size]), end_stream=end_stream and is_last)
+            self.connection.flush()
+            rest = self.unsent = rest[size:]
+            if is_last:
+                return True
+        return False
+
+    def __ended__(self) -> None:
+        if self.headers is None:
+            self.headers = []
+            self.headers_received.set()
+        if self.trailers is None:
+            self.trailers = []
+            self.trailers_received.set()
+        self.window_updated.set()  # whoever still waits to send waits in vain
+        super().__ended__()
+
+
+class StockProtocol(H2Protocol, HandshakingProtocol):
+    """One HTTP/2 connection of grpclib, which knows whether its peer is alive and why it ended.
+
+    Args:
+        options: limits and times.
+        slower: times by which pings are further apart than usual.
+
+    Attributes:
+        handshake: resolves when the peer's SETTINGS arrived; fails with the reason if the connection ends before.
+        closed: resolves when the transport is closed.
+        on_goaway: called with the reason and the last stream number that the peer will process.
+        on_lost: called once, with the reason; None if it was `abort(None)`.
+        is_lost: whether the connection is over.
+        is_going_away: whether the peer takes no new streams.
+    """
+
+    def __init__(self, options: TransportOptions, slower: int = 1) -> None:
+        config = Configuration(
+            http2_connection_window_size=_CONNECTION_WINDOW, http2_stream_window_size=_STREAM_WINDOW
+        ).__for_client__()
+        super().__init__(Handler(), config, _H2_CONFIG)
+        self._loop = asyncio.get_running_loop()
+        self.handshake = Handshake()
+        self.closed: asyncio.Future[None] = self._loop.create_future()
+        self.on_goaway: Callable[[str, int], None] = lambda reason, last: None
+        self.on_lost: Callable[[BaseException | None], None] = lambda error: None
+        self.is_lost = False
+        self.is_going_away = False
+        self.liveness = Liveness(
+            self._loop.time(),
+            keepalive_time=options.keepalive_time,
+            keepalive_timeout=options.keepalive_timeout,
+            silence_time=options.silence_time,
+            silence_timeout=options.silence_timeout,
+            slower=slower,
+        )
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_due = 0.0
+        self._transport: asyncio.Transport | None = None
+
+    # Called by asyncio.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See `asyncio.Protocol`."""
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's do not inherit from it
+        super().connection_made(transport)
+        http2 = self.connection._connection
+        state = http2.state_machine.state
+        http2.state_machine = _StateMachine()
+        http2.state_machine.state = state
+        http2.clear_outbound_data_buffer = _nothing  # type: ignore[method-assign]  # it is cleared at GOAWAY only
+        handlers = _Processors(self.processor.processors)  # type: ignore[arg-type]
+        self._settings_changed = handlers[RemoteSettingsChanged]
+        self._data_came = handlers[DataReceived]
+        handlers[RemoteSettingsChanged] = self._on_settings
+        handlers[DataReceived] = self._on_data
+        handlers[StreamReset] = self._on_reset
+        handlers[ConnectionTerminated] = self._on_goaway
+        self.processor.processors = handlers  # type: ignore[assignment]
+
+    def data_received(self, data: bytes) -> None:
+        """See `asyncio.Protocol`."""
+        if self.is_lost:
+            return
+        self.liveness.on_received(self._loop.time())
+        if not self.handshake.is_over:
+            self.handshake.on_bytes(data)
+        try:
+            events = self.connection.feed(data)
+        except Exception as error:  # h2 lets a few of hpack's and Python's own through
+            self.connection.flush()  # h2's GOAWAY, which tells the peer what it did
+            self.abort(ConnectionLostError(f"the peer broke HTTP/2: {type(error).__name__}: {error}"))
+            return
+        for event in events:
+            self.processor.process(event)
+        self.connection.flush()
+
+    def resume_writing(self) -> None:
+        """See `asyncio.Protocol`."""
+        super().resume_writing()
+        self.connection.flush()  # resets that were not written while the buffer was full
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """See `asyncio.Protocol`."""
+        self._over(exc or ConnectionLostError("the peer closed the connection"))
+        super().connection_lost(exc)
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+    # Called by the connection.
+
+    def new_stream(self) -> StockStream:
+        """A stream that is not open yet."""
+        connection = self.connection
+        # grpclib offers no public way to give a connection another class of streams.
+        return StockStream(connection, connection._connection, connection._transport)
+
+    def watch_liveness(self) -> None:
+        """Have the peer judged from now on; call after every start of a call or stream, and every end of an upload."""
+        if self.is_lost or not self.liveness.is_needed:
+            return
+        due = self.liveness.next_check()
+        if self._timer is None or due < self._timer_due:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer_due = due
+            # Not for less than a millisecond, since uvloop would run it at once, again and again.
+            self._timer = self._loop.call_at(max(due, self._loop.time() + 0.001), self._check_liveness)
+
+    def abort(self, error: BaseException | None) -> None:
+        """End the connection now; `error` is what its owner is told. Unlike close(), it waits for nobody."""
+        if not self.is_lost:
+            self._over(error)
+            if self._transport is not None:
+                self._transport.abort()
+
+    @property
+    def takes_calls(self) -> bool:
+        """See `HandshakingProtocol.takes_calls`."""
+        return not self.is_lost and not self.is_going_away
+
+    # Inside.
+
+    def _over(self, error: BaseException | None) -> None:
+        if self.is_lost:
+            return
+        self.is_lost = True
+        # Bytes that were received before the end may still be read, and grpclib would acknowledge them on a transport
+        # that it has deleted.
+        self.connection.flush = _nothing  # type: ignore[method-assign]
+        if self._timer is not None:
+            self._timer.cancel()
+        if not self.handshake.is_over:
+            self.handshake.fail(error)
+            return
+        self.on_lost(error)
+
+    def _check_liveness(self) -> None:
+        self._timer = None
+        action = self.liveness.check(self._loop.time())
+        if action is Action.DEAD:
+            self.abort(ConnectionLostError("the peer is silent: it answered neither calls nor a ping"))
+            return
+        if action is Action.PING:
+            # grpclib has no call for a ping of one's own.
+            self.connection._connection.ping(b"liveness")
+            self.connection.flush()
+        self.watch_liveness()
+
+    def _on_settings(self, event: RemoteSettingsChanged) -> None:
+        self._settings_changed(event)
+        self.connection.stream_close_waiter.set()  # the peer may allow more streams now
+        self.handshake.succeed()
+
+    def _on_data(self, event: DataReceived) -> None:
+        if event.flow_controlled_length:
+            self._data_came(event)
+
+    def _on_reset(self, event: StreamReset) -> None:
+        stream = self.processor.streams.get(event.stream_id)
+        if not isinstance(stream, StockStream) or stream.is_answered:
+            return
+        if event.remote_reset:
+            stream.on_failed(judge_reset(int(event.error_code or 0), has_begun=stream.has_begun))
+        else:
+            text = f"the server broke HTTP/2 on the stream: {_error_name(event.error_code)}"
+            stream.on_failed(AttemptFailure(StatusCode.INTERNAL, text, Delivery.UNKNOWN))
+
+    def _on_goaway(self, event: ConnectionTerminated) -> None:
+        self.is_going_away = True
+        said = (event.additional_data or b"")[:_MAX_DEBUG_DATA].decode("utf-8", "replace")
+        reason = f"the server sent GOAWAY: {_error_name(event.error_code)}" + (f" ({said})" if said else "")
+        self.on_goaway(reason, event.last_stream_id or 0)
+
+
+def _ignore(event: Event) -> None:
+    """Frames that mean nothing to a gRPC client."""
+
+
+def _nothing() -> None:
+    """Stands in for writing, once there is nothing to write to."""
+
+
+def _error_name(code: ErrorCodes | int | None) -> str:
+    return code.name if isinstance(code, ErrorCodes) else f"code {code}"

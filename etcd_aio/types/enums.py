@@ -1,0 +1,77 @@
+"""Enums of the API, each also accepted as its lower-case word.
+
+Knows: the words. Never knows: etcd's numbers for them.
+"""
+
+from enum import Enum
+from typing import Literal, TypeAlias, TypeVar
+
+from etcd_aio.errors import InvalidRequestError
+from etcd_aio.types.auth import Permission
+from etcd_aio.types.cluster import Alarm
+
+
+class SortBy(Enum):
+    """What a range is sorted by."""
+
+    KEY = "key"
+    VERSION = "version"
+    CREATE_REVISION = "create_revision"
+    MOD_REVISION = "mod_revision"
+    VALUE = "value"
+
+
+class SortOrder(Enum):
+    """In which direction a range is sorted."""
+
+    ASCEND = "ascend"
+    DESCEND = "descend"
+
+
+class WatchFilter(Enum):
+    """What a watch leaves out."""
+
+    NO_PUT = "no_put"
+    NO_DELETE = "no_delete"
+
+
+class OnCompaction(Enum):
+    """What a watch does when its history was compacted before it was delivered."""
+
+    RAISE = "raise"
+    RESYNC = "resync"
+
+
+class DowngradeAction(Enum):
+    """What is to be done about a downgrade of the cluster."""
+
+    VALIDATE = "validate"
+    ENABLE = "enable"
+    CANCEL = "cancel"
+
+
+SortByLike: TypeAlias = SortBy | Literal["key", "version", "create_revision", "mod_revision", "value"]
+SortOrderLike: TypeAlias = SortOrder | Literal["ascend", "descend"]
+WatchFilterLike: TypeAlias = WatchFilter | Literal["no_put", "no_delete"]
+OnCompactionLike: TypeAlias = OnCompaction | Literal["raise", "resync"]
+AlarmLike: TypeAlias = Alarm | Literal["nospace", "corrupt"]
+DowngradeActionLike: TypeAlias = DowngradeAction | Literal["validate", "enable", "cancel"]
+PermissionLike: TypeAlias = Permission | Literal["read", "write", "readwrite"]
+
+_E = TypeVar("_E", bound=Enum)
+
+
+def parse_word(enum: type[_E], given: object, what: str) -> _E:
+    """The member of `enum` that is `given` or has it as its word; `what` names the argument in the error.
+
+    Raises:
+        InvalidRequestError: there is none. The error lists the words.
+    """
+    if isinstance(given, enum):
+        return given
+    if isinstance(given, str):
+        for member in enum:
+            if member.value == given:
+                return member
+    words = ", ".join(repr(member.value) for member in enum)
+    raise InvalidRequestError(f"{what} must be one of {words} or a {enum.__name__}, got {given!r}")

@@ -1,0 +1,170 @@
+r"""Keys: what a user writes for one key or many, and the interval etcd reads.
+
+Knows: how keys become bytes and how ranges are encoded. Never knows: which call asks.
+
+etcd has one encoding for all ranges: no `range_end` is the key alone, `range_end` b"\0" is every key from `key` on,
+and anything else is the half-open interval [key, range_end). b"\0" is the smallest key there is, so [b"\0", b"\0") is
+the whole keyspace. Users never write that: they name the form they mean.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Self, TypeAlias
+
+from etcd_aio.errors import EmptyKeyError, InvalidRequestError
+from etcd_aio.types.kv import shown_key
+
+KeyLike: TypeAlias = str | bytes | bytearray | memoryview
+"""A key as users write it: text, which is sent as UTF-8, or bytes."""
+
+_SMALLEST_KEY: Final = b"\0"
+NO_END: Final = b"\0"
+_FORMS: Final = "exactly one of key, key with range_end=, prefix=, from_key=, all_keys=True"
+
+
+def encode(text: str | bytes | bytearray | memoryview, what: str) -> bytes:
+    """The bytes of `text`, captured by value; `what` names the argument in errors, which never show the text itself.
+
+    Raises:
+        InvalidRequestError: it is a str that UTF-8 cannot encode (lone surrogates).
+        TypeError: it is neither str nor bytes-like.
+    """
+    if isinstance(text, bytes | bytearray | memoryview):
+        return bytes(text)  # for a bytes object this is no copy
+    if not isinstance(text, str):
+        raise TypeError(f"{what} must be str or bytes, got {type(text).__name__}")
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        position = error.start
+    # Outside of the except block: the Unicode error holds the whole text, and would travel along as the context.
+    raise InvalidRequestError(f"{what} has a lone surrogate at position {position}, which is not text: pass bytes")
+
+
+def flag(value: bool, what: str) -> bool:
+    """`value` itself, checked: "no" is true to Python, and what it would switch on may delete every key.
+
+    Raises:
+        TypeError: it is neither True nor False.
+    """
+    if value is not True and value is not False:
+        raise TypeError(f"{what} must be True or False, got {type(value).__name__}")
+    return value
+
+
+def encode_key(key: KeyLike, what: str = "key") -> bytes:
+    """The bytes of a key.
+
+    Raises:
+        EmptyKeyError: the key is empty; etcd has no such key.
+        InvalidRequestError: the key is a str that UTF-8 cannot encode.
+        TypeError: the key is neither str nor bytes-like.
+    """
+    encoded = encode(key, what)
+    if not encoded:
+        raise EmptyKeyError(f"{what} is empty, and etcd has no empty key")
+    return encoded
+
+
+def prefix_end(prefix: bytes) -> bytes:
+    r"""The `range_end` that makes [prefix, prefix_end) hold exactly the keys that begin with `prefix`.
+
+    It is the prefix with its last byte one greater. A byte 0xff cannot grow, so it is cut off and the one before grows.
+    If none is left, nothing sorts behind the keys that begin with the prefix: b"\0", no end.
+    """
+    stem = prefix.rstrip(b"\xff")
+    if not stem:
+        return NO_END
+    return stem[:-1] + bytes((stem[-1] + 1,))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class KeyRange:
+    r"""One key or an interval of keys, as etcd encodes it.
+
+    Attributes:
+        key: the first key; never empty.
+        range_end: the first key that is no longer in; empty for the key alone, b"\0" for no end.
+    """
+
+    key: bytes
+    range_end: bytes = b""
+
+    @classmethod
+    def of(
+        cls,
+        key: KeyLike | None = None,
+        *,
+        range_end: KeyLike | None = None,
+        prefix: KeyLike | None = None,
+        from_key: KeyLike | None = None,
+        all_keys: bool = False,
+    ) -> Self:
+        """The range that exactly one form names.
+
+        Args:
+            key: this key alone; with `range_end`, the first key of an interval.
+            range_end: the key before which the interval ends. `key` itself leaves it empty.
+            prefix: every key that begins with this; the empty prefix is every key.
+            from_key: every key from this one on; empty is every key.
+            all_keys: every key.
+
+        Raises:
+            InvalidRequestError: not exactly one form is given, the interval ends before its first key, or a text cannot
+                be encoded.
+            EmptyKeyError: `key` is empty.
+            TypeError: something is neither str nor bytes-like, or `all_keys` is no bool.
+        """
+        flag(all_keys, "all_keys")
+        if key is not None and prefix is None and from_key is None and not all_keys:
+            first = encode_key(key)
+            if range_end is None:
+                return cls(first)
+            end = _encode_range_end(range_end)
+            if end < first:
+                raise InvalidRequestError(f"range_end {shown_key(end)} is before the first key {shown_key(first)}")
+            return cls(first, end)
+        given = [
+            name
+            for name, is_given in (
+                ("key", key is not None),
+                ("range_end=", range_end is not None),
+                ("prefix=", prefix is not None),
+                ("from_key=", from_key is not None),
+                ("all_keys=True", all_keys),
+            )
+            if is_given
+        ]
+        if given == ["range_end="]:
+            raise InvalidRequestError("range_end= ends a range that needs its first key: write key with range_end=")
+        if len(given) != 1:
+            raise InvalidRequestError(f"the keys are named by {_FORMS}; got {' and '.join(given) or 'none'}")
+        if prefix is not None:
+            first = encode(prefix, "prefix")
+            return cls(first or _SMALLEST_KEY, prefix_end(first))
+        first = b"" if from_key is None else encode(from_key, "from_key")
+        return cls(first or _SMALLEST_KEY, NO_END)
+
+    @property
+    def is_all_keys(self) -> bool:
+        """Whether this is the whole keyspace."""
+        return self.key == _SMALLEST_KEY and self.range_end == NO_END
+
+    def __contains__(self, key: bytes) -> bool:
+        if not self.range_end:
+            return key == self.key
+        return self.key <= key and (self.range_end == NO_END or key < self.range_end)
+
+    def __repr__(self) -> str:
+        if not self.range_end:
+            return f"KeyRange({shown_key(self.key)})"
+        return f"KeyRange({shown_key(self.key)}, {shown_key(self.range_end)})"
+
+
+def _encode_range_end(range_end: KeyLike) -> bytes:
+    encoded = encode(range_end, "range_end")
+    # Both have a meaning on the wire that no reader would guess from an interval's end.
+    if not encoded:
+        raise InvalidRequestError("range_end is empty: write the key alone, or from_key= for all keys from it on")
+    if encoded == NO_END:
+        raise InvalidRequestError("no key is before b'\\0': write from_key= for all keys from one on")
+    return encoded

@@ -1,0 +1,182 @@
+"""The layers, checked on the syntax tree: which package may import which, and what pure modules must not touch."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "etcd_aio"
+
+# Each package or module of the root, with those whose `__init__` it may import besides `BASE` and `MESSAGES`. Top to
+# bottom: what a line names stands below it.
+MAY_USE: dict[str, frozenset[str]] = {
+    "__init__": frozenset(
+        {"admin", "balancer", "client", "config", "error_handler", "kv", "lease", "watch", "_version"}
+    ),
+    "client": frozenset(
+        {"admin", "balancer", "config", "discovery", "error_handler", "kv", "lease", "transport", "watch"}
+    ),
+    "config": frozenset({"balancer", "discovery", "error_handler", "transport"}),
+    "watch": frozenset({"error_handler", "kv"}),
+    "kv": frozenset({"error_handler"}),
+    "lease": frozenset({"error_handler"}),
+    "admin": frozenset({"error_handler"}),
+    "discovery": frozenset({"balancer"}),
+    "error_handler": frozenset({"balancer", "transport"}),
+    "balancer": frozenset({"transport"}),
+    "transport": frozenset({"http2"}),
+    "http2": frozenset(),
+    "codec": frozenset(),
+    "methods": frozenset(),
+    "pb": frozenset(),
+    "testing": frozenset(),
+}
+# What every package may use, and which uses nothing but itself.
+BASE = frozenset({"aio", "backoff", "call_options", "closing", "deadline", "errors", "threads", "types", "_version"})
+# etcd's messages, and what reads and writes them.
+MESSAGES = frozenset({"codec", "methods", "pb"})
+MESSAGES_ORDER: dict[str, frozenset[str]] = {
+    "pb": frozenset(),
+    "codec": frozenset({"pb"}),
+    "methods": frozenset({"pb"}),
+}
+ALONE = frozenset({"http2"})  # could become a package of its own as it is
+FOREIGN: dict[str, frozenset[str]] = {
+    "grpclib": frozenset({"transport"}),
+    "h2": frozenset({"transport"}),
+    "hpack": frozenset({"http2"}),
+    "dns": frozenset({"discovery"}),
+    "betterproto2": frozenset({"pb", "codec"}),
+}
+IMPURE = frozenset({"asyncio", "logging", "os", "random", "select", "socket", "ssl", "subprocess", "threading", "time"})
+PURE = (
+    "admin/peer_urls",
+    "admin/replies",
+    "backoff",
+    "balancer/connection_set",
+    "balancer/connectivity",
+    "balancer/health",
+    "balancer/picker",
+    "call_options",
+    "codec",
+    "config/durations",
+    "config/environ",
+    "config/url",
+    "deadline",
+    "discovery/member_urls",
+    "discovery/resolver",
+    "discovery/srv_records",
+    "error_handler/answer",
+    "error_handler/credentials",
+    "error_handler/retry",
+    "error_handler/token_refusals",
+    "error_handler/token_state",
+    "error_handler/verdict",
+    "errors",
+    "http2",
+    "kv/compare",
+    "kv/op",
+    "kv/replies",
+    "kv/requests",
+    "lease/schedule",
+    "methods",
+    "transport/liveness",
+    "transport/metadata",
+    "transport/response",
+    "types",
+    "watch/requests",
+    "watch/resync",
+    "watch/state",
+    "watch/stream",
+)
+LONGEST_FILE = 600
+PUBLIC_MODULES = frozenset({"etcd_aio.kv.op"})  # users write `from etcd_aio import op`: the module is the name
+
+
+def sources() -> list[Path]:
+    return sorted(path for path in PACKAGE.rglob("*.py") if "pb" not in path.relative_to(PACKAGE).parts[:-1])
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).with_suffix("").as_posix()
+
+
+def package_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Every imported module, with the names of a from-import as if they were submodules where they are."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            module = node.module or ""
+            if module == "etcd_aio":
+                yield from (f"etcd_aio.{alias.name}" for alias in node.names)
+            elif module.count(".") == 1 and (PACKAGE / module.split(".")[1]).is_dir():
+                for alias in node.names:
+                    is_submodule = (PACKAGE / module.split(".")[1] / f"{alias.name}.py").exists()
+                    yield f"{module}.{alias.name}" if is_submodule else module
+            else:
+                yield module
+
+
+@pytest.mark.parametrize("path", sources(), ids=name_of)
+def test_a_package_imports_only_lower_layers_and_through_their_init(path: Path) -> None:
+    package = package_of(path)
+    for module in imports(path):
+        if not module.startswith("etcd_aio"):
+            continue
+        parts = module.split(".")
+        other = parts[1] if len(parts) > 1 else "__init__"
+        if other == package:
+            continue
+        assert package not in ALONE, f"{package} must not import the rest of the project"
+        if package in BASE:
+            assert other in BASE, f"{package} is below {other}"
+        elif package in MESSAGES:
+            assert other in BASE | MESSAGES_ORDER[package], f"{package} must not import {other}"
+        else:
+            assert other in BASE | MESSAGES | MAY_USE[package], f"{package} must not import {other}"
+        if module in PUBLIC_MODULES:
+            continue
+        goes_through_init = len(parts) == 2 or not (PACKAGE / other).is_dir()
+        assert goes_through_init, f"{module}: another package is imported through its __init__, etcd_aio.{other}"
+
+
+@pytest.mark.parametrize("path", sources(), ids=name_of)
+def test_other_projects_are_imported_by_one_package_each(path: Path) -> None:
+    for module in imports(path):
+        foreign = module.split(".")[0]
+        if foreign in FOREIGN:
+            assert package_of(path) in FOREIGN[foreign], f"{foreign} must not be imported here"
+
+
+@pytest.mark.parametrize("path", sources(), ids=name_of)
+def test_pure_modules_use_no_clock_no_randomness_and_no_io(path: Path) -> None:
+    name = name_of(path)
+    if any(name == pure or name.startswith(f"{pure}/") for pure in PURE):
+        touched = {module.split(".")[0] for module in imports(path)} & IMPURE
+        assert not touched, f"pure, but imports {touched}"
+
+
+def test_every_pure_module_exists() -> None:
+    names = {name_of(path) for path in sources()}
+    for pure in PURE:
+        assert any(name == pure or name.startswith(f"{pure}/") for name in names), pure
+
+
+@pytest.mark.parametrize("path", sources(), ids=name_of)
+def test_files_stay_small_and_say_what_they_are(path: Path) -> None:
+    text = path.read_text()
+    assert text.count("\n") <= LONGEST_FILE
+    docstring = ast.get_docstring(ast.parse(text))
+    assert docstring, "the first line of a file says what it is for"
+
+
+def test_folders_are_two_levels_deep_at_most() -> None:
+    for path in sources():
+        assert len(path.relative_to(PACKAGE).parts) <= 2, path

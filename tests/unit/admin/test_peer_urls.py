@@ -1,0 +1,71 @@
+"""Peer URLs: what etcd takes is taken as it stands, what it would refuse or regret is refused here."""
+
+import pytest
+
+from etcd_aio.admin.peer_urls import peer_urls
+from etcd_aio.errors import InvalidRequestError
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ("http://m1:2380", ["http://m1:2380"]),
+        ("https://10.0.0.1:2380", ["https://10.0.0.1:2380"]),
+        ("http://[::1]:2380", ["http://[::1]:2380"]),
+        ("unix://m1.sock", ["unix://m1.sock"]),
+        ("unixs:///run/m1", ["unixs:///run/m1"]),
+        (" http://a:1 , http://b:65535", ["http://a:1", "http://b:65535"]),
+        (["http://a:1", " http://b:2"], ["http://a:1", "http://b:2"]),
+        (("http://a:1", "http://a:1"), ["http://a:1"]),
+    ],
+)
+def test_what_is_right_is_sent(given: str | list[str], sent: list[str]) -> None:
+    assert peer_urls(given) == sent
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ([], "at least one"),
+        ("", "must not be empty"),
+        ("http://a:1,", "must not be empty"),
+        ("m1:2380", "begins with http://"),
+        ("m1", "begins with http://"),
+        ("ftp://m1:2380", "begins with http://"),
+        ("http:m1:2380", "begins with http://"),
+        ("http://m1", "no port"),
+        ("http://m1:", "no port"),
+        ("http://m1:0", "no port"),
+        ("http://m1:65536", "no port"),
+        ("http://m1:port", "no port"),
+        ("http://m1:२३८०", "no port"),
+        ("http://:2380", "no host"),
+        ("http://::1:2380", "no host"),
+        ("http://[::1]", "no port"),
+        ("http://[::1]2380", "no port"),
+        ("http://[::g]:2380", "malformed"),
+        ("http://[::1:2380", "no port"),
+        ("http://m1:2380/", "more than host and port"),
+        ("http://m1:2380/path", "more than host and port"),
+        ("http://m1:2380?q", "more than host and port"),
+        ("http://m 1:2380", "white space"),
+        ("http://m1:2380\n\n2", "white space"),
+        ("unix://", "no path"),
+        (["http://a:1", "b"], "begins with http://"),
+    ],
+)
+def test_what_cannot_be_right_is_refused(given: str | list[str], says: str) -> None:
+    with pytest.raises(InvalidRequestError, match=says):
+        peer_urls(given)
+
+
+def test_credentials_are_refused_and_not_repeated() -> None:
+    with pytest.raises(InvalidRequestError, match="credentials") as caught:
+        peer_urls("http://root:c4n4ry@m1:2380")
+    assert "c4n4ry" not in str(caught.value)
+
+
+@pytest.mark.parametrize("given", [[7], [None], [b"http://a:1"]])
+def test_what_is_no_text_is_a_type_error(given: list[str]) -> None:
+    with pytest.raises(TypeError, match="must be str"):
+        peer_urls(given)

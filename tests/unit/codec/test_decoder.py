@@ -1,0 +1,118 @@
+"""Decoding: the functions that are written, and how often they go round."""
+
+import sys
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from etcd_aio import pb
+from etcd_aio.codec.compiler import function
+from etcd_aio.codec.decoder import ITEM, STEP, Decoder
+from etcd_aio.codec.kv_runs import KeyValuesReader
+from etcd_aio.codec.targets import shape_of
+from etcd_aio.types import Header, KeyValue, RangeResult, TxnResult
+
+
+def test_the_source_reads_like_python_written_by_hand() -> None:
+    assert (
+        str(Decoder(shape_of(pb.MemberListRequest)).source())
+        == """\
+def decode_MemberListRequest(data, at, end, depth):
+    linearizable = False
+    unknown = []
+    while at < end:
+        tag = data[at]
+        if tag == 8:  # linearizable
+            linearizable = data[at + 1]
+            if linearizable < 128:
+                at += 2
+            else:
+                linearizable, stop = long_unsigned(data[at + 1 : at + 11])
+                at += stop + 1
+            linearizable = linearizable > 0
+            if at >= end:
+                break
+            tag = data[at]
+        if tag in {8}:
+            continue  # out of order
+        start = at
+        at = skip_unknown(data, start, end, (1,))
+        unknown.append(data[start:at])
+    if at > end:
+        raise Refusal('a field is cut short')
+    message = new(MemberListRequest)
+    message._unknown_fields = b"".join(unknown)
+    message.linearizable = linearizable
+    return message
+"""
+    )
+
+
+def test_no_variable_is_a_helper_or_a_builtin() -> None:
+    source = str(Decoder(shape_of(pb.Event)).source())
+    assert "type_ = enum_type(type_)" in source
+    assert "message.type = type_" in source
+
+
+def test_names_and_needs() -> None:
+    found = Decoder(shape_of(RangeResult), in_steps=True)
+    assert found.name == "decode_RangeResponse_result_in_steps"
+    # What holds no list needs no steps.
+    one = Decoder(shape_of(KeyValue))
+    assert list(found.needs()) == [Decoder(shape_of(Header)), KeyValuesReader(one, ITEM)]
+    assert list(Decoder(shape_of(RangeResult)).needs()) == [Decoder(shape_of(Header)), one]
+    within = next(
+        inner for inner in Decoder(shape_of(TxnResult), in_steps=True).needs() if inner.name.endswith("_in_steps")
+    )
+    assert f"(yield from {within.name}(data, at, stop, depth + 1, True))" in str(
+        Decoder(shape_of(TxnResult), in_steps=True).source()
+    )
+
+
+def rounds(decode: Any, data: bytes) -> int:
+    """How often the loop of a decoder begins anew."""
+    line = decode.__code__.co_firstlineno + next(
+        number
+        for number, text in enumerate(str(Decoder(shape_of(KeyValue)).source()).splitlines())
+        if text.startswith("        tag = ")
+    )
+    count = 0
+
+    def trace(frame: FrameType, event: str, arg: object) -> Any:
+        nonlocal count
+        if frame.f_code is decode.__code__:
+            count += event == "line" and frame.f_lineno == line
+            return trace
+        return None
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        decode(data, 0, len(data), 1)
+    finally:
+        sys.settrace(before)
+    return count
+
+
+FIELDS = [b"\x0a\x01k", b"\x10\x04", b"\x18\x06", b"\x20\x02", b"\x2a\x01v", b"\x30\x09"]
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"".join(FIELDS), 1),
+        (b"".join(FIELDS[1:5:2]), 1),
+        (b"", 0),
+        (b"".join(reversed(FIELDS)), 6),
+        (FIELDS[4] + b"".join(FIELDS[:4]), 2),
+    ],
+    ids=["etcd's order", "some left out", "nothing", "backwards", "value first"],
+)
+def test_the_order_of_numbers_is_read_in_one_round(data: bytes, expected: int) -> None:
+    assert rounds(function(Decoder(shape_of(KeyValue))), data) == expected
+
+
+def test_a_step_is_shorter_than_the_longest_that_the_loop_may_be_kept() -> None:
+    shortest = len(b"\x12\x0d\x0a\x03abc\x10\x01\x18\x01\x20\x01\x2a\x00")
+    assert STEP // (shortest + ITEM) < 2_500  # at a microsecond each, a quarter of 10 ms

@@ -1,0 +1,165 @@
+"""Collector: any pieces, any pace, the same message; bounded steps, and one error at the end."""
+
+import tracemalloc
+from typing import Any
+
+import pytest
+
+from etcd_aio import codec, pb
+from etcd_aio.codec.decoder import STEP
+from etcd_aio.errors import MalformedReplyError
+from etcd_aio.types import RangeResult, TxnResult
+
+HEADER = pb.ResponseHeader(cluster_id=1, member_id=2, revision=7, raft_term=3)
+
+
+def big_range(kvs: int, value: int) -> pb.RangeResponse:
+    history = {"create_revision": 1000, "mod_revision": 2000, "version": 1}
+    found = [pb.KeyValue(key=b"%06d" % number, value=bytes(value), **history) for number in range(kvs)]
+    return pb.RangeResponse(header=HEADER, kvs=found, count=kvs)
+
+
+def steps_taken(collector: codec.Collector[Any]) -> int:
+    """How many steps there are in what it was fed."""
+    steps = 1
+    while collector.work():
+        steps += 1
+    return steps
+
+
+@pytest.mark.parametrize("decodable", [RangeResult, pb.RangeResponse])
+@pytest.mark.parametrize("size", [1, 2, 3, 100, 16_384])
+def test_pieces_of_any_size(decodable: Any, size: int) -> None:
+    data = codec.encode(big_range(100, 200))
+    collector = codec.Collector(decodable)
+    for start in range(0, len(data), size):
+        collector.feed(data[start : start + size])
+        collector.work()
+    assert collector.finish() == codec.decode(decodable, data)
+
+
+def test_every_cut_in_two() -> None:
+    data = codec.encode(big_range(4, 300))
+    expected = codec.decode(RangeResult, data)
+    for cut in range(len(data) + 1):
+        collector = codec.Collector(RangeResult)
+        collector.feed(data[:cut])
+        collector.work()
+        collector.feed(data[cut:])
+        assert collector.finish() == expected
+
+
+def test_every_cut_off_is_refused_as_decode_refuses_it() -> None:
+    data = codec.encode(big_range(2, 300))
+    for cut in range(1, len(data)):
+        try:
+            expected = str(codec.decode(RangeResult, data[:cut]))
+        except MalformedReplyError as error:
+            expected = error.message
+        collector = codec.Collector(RangeResult)
+        for start in range(0, cut, 50):
+            collector.feed(data[start : min(start + 50, cut)])
+            collector.work()
+        try:
+            found = str(collector.finish())
+        except MalformedReplyError as error:
+            found = error.message
+        assert found == expected
+
+
+def test_nothing_is_the_empty_message() -> None:
+    assert codec.Collector(RangeResult).finish() == codec.decode(RangeResult, b"")
+
+
+def test_it_is_read_while_it_comes() -> None:
+    data = codec.encode(big_range(1_000, 100))
+    collector = codec.Collector(RangeResult)
+    tracemalloc.start()
+    try:
+        collector.feed(data[:-1])
+        before, _ = tracemalloc.get_traced_memory()
+        steps_taken(collector)
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before > 50_000, "the key-values are there before the end, and their bytes are gone"
+    collector.feed(data[-1:])
+    assert len(collector.finish()) == 1_000
+
+
+@pytest.mark.parametrize("decodable", [RangeResult, pb.RangeResponse])
+@pytest.mark.parametrize(("kvs", "value"), [(20_000, 0), (5_000, 100), (300, 10_000)])
+def test_a_step_is_bounded_in_bytes_and_in_items(decodable: Any, kvs: int, value: int) -> None:
+    data = codec.encode(big_range(kvs, value))
+    collector = codec.Collector(decodable)
+    collector.feed(data)
+    assert steps_taken(collector) >= max(len(data) // (STEP + value + 50), kvs // 2_500)
+    assert collector.finish() == codec.decode(decodable, data)
+
+
+def test_a_small_message_takes_one_step() -> None:
+    collector = codec.Collector(RangeResult)
+    collector.feed(codec.encode(big_range(10, 100)))
+    assert steps_taken(collector) == 1
+
+
+@pytest.mark.parametrize("size", [16_384, 1 << 24])
+def test_ranges_in_a_txn_pause_too_be_they_one_or_many(size: int) -> None:
+    one = pb.ResponseOp(response_range=big_range(10_000, 0))
+    many = [pb.ResponseOp(response_range=big_range(50, 0)) for _ in range(200)]
+    for responses in ([one], many):
+        data = codec.encode(pb.TxnResponse(header=HEADER, succeeded=True, responses=responses))
+        collector = codec.Collector(TxnResult)
+        for start in range(0, len(data), size):
+            collector.feed(data[start : start + size])
+        assert steps_taken(collector) >= 4
+        assert collector.finish() == codec.decode(TxnResult, data)
+
+
+def test_unknown_fields_pause_too() -> None:
+    collector = codec.Collector(RangeResult)
+    collector.feed(b"\xfa\x07\x00" * 10_000)
+    assert steps_taken(collector) >= 4
+
+
+def test_what_is_wrong_is_said_at_the_end_and_what_follows_is_dropped() -> None:
+    collector = codec.Collector(RangeResult)
+    collector.feed(codec.encode(big_range(5_000, 100)) + b"\x00\x00")
+    steps_taken(collector)
+    tracemalloc.start()
+    try:
+        for _ in range(100):
+            collector.feed(bytes(16_384))
+            assert not collector.work()
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 50_000
+    with pytest.raises(
+        MalformedReplyError, match=r"^malformed RangeResponse: a field number is out of range"
+    ) as caught:
+        collector.finish()
+    assert caught.value.__context__ is None
+
+
+def test_a_large_message_cut_short_is_refused_although_it_pauses() -> None:
+    within = codec.encode(pb.TxnResponse(responses=[pb.ResponseOp(response_range=big_range(20_000, 0))]))
+    collector = codec.Collector(TxnResult)
+    collector.feed(within[:-1])
+    with pytest.raises(MalformedReplyError, match="cut short"):
+        collector.finish()
+
+
+def test_a_value_of_many_pieces_is_joined_once() -> None:
+    data = codec.encode(big_range(1, 8_000_000))
+    collector = codec.Collector(RangeResult)
+    for start in range(0, len(data), 16_384):
+        piece = data[start : start + 16_384]
+        tracemalloc.start()
+        collector.feed(piece)
+        collector.work()
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        if start + 16_384 < len(data) - 16_384:
+            assert peak < 400_000, "what is not whole is not touched"
+    assert collector.finish() == codec.decode(RangeResult, data)

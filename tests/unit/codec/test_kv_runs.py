@@ -1,0 +1,261 @@
+"""Runs of key-values and events: what the guess takes, what it leaves to the decoder of one, and where a run ends."""
+
+from typing import Any
+
+import pytest
+
+from etcd_aio import codec, pb
+from etcd_aio.codec.compiler import function
+from etcd_aio.codec.decoder import Decoder
+from etcd_aio.codec.kv_runs import EventsReader, KeyValuesReader
+from etcd_aio.codec.targets import shape_of
+from etcd_aio.codec.wire import Refusal
+from etcd_aio.errors import MalformedReplyError
+from etcd_aio.types import Event, EventType, KeyValue
+
+TAG = 18
+PADDING = b"\x20\x05" + bytes(300)  # another field, and far enough from the end to guess
+COST = 128
+
+
+class Spied:
+    """The reader, with a count of what it left to the decoder of one."""
+
+    def __init__(self, unit: KeyValuesReader | None = None) -> None:
+        unit = unit or KeyValuesReader(Decoder(shape_of(KeyValue)), COST)
+        self._reader = unit.name
+        self._names: dict[str, Any] = unit.namespace()
+        unit.source().compile("a spied reader", self._names)
+        one = function(unit.one)
+        self.left = 0
+
+        def spied(*arguments: Any) -> Any:
+            self.left += 1
+            return one(*arguments)
+
+        self._names[unit.one.name] = spied
+
+    def read(
+        self, data: bytes, *, end: int | None = None, pause: int = 1 << 30, tag: int = TAG
+    ) -> tuple[int, list[Any]]:
+        found: list[Any] = []
+        at = self._names[self._reader](data, 0, len(data) if end is None else end, pause, tag, found, 2)
+        return at, found
+
+
+def written(*kvs: pb.KeyValue) -> bytes:
+    return codec.encode(pb.RangeResponse(kvs=list(kvs)))
+
+
+def stored(**fields: Any) -> pb.KeyValue:
+    return pb.KeyValue(
+        **{"key": b"key", "value": b"value", "create_revision": 7, "mod_revision": 9, "version": 2, **fields}
+    )
+
+
+def plain(kv: pb.KeyValue) -> KeyValue:
+    return KeyValue(kv.key, kv.value, kv.create_revision, kv.mod_revision, kv.version, kv.lease)
+
+
+REVISIONS = [1, 127, 128, 16_383, 16_384, 2_097_151, 2_097_152, 268_435_455, 268_435_456, (1 << 35) - 1]
+
+
+@pytest.mark.parametrize("create", REVISIONS)
+@pytest.mark.parametrize("mod", REVISIONS)
+def test_revisions_of_every_width(create: int, mod: int) -> None:
+    kv = stored(create_revision=create, mod_revision=max(create, mod))
+    spied = Spied()
+    assert spied.read(written(kv) + PADDING) == (len(written(kv)), [plain(kv)])
+    assert spied.left == 0
+
+
+@pytest.mark.parametrize("version", [1, 127, 128, 16_383])
+@pytest.mark.parametrize("value", [0, 1, 127, 128, 16_383, 16_384, 3_000_000])
+@pytest.mark.parametrize("lease", [0, 1, (1 << 63) - 1, -1])
+@pytest.mark.parametrize("key", [0, 1, 127])
+def test_whatever_etcd_stores_is_guessed(key: int, value: int, version: int, lease: int) -> None:
+    kv = stored(key=b"k" * key, value=b"v" * value, version=version, lease=lease)
+    spied = Spied()
+    assert spied.read(written(kv) + PADDING) == (len(written(kv)), [plain(kv)])
+    assert spied.left == (key == 0)  # etcd has no empty keys, and writes no empty field
+
+
+@pytest.mark.parametrize(
+    "kv",
+    [
+        pb.KeyValue(),
+        pb.KeyValue(key=b"k"),
+        pb.KeyValue(value=b"v"),
+        stored(key=b"k" * 128),
+        stored(create_revision=0),
+        stored(mod_revision=0),
+        stored(version=0),
+        stored(version=16_384),
+        stored(version=-1),
+        stored(create_revision=200),
+        stored(create_revision=1 << 35, mod_revision=1 << 35),
+        stored(create_revision=-1),
+    ],
+)
+def test_what_is_laid_out_otherwise_is_read_all_the_same(kv: pb.KeyValue) -> None:
+    spied = Spied()
+    data = written(stored(), kv, stored())
+    assert spied.read(data + PADDING) == (len(data), [plain(stored()), plain(kv), plain(stored())])
+    assert spied.left == 1
+
+
+# Fields that stand behind a short key-value look like its own.
+@pytest.mark.parametrize(
+    "behind",
+    [b"\x18\x01", b"\x20\x05", b"\x18\x01\x20\x05\x2a\x01v", b"\x10\x01\x18\x01\x20\x01\x2a\x01v", b"\x30\x07"],
+)
+def test_fields_of_others_are_not_taken(behind: bytes) -> None:
+    for fields in (
+        b"",
+        b"\x0a\x00",
+        b"\x0a\x01k",
+        b"\x0a\x01k\x10\x01",
+        b"\x0a\x01k\x10\x01\x18\x01",
+        b"\x0a\x01k\x10\x01\x18\x01\x20\x01",
+    ):
+        data = b"\x12" + bytes([len(fields)]) + fields
+        assert Spied().read(data + behind + PADDING) == (len(data), [codec.decode(KeyValue, fields)])
+
+
+def test_order_repetition_and_unknown_fields_are_the_decoders_to_judge() -> None:
+    first = b"\x0a\x01k\x10\x01\x18\x01\x20\x01"
+    for fields in (first + b"\x0a\x01x", b"\x20\x01" + first, first + b"\xf8\x07\x05", first + b"\x2a\x01v\x2a\x01w"):
+        data = b"\x12" + bytes([len(fields)]) + fields
+        assert Spied().read(data + PADDING)[1] == [codec.decode(KeyValue, fields)]
+    with pytest.raises(Refusal):
+        Spied().read(b"\x12\x0b\x0a\x01k\x10\x01\x18\x01\x20\x01\x2a\x05" + PADDING)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        # A modification that is shorter than the creation, and a version that comes twice: 5, 3 and then 4.
+        b"\x10\x80\x80\x01" + b"\x18\x05" + b"\x20\x03" + b"\x20\x04",
+        # A version of three bytes, of which the last is a value's tag, before a value whose tag would be its length.
+        b"\x10\x01\x18\x01" + b"\x20\x80\x80\x2a" + b"\x2a\x29" + b"v" * 41,
+    ],
+    ids=["mod_revision", "version"],
+)
+def test_a_guess_that_fits_by_chance_is_not_taken(fields: bytes) -> None:
+    data = b"\x0a\x01k" + fields
+    spied = Spied()
+    assert spied.read(b"\x12" + bytes([len(data)]) + data + PADDING)[1] == [codec.decode(KeyValue, data)]
+    assert spied.left == 1
+
+
+def test_it_stops_before_what_is_not_whole() -> None:
+    one = written(stored(value=bytes(300)))
+    for end in range(len(one), 2 * len(one)):
+        data = (one * 2)[:end]
+        assert Spied().read(data)[0] == len(one)
+        assert Spied().read(data + PADDING, end=end)[0] == len(one)
+    assert Spied().read(one[:-1]) == (0, [])
+    assert Spied().read(b"\x12") == (0, [])
+
+
+def test_it_stops_when_the_step_is_over_but_never_before_the_first() -> None:
+    one = written(stored())
+    data = one * 100
+    assert len(Spied().read(data, pause=0)[1]) == 1
+    at, kvs = Spied().read(data, pause=10 * COST)
+    assert at == len(one) * len(kvs)
+    assert 5 <= len(kvs) <= 11
+    large = written(stored(value=bytes(1000)))
+    assert len(Spied().read(large * 10, pause=3000)[1]) == 3
+
+
+def test_an_empty_key_alone_has_nothing_of_the_key_value_before_it() -> None:
+    data = written(stored()) + b"\x12\x02\x0a\x00"
+    assert Spied().read(data + PADDING) == (len(data), [plain(stored()), KeyValue(b"")])
+
+
+# Events.
+
+EVENTS_TAG = 90
+
+
+def spied_events() -> Spied:
+    return Spied(EventsReader(Decoder(shape_of(Event)), COST))
+
+
+def told(*events: pb.Event) -> bytes:
+    return codec.encode(pb.WatchResponse(events=list(events)))
+
+
+def put(kv: pb.KeyValue) -> Event:
+    return Event(EventType.PUT, plain(kv))
+
+
+# All that lie next to where the length of the event, or of the key-value in it, takes one byte more.
+@pytest.mark.parametrize("value", [0, 1, *range(90, 130), 300, *range(16_360, 16_384), 16_384, 100_000])
+@pytest.mark.parametrize("lease", [0, 1 << 62])
+def test_puts_of_every_size_are_read(value: int, lease: int) -> None:
+    kv = stored(value=b"v" * value, lease=lease)
+    data = told(pb.Event(kv=kv))
+    spied = spied_events()
+    assert spied.read(data * 3 + PADDING, tag=EVENTS_TAG) == (len(data) * 3, [put(kv)] * 3)
+    size = len(codec.encode(kv))
+    # One byte of length within, two without; or three, where the value is so large that a guess saves nothing.
+    assert spied.left == (3 if size in {126, 127} or size > 16_380 else 0)
+
+
+def test_events_that_are_no_plain_puts_are_read_all_the_same() -> None:
+    kv, deleted = stored(), pb.KeyValue(key=b"key", mod_revision=9)
+    others = [
+        pb.Event(type=pb.EventEventType.DELETE, kv=deleted),
+        pb.Event(type=pb.EventEventType.DELETE, kv=deleted, prev_kv=kv),
+        pb.Event(kv=kv, prev_kv=kv),
+        pb.Event(kv=stored(value=bytes(500)), prev_kv=stored(value=bytes(500))),
+        pb.Event(kv=stored(value=bytes(500)), prev_kv=stored(value=bytes(20))),
+        pb.Event(kv=pb.KeyValue()),
+        pb.Event(prev_kv=kv),
+        pb.Event(),
+    ]
+    for other in others:
+        data = told(pb.Event(kv=kv), other, pb.Event(kv=kv))
+        spied = spied_events()
+        one = codec.decode(Event, codec.encode(other))
+        assert spied.read(data + PADDING, tag=EVENTS_TAG) == (len(data), [put(kv), one, put(kv)])
+        assert spied.left == 1
+
+
+@pytest.mark.parametrize("fields", [b"", b"\x12\x00", b"\x12\x02\x0a\x00", b"\x12\x03\x0a\x01k", b"\x08\x00"])
+@pytest.mark.parametrize("behind", [b"\x0a\x01k\x10\x01\x18\x01\x20\x01", b"\x10\x01\x18\x01\x20\x01"])
+def test_what_stands_behind_a_short_event_is_not_taken(fields: bytes, behind: bytes) -> None:
+    before = told(pb.Event(kv=stored()))
+    data = before + bytes([EVENTS_TAG, len(fields)]) + fields
+    expected = [put(stored()), codec.decode(Event, fields)]
+    assert spied_events().read(data + behind + PADDING, tag=EVENTS_TAG) == (len(data), expected)
+
+
+def test_an_event_that_fits_by_chance_is_not_taken() -> None:
+    # So short that its length takes one byte, but the bytes behind that look like a longer one's.
+    fields = b"\x20\x12\x89\x00" + b"\x0a\x01" + b"\x10\x01\x18\x01\x20\x01"
+    spied = spied_events()
+    with pytest.raises(Refusal):
+        spied.read(bytes([EVENTS_TAG, len(fields)]) + fields + PADDING, tag=EVENTS_TAG)
+    assert spied.left == 1
+    with pytest.raises(MalformedReplyError):
+        codec.decode(Event, fields)
+
+
+def test_a_key_value_that_ends_behind_its_event_is_refused() -> None:
+    one = codec.encode(stored())
+    for outer, inner in ((len(one) + 2, len(one) + 1), (len(one) + 1, len(one))):
+        data = bytes([EVENTS_TAG, outer, TAG, inner]) + one
+        with pytest.raises((Refusal, IndexError)):
+            spied_events().read(data + PADDING, tag=EVENTS_TAG)
+
+
+def test_events_stop_before_what_is_not_whole() -> None:
+    one = told(pb.Event(kv=stored(value=bytes(300))))
+    for end in range(len(one), 2 * len(one)):
+        data = (one * 2)[:end]
+        assert spied_events().read(data, tag=EVENTS_TAG)[0] == len(one)
+        assert spied_events().read(data + PADDING, end=end, tag=EVENTS_TAG)[0] == len(one)
+    assert spied_events().read(one[:-1], tag=EVENTS_TAG) == (0, [])

@@ -1,0 +1,67 @@
+"""Shapes: every attribute of a result is a field of its message, and results hold results."""
+
+import dataclasses
+from typing import get_args
+
+import pytest
+
+from etcd_aio import pb
+from etcd_aio.codec.fields import fields_of
+from etcd_aio.codec.targets import OnlyMember, Shape, message_class_of, shape_of
+from etcd_aio.types import (
+    ClusterResult,
+    CompactResult,
+    Event,
+    Header,
+    KeyValue,
+    RangeResult,
+    Result,
+    TxnResult,
+    WatchReply,
+    WatchResult,
+)
+
+RESULTS = [*get_args(Result), *get_args(ClusterResult), *get_args(WatchResult)]
+
+
+@pytest.mark.parametrize("result_class", RESULTS, ids=lambda found: found.__name__)
+def test_a_result_has_the_fields_of_its_message(result_class: type[Result | ClusterResult | WatchResult]) -> None:
+    names = {field.name for field in fields_of(message_class_of(result_class)).values()}
+    # Which operations a txn had is not in its message: the client adds them.
+    assert {field.name for field in dataclasses.fields(result_class)} - {"operations"} == names
+
+
+def test_a_message_stands_for_itself_and_a_result_for_its_message() -> None:
+    assert shape_of(pb.RangeResponse) == Shape(pb.RangeResponse, None)
+    assert shape_of(RangeResult) == Shape(pb.RangeResponse, RangeResult)
+    with pytest.raises(TypeError, match="int is no message and stands for none"):
+        shape_of(int)
+
+
+def test_messages_hold_messages_and_results_hold_results() -> None:
+    kvs = fields_of(pb.RangeResponse)[2]
+    assert shape_of(pb.RangeResponse).inner(kvs) == Shape(pb.KeyValue, None)
+    assert shape_of(RangeResult).inner(kvs) == Shape(pb.KeyValue, KeyValue)
+    assert shape_of(TxnResult).inner(fields_of(pb.TxnResponse)[3]) == Shape(pb.ResponseOp, OnlyMember)
+    with pytest.raises(TypeError, match=r"RangeResponse_result\.count holds no message"):
+        shape_of(RangeResult).inner(fields_of(pb.RangeResponse)[4])
+
+
+def test_names_tell_shapes_apart() -> None:
+    assert shape_of(pb.KeyValue).name != shape_of(KeyValue).name
+
+
+@pytest.mark.parametrize(
+    ("decodable", "is_endless"),
+    [
+        (Header, False),
+        (KeyValue, False),
+        (RangeResult, True),
+        (TxnResult, True),
+        (CompactResult, False),
+        (Event, False),
+        (WatchReply, True),
+    ],
+)
+def test_only_what_holds_lists_is_endless(decodable: type[Result | WatchResult], is_endless: bool) -> None:
+    assert shape_of(decodable).is_endless is is_endless

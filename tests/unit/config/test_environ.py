@@ -1,0 +1,77 @@
+import pytest
+
+from etcd_aio.config import Settings, TLSFiles, read_environment
+from etcd_aio.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({}, Settings()),
+        ({"ENDPOINTS": ""}, Settings()),
+        ({"ENDPOINTS": "m1:2379,http://m2"}, Settings(("m1:2379", "http://m2"))),
+        ({"USER": "root:c4n4ry:x"}, Settings(auth=("root", "c4n4ry:x"))),
+        ({"USER": "root", "PASSWORD": "c4n4ry"}, Settings(auth=("root", "c4n4ry"))),
+        ({"USER": "a:b", "PASSWORD": "c4n4ry"}, Settings(auth=("a:b", "c4n4ry"))),
+        ({"AUTH_JWT_TOKEN": "c4n4ry"}, Settings(token="c4n4ry")),
+        ({"CACERT": "ca"}, Settings(tls=TLSFiles("ca"))),
+        ({"CACERT": "ca", "CERT": "c", "KEY": "k"}, Settings(tls=TLSFiles("ca", "c", "k"))),
+        ({"INSECURE_TRANSPORT": "true"}, Settings()),
+        ({"INSECURE_TRANSPORT": "true", "CACERT": "ca"}, Settings(tls=TLSFiles("ca"))),
+        ({"INSECURE_TRANSPORT": "false"}, Settings(tls=TLSFiles())),
+        ({"INSECURE_TRANSPORT": "F"}, Settings(tls=TLSFiles())),
+        ({"INSECURE_TRANSPORT": "f"}, Settings(tls=TLSFiles())),
+        ({"INSECURE_TRANSPORT": "T"}, Settings()),
+        ({"INSECURE_TRANSPORT": "t"}, Settings()),
+        ({"MAX_REQUEST_BYTES": "0", "MAX_RECV_BYTES": "0"}, Settings()),
+        ({"INSECURE_SKIP_TLS_VERIFY": "false"}, Settings()),
+        ({"DIAL_TIMEOUT": "3s", "COMMAND_TIMEOUT": "1m"}, Settings(options={"timeout": 60.0, "connect_timeout": 3.0})),
+        ({"KEEPALIVE_TIME": "2s"}, Settings(options={"keepalive_time": 10.0})),
+        (
+            {"KEEPALIVE_TIME": "30s", "KEEPALIVE_TIMEOUT": "6s"},
+            Settings(options={"keepalive_time": 30.0, "keepalive_timeout": 6.0}),
+        ),
+        (
+            {"MAX_REQUEST_BYTES": "5", "MAX_RECV_BYTES": "6"},
+            Settings(options={"max_send_bytes": 5, "max_receive_bytes": 6}),
+        ),
+        ({"DISCOVERY_SRV": "a.b"}, Settings(discovery_srv="a.b")),
+        ({"DISCOVERY_SRV": "a.b", "INSECURE_DISCOVERY": "false"}, Settings(discovery_srv="a.b", tls=TLSFiles())),
+        (
+            {"DISCOVERY_SRV": "a.b", "DISCOVERY_SRV_NAME": "dev"},
+            Settings(discovery_srv="a.b", options={"discovery_srv_name": "dev"}),
+        ),
+        ({"DISCOVERY_SRV_NAME": "dev", "INSECURE_DISCOVERY": "false"}, Settings()),
+        ({"WRITE_OUT": "json", "HEX": "true", "API": "3"}, Settings()),
+    ],
+)
+def test_variables(variables: dict[str, str], expected: Settings) -> None:
+    others = {"HOME": "/", "ENDPOINTS": "m9", "ETCD_NAME": "m9", "etcdctl_endpoints": "m9"}
+    assert read_environment({f"ETCDCTL_{name}": value for name, value in variables.items()} | others) == expected
+
+
+@pytest.mark.parametrize(
+    ("variables", "says"),
+    [
+        ({"USER": "c4n4ry"}, "ETCDCTL_USER needs a password"),
+        ({"USER": ":c4n4ry"}, "ETCDCTL_USER needs a password"),
+        ({"PASSWORD": "c4n4ry"}, "ETCDCTL_PASSWORD needs ETCDCTL_USER"),
+        ({"CERT": "c4n4ry"}, "ETCDCTL_CERT and ETCDCTL_KEY"),
+        ({"KEY": "c4n4ry"}, "ETCDCTL_CERT and ETCDCTL_KEY"),
+        ({"DIAL_TIMEOUT": "c4n4ry"}, "ETCDCTL_DIAL_TIMEOUT must be a duration"),
+        ({"MAX_RECV_BYTES": "-1"}, "ETCDCTL_MAX_RECV_BYTES"),
+        ({"INSECURE_TRANSPORT": "c4n4ry"}, "ETCDCTL_INSECURE_TRANSPORT"),
+        ({"INSECURE_SKIP_TLS_VERIFY": "true"}, "refused"),
+        ({"INSECURE_SKIP_TLS_VERIFY": "1", "CACERT": "ca"}, "refused"),
+        ({"ENDPOINTS": "m1", "DISCOVERY_SRV": "a"}, "exclude"),
+    ],
+)
+def test_what_cannot_work(variables: dict[str, str], says: str) -> None:
+    with pytest.raises(ConfigError, match=says) as caught:
+        read_environment({f"ETCDCTL_{name}": value for name, value in variables.items()})
+    assert "c4n4ry" not in str(caught.value)
+
+
+def test_who_brings_his_own_tls_is_asked_nothing_about_it() -> None:
+    variables = {"ETCDCTL_INSECURE_SKIP_TLS_VERIFY": "true", "ETCDCTL_CERT": "only", "ETCDCTL_ENDPOINTS": "m1"}
+    assert read_environment(variables, has_tls=True) == Settings(("m1",))

@@ -1,0 +1,509 @@
+"""Discovery: what becomes of member lists and DNS answers, on a fake engine in virtual time."""
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Iterable
+
+import pytest
+
+from etcd_aio.balancer import Balancer, Endpoint, SubConnection, parse_endpoints
+from etcd_aio.call_options import Timeout
+from etcd_aio.discovery import Discovery, Resolution, Resolver, StaticResolver
+from etcd_aio.errors import ConfigError, ConnectError, ConnectionLostError, DiscoveryError, NoAvailableEndpointsError
+from etcd_aio.transport import Connection
+from etcd_aio.types import Header, Member, MemberListResult
+from tests.support.fake_engine import Accept, FakeEngine, Hang, Refuse
+from tests.support.virtual_time import VirtualTimeLoop, tasks, timers, turns
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> tuple[str, dict[str, object]]:
+    return "asyncio", {"loop_factory": VirtualTimeLoop}
+
+
+async def no_verification(connection: Connection) -> None:
+    raise AssertionError("nothing was rejected")
+
+
+async def nobody_leads(ready: tuple[SubConnection, ...]) -> SubConnection | None:
+    raise AssertionError("nobody wants to know")
+
+
+async def no_probe(sub_connection: SubConnection, needs_leader: bool) -> None:
+    raise AssertionError("nobody looks bad")
+
+
+def plaintext(endpoint: Endpoint) -> ssl.SSLContext | None:
+    return None
+
+
+def noted() -> None:
+    """Nothing to note."""
+
+
+def member(number: int, *urls: str, name: str | None = None, is_learner: bool = False) -> Member:
+    started = f"m{number}" if name is None else name
+    return Member(number, started, ("http://p:1",), urls or (f"http://m{number}:2379",), is_learner)
+
+
+class FakeResolver:
+    """A resolver that says what it is told, or fails."""
+
+    name = "the records"
+
+    def __init__(self) -> None:
+        self.says: str | Exception = DiscoveryError("not told yet")
+        self.ttl = 60.0
+        self.asked: list[float] = []
+        self.timeouts: set[float] = set()
+        self.takes = 0.0
+
+    async def resolve(self, timeout: float) -> Resolution:
+        self.asked.append(asyncio.get_running_loop().time())
+        self.timeouts.add(timeout)
+        await asyncio.sleep(self.takes)
+        if isinstance(self.says, Exception):
+            raise self.says
+        return Resolution(parse_endpoints(self.says), self.ttl)
+
+
+class World:
+    def __init__(
+        self,
+        endpoints: str = "",
+        *,
+        resolver: Resolver | None = None,
+        auto_sync: float | None = None,
+        has_tls: bool = False,
+    ) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.engine = FakeEngine()
+        given = parse_endpoints(endpoints) if endpoints else ()
+        self.balancer = Balancer(
+            given,
+            self.engine,
+            verify=no_verification,
+            probe=no_probe,
+            find_leader=nobody_leads,
+            tls_for=plaintext,
+            random=lambda: 0.5,
+            on_start=lambda: self.discovery.start(),
+        )
+        self.members: list[Member] | Exception = [member(1), member(2), member(3)]
+        self.listed: list[float] = []
+        self.before_listing = noted
+        self.unfit = ""
+        self.discovery = Discovery(
+            self.balancer,
+            StaticResolver(given) if resolver is None else resolver,
+            self.list_members,
+            check=self.check,
+            has_tls=has_tls,
+            auto_sync=auto_sync,
+            connect_timeout=2.0,
+            random=lambda: 0.5,
+        )
+
+    def check(self, endpoints: Iterable[Endpoint]) -> None:
+        if self.unfit in [endpoint.name for endpoint in endpoints]:
+            raise ConfigError("credentials in the clear")
+
+    async def list_members(self, timeout: Timeout) -> MemberListResult:
+        self.listed.append(self.loop.time())
+        await asyncio.sleep(0.001)
+        self.before_listing()
+        if isinstance(self.members, Exception):
+            raise self.members
+        return MemberListResult(Header(1, 1, 1, 1), tuple(self.members))
+
+    async def started(self) -> "World":
+        self.balancer.start()
+        await turns()
+        return self
+
+    @property
+    def names(self) -> list[str]:
+        return [endpoint.name for endpoint in self.balancer.endpoints]
+
+    def dials(self) -> dict[str, int]:
+        return {name.partition(":")[0]: len(one.dials) for name, one in self.engine.members.items()}
+
+    def fail(self, *names: str) -> None:
+        """They are gone: connections are lost, dials refused."""
+        for name in names:
+            found = self.engine[f"{name}:2379"]
+            found.dial = Refuse()
+            if found.connections:
+                found.connection.lose(ConnectionResetError())
+
+    async def closed(self) -> None:
+        await self.discovery.aclose()
+        await self.discovery.aclose()
+        await self.balancer.aclose()
+        await turns()
+        assert not tasks()
+        assert not timers()
+
+
+# sync.
+
+
+async def test_the_members_become_the_endpoints_and_those_that_stay_stay_connected() -> None:
+    world = await World("m1,http://m2").started()
+    assert await world.discovery.sync(5.0) == ("m1:2379", "http://m2:2379", "http://m3:2379")
+    await turns()
+    assert world.names == ["m1:2379", "http://m2:2379", "http://m3:2379"]
+    assert world.dials() == {"m1": 1, "m2": 1, "m3": 1}
+    world.members = [member(3), member(1)]
+    assert await world.discovery.sync(5.0) == ("m1:2379", "http://m3:2379")
+    assert world.dials() == {"m1": 1, "m2": 1, "m3": 1}
+    assert world.engine["m2:2379"].connection.is_lost
+    await world.closed()
+
+
+async def test_learners_and_members_that_never_started_are_left_out() -> None:
+    world = await World("http://m1").started()
+    world.members = [member(1), member(2, is_learner=True), member(3, name=""), Member(4, "m4")]
+    assert await world.discovery.sync(5.0) == ("http://m1:2379",)
+    await world.closed()
+
+
+@pytest.mark.parametrize(
+    ("members", "says"),
+    [
+        ([], "no member that has a vote"),
+        ([member(2, is_learner=True)], "no member that has a vote"),
+        ([member(2, "http://0.0.0.0:2379")], "listen"),
+        ([member(2, "http://localhost:2379")], "own machine"),
+        ([member(2, "http://u:c4n4ry@m2:2379")], "credentials"),
+    ],
+)
+async def test_an_answer_without_an_endpoint_is_refused(members: list[Member], says: str) -> None:
+    world = await World("http://m1").started()
+    world.members = members
+    with pytest.raises(DiscoveryError, match=says) as caught:
+        await world.discovery.sync(5.0)
+    assert "c4n4ry" not in str(caught.value)
+    assert world.names == ["http://m1:2379"]
+    await world.closed()
+
+
+async def test_a_client_with_tls_learns_no_plaintext() -> None:
+    world = await World("http://m1", has_tls=True).started()
+    world.members = [member(1), member(2)]
+    assert await world.discovery.sync(5.0) == ("http://m1:2379",), "its own one is believed"
+    world.members = [member(2)]
+    with pytest.raises(DiscoveryError, match="plaintext"):
+        await world.discovery.sync(5.0)
+    await world.closed()
+
+
+async def test_the_last_connection_is_not_given_up_for_addresses_that_cannot_be_reached() -> None:
+    world = await World("http://balancer:2379").started()
+    world.fail("m1", "m2")
+    world.engine["m3:2379"].dial = Hang()
+    seen: list[int] = []
+    world.loop.call_later(1.0, lambda: seen.append(world.balancer.ready_count))
+    with pytest.raises(DiscoveryError, match="none of the endpoints") as caught:
+        await world.discovery.sync(5.0)
+    cause = caught.value.__cause__
+    assert isinstance(cause, NoAvailableEndpointsError)
+    assert set(cause.errors) == {"http://m1:2379", "http://m2:2379", "http://m3:2379"}
+    assert seen == [1], "calls had somewhere to go all the time"
+    assert world.names == ["http://balancer:2379"]
+    await world.closed()
+
+
+async def test_the_new_ones_take_over_once_one_of_them_is_connected() -> None:
+    world = await World("http://balancer:2379").started()
+    world.fail("m1", "m2")
+    world.engine["m3:2379"].dial = Accept(seconds=1.5)
+    await world.discovery.sync(5.0)
+    assert world.names == ["http://m1:2379", "http://m2:2379", "http://m3:2379"]
+    assert world.balancer.ready_count == 1
+    await world.closed()
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.5])
+async def test_a_cancelled_sync_leaves_the_old_endpoints(seconds: float) -> None:
+    world = await World("http://balancer:2379").started()
+    world.fail("m1", "m2", "m3")
+    task = asyncio.ensure_future(world.discovery.sync(5.0))
+    await asyncio.sleep(seconds)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert world.names == ["http://balancer:2379"]
+    await world.closed()
+
+
+@pytest.mark.parametrize("is_reachable", [True, False])
+@pytest.mark.parametrize("when", ["while members are listed", "while new endpoints are connected"])
+async def test_a_sync_does_not_undo_what_the_user_sets_meanwhile(when: str, is_reachable: bool) -> None:
+    world = await World("http://balancer:2379").started()
+    if is_reachable:
+        world.engine["m1:2379"].dial = world.engine["m2:2379"].dial = Hang()
+        world.engine["m3:2379"].dial = Accept(seconds=1.5)
+    else:
+        world.fail("m1", "m2", "m3")
+
+    def set_other() -> None:
+        world.discovery.set_endpoints(parse_endpoints("http://other"))
+
+    if when == "while members are listed":
+        world.before_listing = set_other
+    else:
+        world.loop.call_later(1.0, set_other)
+    assert await world.discovery.sync(5.0) == ("http://other:2379",)
+    assert world.names == ["http://other:2379"]
+    await asyncio.sleep(5.0)
+    assert world.names == ["http://other:2379"]
+    await world.closed()
+
+
+async def test_records_that_were_asked_for_before_the_user_set_endpoints_are_dropped() -> None:
+    resolver = FakeResolver()
+    resolver.says, resolver.takes, resolver.ttl = "m1,m2", 3.0, 60.0
+    world = await World(resolver=resolver).started()
+    world.discovery.set_endpoints(parse_endpoints("http://other"))
+    await asyncio.sleep(5.0)
+    assert world.names == ["http://other:2379"]
+    await asyncio.sleep(65.0)
+    assert world.names == ["m1:2379", "m2:2379"], "the next answer is as good as any"
+    await world.closed()
+
+
+async def test_what_the_client_would_have_refused_is_not_learnt_either() -> None:
+    world = await World("http://m1").started()
+    world.unfit = "http://m2:2379"
+    with pytest.raises(DiscoveryError, match="must not be used: credentials"):
+        await world.discovery.sync(5.0)
+    assert world.names == ["http://m1:2379"]
+    await world.closed()
+    resolver = FakeResolver()
+    resolver.says = "http://m2"
+    world = World(resolver=resolver)
+    world.unfit = "http://m2:2379"
+    await world.started()
+    with pytest.raises(NoAvailableEndpointsError, match="credentials"):
+        await world.balancer.wait_for_pick(world.loop.time() + 3.0)
+    assert not world.engine.members
+    await world.closed()
+
+
+# auto_sync.
+
+
+async def test_without_auto_sync_there_is_no_task() -> None:
+    world = await World("m1").started()
+    assert not [task for task in tasks() if "discovery" in task.get_name()]
+    await asyncio.sleep(1000)
+    assert not world.listed
+    await world.closed()
+
+
+async def test_auto_sync_goes_on_and_on_beginning_after_one_interval() -> None:
+    world = await World("m1", auto_sync=30.0).started()
+    started = world.loop.time()
+    assert [task.get_name() for task in tasks() if "discovery" in task.get_name()] == ["etcd_aio discovery"]
+    await asyncio.sleep(100)
+    assert [round(at - started) for at in world.listed] == [30, 60, 90]
+    assert world.names == ["m1:2379", "http://m2:2379", "http://m3:2379"]
+    await world.closed()
+
+
+async def test_the_schedule_is_jittered() -> None:
+    world = World("m1", auto_sync=30.0)
+    world.discovery._random = lambda: 0.0
+    await world.started()
+    started = world.loop.time()
+    await asyncio.sleep(29)
+    assert [round(at - started) for at in world.listed] == [27]
+    await world.closed()
+
+
+async def test_failures_are_logged_once_and_tried_again_sooner(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "etcd_aio.discovery")
+    world = await World("m1", auto_sync=30.0).started()
+    world.members = ConnectionLostError("gone")
+    started = world.loop.time()
+    await asyncio.sleep(33.9)
+    assert [round(at - started, 1) for at in world.listed] == [30.0, 30.5, 31.5, 33.5]
+    world.members = ValueError("a bug")  # whatever it is
+    await asyncio.sleep(10)
+    world.members = [member(1), member(2)]
+    await asyncio.sleep(60)
+    assert world.names == ["m1:2379", "http://m2:2379"]
+    warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert len(warnings) == 1
+    assert "auto_sync failed" in warnings[0]
+    assert "auto_sync works again" in caplog.messages
+    await world.closed()
+
+
+async def test_while_nothing_is_connected_the_named_endpoints_are_tried_too() -> None:
+    world = await World("http://seed", auto_sync=30.0).started()
+    await asyncio.sleep(31)
+    assert world.names == ["http://m1:2379", "http://m2:2379", "http://m3:2379"]
+    world.fail("m1", "m2", "m3")
+    await asyncio.sleep(2.0)
+    assert world.names == ["http://seed:2379", "http://m1:2379", "http://m2:2379", "http://m3:2379"]
+    await turns()
+    assert world.balancer.ready_count == 1
+    world.members = [member(4)]
+    await asyncio.sleep(31)
+    assert world.names == ["http://m4:2379"]
+    await world.closed()
+
+
+async def test_nobody_is_asked_for_members_while_nothing_is_connected() -> None:
+    world = World("m1,m2", auto_sync=5.0)
+    world.fail("m1", "m2")
+    await world.started()
+    await asyncio.sleep(60)
+    assert not world.listed
+    await world.closed()
+
+
+async def test_what_the_user_sets_is_what_the_client_goes_back_to() -> None:
+    world = await World("http://seed", auto_sync=30.0).started()
+    world.discovery.set_endpoints(parse_endpoints("http://other"))
+    await asyncio.sleep(31)
+    world.fail("m1", "m2", "m3")
+    await asyncio.sleep(2.0)
+    assert world.names[0] == "http://other:2379"
+    await world.closed()
+
+
+# Resolvers that have to be asked.
+
+
+async def test_a_client_without_endpoints_asks_and_calls_wait_for_the_answer() -> None:
+    resolver = FakeResolver()
+    resolver.says, resolver.takes = "m1,m2", 0.5
+    world = await World(resolver=resolver).started()
+    assert world.names == []
+    chosen = await world.balancer.wait_for_pick(world.loop.time() + 5.0)
+    assert chosen.endpoint_name in world.names
+    assert world.names == ["m1:2379", "m2:2379"]
+    await world.closed()
+
+
+async def test_calls_that_waited_in_vain_say_what_the_resolver_said() -> None:
+    resolver = FakeResolver()
+    resolver.says = DiscoveryError("NXDOMAIN")
+    world = await World(resolver=resolver).started()
+    with pytest.raises(NoAvailableEndpointsError, match="the records: DiscoveryError: NXDOMAIN"):
+        await world.balancer.wait_for_pick(world.loop.time() + 3.0)
+    assert 2 <= len(resolver.asked) <= 5, "tried again, with growing waits"
+    resolver.says = "m1"
+    await asyncio.sleep(5)
+    assert world.balancer.ready_count == 1
+    assert not world.balancer.no_available_endpoints("nobody").errors
+    await world.closed()
+
+
+async def test_records_are_read_again_when_their_time_is_over() -> None:
+    resolver = FakeResolver()
+    resolver.says = "m1,m2"
+    world = await World(resolver=resolver).started()
+    await turns()
+    started = world.loop.time()
+    resolver.says = "m2,m3"
+    await asyncio.sleep(59)
+    assert world.names == ["m1:2379", "m2:2379"]
+    await asyncio.sleep(2)
+    assert world.names == ["m2:2379", "m3:2379"]
+    assert world.dials() == {"m1": 1, "m2": 1, "m3": 1}
+    resolver.ttl = 0.0
+    await asyncio.sleep(100)
+    assert [round(at - started) for at in resolver.asked] == [0, 60, 120, 125, 130, 135, 140, 145, 150, 155, 160]
+    await world.closed()
+
+
+async def test_old_answers_hold_while_the_resolver_fails() -> None:
+    resolver = FakeResolver()
+    resolver.says = "m1,m2"
+    world = await World(resolver=resolver).started()
+    await turns()
+    resolver.says = DiscoveryError("SERVFAIL")
+    await asyncio.sleep(600)
+    assert len(resolver.asked) > 10
+    assert world.names == ["m1:2379", "m2:2379"]
+    assert world.balancer.ready_count == 2
+    await world.closed()
+
+
+async def test_while_nothing_is_connected_the_resolver_is_asked_with_growing_waits() -> None:
+    resolver = FakeResolver()
+    resolver.says, resolver.ttl = "m1,m2", 3000.0
+    world = await World(resolver=resolver).started()
+    await asyncio.sleep(10)
+    world.fail("m1", "m2")
+    lost = world.loop.time()
+    await asyncio.sleep(61)
+    assert [round(at - lost) for at in resolver.asked[1:]] == [1, 3, 7, 15, 30, 45, 60]
+    resolver.says = "m3"
+    await asyncio.sleep(16)
+    assert world.names == ["m3:2379"]
+    assert world.balancer.ready_count == 1
+    asked = len(resolver.asked)
+    await asyncio.sleep(500)
+    assert len(resolver.asked) == asked, "and not once it works again"
+    await world.closed()
+
+
+async def test_with_auto_sync_members_are_asked_once_there_are_connections() -> None:
+    resolver = FakeResolver()
+    resolver.says = "http://m1"
+    world = await World(resolver=resolver, auto_sync=20.0).started()
+    await asyncio.sleep(21)
+    assert world.names == ["http://m1:2379", "http://m2:2379", "http://m3:2379"]
+    resolver.says = "http://m9"
+    seen: list[int] = []
+    world.before_listing = lambda: seen.append(len(world.names))
+    await asyncio.sleep(20)
+    assert seen == [3], "members know best who they are"
+    assert "m9" not in world.dials()
+    assert len(resolver.asked) == 3
+    await world.closed()
+
+
+async def test_a_lost_connection_that_comes_back_asks_nobody() -> None:
+    resolver = FakeResolver()
+    resolver.says, resolver.ttl = "m1", 3000.0
+    world = await World(resolver=resolver).started()
+    await asyncio.sleep(10)
+    for _ in range(20):
+        world.engine["m1:2379"].connection.lose(ConnectError("reset"))
+        await asyncio.sleep(3)
+    assert len(resolver.asked) == 1
+    await world.closed()
+
+
+async def test_closing_ends_a_question_under_way() -> None:
+    resolver = FakeResolver()
+    resolver.takes = 1000.0
+    world = await World(resolver=resolver).started()
+    started = world.loop.time()
+    await world.closed()
+    assert world.loop.time() - started < 0.1
+
+
+async def test_a_slow_name_server_has_more_time_than_a_dial_and_calls_say_what_they_wait_for() -> None:
+    resolver = FakeResolver()
+    resolver.says, resolver.takes = "m1", 8.0
+    world = World(resolver=resolver)
+    world.balancer.start()
+    with pytest.raises(NoAvailableEndpointsError) as caught:
+        await world.balancer.wait_for_pick(world.loop.time() + 5.0)
+    assert {name: str(error) for name, error in caught.value.errors.items()} == {
+        "the records": "DNS has not answered yet"
+    }
+    await world.balancer.wait_for_pick(world.loop.time() + 5.0)
+    assert resolver.timeouts == {10.0}
+    assert world.balancer.unresolved == {}
+    await world.closed()

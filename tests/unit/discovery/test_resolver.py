@@ -1,0 +1,14 @@
+import pytest
+
+from etcd_aio.balancer import parse_endpoints
+from etcd_aio.discovery import StaticResolver
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_the_fixed_list_is_always_the_same_and_asks_nobody() -> None:
+    endpoints = parse_endpoints("m1,m2")
+    resolver = StaticResolver(endpoints)
+    assert resolver.name == ""
+    found = await resolver.resolve(1.0)
+    assert (found.endpoints, found.ttl) == (endpoints, float("inf"))

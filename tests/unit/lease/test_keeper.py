@@ -1,0 +1,280 @@
+"""The keeper: one stream for all leases, losses with their reasons, a missing lease is verified."""
+
+import asyncio
+import logging
+
+import pytest
+
+from etcd_aio import pb
+from etcd_aio.errors import (
+    ClientClosedError,
+    EtcdTimeoutError,
+    LeaseExpiredError,
+    LeaseLostError,
+    LeaseNotFoundError,
+    NoAvailableEndpointsError,
+    NoLeaderError,
+    PermissionDeniedError,
+)
+from etcd_aio.lease.keeper import LeaseKeeper, grant_result
+from etcd_aio.lease.schedule import State
+from etcd_aio.types import Header, LeaseGrantResult
+from tests.support.leases import FakeLeases
+from tests.support.virtual_time import VirtualTimeLoop, tasks, timers, turns
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> tuple[str, dict[str, object]]:
+    return "asyncio", {"loop_factory": VirtualTimeLoop}
+
+
+class Holder:
+    def __init__(self) -> None:
+        self.deadlines: list[float] = []
+        self.lost: list[LeaseLostError] = []
+
+    def on_renewed(self, ttl: int, deadline: float) -> None:
+        self.deadlines.append(deadline)
+
+    def on_lost(self, error: LeaseLostError) -> None:
+        self.lost.append(error)
+
+
+async def held(members: FakeLeases, ttl: int = 10) -> Holder:
+    granted = await members.group.grant(ttl)
+    holder = Holder()
+    members.keeper.hold(granted.id, granted.ttl, members.loop.time() + ttl, holder.on_renewed, holder.on_lost)
+    return holder
+
+
+async def test_one_stream_renews_every_lease_and_is_closed_after_the_last() -> None:
+    members = FakeLeases()
+    granted = [await members.group.grant(10) for _ in range(100)]
+    holders = [Holder() for _ in granted]
+    begun = members.loop.time()
+    keeper = members.keeper
+    scheduled = [
+        keeper.hold(one.id, one.ttl, begun + 10, holder.on_renewed, holder.on_lost)
+        for one, holder in zip(granted, holders, strict=True)
+    ]
+    await asyncio.sleep(16)
+    assert len(members.streams) == 1
+    assert members.streams[0].opened == 1
+    assert all(len(holder.deadlines) == 3 for holder in holders)
+    for one in scheduled:
+        keeper.forget(one)
+    await turns()
+    assert not members.streams[0].is_open
+    asked = len(members.calls)
+    await asyncio.sleep(60)
+    assert len(members.calls) == asked
+    assert not timers()
+
+
+async def test_an_outage_loses_a_lease_at_its_deadline_and_names_the_endpoints() -> None:
+    members = FakeLeases()
+    holder = await held(members)
+    begun = members.loop.time()
+    members.is_reachable = False
+    await asyncio.sleep(9.98)
+    assert not holder.lost
+    await asyncio.sleep(0.03)
+    [error] = holder.lost
+    assert isinstance(error, LeaseExpiredError)
+    assert isinstance(error.__cause__, NoAvailableEndpointsError)
+    assert "m1: OSError: refused" in str(error.__cause__)
+    assert members.loop.time() - begun < 10.02
+
+
+async def test_a_revoked_lease_is_lost_at_the_next_renewal_with_the_reason() -> None:
+    members = FakeLeases()
+    holder = await held(members)
+    await members.group.revoke(100)
+    await asyncio.sleep(5.1)
+    [error] = holder.lost
+    assert isinstance(error, LeaseExpiredError)
+    assert isinstance(error.__cause__, LeaseNotFoundError)
+    assert members.calls.count("TimeToLive") == 1, "a member that has caught up is believed"
+    assert not tasks()
+
+
+async def test_a_member_that_denies_a_lease_has_to_catch_up_and_is_asked_again() -> None:
+    """One that led before it froze confirms itself, as often as it is asked, until it hears from the others."""
+    members = FakeLeases()
+    holder = await held(members)
+    members.deny.append(3)
+    members.is_behind = True
+    await asyncio.sleep(30)
+    assert not holder.lost
+    assert len(holder.deadlines) == 5
+    assert members.calls[:3] == ["Grant", "KeepAlive", "Range"]
+    assert members.calls.count("TimeToLive") == 1
+    assert members.asked == [None, "m1", "m1"], "the very member that denied it"
+
+
+async def test_what_a_member_says_that_has_not_caught_up_itself_counts_for_nothing() -> None:
+    """An endpoint may stand for several members: here one has caught up, and another one answers."""
+    members = FakeLeases()
+    holder = await held(members)
+    await members.group.revoke(100)
+    members.answering.extend([2, 3] * 3)
+    await asyncio.sleep(5.1)
+    assert members.calls.count("TimeToLive") == 3
+    assert not holder.lost
+    await asyncio.sleep(1)
+    assert holder.lost, "the next time the same one answers"
+
+
+async def test_a_user_who_may_not_read_makes_a_member_catch_up_all_the_same() -> None:
+    members = FakeLeases()
+    holder = await held(members)
+    await members.group.revoke(100)
+    members.failures.append(PermissionDeniedError())
+    await asyncio.sleep(5.1)
+    assert members.calls.count("TimeToLive") == 1
+    assert holder.lost
+
+
+async def test_a_loss_that_cannot_be_verified_is_left_to_the_next_renewal_and_the_deadline() -> None:
+    members = FakeLeases()
+    holder = await held(members)
+    members.deny.extend([1] * 100)
+    members.failures.extend(NoLeaderError() for _ in range(100))
+    await asyncio.sleep(9.9)
+    assert not holder.lost
+    assert 10 < members.calls.count("Range") < 30, "it asks again, but not without a pause"
+    await asyncio.sleep(0.2)
+    assert isinstance(holder.lost[0], LeaseExpiredError)
+    assert not isinstance(holder.lost[0].__cause__, LeaseNotFoundError)
+
+
+async def test_a_deadline_that_passes_while_a_loss_is_verified_decides() -> None:
+    members = FakeLeases()
+    holder = await held(members)
+    await members.group.revoke(100)
+    await asyncio.sleep(5.0)
+    members.latency = 6.0
+    await asyncio.sleep(20)
+    assert len(holder.lost) == 1
+    assert not tasks()
+
+
+async def test_renewing_once() -> None:
+    members = FakeLeases()
+    await members.group.grant(10)
+    await asyncio.sleep(8)
+    renewed = await members.keeper.renew_once(100)
+    assert (renewed.id, renewed.ttl) == (100, 10)
+    await asyncio.sleep(8)
+    assert members.ttl_of(100)
+    await turns()
+    assert not members.streams[0].is_open
+
+
+async def test_renewing_once_what_does_not_exist() -> None:
+    members = FakeLeases()
+    with pytest.raises(LeaseNotFoundError):
+        await members.keeper.renew_once(7)
+    assert not tasks()
+
+
+async def test_renewing_once_says_why_there_was_no_answer() -> None:
+    members = FakeLeases()
+    members.is_silent = True
+    begun = members.loop.time()
+    with pytest.raises(EtcdTimeoutError) as caught:
+        await members.keeper.renew_once(7, 2.5)
+    assert members.loop.time() - begun == pytest.approx(2.5)
+    assert caught.value.maybe_applied
+    assert members.streams[0].opened == 2, "after a second of silence it asked elsewhere"
+    members.is_reachable = False
+    await asyncio.sleep(1)
+    with pytest.raises(NoAvailableEndpointsError):
+        await members.keeper.renew_once(7, 1)
+
+
+async def test_renewing_once_without_a_limit_waits_and_can_be_cancelled() -> None:
+    members = FakeLeases()
+    members.is_reachable = False
+    task = asyncio.create_task(members.keeper.renew_once(7, None))
+    await asyncio.sleep(1000)
+    assert not task.done()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await turns()
+    assert not timers()
+
+
+async def test_the_end_of_the_stream_loses_what_is_held_and_fails_what_is_asked() -> None:
+    members = FakeLeases()
+    holder = await held(members)
+    members.is_silent = True
+    asking = asyncio.create_task(members.keeper.renew_once(7))
+    await asyncio.sleep(0.1)
+    members.streams[0].close(ClientClosedError())
+    [error] = holder.lost
+    assert type(error) is LeaseLostError
+    assert isinstance(error.__cause__, ClientClosedError)
+    with pytest.raises(ClientClosedError):
+        await asking
+    with pytest.raises(ClientClosedError):
+        await members.keeper.renew_once(7)
+
+
+async def test_a_stall_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    members = FakeLeases()
+    for _ in range(20):
+        await held(members)
+    loop = members.loop
+    assert isinstance(loop, VirtualTimeLoop)
+    with caplog.at_level(logging.WARNING, "etcd_aio.leases"):
+        await asyncio.sleep(1)
+        loop._jumping.now += 9.9
+        await turns(10)
+        stalls = [record for record in caplog.records if "held up" in record.message]
+    assert len(stalls) == 1
+    assert "held up for 6." in stalls[0].message
+
+
+async def test_a_suspension_is_no_stall_of_the_loop(caplog: pytest.LogCaptureFixture) -> None:
+    members = FakeLeases()
+    await held(members)
+    with caplog.at_level(logging.WARNING, "etcd_aio.leases"):
+        await asyncio.sleep(1)
+        members.suspend(3600)
+        await asyncio.sleep(10)
+    (stall,) = (record.getMessage() for record in caplog.records if "nothing could be renewed" in record.message)
+    assert stall.startswith("the machine was suspended for 359")
+
+
+async def test_a_verified_loss_of_what_was_forgotten_meanwhile_is_told_to_nobody() -> None:
+    members = FakeLeases()
+    granted = await members.group.grant(10)
+    holder = Holder()
+    scheduled = members.keeper.hold(granted.id, 10, members.loop.time() + 10, holder.on_renewed, holder.on_lost)
+    await members.group.revoke(granted.id)
+    while scheduled.state is not State.MISSING:  # noqa: ASYNC110 - virtual time
+        await asyncio.sleep(0.001)
+    members.keeper.forget(scheduled)
+    await asyncio.sleep(1)
+    assert not holder.lost
+    assert not tasks()
+
+
+async def test_drawn_ids_are_positive_and_of_63_bits() -> None:
+    real = LeaseKeeper(FakeLeases())  # type: ignore[arg-type] # as much as it uses
+    drawn = [real.draw_id() for _ in range(200)]
+    assert all(0 < one < 2**63 for one in drawn)
+    assert len(set(drawn)) == 200
+    assert max(drawn) > 2**62
+    assert LeaseKeeper(FakeLeases(), draw_id=lambda: 0).draw_id() == 1  # type: ignore[arg-type] # as much as it uses
+
+
+def test_what_a_grant_returns() -> None:
+    header = pb.ResponseHeader(cluster_id=1, member_id=2, revision=7, raft_term=3)
+    reply = pb.LeaseGrantResponse(header=header, id=9, ttl=10)
+    assert grant_result(reply) == LeaseGrantResult(Header(1, 2, 7, 3), 9, 10)
+    assert grant_result(pb.LeaseGrantResponse(id=9)).header == Header()

@@ -1,0 +1,431 @@
+"""The keepalive schedule: when it asks, what it believes, when it gives a stream up."""
+
+import random
+from math import inf
+
+import pytest
+
+from etcd_aio.errors import (
+    ClientClosedError,
+    ConnectionLostError,
+    EtcdError,
+    LeaseExpiredError,
+    LeaseLostError,
+    NoLeaderError,
+    PermissionDeniedError,
+)
+from etcd_aio.lease.schedule import WINDOW, KeepAlive, ScheduledLease, State
+from etcd_aio.types import Header, LeaseKeepAliveResult
+
+
+class Listener:
+    def __init__(self) -> None:
+        self.renewed: list[float] = []
+        self.missing: list[LeaseKeepAliveResult] = []
+        self.lost: list[EtcdError] = []
+
+    def on_renewed(self, reply: LeaseKeepAliveResult, deadline: float) -> None:
+        self.renewed.append(deadline)
+
+    def on_missing(self, reply: LeaseKeepAliveResult) -> None:
+        self.missing.append(reply)
+
+    def on_lost(self, error: EtcdError) -> None:
+        self.lost.append(error)
+
+
+class Schedule:
+    """A schedule and what it has said."""
+
+    def __init__(self, *, is_open: bool = True) -> None:
+        self.stalls: list[float] = []
+        self.keepalive = KeepAlive(self.stalls.append)
+        if is_open:
+            self.keepalive.on_open("m1", 0.0)
+
+    def hold(self, ttl: int = 10, now: float = 0.0, lease_id: int = 7) -> tuple[ScheduledLease, Listener]:
+        listener = Listener()
+        return self.keepalive.hold(lease_id, ttl, now + ttl, listener, now), listener
+
+    def ids(self, now: float) -> list[int]:
+        """What it asks for at this instant."""
+        if self.keepalive.due <= now:
+            assert self.keepalive.on_time(now) is None
+        return [request.id for request in self.keepalive.requests(now)]
+
+    def answer(self, now: float, lease_id: int = 7, ttl: int = 10) -> None:
+        self.keepalive.on_reply(LeaseKeepAliveResult(Header(), lease_id, ttl), now)
+
+
+def test_a_renewal_is_due_at_half_the_ttl_and_counts_from_the_instant_of_sending() -> None:
+    schedule = Schedule()
+    lease, listener = schedule.hold()
+    assert schedule.keepalive.due == 5.0
+    assert schedule.ids(4.9) == []
+    assert schedule.ids(5.0) == [7]
+    assert schedule.ids(5.1) == [], "one request at a time"
+    schedule.answer(6.0)
+    assert listener.renewed == [15.0], "sent at 5, not answered at 6"
+    assert lease.state is State.WAITING
+    assert schedule.keepalive.due == 10.0
+
+
+def test_after_a_late_answer_it_is_renewed_at_half_of_what_is_left() -> None:
+    schedule = Schedule()
+    schedule.hold(ttl=20)
+    assert schedule.ids(10.0) == [7]
+    schedule.answer(14.0, ttl=20)
+    assert schedule.keepalive.due == 20.0
+    assert schedule.ids(20.0) == [7]
+    schedule.answer(24.9, ttl=8)  # until 28
+    assert schedule.keepalive.due == pytest.approx(24.9 + 3.1 / 2)
+
+
+def test_a_refusal_is_told_to_whoever_asked_once_and_held_leases_last_until_their_deadlines() -> None:
+    schedule = Schedule()
+    lease, listener = schedule.hold()
+    asked = Listener()
+    schedule.keepalive.ask(8, asked, 0.0)
+    refusal = PermissionDeniedError()
+    schedule.keepalive.on_lost(refusal, 1.0)
+    assert schedule.keepalive.on_refused(refusal, 1.0), "for the lease that is held"
+    assert asked.lost == [refusal]
+    assert not listener.lost
+    schedule.keepalive.on_open("m2", 5.0)
+    assert schedule.ids(5.0) == [7]
+    schedule.answer(5.1)
+    assert lease.deadline == 15.0
+    schedule.keepalive.on_lost(refusal, 6.0)
+    assert schedule.keepalive.on_refused(refusal, 6.0)
+    assert schedule.keepalive.on_time(15.0) is None
+    (lost,) = listener.lost
+    assert isinstance(lost, LeaseExpiredError)
+    assert lost.__cause__ is refusal
+    assert not schedule.keepalive.on_refused(refusal, 16.0), "for nothing"
+
+
+def test_a_lease_is_lost_at_its_deadline_with_the_streams_error() -> None:
+    schedule = Schedule()
+    lease, listener = schedule.hold()
+    schedule.keepalive.on_lost(cause := ConnectionLostError("reset"), 1.0)
+    assert schedule.keepalive.on_time(5.0) is None
+    assert schedule.keepalive.due == 10.0
+    assert schedule.keepalive.on_time(9.999) is None
+    assert not listener.lost
+    schedule.keepalive.on_time(10.0)
+    [error] = listener.lost
+    assert isinstance(error, LeaseExpiredError)
+    assert error.__cause__ is cause
+    assert not schedule.keepalive.is_needed
+    assert schedule.keepalive.due == inf
+    schedule.keepalive.forget(lease)  # once more does nothing
+
+
+def test_a_lease_whose_holder_was_told_that_its_deadline_has_passed_is_lost_whatever_comes() -> None:
+    schedule = Schedule()
+    lease, listener = schedule.hold()
+    assert schedule.ids(5.0) == [7]
+    schedule.keepalive.expire(lease)
+    schedule.answer(11.0)
+    schedule.keepalive.expire(lease)
+    assert [type(error) for error in listener.lost] == [LeaseExpiredError]
+    assert listener.renewed == []
+    assert not schedule.keepalive.is_needed
+
+
+def test_ten_thousand_losses_are_told_a_few_at_a_time() -> None:
+    schedule = Schedule(is_open=False)
+    listeners = [schedule.hold(lease_id=number)[1] for number in range(1, 10_001)]
+    told = [0]
+    while schedule.keepalive.is_needed:
+        assert schedule.keepalive.due <= 10.0
+        schedule.keepalive.on_time(10.0)
+        told.append(sum(len(one.lost) for one in listeners))
+        assert told[-2] < told[-1] <= told[-2] + 1024
+    assert told[-1] == 10_000
+    assert schedule.keepalive.due == inf
+
+
+def test_what_was_unanswered_is_said_again_on_the_next_stream_and_nothing_else() -> None:
+    schedule = Schedule()
+    schedule.hold(ttl=10, lease_id=1)
+    schedule.hold(ttl=60, lease_id=2)
+    assert schedule.ids(5.0) == [1]
+    schedule.keepalive.on_lost(ConnectionLostError("reset"), 5.5)
+    assert schedule.ids(5.6) == [], "no stream"
+    schedule.keepalive.on_open("m2", 6.0)
+    assert schedule.ids(6.0) == [1]
+    schedule.answer(6.1, lease_id=1)
+    schedule.keepalive.on_lost(ConnectionLostError("reset"), 7.0)
+    schedule.keepalive.on_open("m3", 7.0)
+    assert schedule.ids(7.0) == [], "answered, and not due"
+
+
+def test_the_answer_of_an_earlier_stream_is_not_taken_for_one_of_this() -> None:
+    schedule = Schedule()
+    _, listener = schedule.hold()
+    schedule.ids(5.0)
+    schedule.keepalive.on_lost(ConnectionLostError("reset"), 5.5)
+    schedule.answer(5.6)
+    schedule.keepalive.on_open("m2", 6.0)
+    schedule.answer(6.1)
+    assert listener.renewed == [], "nobody asked on this stream"
+
+
+def test_silence_is_given_up_after_a_quarter_of_the_ttl_then_after_half_of_what_is_left() -> None:
+    schedule = Schedule()
+    schedule.hold(ttl=8)
+    asked = [4.0]
+    assert schedule.ids(4.0) == [7]
+    for given_up, due in ((6.0, 6.0), (7.0, 7.0), (7.5, 7.5), (7.75, 7.75)):
+        assert schedule.keepalive.due == pytest.approx(due)
+        assert schedule.keepalive.on_time(given_up - 0.01) is None
+        assert "no renewal was answered" in str(schedule.keepalive.on_time(given_up))
+        assert schedule.keepalive.due > given_up, "said once"
+        assert schedule.keepalive.on_time(given_up + 0.001) is None
+        assert list(schedule.keepalive.requests(given_up)) == []
+        schedule.keepalive.on_lost(ConnectionLostError("silent"), given_up)
+        schedule.keepalive.on_open("m2", given_up)
+        assert schedule.ids(given_up) == [7]
+        asked.append(given_up)
+    schedule.answer(7.9, ttl=8)
+    assert schedule.keepalive.due == 11.75
+    schedule.ids(11.75)
+    schedule.keepalive.on_lost(ConnectionLostError("reset"), 11.8)
+    schedule.keepalive.on_open("m3", 13.0)
+    schedule.ids(13.0)
+    assert schedule.keepalive.due == 15.0, "patient again, also where half of what is left is less"
+
+
+def test_a_stream_that_answers_others_is_not_silent() -> None:
+    schedule = Schedule()
+    for lease_id in range(1, 5):
+        schedule.hold(ttl=4, lease_id=lease_id)
+    assert schedule.ids(2.0) == [1, 2, 3, 4]
+    for number, lease_id in enumerate((1, 2, 3), start=1):
+        schedule.answer(2.0 + 0.6 * number, lease_id=lease_id, ttl=40)
+    assert schedule.keepalive.due == pytest.approx(3.8 + 0.2), "the deadline of the last, not silence"
+
+
+def test_patience_has_bounds() -> None:
+    schedule = Schedule()
+    schedule.hold(ttl=1000, lease_id=1)
+    schedule.ids(500.0)
+    assert schedule.keepalive.due == 507.0
+    schedule = Schedule()
+    schedule.keepalive.ask(9, Listener(), 3.0)
+    assert schedule.ids(3.0) == [9]
+    for now, patience in ((3.0, 1.0), (4.0, 2.0), (6.0, 4.0), (10.0, 7.0), (17.0, 7.0)):
+        assert schedule.keepalive.due == now + patience
+        assert schedule.keepalive.on_time(now + patience)
+        schedule.keepalive.on_lost(ConnectionLostError("silent"), now + patience)
+        schedule.keepalive.on_open("m2", now + patience)
+        assert schedule.ids(now + patience) == [9]
+
+
+def test_the_most_urgent_leases_are_asked_for_first_and_not_all_at_once() -> None:
+    schedule = Schedule(is_open=False)
+    numbers = list(range(1, 201))
+    random.Random(4).shuffle(numbers)
+    for number in numbers:
+        schedule.hold(ttl=100 + number, lease_id=number)
+    schedule.keepalive.on_time(150.0)  # those up to 50 are lost by now, and the others due
+    schedule.keepalive.ask(999, Listener(), 90.0)
+    schedule.keepalive.on_open("m1", 150.0)
+    first = schedule.ids(150.0)
+    assert first == [999, *range(51, 50 + WINDOW)], "whoever waits, then the nearest deadline"
+    assert schedule.ids(150.0) == []
+    schedule.answer(150.1, lease_id=51, ttl=151)
+    assert schedule.ids(150.1) == [50 + WINDOW]
+
+
+def test_a_missing_lease_is_not_renewed_until_it_is_restored() -> None:
+    schedule = Schedule()
+    lease, listener = schedule.hold()
+    schedule.ids(5.0)
+    schedule.answer(5.1, ttl=0)
+    assert lease.state is State.MISSING
+    assert len(listener.missing) == 1
+    assert not listener.lost
+    assert schedule.ids(6.0) == []
+    assert schedule.keepalive.due == 10.0, "its deadline holds"
+    schedule.keepalive.restore(lease, 6.0)
+    assert schedule.ids(6.25) == [7]
+    schedule.keepalive.restore(lease, 6.3)  # nothing to restore
+    assert lease.state.name == "SENT"
+    schedule.answer(6.3)
+    assert listener.renewed == [16.25]
+
+
+def test_a_missing_lease_is_lost_at_its_deadline_if_nobody_finds_out_in_time() -> None:
+    schedule = Schedule()
+    _, listener = schedule.hold()
+    schedule.ids(5.0)
+    schedule.answer(5.1, ttl=0)
+    schedule.keepalive.on_time(10.0)
+    assert isinstance(listener.lost[0], LeaseExpiredError)
+
+
+def test_a_forgotten_lease_is_not_asked_for_and_hears_nothing() -> None:
+    schedule = Schedule()
+    lease, listener = schedule.hold()
+    schedule.keepalive.on_time(5.0)
+    schedule.keepalive.forget(lease)
+    assert schedule.ids(5.0) == []
+    lease, listener = schedule.hold(now=6.0)
+    assert schedule.ids(11.0) == [7]
+    schedule.keepalive.forget(lease)
+    schedule.answer(11.1)
+    assert (listener.renewed, listener.missing, listener.lost) == ([], [], [])
+    assert not schedule.keepalive.is_needed
+
+
+def test_an_answer_from_before_a_lease_was_held_says_nothing_about_it() -> None:
+    schedule = Schedule()
+    lease, _ = schedule.hold()
+    schedule.ids(5.0)
+    schedule.keepalive.forget(lease)
+    again, listener = schedule.hold(now=5.5)  # granted anew, with the same id
+    schedule.answer(5.6, ttl=0)
+    assert again.state is State.WAITING
+    schedule.ids(10.5)
+    schedule.answer(10.6)
+    assert listener.renewed == [20.5]
+
+
+def test_asking_once_renews_now_and_is_forgotten() -> None:
+    schedule = Schedule()
+    asker = Listener()
+    schedule.keepalive.ask(7, asker, 3.0)
+    assert schedule.ids(3.0) == [7]
+    schedule.answer(3.1)
+    assert asker.renewed == [13.0]
+    assert not schedule.keepalive.is_needed
+
+
+def test_asking_once_also_renews_whoever_holds_the_lease() -> None:
+    schedule = Schedule()
+    lease, holder = schedule.hold()
+    asker = Listener()
+    schedule.keepalive.ask(7, asker, 3.0)
+    assert schedule.ids(3.0) == [7]
+    schedule.answer(3.1)
+    assert asker.renewed == holder.renewed == [13.0]
+    assert lease.state is State.WAITING
+    assert schedule.keepalive.due == 8.0
+
+
+def test_two_requests_for_one_lease_are_answered_in_order() -> None:
+    schedule = Schedule()
+    _, holder = schedule.hold()
+    asker = Listener()
+    assert schedule.ids(5.0) == [7]
+    schedule.keepalive.ask(7, asker, 5.5)
+    assert schedule.ids(5.5) == [7]
+    schedule.answer(5.6)
+    assert (holder.renewed, asker.renewed) == ([15.0], []), "it asked after that"
+    schedule.answer(5.7)
+    assert (holder.renewed, asker.renewed) == ([15.0, 15.5], [15.5])
+
+
+def test_an_answer_that_nobody_asked_for_is_ignored() -> None:
+    schedule = Schedule()
+    _, listener = schedule.hold()
+    schedule.answer(1.0)
+    schedule.answer(1.0, lease_id=8, ttl=0)
+    assert listener.renewed == []
+
+
+def test_the_final_end_loses_every_lease() -> None:
+    schedule = Schedule()
+    _, holder = schedule.hold()
+    asker = Listener()
+    schedule.keepalive.ask(9, asker, 1.0)
+    end = ClientClosedError()
+    schedule.keepalive.on_lost(end, 2.0)
+    schedule.keepalive.on_end(end)
+    [error] = holder.lost
+    assert type(error) is LeaseLostError
+    assert error.__cause__ is end
+    assert asker.lost == [end]
+    assert not schedule.keepalive.is_needed
+    _, later = schedule.hold(now=3.0)
+    schedule.keepalive.on_open("m1", 3.0)
+    assert schedule.ids(8.0) == [7], "it may begin again"
+    assert not later.lost
+
+
+def test_the_close_of_a_stream_that_nobody_needs_explains_no_later_loss() -> None:
+    schedule = Schedule()
+    schedule.keepalive.on_lost(NoLeaderError(), 1.0)
+    _, listener = schedule.hold(now=2.0)
+    schedule.keepalive.on_time(7.0)
+    schedule.keepalive.on_time(12.0)
+    assert listener.lost[0].__cause__ is None
+
+
+def test_an_answer_from_before_a_suspension_does_not_bring_a_lease_back() -> None:
+    schedule = Schedule()
+    lease, listener = schedule.hold()
+    assert schedule.ids(5.0) == [7]
+    schedule.answer(3600.0)  # it lay in the socket
+    assert lease.deadline == 15.0
+    assert schedule.keepalive.due <= 3600.0
+    assert schedule.keepalive.on_time(3600.0) is None
+    (lost,) = listener.lost
+    assert isinstance(lost, LeaseExpiredError)
+
+
+def test_a_stall_is_told_once() -> None:
+    schedule = Schedule()
+    for lease_id in range(10):
+        schedule.hold(ttl=10, lease_id=lease_id)
+    schedule.keepalive.on_time(9.9)
+    assert schedule.stalls == [], "4.9 s late is less than half the TTL"
+    schedule = Schedule()
+    for lease_id in range(10):
+        schedule.hold(ttl=10, lease_id=lease_id)
+    schedule.keepalive.on_time(10.1)
+    assert schedule.stalls == [pytest.approx(5.1)]
+
+
+def test_a_stall_is_told_once_even_if_answers_were_waiting() -> None:
+    schedule = Schedule()
+    for lease_id in range(4):
+        schedule.hold(ttl=10, lease_id=lease_id)
+    schedule.hold(ttl=12, lease_id=9)
+    listeners = schedule.ids(5.0)
+    assert len(listeners) == 4
+    for lease_id in range(4):
+        schedule.answer(13.0, lease_id=lease_id, ttl=10)
+    assert schedule.stalls == [pytest.approx(5.5)], "silence would have been judged at 7.5"
+    schedule.keepalive.on_time(13.0)
+    assert len(schedule.stalls) == 1
+
+
+def test_a_listener_may_change_the_schedule() -> None:
+    schedule = Schedule()
+
+    class Forgetting(Listener):
+        def on_renewed(self, reply: LeaseKeepAliveResult, deadline: float) -> None:
+            super().on_renewed(reply, deadline)
+            schedule.keepalive.forget(other)
+
+    first = Forgetting()
+    schedule.keepalive.hold(7, 10, 10.0, first, 0.0)
+    other, second = schedule.hold()
+    schedule.ids(5.0)
+    schedule.answer(5.1)
+    assert first.renewed == [15.0]
+    assert second.renewed == []
+
+
+def test_what_is_forgotten_leaves_no_trace() -> None:
+    schedule = Schedule(is_open=False)
+    kept, _ = schedule.hold(ttl=10**6, lease_id=1)
+    for _ in range(10_000):
+        schedule.keepalive.forget(schedule.hold(ttl=10**6)[0])
+        schedule.keepalive.forget(schedule.keepalive.ask(8, Listener(), 0.0))
+    assert len(schedule.keepalive._timers) + len(schedule.keepalive._ready) < 300
+    assert schedule.keepalive.due == 10**6 / 2
+    assert kept.state is State.WAITING

@@ -1,0 +1,68 @@
+"""Watch: what its arguments may be, and what becomes of them."""
+
+from typing import Any
+
+import pytest
+
+from etcd_aio import InvalidRequestError, OnCompaction, WatchFilter
+from etcd_aio.errors import EmptyKeyError
+from etcd_aio.types.keys import KeyRange
+from etcd_aio.watch.calls import DEFAULT_MAX_PENDING, WatchCalls
+from tests.support.virtual_time import VirtualTimeLoop
+from tests.support.watch_hub import ScriptedHub, entered
+
+# Most of these tests drop what they entered.
+pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore:dropped without being left:ResourceWarning")]
+
+
+@pytest.fixture
+def anyio_backend() -> tuple[str, dict[str, object]]:
+    return "asyncio", {"loop_factory": VirtualTimeLoop}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({}, InvalidRequestError),
+        ({"key": ""}, EmptyKeyError),
+        ({"key": "a", "prefix": "b"}, InvalidRequestError),
+        ({"key": "b", "range_end": "a"}, InvalidRequestError),
+        ({"key": 7}, TypeError),
+        ({"key": "a", "start_revision": -1}, InvalidRequestError),
+        ({"key": "a", "start_revision": "1"}, TypeError),
+        ({"key": "a", "filters": ["no_puts"]}, InvalidRequestError),
+        ({"key": "a", "filters": "no_put"}, TypeError),
+        ({"key": "a", "prev_kv": "no"}, TypeError),
+        ({"key": "a", "fragment": 1}, TypeError),
+        ({"key": "a", "progress_notify": None}, TypeError),
+        ({"key": "a", "on_compaction": "ignore"}, InvalidRequestError),
+        ({"key": "a", "on_compaction": "resync", "filters": ["no_put"]}, InvalidRequestError),
+        ({"key": "a", "max_pending": 0}, InvalidRequestError),
+        ({"key": "a", "max_outage": -1.0}, InvalidRequestError),
+        ({"key": "a", "timeout": -1.0}, InvalidRequestError),
+        ({"key": "a", "timeout": "1"}, TypeError),
+    ],
+)
+def test_what_cannot_be_right_is_refused_before_anything_is_sent(
+    arguments: dict[str, Any], error: type[Exception]
+) -> None:
+    hub = ScriptedHub()
+    with pytest.raises(error):
+        WatchCalls(hub).watch(**arguments)  # type: ignore[arg-type]
+    assert hub.said == []
+
+
+async def test_what_was_asked_for_arrives() -> None:
+    hub, _ = await entered(
+        start_revision=7,
+        prev_kv=True,
+        filters=["no_delete", WatchFilter.NO_DELETE],
+        on_compaction=OnCompaction.RESYNC,
+        max_outage=3,
+    )
+    options = hub.watch.options
+    assert (options.keys, options.prev_kv, options.fragment, options.resync) == (KeyRange.of("k"), True, None, True)
+    assert (options.filters, options.max_outage) == ((WatchFilter.NO_DELETE,), 3)
+    assert options.max_pending == DEFAULT_MAX_PENDING
+    assert hub.watch.next_revision == 7
+    assert hub.watch.known is None  # it hears of no delete, so it need not know what is gone

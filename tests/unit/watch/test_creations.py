@@ -1,0 +1,79 @@
+"""Creations: whose answer it is, as far as the peer says so."""
+
+import pytest
+
+from etcd_aio.types import WatchReply
+from etcd_aio.types.keys import KeyRange
+from etcd_aio.watch.creations import FIRST_ID, WINDOW, Creations, MixedUp
+from etcd_aio.watch.state import WatchOptions, WatchState
+
+
+def watch() -> WatchState:
+    return WatchState(WatchOptions(KeyRange.of("k")), 0, lambda: None)
+
+
+def created(watch_id: int) -> WatchReply:
+    return WatchReply(watch_id=watch_id, created=True)
+
+
+def refused(watch_id: int) -> WatchReply:
+    return WatchReply(watch_id=watch_id, created=True, canceled=True)
+
+
+def test_a_peer_that_takes_ids_gets_many_at_once_on_this_stream() -> None:
+    creations = Creations()
+    first = watch()
+    assert creations.begin(first) == FIRST_ID
+    assert not creations.may_begin
+    assert creations.answered(created(FIRST_ID)) is first
+    for _ in range(WINDOW):
+        assert creations.may_begin
+        creations.begin(watch())
+    assert not creations.may_begin
+    creations.forget_stream()
+    assert len(creations) == 0
+    creations.begin(first)
+    assert (creations.may_begin, creations.oldest, first in creations) == (False, first, True)
+
+
+@pytest.mark.parametrize("reply", [created(0), created(7), refused(-1), refused(0)])
+def test_where_one_is_under_way_any_answer_is_about_it(reply: WatchReply) -> None:
+    creations = Creations()
+    one = watch()
+    creations.begin(one)
+    assert creations.answered(reply) is one
+    assert creations.answered(reply) is None
+    creations.begin(one)
+    assert not creations.may_begin
+
+
+def pipelined() -> tuple[Creations, list[WatchState]]:
+    creations = Creations()
+    creations.takes_ids = True
+    watches = [watch() for _ in range(3)]
+    assert [creations.begin(one) for one in watches] == [FIRST_ID, FIRST_ID + 1, FIRST_ID + 2]
+    return creations, watches
+
+
+@pytest.mark.parametrize("watch_id", [-1, 0, FIRST_ID])
+def test_a_refusal_is_about_the_oldest(watch_id: int) -> None:
+    creations, watches = pipelined()
+    assert creations.answered(refused(watch_id)) is watches[0]
+    assert creations.answered(created(FIRST_ID + 1)) is watches[1]
+
+
+@pytest.mark.parametrize("reply", [created(FIRST_ID + 1), refused(FIRST_ID + 2), created(0), created(FIRST_ID + 9)])
+def test_what_cannot_be_told_is_not_guessed(reply: WatchReply) -> None:
+    creations, _ = pipelined()
+    with pytest.raises(MixedUp):
+        creations.answered(reply)
+
+
+def test_the_careful_send_one_by_one_whatever_the_peer_is() -> None:
+    creations = Creations()
+    creations.is_careful = True
+    for number in range(2):
+        assert creations.may_begin
+        creations.begin(watch())
+        assert not creations.may_begin
+        creations.answered(created(FIRST_ID + number))

@@ -1,0 +1,203 @@
+"""Watch state: phases, revisions, whole revisions, and what waits for its consumer."""
+
+import itertools
+
+import pytest
+
+from etcd_aio.types import Event, EventType, KeyValue, WatchBatch
+from etcd_aio.types.keys import KeyRange
+from etcd_aio.watch.state import EVENT_BYTES, Phase, Step, WatchOptions, WatchState, size_of
+
+KEYS = KeyRange.of("k")
+
+
+def events(*revisions: int) -> tuple[Event, ...]:
+    return tuple(Event(EventType.PUT, KeyValue(b"k", b"v", mod_revision=revision)) for revision in revisions)
+
+
+def state(start: int = 1, **options: object) -> WatchState:
+    return WatchState(WatchOptions(KEYS, **options), start, lambda: None)  # type: ignore[arg-type]
+
+
+def taken(watch: WatchState) -> list[tuple[list[int], int]]:
+    found = []
+    while watch.pending:
+        batch = watch.take()
+        found.append(([event.revision for event in batch], batch.revision))
+    return found
+
+
+def test_only_the_table_leads_from_phase_to_phase() -> None:
+    allowed = 0
+    for phase, step in itertools.product(Phase, Step):
+        watch = state()
+        watch.phase = phase
+        try:
+            watch.move(step)
+        except KeyError:
+            assert watch.phase is phase
+        else:
+            allowed += 1
+            assert phase is not Phase.ENDED
+    assert allowed == 16 + 6 + 6
+
+
+def test_a_watch_from_now_begins_behind_the_store() -> None:
+    watch = state(0)
+    assert not watch.is_begun
+    watch.begin(10)
+    assert (watch.next_revision, watch.taken_revision) == (11, 10)
+    watch.begin(20)  # on another server, later
+    assert watch.next_revision == 11
+    watch.add_events(events(10, 11), is_fragment=False)  # registered before the server looked at its revision
+    assert taken(watch) == [([11], 11)]
+
+
+def test_a_watch_from_a_revision_begins_there() -> None:
+    watch = state(5)
+    watch.begin(10)
+    assert watch.next_revision == 5
+    watch.add_events(events(5), is_fragment=False)
+    assert watch.next_revision == 6
+
+
+def test_what_comes_twice_is_dropped() -> None:
+    watch = state()
+    watch.add_events(events(2, 3), is_fragment=False)
+    watch.add_events(events(2, 3), is_fragment=False)
+    watch.add_events(events(3, 4), is_fragment=False)
+    assert taken(watch) == [([2, 3], 3), ([4], 4)]
+
+
+def test_of_a_fragment_all_but_the_last_revision_is_handed_over() -> None:
+    watch = state()
+    watch.add_events(events(2, 3, 3), is_fragment=True)
+    assert taken(watch) == [([2], 2)]
+    watch.add_events(events(3), is_fragment=True)
+    assert taken(watch) == []
+    watch.add_events(events(3, 4), is_fragment=True)
+    assert taken(watch) == [([3, 3, 3, 3], 3)]
+    watch.add_events(events(5), is_fragment=False)
+    assert taken(watch) == [([4, 5], 5)]
+    assert watch.next_revision == 6
+
+
+def test_a_revision_in_many_fragments_is_looked_at_once() -> None:
+    reads = 0
+
+    class Counted(Event):
+        def __getattribute__(self, name: str) -> object:
+            nonlocal reads
+            reads += name == "kv"
+            return super().__getattribute__(name)
+
+    watch = state()
+    for number in range(200):
+        watch.add_events((Counted(EventType.DELETE, KeyValue(b"k", mod_revision=7)),) * 5, is_fragment=number < 199)
+    assert len(watch.take()) == 1000
+    assert reads < 5000  # each when it comes, and by the sum of sizes
+
+
+def test_a_fragment_may_begin_where_the_one_before_ended_a_revision() -> None:
+    watch = state()
+    watch.add_events(events(3), is_fragment=True)
+    watch.add_events(events(4), is_fragment=True)
+    assert taken(watch) == [([3], 3)]
+    watch.add_events(events(4), is_fragment=False)
+    assert taken(watch) == [([4, 4], 4)]
+
+
+def test_what_a_silent_mark_covered_stays_covered() -> None:
+    watch = state()
+    watch.add_mark(20, is_sure=True)
+    watch.add_events(events(21), is_fragment=False)
+    assert watch.taken_revision == 20
+    late = state()
+    late.add_mark(20, is_sure=True)
+    late.add_events(events(15), is_fragment=False)  # the mark was wrong
+    assert late.taken_revision == 0
+
+
+def test_a_mark_moves_on_and_is_told_to_those_who_want_it() -> None:
+    quiet = state()
+    quiet.add_mark(7, is_sure=True)
+    assert (quiet.next_revision, taken(quiet)) == (8, [])
+    asking = state()
+    asking.wants_mark = True
+    asking.add_mark(7, is_sure=True)
+    asking.add_mark(8, is_sure=True)
+    assert (asking.next_revision, taken(asking), asking.wants_mark) == (9, [([], 7)], False)
+    told = state(progress_notify=True)
+    told.add_mark(7, is_sure=True)
+    told.add_mark(8, is_sure=True)
+    told.add_mark(8, is_sure=True)
+    assert taken(told) == [([], 8)]  # the newer one says all
+
+
+def test_a_mark_never_goes_back() -> None:
+    watch = state(progress_notify=True)
+    watch.add_events(events(9), is_fragment=False)
+    watch.add_mark(5, is_sure=True)
+    assert (watch.next_revision, taken(watch)) == (10, [([9], 9)])
+    watch.wants_mark = True
+    watch.add_mark(5, is_sure=True)
+    assert (watch.next_revision, taken(watch)) == (10, [([], 9)])
+
+
+def test_an_event_behind_its_mark_is_late_and_not_lost() -> None:
+    watch = state()
+    watch.add_mark(7, is_sure=True)
+    watch.add_events(events(6), is_fragment=False)
+    assert taken(watch) == [([6], 7)]
+    assert watch.next_revision == 8
+
+
+def test_a_mark_in_the_middle_of_a_fragment_is_not_believed() -> None:
+    watch = state()
+    watch.add_events(events(3), is_fragment=True)
+    watch.add_mark(7, is_sure=True)
+    assert watch.next_revision == 1
+    watch.add_events(events(3), is_fragment=False)
+    assert taken(watch) == [([3, 3], 3)]
+
+
+def test_what_waits_is_counted() -> None:
+    watch = state(max_pending=3 * EVENT_BYTES)
+    watch.add_events(events(2), is_fragment=False)
+    assert (watch.pending_events, watch.pending_bytes) == (1, size_of(WatchBatch(events(2), 2)))
+    assert not watch.is_full
+    watch.add_events(events(3, 4), is_fragment=False)
+    assert watch.is_full
+    watch.take()
+    assert not watch.is_drained
+    watch.take()
+    assert watch.is_drained
+    assert (watch.pending_events, watch.pending_bytes) == (0, 0)
+
+
+def test_the_size_of_a_batch_has_its_keys_and_values() -> None:
+    kv = KeyValue(b"kk", b"vvv", mod_revision=1)
+    assert size_of(WatchBatch((Event(EventType.PUT, kv, kv),), 1)) == 2 * EVENT_BYTES + 10
+
+
+@pytest.mark.parametrize("step", [Step.ENDED])
+def test_nothing_follows_the_end(step: Step) -> None:
+    watch = state()
+    watch.move(step)
+    assert watch.phase is Phase.ENDED
+    for other in Step:
+        with pytest.raises(KeyError):
+            watch.move(other)
+
+
+def test_a_mark_that_may_be_ahead_of_its_events_does_not_move_where_the_watch_goes_on() -> None:
+    watch = state(5)
+    watch.add_events(events(6), is_fragment=False)
+    watch.add_mark(20, is_sure=False)
+    assert (watch.next_revision, watch.resume_revision) == (21, 7)
+    watch.add_events(events(9), is_fragment=False)
+    assert (watch.next_revision, watch.resume_revision) == (21, 10)
+    watch.add_mark(15, is_sure=True)
+    assert (watch.next_revision, watch.resume_revision) == (21, 16)
+    watch.add_mark(30, is_sure=True)
+    assert (watch.next_revision, watch.resume_revision) == (31, 31)
