@@ -4,6 +4,7 @@ import builtins
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import get_type_hints
 
 import pytest
@@ -106,9 +107,7 @@ def test_its_commands_exist(page: Path) -> None:
     text = read(page)
     assert set(re.findall(r"nox -s (\w+)", text)) <= nox_sessions()
     for line in console_lines(text):
-        assert re.match(r"pip install (nox|\"?\.)|nox -s \w+|python -m (asyncio|etcd_aio\.testing\.build)$", line), (
-            line
-        )
+        assert re.match(r"pip install (nox|\"?\.)|nox -s \w+|python -m (asyncio|etcd_aio\.testing\.build)$", line), line
 
 
 # --- what is made from the code ---
@@ -159,6 +158,18 @@ def test_the_calls_that_it_names_exist(page: Path) -> None:
                 break
             hints = get_type_hints(what.fget)
             owner = hints["return"]
+
+
+def test_every_example_is_in_the_list_of_examples() -> None:
+    page = read(PAGES / "examples.md")
+    for path in (ROOT / "examples").glob("*.py"):
+        assert f"| `examples/{path.name}` |" in page
+
+
+def test_what_the_reference_shows_exists() -> None:
+    assert len(documented()) > 200
+    for shown in documented():
+        assert resolve_name(shown) is not None
 
 
 @pytest.mark.parametrize("page", ALL, ids=name)
