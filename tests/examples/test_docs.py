@@ -148,7 +148,7 @@ def test_the_errors_that_it_names_exist(page: Path) -> None:
 
 @pytest.mark.parametrize("page", ALL, ids=name)
 def test_the_calls_that_it_names_exist(page: Path) -> None:
-    for found in re.findall(r"(?<![-\w])client((?:\.\w+)+)", read(page).replace("client.md", "")):
+    for found in re.findall(r"(?<![-\w])client((?:\.\w+)+)", re.sub(r"client\.(md|py)", "", read(page))):
         _, first, *rest = found.split(".")
         owner: object = Client
         for one in (first, *rest[:1]):
@@ -175,5 +175,15 @@ def test_what_the_reference_shows_exists() -> None:
 @pytest.mark.parametrize("page", ALL, ids=name)
 def test_the_files_that_it_names_exist(page: Path) -> None:
     outside = re.sub(r"^```.*?^```$", "", read(page), flags=re.DOTALL | re.MULTILINE)
-    for found in re.findall(r"`((?:examples|docs|benchmarks|tests)/[\w./]+)`", outside):
+    for found in re.findall(r"`((?:examples|docs|benchmarks|tests|etcd_aio)/[\w./]+)`", outside):
         assert (ROOT / found).exists(), found
+
+
+def test_the_page_about_the_architecture_names_every_package_and_files_that_exist() -> None:
+    page = read(PAGES / "explanation" / "architecture.md")
+    for package in (path.parent.name for path in (ROOT / "etcd_aio").glob("*/__init__.py")):
+        assert f"{package}/" in page or package == "testing"
+    named = re.findall(r"`((?:\w+/)?\w+\.py)`", page)
+    assert len(named) > 15
+    roots = (ROOT / "etcd_aio", ROOT)
+    assert [name for name in named if not any((root / name).exists() for root in roots)] == []
