@@ -1,14 +1,15 @@
-"""Adds pages and pictures to the site that are outside of its folder, because they are also read without it."""
+"""Adds pages and pictures from outside of the site's folder, and lists guides before the reference in search results."""
 
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 ROOT: Final = Path(__file__).parent.parent
 
-# path in the site: source
+# path in the site: source, which is also read without the site
 OUTSIDE: Final = {
     "changelog.md": ROOT / "CHANGELOG.md",
     "compatibility.md": ROOT / "docs" / "compatibility.md",
@@ -16,10 +17,18 @@ OUTSIDE: Final = {
     "explanation/health.svg": ROOT / "docs" / "health.svg",
     "explanation/performance.svg": ROOT / "docs" / "performance.svg",
 }
+SEARCHED_LAST: Final = ("reference/", "changelog.md")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """See mkdocs: called with the files of the site."""
+    """Add the files from outside. mkdocs calls this with the files of the site."""
     for name, path in OUTSIDE.items():
         files.append(File.generated(config, name, abs_src_path=str(path)))
     return files
+
+
+def on_page_markdown(markdown: str, page: Page, **kwargs: Any) -> str:
+    """Set the weight of a page in search results. mkdocs calls this with the text of each page."""
+    if page.file.src_uri.startswith(SEARCHED_LAST):
+        page.meta["search"] = {"boost": 0.3}
+    return markdown
