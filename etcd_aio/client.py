@@ -34,7 +34,7 @@ from etcd_aio.kv import KV
 from etcd_aio.lease import Lease, LeaseKeeper, Leases, OnLost
 from etcd_aio.transport import EngineName, Names, create_engine, http_get
 from etcd_aio.types import EndpointVersions
-from etcd_aio.watch import WatchCalls, WatchHub
+from etcd_aio.watch import WatchCalls, WatchService
 
 _PING_KEY: Final = "health"  # the one that etcdctl asks for; it need not exist
 
@@ -188,7 +188,7 @@ class Client(KV, WatchCalls):
             credentials=config.credentials,
         )
         KV.__init__(self, invoker)
-        WatchCalls.__init__(self, WatchHub(invoker, self._range))
+        WatchCalls.__init__(self, WatchService(invoker, self._range))
         self._keeper = LeaseKeeper(invoker)
         self._leases = Leases(invoker, self._keeper)
         self._auth = Auth(invoker)

@@ -20,7 +20,7 @@ from etcd_aio.types import (
     parse_word,
     whole_number,
 )
-from etcd_aio.watch.service import WatchHub
+from etcd_aio.watch.service import WatchService
 from etcd_aio.watch.state import WatchOptions
 from etcd_aio.watch.watcher import Watcher
 
@@ -31,7 +31,7 @@ DEFAULT_MAX_PENDING: Final = 16 * 2**20
 class WatchCalls:
     """The watch API."""
 
-    def __init__(self, watches: WatchHub) -> None:
+    def __init__(self, watches: WatchService) -> None:
         self._watches = watches
 
     def watch(

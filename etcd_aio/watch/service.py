@@ -30,7 +30,7 @@ from etcd_aio.pb import WatchCreateRequest, WatchRequest
 from etcd_aio.types import KeyRange, KeyValue, RangeResult, WatchFilter, version_tuple
 from etcd_aio.watch.resync import difference
 from etcd_aio.watch.state import Phase, WatchState
-from etcd_aio.watch.stream import Multiplexer
+from etcd_aio.watch.stream import WatchStream
 
 if TYPE_CHECKING:
     from etcd_aio.error_handler import Invoker
@@ -46,7 +46,7 @@ _BACKOFF: Final = Backoff(initial=0.1, multiplier=2.0, maximum=5.0, jitter=0.2)
 OnPage: TypeAlias = Callable[[RangeResult], None]
 
 
-class WatchHub:
+class WatchService:
     """All watches of a client. Making it touches nothing.
 
     Args:
@@ -57,7 +57,7 @@ class WatchHub:
     def __init__(self, invoker: "Invoker", read_page: ReadPage) -> None:
         self._invoker = invoker
         self._read_page = read_page
-        self._watches = Multiplexer(self._outage_error)
+        self._watches = WatchStream(self._outage_error)
         self._supervisor = invoker.supervise(methods.WATCH, self._watches, "watch")
         self._watches.wake = self._supervisor.wake
         self._watches.renew_token = self._renew_token

@@ -70,7 +70,7 @@ class Phase(Enum):
     ENDED = "ended"
 
 
-class Step(Enum):
+class Transition(Enum):
     """What happens to a watch."""
 
     __hash__ = object.__hash__  # as for a phase
@@ -88,25 +88,25 @@ class Step(Enum):
     ENDED = "ended"
 
 
-_NEXT: Final[Mapping[tuple[Phase, Step], Phase]] = {
-    (Phase.WAITING, Step.ASKED): Phase.CREATING,
-    (Phase.WAITING, Step.FILLED): Phase.PAUSED,
-    (Phase.WAITING, Step.LOST): Phase.WAITING,
-    (Phase.CREATING, Step.CREATED): Phase.LIVE,
-    (Phase.CREATING, Step.COMPACTED): Phase.LISTING,
-    (Phase.CREATING, Step.LOST): Phase.WAITING,
-    (Phase.CREATING, Step.REFUSED): Phase.REFUSED,
-    (Phase.REFUSED, Step.RENEWED): Phase.WAITING,
-    (Phase.REFUSED, Step.LOST): Phase.REFUSED,
-    (Phase.LIVE, Step.FILLED): Phase.PAUSED,
-    (Phase.LIVE, Step.COMPACTED): Phase.LISTING,
-    (Phase.LIVE, Step.LOST): Phase.WAITING,
-    (Phase.PAUSED, Step.DRAINED): Phase.WAITING,
-    (Phase.PAUSED, Step.LOST): Phase.PAUSED,
-    (Phase.LISTING, Step.LISTED): Phase.WAITING,
-    (Phase.LISTING, Step.LOST): Phase.LISTING,
-    **{(phase, Step.ENDED): Phase.ENDED for phase in Phase if phase is not Phase.ENDED},
-    **{(phase, Step.ROLLED_BACK): Phase.LISTING for phase in Phase if phase is not Phase.ENDED},
+_NEXT: Final[Mapping[tuple[Phase, Transition], Phase]] = {
+    (Phase.WAITING, Transition.ASKED): Phase.CREATING,
+    (Phase.WAITING, Transition.FILLED): Phase.PAUSED,
+    (Phase.WAITING, Transition.LOST): Phase.WAITING,
+    (Phase.CREATING, Transition.CREATED): Phase.LIVE,
+    (Phase.CREATING, Transition.COMPACTED): Phase.LISTING,
+    (Phase.CREATING, Transition.LOST): Phase.WAITING,
+    (Phase.CREATING, Transition.REFUSED): Phase.REFUSED,
+    (Phase.REFUSED, Transition.RENEWED): Phase.WAITING,
+    (Phase.REFUSED, Transition.LOST): Phase.REFUSED,
+    (Phase.LIVE, Transition.FILLED): Phase.PAUSED,
+    (Phase.LIVE, Transition.COMPACTED): Phase.LISTING,
+    (Phase.LIVE, Transition.LOST): Phase.WAITING,
+    (Phase.PAUSED, Transition.DRAINED): Phase.WAITING,
+    (Phase.PAUSED, Transition.LOST): Phase.PAUSED,
+    (Phase.LISTING, Transition.LISTED): Phase.WAITING,
+    (Phase.LISTING, Transition.LOST): Phase.LISTING,
+    **{(phase, Transition.ENDED): Phase.ENDED for phase in Phase if phase is not Phase.ENDED},
+    **{(phase, Transition.ROLLED_BACK): Phase.LISTING for phase in Phase if phase is not Phase.ENDED},
 }
 
 
@@ -187,9 +187,9 @@ class WatchState:
         self.reconnects = 0
         self.pauses = 0
 
-    def move(self, step: Step) -> None:
-        """Go to the phase that follows; a step that the table does not have is a mistake of the caller."""
-        self.phase = _NEXT[self.phase, step]
+    def move(self, transition: Transition) -> None:
+        """Go to the phase that follows; a transition that the table does not have is a mistake of the caller."""
+        self.phase = _NEXT[self.phase, transition]
 
     @property
     def is_begun(self) -> bool:

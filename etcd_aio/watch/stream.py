@@ -1,4 +1,4 @@
-"""Multiplexer: all watches of a client on one stream.
+"""WatchStream: all watches of a client on one stream.
 
 Knows: which watch an answer is about, what is to be said on the stream, when silence is too long. Never knows: how the
 stream travels, what a watch makes of its events (`watch_state.py`), or who waits; it is told the time.
@@ -72,7 +72,7 @@ from etcd_aio.pb import WatchRequest
 from etcd_aio.types import Event, WatchReply, shown_key
 from etcd_aio.watch import requests
 from etcd_aio.watch.creations import Creations, MixedUp
-from etcd_aio.watch.state import Phase, Step, WatchState
+from etcd_aio.watch.state import Phase, Transition, WatchState
 
 SILENCE: Final = 2.0
 """Seconds without any word while a creation is unanswered, after which the stream is given up. A member answers in
@@ -87,7 +87,7 @@ _ALL: Final = -1
 _NEW_TOKEN: Final = "another stream carries the new token"  # noqa: S105 - no password
 
 
-class Multiplexer:
+class WatchStream:
     """The conversation of the watch stream; see `Conversation` for what its supervisor calls.
 
     Args:
@@ -169,7 +169,7 @@ class Multiplexer:
     def after_take(self, watch: WatchState) -> None:
         """Its consumer took something; a watch that was too slow may go on."""
         if watch.phase is Phase.PAUSED and watch.is_drained:
-            self._go_on(watch, Step.DRAINED)
+            self._go_on(watch, Transition.DRAINED)
 
     def ask_for_mark(self, watch: WatchState) -> None:
         """Its consumer wants to know how far it is."""
@@ -184,9 +184,9 @@ class Multiplexer:
         if watch.phase is Phase.LISTING:
             self._highest = max(self._highest, revision)
             watch.add_resync(events, revision)
-            self._go_on(watch, Step.LISTED)
+            self._go_on(watch, Transition.LISTED)
             if watch.is_full:
-                watch.move(Step.FILLED)
+                watch.move(Transition.FILLED)
                 watch.pauses += 1
             watch.on_change()
 
@@ -205,7 +205,7 @@ class Multiplexer:
             if revision < watch.next_revision - 1 <= seen:
                 if watch.options.resync:
                     self._refused.pop(watch, None)
-                    self._leave_server(watch, Step.ROLLED_BACK)
+                    self._leave_server(watch, Transition.ROLLED_BACK)
                     watch.rewind()
                     watch.on_change()
                 else:
@@ -216,7 +216,7 @@ class Multiplexer:
         """There is another token than the stream's: whoever was refused goes on with it, on another stream."""
         refused, self._refused = self._refused, {}
         for watch in refused:
-            watch.move(Step.RENEWED)
+            watch.move(Transition.RENEWED)
         if refused:
             if self._is_open:
                 self._complaint = _NEW_TOKEN
@@ -233,8 +233,8 @@ class Multiplexer:
             del self._watches[watch]
             self._watches[watch] = None
 
-    def _go_on(self, watch: WatchState, step: Step) -> None:
-        watch.move(step)
+    def _go_on(self, watch: WatchState, transition: Transition) -> None:
+        watch.move(transition)
         if not self._is_open and watch.outage_since is None:
             self._begin_outage(watch, self._lost_at)
         self._wait(watch)
@@ -289,7 +289,7 @@ class Multiplexer:
         return found
 
     def _create(self, watch: WatchState) -> WatchRequest:
-        watch.move(Step.ASKED)
+        watch.move(Transition.ASKED)
         watch_id = self._creations.begin(watch)
         watch.start = watch.resume_revision
         if self._asking and self._store_revision:
@@ -301,7 +301,7 @@ class Multiplexer:
         """Create those watches again for which the server gives no mark."""
         waiting = (watch for watch in self._live.values() if watch.start > self._store_revision)
         for watch in tuple(islice(waiting, STEP)):
-            self._leave_server(watch, Step.LOST)
+            self._leave_server(watch, Transition.LOST)
             self._waiting.append(watch)
 
     def on_open(self, endpoint: str, now: float) -> None:
@@ -346,7 +346,7 @@ class Multiplexer:
             watch.add_events(reply.events, is_fragment=reply.fragment)
             if len(watch.pending) != had:
                 if watch.is_full:
-                    self._leave_server(watch, Step.FILLED)
+                    self._leave_server(watch, Transition.FILLED)
                     watch.pauses += 1
                 watch.on_change()
         elif not reply.fragment:
@@ -378,7 +378,7 @@ class Multiplexer:
             if watch.phase is Phase.LIVE:
                 watch.reconnects += 1
                 watch.since = now
-            watch.move(Step.LOST)
+            watch.move(Transition.LOST)
             watch.watch_id = -1
             watch.partial = None
             if watch.outage_since is None and watch.phase is not Phase.PAUSED:
@@ -437,7 +437,7 @@ class Multiplexer:
         elif watch is None or watch.phase is not Phase.CREATING:
             self._cancel(watch_id)
         else:
-            watch.move(Step.CREATED)
+            watch.move(Transition.CREATED)
             watch.renewals = 0
             watch.watch_id = watch_id
             watch.created_revision = reply.header.revision
@@ -459,17 +459,17 @@ class Multiplexer:
         error = None if reply.compact_revision else _reason(reply.cancel_reason)
         if isinstance(error, ServerError) and watch.renewals < _most_renewals(error):
             if self._complaint is _NEW_TOKEN:
-                watch.move(Step.LOST)  # of the old one: it is created on the next stream
+                watch.move(Transition.LOST)  # of the old one: it is created on the next stream
                 return
             watch.renewals += 1
-            watch.move(Step.REFUSED)
+            watch.move(Transition.REFUSED)
             self._refused[watch] = None
             if self.renew_token(error, watch):
                 return
         if isinstance(error, EmptyWatcherRangeError):
             # No such range is sent. It is also what etcd says of every range on a stream that it has begun to close.
             self._complaint = "the member is closing the stream"
-            watch.move(Step.LOST)  # it is created on the next one
+            watch.move(Transition.LOST)  # it is created on the next one
         else:
             self._over(watch, reply)
 
@@ -491,9 +491,9 @@ class Multiplexer:
         elif reply.compact_revision <= watch.next_revision:
             # What is gone is what was handed over, or lay before the beginning, and the server had not sent it yet.
             watch.resume_revision = max(watch.resume_revision, reply.compact_revision)
-            self._go_on(watch, Step.LOST)
+            self._go_on(watch, Transition.LOST)
         elif watch.options.resync:
-            watch.move(Step.COMPACTED)
+            watch.move(Transition.COMPACTED)
             watch.on_change()
         else:
             self.fail(watch, CompactedError(compact_revision=reply.compact_revision))
@@ -542,9 +542,9 @@ class Multiplexer:
             self._cancelled.add(watch_id)
             self._cancels.append(watch_id)
 
-    def _leave_server(self, watch: WatchState, step: Step) -> None:
+    def _leave_server(self, watch: WatchState, transition: Transition) -> None:
         """The watch stays on the server no longer."""
-        watch.move(step)
+        watch.move(transition)
         watch.partial = None
         if self._live.pop(watch.watch_id, None) is not None:
             self._cancel(watch.watch_id)
@@ -555,7 +555,7 @@ class Multiplexer:
             self.explain(watch, error)
         watch.error = error
         self._end_outage(watch)
-        self._leave_server(watch, Step.ENDED)
+        self._leave_server(watch, Transition.ENDED)
         del self._watches[watch]
         self._asking.pop(watch, None)
         self._refused.pop(watch, None)

@@ -19,7 +19,7 @@ from etcd_aio.call_options import Timeout
 from etcd_aio.errors import ClientUsageError
 from etcd_aio.types import Event, WatchBatch, WatchFilter
 from etcd_aio.watch.resync import KnownKeys
-from etcd_aio.watch.service import WatchHub
+from etcd_aio.watch.service import WatchService
 from etcd_aio.watch.state import Phase, WatchOptions, WatchState
 
 _NOT_ENTERED: Final = "the watch is not entered: write `async with client.watch(...) as watcher:`"
@@ -96,7 +96,7 @@ class Watcher(AsyncIterator[Event]):
         "_timeout",
     )
 
-    def __init__(self, hub: WatchHub, options: WatchOptions, start_revision: int, timeout: Timeout) -> None:
+    def __init__(self, hub: WatchService, options: WatchOptions, start_revision: int, timeout: Timeout) -> None:
         self._hub = hub
         self._bell = _Bell(self)
         self._state = WatchState(options, start_revision, self._bell.ring)
@@ -357,7 +357,7 @@ def _wake(waiter: "asyncio.Future[None]") -> None:
         waiter.set_result(None)
 
 
-def _abandon(hub: WatchHub, state: WatchState, listing: "asyncio.Task[None] | None") -> None:
+def _abandon(hub: WatchService, state: WatchState, listing: "asyncio.Task[None] | None") -> None:
     """Nobody will take anything from this watch any more."""
     hub.close(state)
     if listing is not None:

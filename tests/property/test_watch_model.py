@@ -13,7 +13,7 @@ from etcd_aio.types import Event, KeyValue, WatchBatch
 from etcd_aio.types.keys import KeyRange
 from etcd_aio.watch.resync import KnownKeys, difference
 from etcd_aio.watch.state import EVENT_BYTES, Phase, WatchOptions, WatchState
-from etcd_aio.watch.stream import Multiplexer
+from etcd_aio.watch.stream import WatchStream
 from tests.support.watch_server import ModelStore, ModelStream
 
 KEYS = [b"a", b"b", b"c"]
@@ -85,7 +85,7 @@ class World:
     def __init__(self) -> None:
         self.store = ModelStore()
         self.now = 1000.0
-        self.multiplexer = Multiplexer(self.outage)
+        self.multiplexer = WatchStream(self.outage)
         self.multiplexer.check_marks = self.tell_release
         self.consumers: list[Consumer] = []
         self.stream: ModelStream | None = None

@@ -9,7 +9,7 @@ from etcd_aio.errors import EmptyKeyError
 from etcd_aio.types.keys import KeyRange
 from etcd_aio.watch.calls import DEFAULT_MAX_PENDING, WatchCalls
 from tests.support.virtual_time import VirtualTimeLoop
-from tests.support.watch_hub import ScriptedHub, entered
+from tests.support.watch_service import ScriptedService, entered
 
 # Most of these tests drop what they entered.
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore:dropped without being left:ResourceWarning")]
@@ -46,7 +46,7 @@ def anyio_backend() -> tuple[str, dict[str, object]]:
 def test_what_cannot_be_right_is_refused_before_anything_is_sent(
     arguments: dict[str, Any], error: type[Exception]
 ) -> None:
-    hub = ScriptedHub()
+    hub = ScriptedService()
     with pytest.raises(error):
         WatchCalls(hub).watch(**arguments)  # type: ignore[arg-type]
     assert hub.said == []

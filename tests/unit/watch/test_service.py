@@ -30,8 +30,8 @@ from etcd_aio.types.enums import WatchFilter
 from etcd_aio.types.keys import KeyRange
 from etcd_aio.watch.requests import watch_request
 from etcd_aio.watch.resync import KnownKeys
-from etcd_aio.watch.service import MAX_REQUEST_BYTES, WatchHub
-from etcd_aio.watch.state import Phase, Step, WatchOptions, WatchState
+from etcd_aio.watch.service import MAX_REQUEST_BYTES, WatchService
+from etcd_aio.watch.state import Phase, Transition, WatchOptions, WatchState
 from tests.support.virtual_time import VirtualTimeLoop
 
 pytestmark = pytest.mark.anyio
@@ -115,7 +115,7 @@ class Store:
         self.answers = deque(answers)
         self.asked: list[tuple[RangeOp, Timeout]] = []
         self.invoker = Invoker()
-        self.hub = WatchHub(self.invoker, self.read_page)  # type: ignore[arg-type]
+        self.hub = WatchService(self.invoker, self.read_page)  # type: ignore[arg-type]
 
     async def read_page(self, operation: RangeOp, timeout: Timeout, retry: RetryMode | None) -> RangeResult:
         assert retry is None
@@ -130,8 +130,8 @@ class Store:
         state.known = KnownKeys()
         self.hub.add(state)
         if phase is Phase.LISTING:
-            state.move(Step.ASKED)
-            state.move(Step.COMPACTED)
+            state.move(Transition.ASKED)
+            state.move(Transition.COMPACTED)
         return state
 
 

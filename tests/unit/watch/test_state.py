@@ -6,7 +6,7 @@ import pytest
 
 from etcd_aio.types import Event, EventType, KeyValue, WatchBatch
 from etcd_aio.types.keys import KeyRange
-from etcd_aio.watch.state import EVENT_BYTES, Phase, Step, WatchOptions, WatchState, size_of
+from etcd_aio.watch.state import EVENT_BYTES, Phase, Transition, WatchOptions, WatchState, size_of
 
 KEYS = KeyRange.of("k")
 
@@ -29,11 +29,11 @@ def taken(watch: WatchState) -> list[tuple[list[int], int]]:
 
 def test_only_the_table_leads_from_phase_to_phase() -> None:
     allowed = 0
-    for phase, step in itertools.product(Phase, Step):
+    for phase, transition in itertools.product(Phase, Transition):
         watch = state()
         watch.phase = phase
         try:
-            watch.move(step)
+            watch.move(transition)
         except KeyError:
             assert watch.phase is phase
         else:
@@ -180,12 +180,12 @@ def test_the_size_of_a_batch_has_its_keys_and_values() -> None:
     assert size_of(WatchBatch((Event(EventType.PUT, kv, kv),), 1)) == 2 * EVENT_BYTES + 10
 
 
-@pytest.mark.parametrize("step", [Step.ENDED])
-def test_nothing_follows_the_end(step: Step) -> None:
+@pytest.mark.parametrize("transition", [Transition.ENDED])
+def test_nothing_follows_the_end(transition: Transition) -> None:
     watch = state()
-    watch.move(step)
+    watch.move(transition)
     assert watch.phase is Phase.ENDED
-    for other in Step:
+    for other in Transition:
         with pytest.raises(KeyError):
             watch.move(other)
 

@@ -1,4 +1,4 @@
-"""Multiplexer: whose answer it is, what is said when, and how each watch ends."""
+"""WatchStream: whose answer it is, what is said when, and how each watch ends."""
 
 import sys
 from collections.abc import Callable
@@ -27,7 +27,7 @@ from etcd_aio.types.keys import KeyRange
 from etcd_aio.watch.creations import FIRST_ID, WINDOW
 from etcd_aio.watch.resync import KnownKeys
 from etcd_aio.watch.state import EVENT_BYTES, Phase, WatchOptions, WatchState
-from etcd_aio.watch.stream import SILENCE, STEP, Multiplexer
+from etcd_aio.watch.stream import SILENCE, STEP, WatchStream
 
 LOST = ConnectionLostError("lost")
 
@@ -55,7 +55,7 @@ class Bench:
     """
 
     def __init__(self) -> None:
-        self.machine = Multiplexer(NoAvailableEndpointsError)
+        self.machine = WatchStream(NoAvailableEndpointsError)
         self.wakes = 0
         self.machine.wake = self.wake
         self.changes: list[WatchState] = []
@@ -919,7 +919,7 @@ def test_nothing_is_added_if_the_client_cannot_be_used() -> None:
     def refuse() -> None:
         raise RuntimeError
 
-    machine = Multiplexer(NoAvailableEndpointsError)
+    machine = WatchStream(NoAvailableEndpointsError)
     machine.wake = refuse
     with pytest.raises(RuntimeError):
         machine.add(WatchState(WatchOptions(KeyRange.of("k")), 0, lambda: None), 0.0)

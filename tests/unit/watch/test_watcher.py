@@ -9,10 +9,10 @@ import pytest
 from etcd_aio.errors import ClientUsageError, CompactedError, EtcdTimeoutError, PermissionDeniedError, WrongLoopError
 from etcd_aio.types import KeyValue
 from etcd_aio.watch.resync import difference
-from etcd_aio.watch.state import Step
+from etcd_aio.watch.state import Transition
 from etcd_aio.watch.watcher import Watcher
 from tests.support.virtual_time import VirtualTimeLoop, turns
-from tests.support.watch_hub import entered, make
+from tests.support.watch_service import entered, make
 
 # Most of these tests drop what they entered.
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore:dropped without being left:ResourceWarning")]
@@ -258,7 +258,7 @@ async def test_wrong_use_says_so() -> None:
 
 async def test_a_history_that_is_gone_is_listed_by_one_task_that_ends_with_the_watch() -> None:
     hub, watcher = await entered(on_compaction="resync")
-    hub.watch.move(Step.COMPACTED)
+    hub.watch.move(Transition.COMPACTED)
     for _ in range(2):
         hub.watch.on_change()
         await turns()

@@ -8,7 +8,7 @@ from etcd_aio.call_options import Timeout
 from etcd_aio.errors import EtcdError, EtcdTimeoutError
 from etcd_aio.types import Event, EventType, KeyValue
 from etcd_aio.watch.calls import WatchCalls
-from etcd_aio.watch.state import Phase, Step, WatchState
+from etcd_aio.watch.state import Phase, Transition, WatchState
 from etcd_aio.watch.watcher import Watcher
 from tests.support.virtual_time import turns
 
@@ -17,7 +17,7 @@ def events(*revisions: int) -> tuple[Event, ...]:
     return tuple(Event(EventType.PUT, KeyValue(b"k", b"v", mod_revision=revision)) for revision in revisions)
 
 
-class ScriptedHub:
+class ScriptedService:
     """What a watcher asks of its hub, and what a test makes happen."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class ScriptedHub:
     def close(self, watch: WatchState) -> None:
         self.said.append("close")
         if watch.phase is not Phase.ENDED:
-            watch.move(Step.ENDED)
+            watch.move(Transition.ENDED)
         watch.drop()
 
     def after_take(self, watch: WatchState) -> None:
@@ -74,8 +74,8 @@ class ScriptedHub:
     # The server's side.
 
     def created(self, revision: int = 10) -> None:
-        self.watch.move(Step.ASKED)
-        self.watch.move(Step.CREATED)
+        self.watch.move(Transition.ASKED)
+        self.watch.move(Transition.CREATED)
         self.watch.created_revision = revision
         self.watch.begin(revision)
         self.watch.on_change()
@@ -86,16 +86,16 @@ class ScriptedHub:
 
     def end(self, error: EtcdError) -> None:
         self.watch.error = error
-        self.watch.move(Step.ENDED)
+        self.watch.move(Transition.ENDED)
         self.watch.on_change()
 
 
-def make(**options: Any) -> tuple[ScriptedHub, Watcher]:
-    hub = ScriptedHub()
+def make(**options: Any) -> tuple[ScriptedService, Watcher]:
+    hub = ScriptedService()
     return hub, WatchCalls(hub).watch("k", **options)  # type: ignore[arg-type]
 
 
-async def entered(**options: Any) -> tuple[ScriptedHub, Watcher]:
+async def entered(**options: Any) -> tuple[ScriptedService, Watcher]:
     hub, watcher = make(**options)
     entering = asyncio.create_task(watcher.__aenter__())
     await turns()
