@@ -21,9 +21,9 @@ from etcd_aio.errors import (
     LeaseNotFoundError,
     PermissionDeniedError,
 )
-from etcd_aio.lease.clock import LeaseClock, LeaseTimed, suspended_seconds
+from etcd_aio.lease.clock import LeaseClock, LeaseClockAdapter, suspended_seconds
 from etcd_aio.lease.log_summary import LogSummary
-from etcd_aio.lease.schedule import KeepAlive, ScheduledLease, State
+from etcd_aio.lease.schedule import KeepAliveSchedule, LeaseState, ScheduledLease
 from etcd_aio.methods import LEASE_GRANT, LEASE_KEEP_ALIVE, LEASE_TIME_TO_LIVE, RANGE
 from etcd_aio.pb import (
     LeaseGrantRequest,
@@ -77,9 +77,9 @@ class LeaseKeeper:
         self._invoker = invoker
         self._draw_id = _draw_id if draw_id is None else draw_id
         self.clock = LeaseClock(invoker.clock, suspended)
-        self._schedule = KeepAlive(self._on_stall)
+        self._schedule = KeepAliveSchedule(self._on_stall)
         # Older releases of etcd renew leases without looking at the token, and a login may outlast a lease.
-        timed = LeaseTimed(self._schedule, self.clock)
+        timed = LeaseClockAdapter(self._schedule, self.clock)
         self._supervisor = invoker.supervise(LEASE_KEEP_ALIVE, timed, "lease keepalive", needs_token=False)
         self._tasks: set[asyncio.Task[object]] = set()
         self._outage: EtcdError | None = None  # of this turn
@@ -113,7 +113,7 @@ class LeaseKeeper:
     def hold(self, lease_id: int, ttl: int, deadline: float, on_renewed: OnRenewed, on_loss: OnLoss) -> ScheduledLease:
         """Keep a lease alive that lasts at least until `deadline`, and tell its holder what becomes of it."""
         self._wake()
-        held = _Held(self, on_renewed, on_loss)
+        held = _HeldLease(self, on_renewed, on_loss)
         held.scheduled = self._schedule.hold(lease_id, ttl, deadline, held, self.clock.now())
         return held.scheduled
 
@@ -131,7 +131,7 @@ class LeaseKeeper:
         """Renew a lease now; see `Leases.keep_alive_once`."""
         self._wake()
         loop = asyncio.get_running_loop()
-        asked = _Asked(self, loop.time())
+        asked = _SingleRenewal(self, loop.time())
         asked.scheduled = self._schedule.ask(lease_id, asked, self.clock.now())
         deadline = self._invoker.deadline(timeout, loop.time())
         # A timer and no timeout scope: this is the user's task.
@@ -180,7 +180,7 @@ class LeaseKeeper:
         """
         self._supervisor.wake()
 
-    def _give_up(self, asked: "_Asked") -> None:
+    def _give_up(self, asked: "_SingleRenewal") -> None:
         asked.on_lost(self._supervisor.timeout_error(asked.since, maybe_applied=True))
 
     async def _verify(self, listener: "_Listener", endpoint: str) -> None:
@@ -189,7 +189,7 @@ class LeaseKeeper:
             is_missing = await self._is_missing(scheduled, endpoint)
         except EtcdError:
             is_missing = False  # nobody can tell now: the next renewal asks again, until the deadline decides
-        if scheduled.state is not State.MISSING:
+        if scheduled.state is not LeaseState.MISSING:
             return
         if is_missing:
             self._schedule.forget(scheduled)
@@ -246,7 +246,7 @@ class _Listener:
         raise NotImplementedError  # each kind of listener has its own
 
 
-class _Held(_Listener):
+class _HeldLease(_Listener):
     """For a lease that somebody holds."""
 
     def __init__(self, keeper: LeaseKeeper, on_renewed: OnRenewed, on_loss: OnLoss) -> None:
@@ -271,7 +271,7 @@ class _Held(_Listener):
         self._on_loss(lost)
 
 
-class _Asked(_Listener):
+class _SingleRenewal(_Listener):
     """For a lease that is renewed once."""
 
     def __init__(self, keeper: LeaseKeeper, since: float) -> None:

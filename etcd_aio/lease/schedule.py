@@ -58,7 +58,7 @@ _SPARE: Final = 64  # outdated entries of a heap that are not worth cleaning up
 _RESTORED_PAUSE: Final = 0.25  # seconds until a lease that was said to be missing is renewed again
 
 
-class State(Enum):
+class LeaseState(Enum):
     """Where a lease is on its round; see the theory above."""
 
     WAITING = "waiting"
@@ -68,7 +68,7 @@ class State(Enum):
     GONE = "gone"
 
 
-class Listener(Protocol):
+class LeaseListener(Protocol):
     """Who is told what becomes of a lease. It may change the schedule in return."""
 
     def on_renewed(self, reply: LeaseKeepAliveResult, deadline: float) -> None:
@@ -89,14 +89,14 @@ class ScheduledLease:
 
     __slots__ = ("deadline", "id", "is_held", "listener", "since", "state", "timer", "ttl")
 
-    def __init__(self, lease_id: int, listener: Listener, ttl: float, deadline: float, now: float) -> None:
+    def __init__(self, lease_id: int, listener: LeaseListener, ttl: float, deadline: float, now: float) -> None:
         self.id = lease_id
         self.listener = listener
         self.is_held = deadline < inf  # else it was asked for once
         self.ttl = ttl
         self.deadline = deadline
         self.since = now
-        self.state = State.GONE
+        self.state = LeaseState.GONE
         self.timer = 0
 
 
@@ -114,7 +114,7 @@ class _Request:
 _Heap: TypeAlias = list[tuple[float, int, ScheduledLease]]
 
 
-class KeepAlive:
+class KeepAliveSchedule:
     """The schedule.
 
     Args:
@@ -140,14 +140,14 @@ class KeepAlive:
 
     # What the leases' owners say. `Supervisor.wake()` follows each of these.
 
-    def hold(self, lease_id: int, ttl: float, deadline: float, listener: Listener, now: float) -> ScheduledLease:
+    def hold(self, lease_id: int, ttl: float, deadline: float, listener: LeaseListener, now: float) -> ScheduledLease:
         """Keep a lease alive from now on: it was granted with `ttl`, and lasts at least until `deadline`."""
         lease = ScheduledLease(lease_id, listener, ttl, deadline, now)
         self._add(lease)
         self._wait(lease, now)
         return lease
 
-    def ask(self, lease_id: int, listener: Listener, now: float) -> ScheduledLease:
+    def ask(self, lease_id: int, listener: LeaseListener, now: float) -> ScheduledLease:
         """Renew a lease once, at once; after the answer it is forgotten. If it is held, that does not change."""
         lease = ScheduledLease(lease_id, listener, inf, inf, now)
         self._add(lease)
@@ -156,18 +156,18 @@ class KeepAlive:
 
     def forget(self, lease: ScheduledLease) -> None:
         """Ask nothing more about the lease, and tell its listener nothing more."""
-        if lease.state is not State.GONE:
+        if lease.state is not LeaseState.GONE:
             self._drop(lease)
 
     def expire(self, lease: ScheduledLease) -> None:
         """Somebody was told that its deadline has passed: it is lost, whatever answer is still on its way."""
-        if lease.state is not State.GONE:
+        if lease.state is not LeaseState.GONE:
             self._drop(lease)
             lease.listener.on_lost(self._expired(lease))
 
     def restore(self, lease: ScheduledLease, now: float) -> None:
         """The lease that was said to be missing is not, or that could not be found out: go on with it."""
-        if lease.state is State.MISSING:
+        if lease.state is LeaseState.MISSING:
             left = lease.deadline - now
             self._wait_until(lease, now + min(_RESTORED_PAUSE, left / 2))
 
@@ -194,7 +194,7 @@ class KeepAlive:
             _, number, lease = heappop(self._ready)
             if lease.timer != number:
                 continue
-            lease.state = State.SENT
+            lease.state = LeaseState.SENT
             self._unanswered.append(_Request(lease.id, now, self._patience(lease, now)))
             found.append(LeaseKeepAliveRequest(id=lease.id))
         return found
@@ -216,12 +216,12 @@ class KeepAlive:
         self._heard_at = now
         self._silences = 0
         for lease in self._leases.get(reply.id, ())[:]:
-            if lease.state is State.GONE:
+            if lease.state is LeaseState.GONE:
                 continue  # one of the others' listeners has forgotten it
-            if request.sent_at < lease.since or (lease.state is not State.SENT and reply.ttl <= 0):
+            if request.sent_at < lease.since or (lease.state is not LeaseState.SENT and reply.ttl <= 0):
                 continue  # the answer is about a time before this lease, or before what is known of it
             if reply.ttl <= 0:
-                self._set_timer(lease, lease.deadline, State.MISSING)
+                self._set_timer(lease, lease.deadline, LeaseState.MISSING)
                 lease.listener.on_missing(reply)
             elif lease.is_held:
                 lease.ttl = reply.ttl
@@ -296,7 +296,7 @@ class KeepAlive:
         self._count += 1
 
     def _drop(self, lease: ScheduledLease) -> None:
-        lease.state = State.GONE
+        lease.state = LeaseState.GONE
         lease.timer = 0
         same = self._leases[lease.id]
         same.remove(lease)
@@ -316,15 +316,15 @@ class KeepAlive:
         self._wait_until(lease, due if due > now else now + (lease.deadline - now) / 2)
 
     def _wait_until(self, lease: ScheduledLease, due: float) -> None:
-        self._set_timer(lease, due, State.WAITING)
+        self._set_timer(lease, due, LeaseState.WAITING)
 
     def _make_ready(self, lease: ScheduledLease) -> None:
-        self._set_timer(lease, lease.deadline, State.READY)
+        self._set_timer(lease, lease.deadline, LeaseState.READY)
         self._ready = _cleaned(self._ready, self._count)
         # Somebody waits for what was asked for once, so it is as urgent as what is overdue.
         heappush(self._ready, (lease.deadline if lease.is_held else lease.since, lease.timer, lease))
 
-    def _set_timer(self, lease: ScheduledLease, instant: float, state: State) -> None:
+    def _set_timer(self, lease: ScheduledLease, instant: float, state: LeaseState) -> None:
         self._numbers += 1
         lease.state = state
         lease.timer = self._numbers
@@ -338,7 +338,7 @@ class KeepAlive:
         self._is_open = False
         for request in self._unanswered:
             for lease in self._leases.get(request.id, ()):
-                if lease.state is State.SENT:
+                if lease.state is LeaseState.SENT:
                     self._make_ready(lease)
         self._unanswered.clear()
 

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etcd_aio.errors import ConnectionLostError, EtcdError
-from etcd_aio.lease.schedule import WINDOW, KeepAlive, ScheduledLease, State
+from etcd_aio.lease.schedule import WINDOW, KeepAliveSchedule, LeaseState, ScheduledLease
 from etcd_aio.types import Header, LeaseKeepAliveResult
 
 
@@ -63,10 +63,10 @@ class World:
     answers: deque[tuple[LeaseKeepAliveResult, float]] = field(default_factory=deque)  # and sent
     stalls: list[float] = field(default_factory=list)
     asked: int = 0
-    schedule: KeepAlive = field(init=False)
+    schedule: KeepAliveSchedule = field(init=False)
 
     def __post_init__(self) -> None:
-        self.schedule = KeepAlive(self.stalls.append)
+        self.schedule = KeepAliveSchedule(self.stalls.append)
 
     def grant(self, ttl: int, took: float = 0.0) -> Holder:
         holder = Holder(len(self.holders) + 1, ttl, self.now - took)
@@ -190,7 +190,7 @@ def test_losses_are_told_at_the_deadline_and_the_deadline_is_safe(steps: list[tu
                 holder.is_forgotten = holder.is_live or holder.is_forgotten
                 world.schedule.forget(holder.scheduled)
             case "confirm" if holder is not None and holder.scheduled is not None:
-                if holder.scheduled.state is State.MISSING:
+                if holder.scheduled.state is LeaseState.MISSING:
                     holder.is_forgotten = True
                     world.schedule.forget(holder.scheduled)
             case _:

@@ -8,7 +8,7 @@ import pytest
 
 from etcd_aio import pb
 from etcd_aio.errors import ConnectionLostError, PermissionDeniedError
-from etcd_aio.lease.clock import LOOK_EVERY, LeaseClock, LeaseTimed, suspended_seconds
+from etcd_aio.lease.clock import LOOK_EVERY, LeaseClock, LeaseClockAdapter, suspended_seconds
 from etcd_aio.types import Header, LeaseKeepAliveResult
 from tests.support.conversations import Recorder
 
@@ -55,7 +55,7 @@ def test_a_conversation_hears_the_lease_time_and_its_supervisor_an_instant_of_th
     machine = Machine()
     request = pb.LeaseKeepAliveRequest(id=7)
     talk: Recorder[pb.LeaseKeepAliveRequest, LeaseKeepAliveResult] = Recorder(request)
-    timed = LeaseTimed(talk, machine.clock)
+    timed = LeaseClockAdapter(talk, machine.clock)
     assert timed.is_needed
     assert timed.due == inf
     timed.on_open("m1", 0.0)

@@ -17,7 +17,7 @@ from etcd_aio.errors import (
     PermissionDeniedError,
 )
 from etcd_aio.lease.keeper import LeaseKeeper, grant_result
-from etcd_aio.lease.schedule import State
+from etcd_aio.lease.schedule import LeaseState
 from etcd_aio.types import Header, LeaseGrantResult
 from tests.support.leases import FakeLeases
 from tests.support.virtual_time import VirtualTimeLoop, tasks, timers, turns
@@ -256,7 +256,7 @@ async def test_a_verified_loss_of_what_was_forgotten_meanwhile_is_told_to_nobody
     holder = Holder()
     scheduled = members.keeper.hold(granted.id, 10, members.loop.time() + 10, holder.on_renewed, holder.on_lost)
     await members.group.revoke(granted.id)
-    while scheduled.state is not State.MISSING:  # noqa: ASYNC110 - virtual time
+    while scheduled.state is not LeaseState.MISSING:  # noqa: ASYNC110 - virtual time
         await asyncio.sleep(0.001)
     members.keeper.forget(scheduled)
     await asyncio.sleep(1)

@@ -14,7 +14,7 @@ from etcd_aio.errors import (
     NoLeaderError,
     PermissionDeniedError,
 )
-from etcd_aio.lease.schedule import WINDOW, KeepAlive, ScheduledLease, State
+from etcd_aio.lease.schedule import WINDOW, KeepAliveSchedule, LeaseState, ScheduledLease
 from etcd_aio.types import Header, LeaseKeepAliveResult
 
 
@@ -39,7 +39,7 @@ class Schedule:
 
     def __init__(self, *, is_open: bool = True) -> None:
         self.stalls: list[float] = []
-        self.keepalive = KeepAlive(self.stalls.append)
+        self.keepalive = KeepAliveSchedule(self.stalls.append)
         if is_open:
             self.keepalive.on_open("m1", 0.0)
 
@@ -66,7 +66,7 @@ def test_a_renewal_is_due_at_half_the_ttl_and_counts_from_the_instant_of_sending
     assert schedule.ids(5.1) == [], "one request at a time"
     schedule.answer(6.0)
     assert listener.renewed == [15.0], "sent at 5, not answered at 6"
-    assert lease.state is State.WAITING
+    assert lease.state is LeaseState.WAITING
     assert schedule.keepalive.due == 10.0
 
 
@@ -244,7 +244,7 @@ def test_a_missing_lease_is_not_renewed_until_it_is_restored() -> None:
     lease, listener = schedule.hold()
     schedule.ids(5.0)
     schedule.answer(5.1, ttl=0)
-    assert lease.state is State.MISSING
+    assert lease.state is LeaseState.MISSING
     assert len(listener.missing) == 1
     assert not listener.lost
     assert schedule.ids(6.0) == []
@@ -287,7 +287,7 @@ def test_an_answer_from_before_a_lease_was_held_says_nothing_about_it() -> None:
     schedule.keepalive.forget(lease)
     again, listener = schedule.hold(now=5.5)  # granted anew, with the same id
     schedule.answer(5.6, ttl=0)
-    assert again.state is State.WAITING
+    assert again.state is LeaseState.WAITING
     schedule.ids(10.5)
     schedule.answer(10.6)
     assert listener.renewed == [20.5]
@@ -311,7 +311,7 @@ def test_asking_once_also_renews_whoever_holds_the_lease() -> None:
     assert schedule.ids(3.0) == [7]
     schedule.answer(3.1)
     assert asker.renewed == holder.renewed == [13.0]
-    assert lease.state is State.WAITING
+    assert lease.state is LeaseState.WAITING
     assert schedule.keepalive.due == 8.0
 
 
@@ -428,4 +428,4 @@ def test_what_is_forgotten_leaves_no_trace() -> None:
         schedule.keepalive.forget(schedule.keepalive.ask(8, Listener(), 0.0))
     assert len(schedule.keepalive._timers) + len(schedule.keepalive._ready) < 300
     assert schedule.keepalive.due == 10**6 / 2
-    assert kept.state is State.WAITING
+    assert kept.state is LeaseState.WAITING
