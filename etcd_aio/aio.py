@@ -1,14 +1,17 @@
-"""Tasks: how the package starts them.
+"""Helpers for asyncio: starting tasks, waking waiters, waiting until a deadline, cancelling the task inside a block.
 
 `loop.create_task` is used nowhere else. With `asyncio.eager_task_factory` (Python 3.12) it runs the coroutine before it
 returns: a task that finishes at once would be stored by its owner after the `finally` of its coroutine has cleared that
-same attribute. The tasks made here take their first step in a later turn of the loop, whatever the factory.
+same attribute. The tasks started here take their first step in a later turn of the loop, whatever the factory.
 """
 
 import asyncio
 from collections.abc import Coroutine
 from contextvars import Context
 from typing import TypeVar
+
+from etcd_aio.deadline import NEVER
+from etcd_aio.errors import EtcdError
 
 T = TypeVar("T")
 
@@ -31,3 +34,97 @@ def start_background_task(work: Coroutine[object, object, T], *, name: str) -> "
         name: of the task, for logs and debuggers.
     """
     return asyncio.Task(work, loop=asyncio.get_running_loop(), name=name, context=Context())
+
+
+def wake(waiter: "asyncio.Future[None] | None") -> None:
+    """Resolve a future that a task may be waiting for; no future, or one that is done, is left alone."""
+    if waiter is not None and not waiter.done():
+        waiter.set_result(None)
+
+
+def resolve(future: "asyncio.Future[T]", result: T) -> None:
+    """Give a future its result, unless it is done."""
+    if not future.done():
+        future.set_result(result)
+
+
+async def wait_until(future: "asyncio.Future[T]", deadline: float, late: T) -> T:
+    """Wait for a future of the running loop; at the deadline it is resolved with `late`.
+
+    No other task is started or cancelled, so this may run in a task of the application.
+
+    Args:
+        future: the future, which only this waits for: cancelling the wait cancels it.
+        deadline: an instant of the loop's clock; `NEVER` sets no timer.
+        late: the result if none has come by the deadline.
+
+    Returns:
+        The result of the future.
+    """
+    timer = None if deadline == NEVER else asyncio.get_running_loop().call_at(deadline, resolve, future, late)
+    try:
+        return await future
+    finally:
+        if timer is not None:
+            timer.cancel()
+
+
+class TaskCanceller:
+    """Cancels the task inside a block, and on leaving the block turns that cancellation into an error.
+
+    The accounting is that of `asyncio.timeout`. Entering remembers the task and how many requests to cancel it has;
+    leaving takes back the request made here. If no more requests are left than there were on entering, nothing but this
+    object wanted the task to end, and the block raises the error. Otherwise something else wants that too, and the
+    `CancelledError` goes on. So blocks of this kind, timeouts, task groups and scopes of anyio nest in any order.
+
+    The order of use: constructed on entering the block, in its task; `cancel` at any time; then either `leave` or
+    `leave_with`, once, from the block's `__aexit__`.
+    """
+
+    __slots__ = ("_has_cancelled", "_has_left", "_requests_before", "_task")
+
+    def __init__(self) -> None:
+        self._task = asyncio.current_task()
+        self._requests_before = 0 if self._task is None else self._task.cancelling()
+        self._has_cancelled = False
+        self._has_left = False
+
+    def cancel(self) -> None:
+        """Cancel the task, once, unless the block has been left.
+
+        The running task never cancels itself. It brings the reason about by a call of its own, such as closing the
+        client, which the cancellation would cut short. The block still raises the error on leaving.
+        """
+        task = self._task
+        if task is None or self._has_left or self._has_cancelled or task is asyncio.current_task():
+            return
+        self._has_cancelled = task.cancel()
+
+    def leave(self) -> bool:
+        """Take the request back, if one was made; `cancel` does nothing from now on.
+
+        By now the request has reached the block: a task is only ever cancelled while it waits, and it resumes with the
+        `CancelledError`.
+
+        Returns:
+            Whether the task was cancelled here and nowhere else, so that a `CancelledError` of the block comes from
+            here. Always False in another task than the one that entered.
+        """
+        self._has_left = True
+        task = self._task
+        if not self._has_cancelled or task is None or task is not asyncio.current_task():
+            return False
+        self._has_cancelled = False
+        return task.uncancel() <= self._requests_before
+
+    def leave_with(self, error: EtcdError, raised: BaseException | None) -> None:
+        """Leave, and raise `error` unless the block ends by an exception of its own, which gets a note of it.
+
+        Args:
+            error: why the block should end.
+            raised: the exception that leaves the block; None if there is none.
+        """
+        is_own = self.leave()
+        if raised is None or (is_own and isinstance(raised, asyncio.CancelledError)):
+            raise error
+        raised.add_note(f"Meanwhile: {error.message}")

@@ -7,7 +7,7 @@ long the machine has slept, and the lease clock is the loop's time plus that dif
 
 Every instant of a lease (when a renewal was sent, when it is due, the deadline) is one of the lease clock, and is
 compared with the lease clock only. Deadlines of calls stay on the loop's. Timers can only be set on the loop's clock,
-so `LeaseClockAdapter` translates: it gives the schedule the lease time, and the supervisor an instant of the loop. A sleep
+so `LeaseClockAdapter` translates: the schedule gets lease time, and the supervisor instants of the loop. A sleep
 makes that instant earlier while a timer is already set for the old one; therefore the timer is never set for more than
 `LOOK_EVERY` ahead. So `Lease.is_lost` and `Lease.remaining`, which read the clock, are right as soon as the machine is
 awake, whatever the loop has to read first; the holder is cancelled within `LOOK_EVERY`, or sooner if a reply comes.

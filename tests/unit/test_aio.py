@@ -1,16 +1,22 @@
-"""Tasks: whoever starts one has stored it before it runs, and nothing in the package starts one in another way."""
+"""Tasks are stored before they run, waits end at their deadlines, and a canceller takes back what it requested."""
+
+# ruff: noqa: PT012 - the block is what is tested
 
 import ast
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from pathlib import Path
 
+import anyio
 import pytest
 
-from etcd_aio.aio import start_background_task, start_task
-from tests.support.virtual_time import VirtualTimeLoop
+from etcd_aio.aio import TaskCanceller, resolve, start_background_task, start_task, wait_until, wake
+from etcd_aio.deadline import NEVER
+from etcd_aio.errors import LeaseLostError
+from tests.support.virtual_time import VirtualTimeLoop, timers, turns
 
 pytestmark = pytest.mark.anyio
 
@@ -55,6 +61,325 @@ async def test_only_a_background_task_forgets_for_which_request_it_was_started()
 
     assert await start_task(work(), name="etcd_aio test") == "one"
     assert await start_background_task(work(), name="etcd_aio test") == "none"
+
+
+# --- waiting ---
+
+
+async def test_a_future_that_is_done_is_not_resolved_again() -> None:
+    loop = asyncio.get_running_loop()
+    waiter: asyncio.Future[None] = loop.create_future()
+    number: asyncio.Future[int] = loop.create_future()
+    for _ in range(2):
+        wake(waiter)
+        resolve(number, 1)
+    resolve(number, 2)
+    assert (waiter.result(), number.result()) == (None, 1)
+    cancelled: asyncio.Future[None] = loop.create_future()
+    cancelled.cancel()
+    wake(cancelled)
+    wake(None)
+
+
+@pytest.mark.parametrize(("after", "result", "seconds"), [(1.0, "in time", 1.0), (3.0, "late", 2.0)])
+async def test_a_wait_ends_with_the_result_or_at_the_deadline(after: float, result: str, seconds: float) -> None:
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    future: asyncio.Future[str] = loop.create_future()
+    other = loop.call_later(after, resolve, future, "in time")
+    assert await wait_until(future, began + 2.0, "late") == result
+    assert loop.time() == began + seconds
+    other.cancel()
+    assert not timers()
+
+
+async def test_a_wait_without_a_deadline_sets_no_timer_and_can_be_cancelled() -> None:
+    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    waiting = asyncio.create_task(wait_until(future, NEVER, None))
+    await turns()
+    assert not timers()
+    waiting.cancel()
+    await turns()
+    assert waiting.cancelled()
+    assert future.cancelled()
+
+
+async def test_a_wait_that_is_cancelled_leaves_no_timer() -> None:
+    loop = asyncio.get_running_loop()
+    waiting = asyncio.create_task(wait_until(loop.create_future(), loop.time() + 5, None))
+    await turns()
+    waiting.cancel()
+    await turns()
+    assert not timers()
+
+
+# --- cancelling the task inside a block ---
+
+
+class Block:
+    """A block that ends by an error if its reason is lost, after so many seconds; and what its task was left with."""
+
+    def __init__(self, *losses: float, name: str = "block") -> None:
+        self.losses = losses
+        self.error = LeaseLostError(f"{name} is lost")
+        self.is_lost = False
+        self.canceller: TaskCanceller | None = None
+
+    def lose(self) -> None:
+        assert self.canceller is not None
+        self.is_lost = True
+        self.canceller.cancel()
+
+    async def __aenter__(self) -> None:
+        self.canceller = TaskCanceller()
+        for seconds in self.losses:
+            asyncio.get_running_loop().call_later(seconds, self.lose)
+
+    async def __aexit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
+        assert self.canceller is not None
+        if self.is_lost:
+            self.canceller.leave_with(self.error, exc)
+        self.canceller.leave()
+
+
+def requests() -> int:
+    """How many requests to cancel the running task has."""
+    task = asyncio.current_task()
+    assert task is not None
+    return task.cancelling()
+
+
+async def test_a_block_that_is_cancelled_for_its_reason_raises_the_error_and_nothing_follows() -> None:
+    block = Block(1.0)
+    with pytest.raises(LeaseLostError) as caught:
+        async with block:
+            await asyncio.sleep(10)
+    assert caught.value is block.error
+    assert requests() == 0
+    await asyncio.sleep(10)
+
+
+async def test_a_block_that_keeps_its_reason_ends_as_it_ends() -> None:
+    async with Block():
+        await asyncio.sleep(1)
+    with pytest.raises(ValueError, match="mine"):
+        async with Block():
+            raise ValueError("mine")
+
+
+async def test_several_cancellations_are_one_request() -> None:
+    with pytest.raises(LeaseLostError):
+        async with Block(1.0, 1.0, 1.5):
+            try:
+                await asyncio.sleep(10)
+            finally:
+                assert requests() == 1
+                await asyncio.sleep(1)
+                assert requests() == 1
+    assert requests() == 0
+
+
+async def test_a_block_that_swallows_the_cancellation_still_raises_the_error() -> None:
+    with pytest.raises(LeaseLostError):
+        async with Block(1.0):
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(10)
+            await asyncio.sleep(1)
+    assert requests() == 0
+
+
+async def test_an_exception_of_the_block_goes_first_and_gets_a_note() -> None:
+    with pytest.raises(ValueError, match="mine") as caught:
+        async with Block(1.0):
+            try:
+                await asyncio.sleep(10)
+            finally:
+                raise ValueError("mine")
+    assert caught.value.__notes__ == ["Meanwhile: block is lost"]
+    assert requests() == 0
+
+
+@pytest.mark.parametrize("others", [[0.5], [1.0], [1.5], [0.5, 1.5], [1.0, 1.0], [1.2, 1.4]])
+async def test_a_task_that_is_also_cancelled_by_others_stays_cancelled(others: list[float]) -> None:
+    left: list[int] = []
+
+    async def body() -> None:
+        try:
+            async with Block(1.0):
+                try:
+                    await asyncio.sleep(10)
+                finally:
+                    with suppress(asyncio.CancelledError):
+                        await asyncio.sleep(1)
+                    await asyncio.sleep(1)
+        finally:
+            left.append(requests())
+
+    loop = asyncio.get_running_loop()
+    task = asyncio.create_task(body())
+    for seconds in others:
+        loop.call_later(seconds, task.cancel)
+    await asyncio.wait([task])
+    assert task.cancelled()
+    assert left == [len(others)], "only the request that was made here is taken back"
+
+
+async def test_in_a_task_that_was_cancelled_before_the_block_raises_the_error() -> None:
+    async def body() -> None:
+        try:
+            await asyncio.sleep(10)
+        finally:
+            with pytest.raises(LeaseLostError):
+                async with Block(1.0):
+                    await asyncio.sleep(10)
+            assert requests() == 1
+
+    task = asyncio.create_task(body())
+    await turns()
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.cancelled()
+
+
+async def test_after_leaving_nothing_is_cancelled() -> None:
+    block = Block(2.0)
+    async with block:
+        await asyncio.sleep(1)
+    await asyncio.sleep(2)
+    assert block.is_lost
+    assert requests() == 0
+
+
+async def test_the_running_task_does_not_cancel_itself() -> None:
+    block = Block()
+    with pytest.raises(LeaseLostError):
+        async with block:
+            block.lose()
+            await asyncio.sleep(1)
+    assert requests() == 0
+
+
+async def test_a_task_that_has_ended_is_not_cancelled() -> None:
+    block = Block()
+    task = asyncio.create_task(block.__aenter__())
+    await task
+    block.lose()
+    assert not task.cancelled()
+    with pytest.raises(LeaseLostError):
+        await block.__aexit__(None, None, None)
+    assert requests() == 0
+
+
+async def test_leaving_in_another_task_takes_nothing_back() -> None:
+    block = Block()
+    left: list[int] = []
+
+    async def enter() -> None:
+        await block.__aenter__()
+        try:
+            await asyncio.sleep(10)
+        finally:
+            left.append(requests())
+
+    task = asyncio.create_task(enter())
+    await turns()
+    block.lose()
+    with pytest.raises(LeaseLostError):
+        await block.__aexit__(None, None, None)
+    await asyncio.wait([task])
+    assert task.cancelled()
+    assert left == [1]
+
+
+async def test_of_nested_blocks_that_are_lost_together_the_outer_one_raises() -> None:
+    with pytest.raises(LeaseLostError, match="outer"):
+        async with Block(1.0, name="outer"), Block(1.0, name="inner"):
+            await asyncio.sleep(10)
+    assert requests() == 0
+
+
+async def test_an_inner_block_that_is_lost_alone_leaves_the_outer_one() -> None:
+    async with Block():
+        with pytest.raises(LeaseLostError, match="inner"):
+            async with Block(1.0, name="inner"):
+                await asyncio.sleep(10)
+        await asyncio.sleep(1)
+    assert requests() == 0
+
+
+async def test_an_outer_block_that_is_lost_ends_the_inner_one_without_an_error_of_its_own() -> None:
+    with pytest.raises(LeaseLostError, match="outer"):
+        async with Block(1.0, name="outer"), Block(name="inner"):
+            await asyncio.sleep(10)
+    assert requests() == 0
+
+
+async def under_timeout(seconds: float, body: Callable[[], Awaitable[None]]) -> None:
+    async with asyncio.timeout(seconds):
+        await body()
+
+
+async def under_scope(seconds: float, body: Callable[[], Awaitable[None]]) -> None:
+    with anyio.fail_after(seconds):
+        await body()
+
+
+async def under_group(seconds: float, body: Callable[[], Awaitable[None]]) -> None:
+    async def fail() -> None:
+        await asyncio.sleep(seconds)
+        raise TimeoutError
+
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(fail)
+            await body()
+            group.cancel_scope.cancel()
+    except* TimeoutError:
+        raise TimeoutError from None
+
+
+SCOPES = pytest.mark.parametrize("scope", [under_timeout, under_scope, under_group])
+
+
+@SCOPES
+@pytest.mark.parametrize(("lost", "timeout"), [(1.0, 2.0), (2.0, 1.0), (1.0, 1.0), (9.0, 1.0)])
+async def test_a_block_inside_of_a_scope_ends_by_what_came_first(
+    scope: Callable[[float, Callable[[], Awaitable[None]]], Awaitable[None]], lost: float, timeout: float
+) -> None:
+    async def body() -> None:
+        async with Block(lost):
+            await asyncio.sleep(10)
+
+    try:
+        await scope(timeout, body)
+    except (LeaseLostError, ExceptionGroup):
+        assert lost <= timeout
+    except TimeoutError:
+        assert timeout <= lost
+    assert requests() == 0
+    await asyncio.sleep(10)
+
+
+@SCOPES
+@pytest.mark.parametrize(("lost", "timeout"), [(1.0, 2.0), (2.0, 1.0), (1.0, 1.0), (9.0, 1.0)])
+async def test_a_scope_inside_of_a_block_ends_by_what_came_first(
+    scope: Callable[[float, Callable[[], Awaitable[None]]], Awaitable[None]], lost: float, timeout: float
+) -> None:
+    async def body() -> None:
+        await asyncio.sleep(10)
+
+    try:
+        async with Block(lost):
+            await scope(timeout, body)
+    except LeaseLostError:
+        assert lost <= timeout
+    except TimeoutError:
+        assert timeout <= lost
+    assert requests() == 0
+    await asyncio.sleep(10)
+
+
+# --- who starts tasks ---
 
 
 def calls_of(path: Path) -> list[ast.Call]:
