@@ -72,7 +72,7 @@ PURE = (
     "error_handler/retry",
     "error_handler/token_refusals",
     "error_handler/token_state",
-    "error_handler/verdict",
+    "error_handler/verdicts",
     "errors",
     "http2",
     "kv/compare",

@@ -26,7 +26,7 @@ from etcd_aio.error_handler.lifetime import Lifetime
 from etcd_aio.error_handler.retry import RetryBudget, RetryPolicy, wait_before
 from etcd_aio.error_handler.token_manager import Tokens
 from etcd_aio.error_handler.token_refusals import TokenRefusals, TokenRemedy
-from etcd_aio.error_handler.verdict import Facts, Situation, Verdict, classify, judge, may_have_been_applied
+from etcd_aio.error_handler.verdicts import CallFacts, Verdict, judge_call, may_have_been_applied
 from etcd_aio.errors import (
     Attempt,
     AttemptFailure,
@@ -303,7 +303,7 @@ class Call(Generic[Request, Reply]):
         )
         self._is_uncertain = self._is_uncertain or may_have_been_applied(failure.delivery, is_definite=is_definite)
         token_remedy = TokenRemedy.RAISE if error is None else self._judge_token(error)
-        facts = Facts(
+        facts = CallFacts(
             failure.delivery,
             remedy,
             may_repeat=self._may_repeat,
@@ -312,11 +312,11 @@ class Call(Generic[Request, Reply]):
             was_unprocessed=self._was_unprocessed,
             is_given_up=failure.is_given_up,
         )
-        verdict = judge(facts)
+        verdict = judge_call(facts)
         if verdict is Verdict.REFRESH_TOKEN and error is not None and token_remedy is TokenRemedy.RENEW:
             await self._renew_token(error)
             return
-        if verdict not in (Verdict.AT_ONCE, Verdict.BACKOFF, Verdict.REFRESH_TOKEN):
+        if verdict is Verdict.FAIL:
             self._raise(failure, error)
         if failure.is_given_up:
             self._left += (sub_connection,)
@@ -325,7 +325,7 @@ class Call(Generic[Request, Reply]):
         self._was_cut_short = self._was_cut_short or failure.code is StatusCode.DEADLINE_EXCEEDED
         is_another_ready = self._move_on(sub_connection)
         is_known = is_known or verdict is Verdict.REFRESH_TOKEN  # the member is well
-        wait = self._due_wait(failure, facts, is_another_ready=is_another_ready, is_known=is_known)
+        wait = self._due_wait(failure, verdict, is_another_ready=is_another_ready, is_known=is_known)
         if self._loop.time() + wait >= self._deadline:
             self._raise(failure, error)  # waiting on would only make the same error later
         if wait > 0:
@@ -360,12 +360,12 @@ class Call(Generic[Request, Reply]):
         metadata = context.metadata.with_leader if self._asks_for_leader else context.metadata.plain
         self._metadata = _with_previous_attempts(metadata, len(self._attempts))
 
-    def _due_wait(self, failure: AttemptFailure, facts: Facts, *, is_another_ready: bool, is_known: bool) -> float:
+    def _due_wait(self, failure: AttemptFailure, verdict: Verdict, *, is_another_ready: bool, is_known: bool) -> float:
         """Seconds to wait before the next attempt.
 
         Args:
             failure: what came of the last one.
-            facts: the same, for the verdict.
+            verdict: on it.
             is_another_ready: there is a READY member that has not failed.
             is_known: the member's health tells it to all other calls, so that no storm can follow from it.
         """
@@ -373,13 +373,13 @@ class Call(Generic[Request, Reply]):
         ready = context.balancer.ready_count
         if failure.is_given_up and context.budget is not None:
             context.budget.on_failure()
-        if judge(facts) is Verdict.AT_ONCE:
+        if verdict is Verdict.AT_ONCE:
             if is_another_ready or not ready:
                 return 0.0
             # "At once" is about the next endpoint. Where only those are left that failed, all attempts would be used up
             # in no time, perhaps before the end of a connection is noticed.
             return context.backoff.wait(len(self._attempts) // ready - 1, context.random)
-        if context.budget is not None and not is_known and classify(facts) is not Situation.UNPROCESSED_AGAIN:
+        if context.budget is not None and not is_known and failure.delivery is not Delivery.UNPROCESSED:
             context.budget.on_failure()
         return wait_before(
             len(self._attempts),

@@ -8,7 +8,7 @@ from typing import Final
 
 from etcd_aio.codec import leading_watch_id
 from etcd_aio.error_handler.answer import answer
-from etcd_aio.error_handler.stream_verdict import StreamFacts
+from etcd_aio.error_handler.verdicts import StreamFacts
 from etcd_aio.errors import (
     Attempt,
     AttemptFailure,

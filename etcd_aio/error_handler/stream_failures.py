@@ -12,7 +12,7 @@ from typing import Final
 from etcd_aio.backoff import Backoff
 from etcd_aio.balancer import Balancer, ConnectivityState, SubConnection
 from etcd_aio.error_handler.retry import wait_before
-from etcd_aio.error_handler.stream_verdict import StreamVerdict
+from etcd_aio.error_handler.verdicts import Verdict
 from etcd_aio.errors import ConnectError, EtcdError, NoAvailableEndpointsError
 
 _MOST_RENEWALS: Final = 10  # of the token, with nothing said in between; users may be changed all the time, but not so
@@ -114,13 +114,13 @@ class StreamFailures:
         """A stream on which the server had said something is over, after so many seconds."""
         self._short_lives = self._short_lives + 1 if seconds < _SHORT_LIFE else 0
 
-    def wait(self, verdict: StreamVerdict) -> float:
+    def wait(self, verdict: Verdict) -> float:
         """Seconds to wait before the next stream."""
         balancer = self._balancer
         endpoints = len(balancer.endpoints)
         if self._short_lives > endpoints:
             return self._backoff.wait(self._short_lives - endpoints - 1, self._random)
-        if verdict is StreamVerdict.AT_ONCE:
+        if verdict is Verdict.AT_ONCE:
             ready = balancer.ready_count
             if not ready or self._is_another_ready:
                 return 0.0

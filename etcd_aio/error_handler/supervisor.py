@@ -30,8 +30,8 @@ from etcd_aio.error_handler.large import LARGE, decode_large
 from etcd_aio.error_handler.stream_failures import StreamFailures
 from etcd_aio.error_handler.stream_handler import Conversation
 from etcd_aio.error_handler.stream_timer import DueTimer
-from etcd_aio.error_handler.stream_verdict import StreamVerdict, judge_stream
 from etcd_aio.error_handler.token_refusals import is_spent
+from etcd_aio.error_handler.verdicts import Verdict, judge_stream
 from etcd_aio.errors import (
     Attempt,
     AttemptFailure,
@@ -374,12 +374,12 @@ class Supervisor(TwoPartClose, Generic[Request, Reply]):
         error, failures = ending.error, self._failures
         facts = replace(
             ending.facts,
-            says_otherwise=self._says_otherwise,
+            will_retry_differently=self._says_otherwise,
             has_token=failures.may_renew_token and self._context.tokens.may_renew(error),
             others_may_serve=isinstance(error, NotSupportedByServerError) and not failures.is_everywhere(type(error)),
         )
         verdict = judge_stream(facts)
-        if verdict is StreamVerdict.REFRESH_TOKEN:
+        if verdict is Verdict.REFRESH_TOKEN:
             lacking = await self._while_needed(self._renew_token(error))
             if lacking is None:
                 return None, failures.on_renewal()
@@ -388,7 +388,7 @@ class Supervisor(TwoPartClose, Generic[Request, Reply]):
                 error.__cause__ = refusal
                 refusal = error
             return refusal, wait
-        return error if verdict is StreamVerdict.END else None, failures.wait(verdict)
+        return error if verdict is Verdict.FAIL else None, failures.wait(verdict)
 
     def _without_token(self, lacking: EtcdError) -> tuple[EtcdError | None, float]:
         """What follows if there is no token, as with `_after`."""

@@ -22,8 +22,7 @@ from etcd_aio.balancer import POLICIES, Candidate, PolicyName
 from etcd_aio.balancer.connection_set import Standing
 from etcd_aio.balancer.health import patience
 from etcd_aio.balancer.policy import Policy
-from etcd_aio.error_handler.stream_verdict import STREAM_VERDICTS, StreamSituation, StreamVerdict
-from etcd_aio.error_handler.verdict import VERDICTS, Situation, Verdict
+from etcd_aio.error_handler.verdicts import CALL_VERDICTS, STREAM_VERDICTS, CallSituation, StreamSituation, Verdict
 from etcd_aio.errors import Remedy, ServerError
 from etcd_aio.transport import TransportOptions
 from tests.examples.blocks import read
@@ -37,20 +36,20 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]], numbers: int = 0) 
     return "\n".join(f"| {' | '.join(row)} |" for row in [names, rule, *rows])
 
 
-_OUTCOMES: Final[Mapping[Situation, str]] = {
-    Situation.NOTHING_LEFT: "no time or attempts are left, or the caller or the server forbids a retry",
-    Situation.UNSENT: "the request was never sent completely",
-    Situation.UNPROCESSED: "the server guarantees that it did nothing",
-    Situation.GIVEN_UP: "the client gave up on a silent member",
-    Situation.UNPROCESSED_AGAIN: "the server guarantees that it did nothing, for the second time in this call",
-    Situation.TOKEN_REFUSED: "the server rejected the token",
-    Situation.REFUSED: "the server refused before it ran the request; another member may accept it",
-    Situation.UNCERTAIN_ANSWER: "the server returned an error, but may still apply the request",
-    Situation.NO_ANSWER: "the request was sent, and no reply came",
-    Situation.FINAL_ANSWER: "the server returned a final error",
+_OUTCOMES: Final[Mapping[CallSituation, str]] = {
+    CallSituation.NOTHING_LEFT: "no time or attempts are left, or the caller or the server forbids a retry",
+    CallSituation.UNSENT: "the request was never sent completely",
+    CallSituation.UNPROCESSED: "the server guarantees that it did nothing",
+    CallSituation.GIVEN_UP: "the client gave up on a silent member",
+    CallSituation.UNPROCESSED_AGAIN: "the server guarantees that it did nothing, for the second time in this call",
+    CallSituation.TOKEN_REFUSED: "the server rejected the token",
+    CallSituation.REFUSED: "the server refused before it ran the request; another member may accept it",
+    CallSituation.UNCERTAIN_ANSWER: "the server returned an error, but may still apply the request",
+    CallSituation.NO_ANSWER: "the request was sent, and no reply came",
+    CallSituation.FINAL_ANSWER: "the server returned a final error",
 }
 _DECISIONS: Final[Mapping[Verdict, str]] = {
-    Verdict.RAISE: "raise",
+    Verdict.FAIL: "raise",
     Verdict.AT_ONCE: "retry on the next member, at once",
     Verdict.BACKOFF: "retry on the next member, after the backoff",
     Verdict.REFRESH_TOKEN: "get a new token, then retry",
@@ -63,17 +62,17 @@ _STREAM_OUTCOMES: Final[Mapping[StreamSituation, str]] = {
     StreamSituation.REFUSED: "the server ended it, for a reason that is temporary or concerns only this member",
     StreamSituation.REFUSED_FOR_GOOD: "the server rejected the request",
 }
-_STREAM_DECISIONS: Final[Mapping[StreamVerdict, str]] = {
-    StreamVerdict.AT_ONCE: "reopen on another member, at once",
-    StreamVerdict.BACKOFF: "reopen on another member, after the backoff",
-    StreamVerdict.REFRESH_TOKEN: "get a new token, then reopen",
-    StreamVerdict.END: "end the watches with this error; retry leases until their deadlines",
+_STREAM_DECISIONS: Final[Mapping[Verdict, str]] = {
+    Verdict.AT_ONCE: "reopen on another member, at once",
+    Verdict.BACKOFF: "reopen on another member, after the backoff",
+    Verdict.REFRESH_TOKEN: "get a new token, then reopen",
+    Verdict.FAIL: "end the watches with this error; retry leases until their deadlines",
 }
 
 
 def verdicts() -> str:
     """What follows from a failed attempt."""
-    rows = [(_OUTCOMES[found], *(_DECISIONS[one] for one in both)) for found, both in VERDICTS.items()]
+    rows = [(_OUTCOMES[found], *(_DECISIONS[one] for one in both)) for found, both in CALL_VERDICTS.items()]
     return table(("outcome of the attempt", "reads, and writes that are safe to repeat", "other writes"), rows)
 
 
@@ -86,9 +85,9 @@ def stream_verdicts() -> str:
 def remedies() -> str:
     """Which of the server's errors belong to which situation."""
     situations = {
-        Remedy.REFRESH_TOKEN: _OUTCOMES[Situation.TOKEN_REFUSED],
-        Remedy.RETRY_ELSEWHERE: _OUTCOMES[Situation.REFUSED],
-        Remedy.RETRY_IF_REPEATABLE: _OUTCOMES[Situation.UNCERTAIN_ANSWER],
+        Remedy.REFRESH_TOKEN: _OUTCOMES[CallSituation.TOKEN_REFUSED],
+        Remedy.RETRY_ELSEWHERE: _OUTCOMES[CallSituation.REFUSED],
+        Remedy.RETRY_IF_REPEATABLE: _OUTCOMES[CallSituation.UNCERTAIN_ANSWER],
     }
     public = [getattr(etcd_aio.errors, name) for name in etcd_aio.errors.__all__]
     classes = [one for one in public if isinstance(one, type) and issubclass(one, ServerError)]

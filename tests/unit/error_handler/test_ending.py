@@ -2,7 +2,7 @@ import pytest
 
 from etcd_aio import methods
 from etcd_aio.error_handler.ending import failed, left, mistake, unneeded, unreadable
-from etcd_aio.error_handler.stream_verdict import StreamVerdict, judge_stream
+from etcd_aio.error_handler.verdicts import Verdict, judge_stream
 from etcd_aio.errors import (
     AttemptFailure,
     ConnectionLostError,
@@ -20,7 +20,7 @@ from etcd_aio.errors import (
 from etcd_aio.methods import AnyMethod
 from tests.support.calls import answered, learner, no_leader, unknown, unprocessed, unsent
 
-AT_ONCE, BACKOFF, END = StreamVerdict.AT_ONCE, StreamVerdict.BACKOFF, StreamVerdict.END
+AT_ONCE, BACKOFF, END = Verdict.AT_ONCE, Verdict.BACKOFF, Verdict.FAIL
 
 
 def cut_short() -> AttemptFailure:
@@ -55,7 +55,7 @@ def too_late() -> AttemptFailure:
         (answered(StatusCode.RESOURCE_EXHAUSTED, "grpc: received message larger than max"), EtcdError, END),
     ],
 )
-def test_what_the_transport_says(failure: AttemptFailure, error: type[EtcdError], verdict: StreamVerdict) -> None:
+def test_what_the_transport_says(failure: AttemptFailure, error: type[EtcdError], verdict: Verdict) -> None:
     ending = failed(failure, methods.WATCH, "m1", 1.5, is_alone=False)
     assert isinstance(ending.error, error)
     assert judge_stream(ending.facts) is verdict

@@ -4,7 +4,7 @@ import pytest
 
 from etcd_aio.balancer import SubConnection
 from etcd_aio.error_handler.stream_failures import StreamFailures
-from etcd_aio.error_handler.stream_verdict import StreamVerdict
+from etcd_aio.error_handler.verdicts import Verdict
 from etcd_aio.errors import ConnectError, ConnectionLostError
 from tests.support.calls import Calls
 from tests.support.fake_engine import Refuse
@@ -12,7 +12,7 @@ from tests.support.virtual_time import turns
 
 pytestmark = pytest.mark.anyio
 
-AT_ONCE, BACKOFF = StreamVerdict.AT_ONCE, StreamVerdict.BACKOFF
+AT_ONCE, BACKOFF = Verdict.AT_ONCE, Verdict.BACKOFF
 
 
 def new(calls: Calls) -> StreamFailures:
