@@ -13,8 +13,7 @@ from etcd_aio.balancer.health_monitor import Probe
 from etcd_aio.balancer.leader import find_leader
 from etcd_aio.balancer.leader_monitor import FindLeader
 from etcd_aio.balancer.only import OnlyEndpoint
-from etcd_aio.balancer.picker import Candidate, Choice
-from etcd_aio.balancer.policy import POLICIES, PolicyName
+from etcd_aio.balancer.picker import POLICIES, Candidate, Choice, PolicyName
 from etcd_aio.balancer.probe import probe_health
 from etcd_aio.balancer.statistics import EndpointStatistics
 from etcd_aio.balancer.sub_connection import SubConnection

@@ -20,8 +20,7 @@ from etcd_aio.balancer.health import Health, Service
 from etcd_aio.balancer.health_monitor import HealthWatch, Probe
 from etcd_aio.balancer.leader_monitor import FindLeader, LeaderWatch
 from etcd_aio.balancer.only import OnlyEndpoint
-from etcd_aio.balancer.picker import Choice, Picker
-from etcd_aio.balancer.policy import Policy, PolicyName
+from etcd_aio.balancer.picker import Choice, Picker, Policy, PolicyName
 from etcd_aio.balancer.statistics import EndpointStatistics, unused
 from etcd_aio.balancer.sub_connection import DIAL_BACKOFF, SubConnection, Verify
 from etcd_aio.closing import TwoPartClose, Unwinding, close_all

@@ -1,62 +1,66 @@
-"""Pickers: who takes the next attempt. Pure.
+"""Policies and their pickers: which sub-connection takes the next attempt. Pure.
 
-Knows: a snapshot of READY candidates. Never knows: connections, clocks, waiting. The balancer makes a new picker
-whenever the candidates change; a picker itself never changes and never waits.
+A picker is an immutable snapshot of the READY candidates. The balancer makes a new one whenever the candidates change;
+a picker never waits.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Final, Generic, Protocol, TypeAlias, TypeVar
+from dataclasses import dataclass
+from itertools import count
+from typing import Final, Generic, Literal, Protocol, TypeAlias, TypeVar, get_args
 
-_EXPLORE: Final = 1 / 64  # of the picks: a member that was slow is asked again now and then, or it would stay slow
+from etcd_aio.balancer.connection_set import Keep, keep_all, keep_first, keep_random
 
-_UNKNOWN_LATENCY: Final = 0.001  # seconds; a new member gets its share, not everything
+_EXPLORE: Final = 1 / 64  # of the picks take the worse candidate: otherwise one slow answer would count for ever
+
+_UNKNOWN_LATENCY: Final = 0.001  # seconds; a new member gets its share of the attempts, not all of them
 
 
 class Candidate(Protocol):
-    """What a policy may know of a READY sub-connection."""
+    """A READY sub-connection, as a policy sees it."""
 
     @property
     def endpoint_name(self) -> str:
-        """The endpoint it is connected to."""
+        """Its endpoint."""
         ...
 
     @property
     def in_flight(self) -> int:
-        """How many attempts are under way on it."""
+        """The number of attempts under way."""
         ...
 
     @property
     def latency(self) -> float:
-        """A moving average of its recent latencies, in seconds; 0.0 before the first answer."""
+        """The moving average of recent latencies, in seconds; 0.0 before the first answer."""
         ...
 
     @property
     def is_leader(self) -> bool:
-        """Whether its member leads the cluster; only looked for by the policy `leader_first`."""
+        """Whether its member leads the cluster; only known with the policy `leader_first`."""
         ...
 
 
 C = TypeVar("C", bound=Candidate)
 
 Choice: TypeAlias = Callable[[Sequence[Candidate]], Candidate]
-"""A user's own policy: given the READY candidates (never empty), return one of them. It must not wait."""
+"""A custom policy: takes the READY candidates (never empty) and returns one of them. It must not wait."""
 
 
 class Picker(Protocol[C]):
-    """One generation's choice."""
+    """Chooses among the candidates of one generation."""
 
     def pick(self, avoid: Collection[C] = ()) -> C:
-        """Choose a candidate, one that is not in `avoid` if there is any other, even one that looks bad."""
+        """Choose a candidate that is not in `avoid`, even an unhealthy one; if there is none, any candidate."""
         ...
 
 
 class RoundRobin(Generic[C]):
-    """Every candidate in turn. The turns go on across generations, so that a change favours nobody.
+    """Takes every candidate in turn. The turns go on across generations, so a change favours no candidate.
 
     Args:
-        candidates: whom to choose from; not empty.
-        others: whom to choose from when all candidates are to be avoided: those that look bad.
-        turns: numbers, one after the other.
+        candidates: the healthy candidates, or all if none is healthy; not empty.
+        others: the candidates to fall back to when all of `candidates` are to be avoided.
+        turns: consecutive numbers.
     """
 
     __slots__ = ("_candidates", "_others", "_turns")
@@ -82,9 +86,9 @@ class RoundRobin(Generic[C]):
 
 
 class PowerOfTwo(Generic[C]):
-    """The better of two that are drawn: the one with less work under way, weighted by how long its answers take.
+    """Draws two candidates and takes the better one: fewer attempts under way, weighted by latency.
 
-    Drawing two keeps many clients from running after the same best member, and costs the same with any number.
+    Drawing two keeps many clients from all choosing the same best member, and costs the same for any number of members.
 
     Args:
         candidates: as `RoundRobin`.
@@ -106,15 +110,15 @@ class PowerOfTwo(Generic[C]):
             offered = _without(offered, avoid) or _without(self._others, avoid) or offered
         if len(offered) == 1:
             return offered[0]
-        first = int(self._random() * len(offered))
-        second = int(self._random() * (len(offered) - 1))
-        one, other = offered[first], offered[second + (second >= first)]
-        is_better = _cost(one) <= _cost(other)
-        return one if is_better is (self._random() >= _EXPLORE) else other
+        first_index = int(self._random() * len(offered))
+        second_index = int(self._random() * (len(offered) - 1))
+        first, second = offered[first_index], offered[second_index + (second_index >= first_index)]
+        is_first_better = _cost(first) <= _cost(second)
+        return first if is_first_better is (self._random() >= _EXPLORE) else second
 
 
 class LeaderFirst(Generic[C]):
-    """The leader, which answers what needs the cluster without asking another member; else every one in turn.
+    """Takes the leader, which serves linearizable calls without asking another member; without one, all in turn.
 
     Args:
         candidates: as `RoundRobin`.
@@ -134,13 +138,13 @@ class LeaderFirst(Generic[C]):
         return self._rest.pick(avoid) if leader is None or leader in avoid else leader
 
 
-class UserChoice(Generic[C]):
-    """A user's own function.
+class CustomPicker(Generic[C]):
+    """Asks a custom policy.
 
     Args:
         candidates: as `RoundRobin`.
         others: as `RoundRobin`.
-        choose: the function.
+        choose: the policy.
     """
 
     __slots__ = ("_candidates", "_choose", "_others")
@@ -166,3 +170,64 @@ def _without(candidates: tuple[C, ...], avoid: Collection[C]) -> tuple[C, ...]:
 
 def _cost(candidate: Candidate) -> float:
     return (candidate.in_flight + 1) * (candidate.latency or _UNKNOWN_LATENCY)
+
+
+# Policies.
+
+PolicyName: TypeAlias = Literal["round_robin", "power_of_two", "leader_first", "pinned", "random_pinned"]
+POLICIES: Final[tuple[PolicyName, ...]] = get_args(PolicyName)
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyNeeds:
+    """What a policy needs from the balancer.
+
+    Attributes:
+        keep: chooses the endpoints that stay connected.
+        leader: whether it needs to know which member leads.
+    """
+
+    keep: Keep = keep_all
+    leader: bool = False
+
+
+_NEEDS: Final[dict[str, PolicyNeeds]] = {
+    "round_robin": PolicyNeeds(),
+    "power_of_two": PolicyNeeds(),
+    "leader_first": PolicyNeeds(leader=True),
+    "pinned": PolicyNeeds(keep_first),
+    "random_pinned": PolicyNeeds(keep_random),
+}
+
+
+class Policy(Generic[C]):
+    """Makes a picker for each generation.
+
+    Args:
+        policy: a name, or a custom policy.
+        random: returns a number in [0, 1). Turns start at random too, so that many clients do not start alike.
+
+    Attributes:
+        needs: what it needs from the balancer.
+    """
+
+    def __init__(self, policy: PolicyName | Choice, random: Callable[[], float]) -> None:
+        self._policy = policy
+        self._random = random
+        self._turns: Iterator[int] = count(int(random() * 1024))
+        self.needs = _NEEDS[policy] if isinstance(policy, str) else PolicyNeeds()
+
+    def picker(self, candidates: Sequence[C], others: Sequence[C] = ()) -> Picker[C]:
+        """The picker of one generation.
+
+        Args:
+            candidates: the healthy candidates, or all if none is healthy; not empty.
+            others: the candidates to fall back to when all of `candidates` are to be avoided.
+        """
+        if not isinstance(self._policy, str):
+            return CustomPicker(candidates, others, self._policy)
+        if self._policy == "power_of_two":
+            return PowerOfTwo(candidates, others, self._random)
+        if self._policy == "leader_first":
+            return LeaderFirst(candidates, others, self._turns)
+        return RoundRobin(candidates, others, self._turns)

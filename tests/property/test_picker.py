@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from etcd_aio.balancer.policy import Policy
+from etcd_aio.balancer.picker import Policy
 
 
 @dataclass(eq=False)

@@ -5,8 +5,18 @@ from dataclasses import dataclass
 
 import pytest
 
-from etcd_aio.balancer.picker import Candidate, Choice
-from etcd_aio.balancer.policy import POLICIES, Policy, PolicyName
+from etcd_aio.balancer.connection_set import keep_all, keep_first, keep_random
+from etcd_aio.balancer.picker import (
+    POLICIES,
+    Candidate,
+    Choice,
+    CustomPicker,
+    LeaderFirst,
+    Policy,
+    PolicyName,
+    PowerOfTwo,
+    RoundRobin,
+)
 
 
 @dataclass(eq=False)
@@ -199,3 +209,32 @@ def test_the_leader_is_picked_and_without_it_every_one_in_turn() -> None:
     picker = policy.picker(members)
     assert {picker.pick() for _ in range(9)} == {members[1]}
     assert {picker.pick(avoid=[members[1]]) for _ in range(9)} == {members[0], members[2]}
+
+
+# What the names mean.
+
+TABLE: list[tuple[PolicyName, type, object, bool]] = [
+    ("round_robin", RoundRobin, keep_all, False),
+    ("power_of_two", PowerOfTwo, keep_all, False),
+    ("leader_first", LeaderFirst, keep_all, True),
+    ("pinned", RoundRobin, keep_first, False),
+    ("random_pinned", RoundRobin, keep_random, False),
+]
+
+
+@pytest.mark.parametrize(("name", "picker", "keep", "leader"), TABLE)
+def test_a_policy_has_its_picker_and_its_needs(name: PolicyName, picker: type, keep: object, leader: bool) -> None:
+    policy = Policy[FakeCandidate](name, zero)
+    assert type(policy.picker([FakeCandidate("m1:2379")])) is picker
+    assert policy.needs.keep is keep
+    assert policy.needs.leader is leader
+
+
+def test_every_policy_name_stands_in_the_table() -> None:
+    assert tuple(row[0] for row in TABLE) == POLICIES
+
+
+def test_a_custom_policy_keeps_every_endpoint_connected() -> None:
+    policy = Policy[FakeCandidate](lambda offered: offered[0], zero)
+    assert isinstance(policy.picker([FakeCandidate("m1:2379")]), CustomPicker)
+    assert policy.needs.keep is keep_all
