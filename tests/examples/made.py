@@ -22,9 +22,6 @@ from etcd_aio.balancer import POLICIES, Candidate, PolicyName
 from etcd_aio.balancer.connection_set import Standing
 from etcd_aio.balancer.health import patience
 from etcd_aio.balancer.picker import Policy
-from etcd_aio.balancer.policy import Policy
-from etcd_aio.error_handler.stream_verdict import STREAM_VERDICTS, StreamSituation
-from etcd_aio.error_handler.verdict import Verdict
 from etcd_aio.error_handler.verdicts import CALL_VERDICTS, STREAM_VERDICTS, CallSituation, StreamSituation, Verdict
 from etcd_aio.errors import Remedy, ServerError
 from etcd_aio.transport import TransportOptions
