@@ -13,6 +13,7 @@ import random as random_module
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
+from etcd_aio.aio import resolve, wait_until
 from etcd_aio.balancer.connection_set import Keeper, Standing
 from etcd_aio.balancer.connectivity import ConnectivityState
 from etcd_aio.balancer.endpoint import Endpoint, Security, parse_endpoint
@@ -212,13 +213,10 @@ class Balancer(TwoPartClose):
             return False
         waiter: asyncio.Future[bool] = loop.create_future()
         waiters.add(waiter)
-        timer = loop.call_at(deadline, _resolve, waiter, False) if deadline != NEVER else None
         try:
-            has_come = await waiter
+            has_come = await wait_until(waiter, deadline, False)
         finally:
             waiters.discard(waiter)
-            if timer is not None:
-                timer.cancel()
         if self._is_closed:
             raise ClientClosedError
         return has_come
@@ -422,7 +420,7 @@ class Balancer(TwoPartClose):
 
     def _wake(self, waiters: "set[asyncio.Future[bool]]") -> None:
         for waiter in tuple(waiters):
-            _resolve(waiter, True)
+            resolve(waiter, True)
 
 
 def _preferred(
@@ -438,8 +436,3 @@ def _standing(sub_connection: SubConnection | None) -> Standing:
     if sub_connection.state is ConnectivityState.READY:
         return Standing.GOOD if sub_connection.quorum.health is Health.HEALTHY else Standing.BAD
     return Standing.FAILED if sub_connection.has_failed else Standing.TRYING
-
-
-def _resolve(waiter: "asyncio.Future[bool]", has_changed: bool) -> None:
-    if not waiter.done():
-        waiter.set_result(has_changed)

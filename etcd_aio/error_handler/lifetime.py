@@ -8,6 +8,7 @@ import asyncio
 import os
 from typing import Final
 
+from etcd_aio.aio import wait_until, wake
 from etcd_aio.errors import ClientClosedError, ClientUsageError, ForkedError, WrongLoopError
 
 
@@ -85,7 +86,7 @@ class Lifetime:
             raise WrongLoopError
         self.is_closed = True
         for sleeper in self._sleepers:
-            _wake(sleeper)
+            wake(sleeper)
         return True
 
     async def sleep(self, seconds: float) -> None:
@@ -97,16 +98,9 @@ class Lifetime:
         loop = asyncio.get_running_loop()
         sleeper: asyncio.Future[None] = loop.create_future()
         self._sleepers.add(sleeper)
-        timer = loop.call_later(seconds, _wake, sleeper)
         try:
-            await sleeper
+            await wait_until(sleeper, loop.time() + seconds, None)
         finally:
             self._sleepers.discard(sleeper)
-            timer.cancel()
         if self.is_closed:
             raise ClientClosedError
-
-
-def _wake(sleeper: "asyncio.Future[None]") -> None:
-    if not sleeper.done():
-        sleeper.set_result(None)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, ParamSpec, TypeAlias, TypeVar
 
 from etcd_aio import codec
-from etcd_aio.aio import start_background_task, start_task
+from etcd_aio.aio import start_background_task, start_task, wake
 from etcd_aio.balancer import Balancer, Stream, SubConnection
 from etcd_aio.closing import TwoPartClose, Unwinding
 from etcd_aio.deadline import NEVER
@@ -272,7 +272,7 @@ class Supervisor(TwoPartClose, Generic[Request, Reply]):
         if self._stream is not None and self._parting is None:
             self._outbox.extend(conversation.requests(asyncio.get_running_loop().time()))
             if self._outbox:
-                _resolve(self._sender)
+                wake(self._sender)
         self._timer.watch()
 
     def _on_due(self) -> None:
@@ -578,8 +578,3 @@ class Supervisor(TwoPartClose, Generic[Request, Reply]):
 def _may_pass(lacking: EtcdError) -> bool:
     """Whether there may be a token later: a user's function that failed may succeed next time."""
     return lacking.retryable or isinstance(lacking, TokenUnavailableError)
-
-
-def _resolve(waiter: "asyncio.Future[None] | None") -> None:
-    if waiter is not None and not waiter.done():
-        waiter.set_result(None)

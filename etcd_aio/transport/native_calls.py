@@ -13,6 +13,7 @@ from collections.abc import Callable, MutableSequence
 from io import BytesIO
 from typing import ClassVar, Final
 
+from etcd_aio.aio import wake
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from etcd_aio.http2 import HeaderBlock, RequestHeaders, Stream, error_name
 from etcd_aio.transport.interface import BEGINNING, Collect
@@ -271,8 +272,8 @@ class StreamCall(Call):
         """See `Call.fail`."""
         if self._failure is None and not self._has_ended:
             self._failure = failure
-        _wake(self._wakes)
-        _wake(self._sent)
+        wake(self._wakes)
+        wake(self._sent)
 
     def on_headers(self, headers: HeaderBlock, *, ended: bool) -> None:
         """See `Stream.on_headers`."""
@@ -283,8 +284,8 @@ class StreamCall(Call):
             self.fail(_cut_short())
         elif ended:
             self._has_ended = True
-            _wake(self._wakes)
-            _wake(self._sent)
+            wake(self._wakes)
+            wake(self._sent)
         elif self.has_headers:
             self.fail(_broken("the server sent response headers twice"))
         else:
@@ -301,7 +302,7 @@ class StreamCall(Call):
         if failure is not None:
             self.fail(failure)
         elif self._messages:
-            _wake(self._wakes)
+            wake(self._wakes)
         else:
             self._return_early()
 
@@ -311,7 +312,7 @@ class StreamCall(Call):
 
     def on_sent(self) -> None:
         """See `Stream.on_sent`."""
-        _wake(self._sent)
+        wake(self._sent)
 
     # From the owner.
 
@@ -393,8 +394,3 @@ def _without_status() -> AttemptFailure:
 
 def _broken(text: str, code: StatusCode = StatusCode.INTERNAL) -> AttemptFailure:
     return AttemptFailure(code, text, Delivery.UNKNOWN)
-
-
-def _wake(waiter: "asyncio.Future[None] | None") -> None:
-    if waiter is not None and not waiter.done():
-        waiter.set_result(None)
