@@ -136,7 +136,7 @@ def _mutation(
 # A learner serves serializable ranges only, and refuses the others before they run.
 RANGE: Final = _read("KV/Range", pb.RangeRequest, RangeResult, served_by_learner=True)
 # The Go client does not repeat it: once replies have come, only its
-# owner knows how to go on, behind the last key and at the same revision. Whoever says so at every step (`Reading`) may
+# owner continues behind the last key, at the same revision. A `StreamedReply`, which says so at every step, may
 # repeat it at any time.
 RANGE_STREAM: Final = _read(
     "KV/RangeStream", pb.RangeRequest, RangeChunk, SERVER_STREAMING, repeatable=False, since="3.7"
@@ -188,7 +188,7 @@ STATUS: Final = _read(
 DEFRAGMENT: Final = _mutation("Maintenance/Defragment", pb.DefragmentRequest, DefragmentResult, is_member_local=True)
 HASH: Final = _read("Maintenance/Hash", pb.HashRequest, HashResult, is_member_local=True)
 HASH_KV: Final = _read("Maintenance/HashKV", pb.HashKvRequest, HashKVResult, is_member_local=True)
-# Only until its first reply: chunks of two members' databases do not fit together (`Reading(resumes=False)`).
+# Only until its first reply: chunks of two members' databases do not fit together (`StreamedReply(resumes=False)`).
 SNAPSHOT: Final = _read(
     "Maintenance/Snapshot", pb.SnapshotRequest, SnapshotChunk, SERVER_STREAMING, served_by_learner=True
 )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from etcd_aio import methods, pb
 from etcd_aio.call_options import RetryMode, Timeout
-from etcd_aio.error_handler import Reading
+from etcd_aio.error_handler import StreamedReply
 from etcd_aio.errors import ClientUsageError, EtcdError, SnapshotChecksumError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Snapshot:
         self._only = endpoint
         self._timeout: Timeout = timeout
         self._retry: RetryMode | None = retry
-        self._reading = Reading(methods.SNAPSHOT, resumes=False)
+        self._reading = StreamedReply(methods.SNAPSHOT, resumes=False)
         self._check = TrailingHash()
         self._failure: EtcdError | None = None
         self._is_over = False

@@ -6,25 +6,25 @@ there are.
 """
 
 from etcd_aio.error_handler.credentials import Credentials, TokenFunction, credentials_from
-from etcd_aio.error_handler.ending import mistake
+from etcd_aio.error_handler.ending import unexpected_error
 from etcd_aio.error_handler.invoker import Invoker
 from etcd_aio.error_handler.lifetime import Lifetime
 from etcd_aio.error_handler.retry import RetryPolicy, RetryThrottling
-from etcd_aio.error_handler.stream_handler import Conversation
-from etcd_aio.error_handler.streamed_reply import Reading
-from etcd_aio.error_handler.supervisor import StreamStatistics, Supervisor
+from etcd_aio.error_handler.stream_handler import StreamHandler
+from etcd_aio.error_handler.streamed_reply import StreamedReply
+from etcd_aio.error_handler.supervisor import StreamStatistics, StreamSupervisor
 
 __all__ = [
-    "Conversation",
     "Credentials",
     "Invoker",
     "Lifetime",
-    "Reading",
     "RetryPolicy",
     "RetryThrottling",
+    "StreamHandler",
     "StreamStatistics",
-    "Supervisor",
+    "StreamSupervisor",
+    "StreamedReply",
     "TokenFunction",
     "credentials_from",
-    "mistake",
+    "unexpected_error",
 ]

@@ -24,7 +24,7 @@ from etcd_aio.error_handler.description import explain
 from etcd_aio.error_handler.large import LARGE, finished
 from etcd_aio.error_handler.lifetime import Lifetime
 from etcd_aio.error_handler.retry import RetryBudget, RetryPolicy, wait_before
-from etcd_aio.error_handler.token_manager import Tokens
+from etcd_aio.error_handler.token_manager import TokenManager
 from etcd_aio.error_handler.token_refusals import TokenRefusals, TokenRemedy
 from etcd_aio.error_handler.verdicts import CallFacts, Verdict, judge_call, may_have_been_applied
 from etcd_aio.errors import (
@@ -78,7 +78,7 @@ class CallContext:
         policy: RetryPolicy,
         random: Callable[[], float],
         metadata: RequestMetadata,
-        tokens: Tokens,
+        tokens: TokenManager,
         credentials: Credentials | None = None,
     ) -> None:
         self.balancer: Balancer | OnlyEndpoint = balancer

@@ -85,7 +85,7 @@ def failed(failure: AttemptFailure, method: AnyMethod, endpoint: str, seconds: f
     return Ending(facts, with_history(error, (attempt,), maybe_applied=False, seconds=seconds), failure.pushback)
 
 
-def mistake(error: Exception) -> EtcdError:
+def unexpected_error(error: Exception) -> EtcdError:
     """Something raised that must not. What it says may hold values, so only its kind is told, and itself as cause."""
     if isinstance(error, EtcdError):
         return error

@@ -21,10 +21,10 @@ from etcd_aio.error_handler.hedging import Hedging
 from etcd_aio.error_handler.lifetime import Lifetime
 from etcd_aio.error_handler.login import Login
 from etcd_aio.error_handler.retry import RetryPolicy
-from etcd_aio.error_handler.stream_handler import Conversation
-from etcd_aio.error_handler.streamed_reply import Reading, Step
-from etcd_aio.error_handler.supervisor import StreamContext, StreamStatistics, Supervisor
-from etcd_aio.error_handler.token_manager import Tokens
+from etcd_aio.error_handler.stream_handler import StreamHandler
+from etcd_aio.error_handler.streamed_reply import NextReply, StreamedReply
+from etcd_aio.error_handler.supervisor import StreamContext, StreamStatistics, StreamSupervisor
+from etcd_aio.error_handler.token_manager import TokenManager
 from etcd_aio.error_handler.token_state import TokenState
 from etcd_aio.errors import EtcdError, InvalidRequestError, RequestTooLargeError, with_history
 from etcd_aio.methods import AnyMethod, Method, Reply, Request
@@ -148,7 +148,7 @@ class Invoker(TwoPartClose):
 
     async def read(
         self,
-        reading: Reading[Request, Reply],
+        reading: StreamedReply[Request, Reply],
         rest: Request | bytes,
         *,
         timeout: Timeout = UNSET,
@@ -187,7 +187,7 @@ class Invoker(TwoPartClose):
         metadata = self._metadata.with_leader if needs_leader else self._metadata.plain
         context = self._context if endpoint is None else self._context.only(self._balancer.only(endpoint))
         may_retry = mode != "never"
-        step = Step(context, reading, payload, metadata, deadline, may_retry=may_retry, needs_leader=needs_leader)
+        step = NextReply(context, reading, payload, metadata, deadline, may_retry=may_retry, needs_leader=needs_leader)
         return await step.take()
 
     @property
@@ -225,20 +225,20 @@ class Invoker(TwoPartClose):
     def supervise(
         self,
         method: Method[Request, Reply],
-        conversation: Conversation[Request, Reply],
+        conversation: StreamHandler[Request, Reply],
         name: str,
         *,
         needs_token: bool = True,
-    ) -> Supervisor[Request, Reply]:
+    ) -> StreamSupervisor[Request, Reply]:
         """A stream of `method` that lives as long as `conversation` is needed; it opens nothing until its `wake`.
 
         Args:
             method: which RPC.
             conversation: what is said on it.
             name: of its task and in the log.
-            needs_token: see `Supervisor`.
+            needs_token: see `StreamSupervisor`.
         """
-        return Supervisor(self._streams, method, conversation, name=name, needs_token=needs_token)
+        return StreamSupervisor(self._streams, method, conversation, name=name, needs_token=needs_token)
 
     @property
     def max_send_bytes(self) -> int:
@@ -269,7 +269,7 @@ class Invoker(TwoPartClose):
         return await find_leader(ready, self._metadata.plain)
 
     def may_renew_token(self, error: EtcdError) -> bool:
-        """Whether another token may help after this refusal: see `Supervisor.renew_token`."""
+        """Whether another token may help after this refusal: see `StreamSupervisor.renew_token`."""
         return self._tokens.may_renew(error)
 
     def _tokens_of(
@@ -280,19 +280,19 @@ class Invoker(TwoPartClose):
         random: Callable[[], float],
         *,
         require_leader: bool,
-    ) -> Tokens:
+    ) -> TokenManager:
         """The tokens of these credentials. A login is made by calls of its own, which carry none and need none."""
         if credentials is None or isinstance(credentials, StaticToken):
             if credentials is not None:
                 self._metadata.carry(credentials.token)
             state = TokenState(is_due=False)
-            return Tokens(None, self._metadata, state, may_repeat=credentials is None, random=random)
+            return TokenManager(None, self._metadata, state, may_repeat=credentials is None, random=random)
         bare = RequestMetadata(API_VERSION, require_leader=require_leader)
-        none = Tokens(None, bare, TokenState(is_due=False), random=random)
+        none = TokenManager(None, bare, TokenState(is_due=False), random=random)
         context = CallContext(self._balancer, self._lifetime, identity, policy, random, bare, none)
         login = Login(context, credentials)
         state = TokenState(is_due=True)
-        return Tokens(
+        return TokenManager(
             login.fetch,
             self._metadata,
             state,

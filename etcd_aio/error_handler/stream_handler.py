@@ -1,11 +1,11 @@
-"""Conversation: what the owner of a supervised stream says, and hears.
+"""StreamHandler: what the owner of a supervised stream says, and hears.
 
 Knows: the words between a stream's supervisor and its owner. Never knows: what is said, how it travels.
 
 The division of labour. The supervisor has the stream: it opens it, judges its failures, waits, opens it elsewhere,
 closes it. The conversation has the meaning: what is still to be said, what an answer changes, when silence is too long.
 A conversation is a pure machine: it never waits, it is told the time, and each method is called from the loop, one at
-a time. Whatever changes what it wants (a new watch, a lease that is due) is followed by `Supervisor.wake()`.
+a time. Whatever changes what it wants (a new watch, a lease that is due) is followed by `StreamSupervisor.wake()`.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ Request_co = TypeVar("Request_co", covariant=True)
 Reply_contra = TypeVar("Reply_contra", contravariant=True)
 
 
-class Conversation(Protocol[Request_co, Reply_contra]):
+class StreamHandler(Protocol[Request_co, Reply_contra]):
     """One side of a stream that outlives its connections."""
 
     @property

@@ -18,7 +18,7 @@ _ROUNDS: Final = 50  # of so many turns at most, so that a flood of replies cann
 _SHORTEST: Final = 0.001  # seconds before an instant is said to have passed, even if it had when it was set
 
 
-class DueTimer:
+class ReadThenFireTimer:
     """One timer for an instant that may change at any time.
 
     Args:

@@ -1,4 +1,4 @@
-"""Reading: a reply that the server streams, taken chunk by chunk over as many streams as it needs.
+"""StreamedReply: a reply that the server streams, taken chunk by chunk over as many streams as it needs.
 
 Knows: one open stream, and that whoever reads can say at every step what is left to read. Never knows: what is read.
 
@@ -35,7 +35,7 @@ from etcd_aio.errors import (
 from etcd_aio.methods import Method, Reply, Request
 
 
-class Reading(Generic[Request, Reply]):
+class StreamedReply(Generic[Request, Reply]):
     """What is open of one streamed reply. Give it to `Invoker.read`, by one task at a time.
 
     Args:
@@ -149,7 +149,7 @@ class Reading(Generic[Request, Reply]):
             self._stream.cancel()
 
 
-def _leaver(reading: Reading[Request, Reply]) -> Callable[[str], None]:
+def _leaver(reading: StreamedReply[Request, Reply]) -> Callable[[str], None]:
     """Closes the reading's stream when its connection is to be left, for the next step to open it elsewhere.
 
     Weakly: the connection knows its streams, and must not keep a reading that was dropped.
@@ -165,7 +165,7 @@ def _leaver(reading: Reading[Request, Reply]) -> Callable[[str], None]:
     return leave
 
 
-class Step(Call[Request, Reply]):
+class NextReply(Call[Request, Reply]):
     """The next reply of a reading. `take` is awaited once.
 
     Args:
@@ -183,7 +183,7 @@ class Step(Call[Request, Reply]):
     def __init__(
         self,
         context: CallContext,
-        reading: Reading[Request, Reply],
+        reading: StreamedReply[Request, Reply],
         request: bytes,
         metadata: Metadata,
         deadline: float,

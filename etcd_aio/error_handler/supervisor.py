@@ -1,4 +1,4 @@
-"""Supervisor: the owner of one stream that outlives its connections.
+"""StreamSupervisor: the owner of one stream that outlives its connections.
 
 Knows: the balancer, the stream verdicts, the clock. Never knows: what is said on the stream; its conversation does.
 
@@ -25,11 +25,11 @@ from etcd_aio.balancer import Balancer, Stream, SubConnection
 from etcd_aio.closing import TwoPartClose, Unwinding
 from etcd_aio.deadline import NEVER
 from etcd_aio.error_handler.call import CallContext
-from etcd_aio.error_handler.ending import Ending, failed, left, mistake, stranger, unneeded, unreadable
+from etcd_aio.error_handler.ending import Ending, failed, left, stranger, unexpected_error, unneeded, unreadable
 from etcd_aio.error_handler.large import LARGE, decode_large
 from etcd_aio.error_handler.stream_failures import StreamFailures
-from etcd_aio.error_handler.stream_handler import Conversation
-from etcd_aio.error_handler.stream_timer import DueTimer
+from etcd_aio.error_handler.stream_handler import StreamHandler
+from etcd_aio.error_handler.stream_timer import ReadThenFireTimer
 from etcd_aio.error_handler.token_refusals import is_spent
 from etcd_aio.error_handler.verdicts import Verdict, judge_stream
 from etcd_aio.errors import (
@@ -60,8 +60,8 @@ _OPEN_TIMEOUT: Final = 2.0  # seconds; headers leave at once unless the member a
 _TAKEN_AT_ONCE: Final = 1 << 16  # bytes
 _SENT_AT_ONCE: Final = 64  # requests without a turn for anybody else: half a millisecond
 
-# For whoever closes them all. `Supervisor` is invariant, as `Method` is.
-AnySupervisor: TypeAlias = "Supervisor[Any, Any]"
+# For whoever closes them all. `StreamSupervisor` is invariant, as `Method` is.
+AnySupervisor: TypeAlias = "StreamSupervisor[Any, Any]"
 
 
 class StreamContext:
@@ -107,7 +107,7 @@ class StreamStatistics:
     last_error: EtcdError | None
 
 
-class Supervisor(TwoPartClose, Generic[Request, Reply]):
+class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
     """Keeps one stream open for as long as its conversation is needed.
 
     Making one touches nothing, not even the loop. Its methods are called from the client's loop.
@@ -125,7 +125,7 @@ class Supervisor(TwoPartClose, Generic[Request, Reply]):
         self,
         context: StreamContext,
         method: Method[Request, Reply],
-        conversation: Conversation[Request, Reply],
+        conversation: StreamHandler[Request, Reply],
         *,
         name: str,
         needs_token: bool = True,
@@ -142,7 +142,7 @@ class Supervisor(TwoPartClose, Generic[Request, Reply]):
         self._patience: asyncio.Timeout | None = None  # of a wait that ends once nobody needs the stream
         self._outbox: deque[Request] = deque()
         self._sender: asyncio.Future[None] | None = None  # resolved when there is something to send
-        self._timer = DueTimer(lambda: conversation.due, lambda: self._received, self._on_due)
+        self._timer = ReadThenFireTimer(lambda: conversation.due, lambda: self._received, self._on_due)
         self._is_wake_due = False
         self._is_told_open = False
         self._says_otherwise = False  # what the conversation answered to the last loss
@@ -157,7 +157,7 @@ class Supervisor(TwoPartClose, Generic[Request, Reply]):
         self._last_error: EtcdError | None = None
 
     def __repr__(self) -> str:
-        return f"<Supervisor {self._name} {self._endpoint or 'not open'}>"
+        return f"<StreamSupervisor {self._name} {self._endpoint or 'not open'}>"
 
     # What its owner uses.
 
@@ -309,7 +309,7 @@ class Supervisor(TwoPartClose, Generic[Request, Reply]):
     def _fail(self, error: Exception) -> None:
         """End everything, for a mistake that was met outside of the task."""
         if self._task is not None and self._fatal is None:
-            self._fatal = mistake(error)
+            self._fatal = unexpected_error(error)
             self._task.cancel()
 
     # The task.
@@ -321,7 +321,7 @@ class Supervisor(TwoPartClose, Generic[Request, Reply]):
         except ClientClosedError as closed:
             error = closed
         except Exception as raised:  # the owner's, or a user's policy's: it must reach whoever waits for the stream
-            error = mistake(raised)
+            error = unexpected_error(raised)
         finally:
             error = self._fatal or error
             self._task = None

@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable
 from etcd_aio.aio import start_background_task
 from etcd_aio.closing import TwoPartClose, Unwinding
 from etcd_aio.deadline import NEVER
-from etcd_aio.error_handler.ending import mistake
+from etcd_aio.error_handler.ending import unexpected_error
 from etcd_aio.error_handler.token_refusals import is_spent
 from etcd_aio.error_handler.token_state import TokenState
 from etcd_aio.errors import (
@@ -37,7 +37,7 @@ from etcd_aio.transport import RequestMetadata
 logger = logging.getLogger("etcd_aio.auth")
 
 
-class Tokens(TwoPartClose):
+class TokenManager(TwoPartClose):
     """The token of one client. Making it touches nothing, not even the loop.
 
     Args:
@@ -54,12 +54,12 @@ class Tokens(TwoPartClose):
     __slots__ = (
         "_fails_fast",
         "_fetch",
-        "_flight",
         "_is_closed",
         "_may_repeat",
         "_metadata",
         "_outage_error",
         "_random",
+        "_refresh_task",
         "state",
     )
 
@@ -81,7 +81,7 @@ class Tokens(TwoPartClose):
         self._outage_error = outage_error
         self._fails_fast = fails_fast
         self._random = random
-        self._flight: asyncio.Task[EtcdError | None] | None = None
+        self._refresh_task: asyncio.Task[EtcdError | None] | None = None
         self._is_closed = False
 
     def may_renew(self, error: EtcdError) -> bool:
@@ -136,7 +136,7 @@ class Tokens(TwoPartClose):
         if self._fetch is None:
             return
         if was_renewed and isinstance(error, InvalidTokenError) and not self.state.has_newer(used):
-            self.state.failed(own(error), now, self._random)  # the call adds to it what is about that call alone
+            self.state.failed(private_copy(error), now, self._random)
         if is_spent(error, used):
             self.state.refused(used, now, self._random)
 
@@ -144,11 +144,11 @@ class Tokens(TwoPartClose):
         """Forget the token; who waits for one is told that the client is closed."""
         self.state.forget()
         self._metadata.carry("")
-        flight = self._flight
-        if flight is not None and not self._is_closed:
-            flight.cancel()
+        task = self._refresh_task
+        if task is not None and not self._is_closed:
+            task.cancel()
         self._is_closed = True
-        return () if flight is None else (flight,)
+        return () if task is None else (task,)
 
     async def _wait(self, why: EtcdError | None, deadline: float) -> None:
         """Return once there is a token."""
@@ -160,30 +160,30 @@ class Tokens(TwoPartClose):
             now = loop.time()
             if now >= deadline:
                 text = "the deadline passed while a token was fetched"
-                raise self._outage_error() or (EtcdTimeoutError(text) if last is None else own(last))
-            flight = self._flight
-            if flight is None or flight.done():  # a task that is cancelled before its first step ends without a trace
-                flight = self._start(why, now)
+                raise self._outage_error() or (EtcdTimeoutError(text) if last is None else private_copy(last))
+            task = self._refresh_task
+            if task is None or task.done():  # a task that is cancelled before its first step ends without a trace
+                task = self._start(why, now)
             # Not by awaiting the task: a cancellation of this one must not reach it.
-            done, _ = await asyncio.wait([flight], timeout=None if deadline == NEVER else deadline - now)
+            done, _ = await asyncio.wait([task], timeout=None if deadline == NEVER else deadline - now)
             if self._is_closed:
                 raise ClientClosedError
-            if done and flight.cancelled():
+            if done and task.cancelled():
                 raise TokenUnavailableError("the task that fetches the token was cancelled")
             if done:
-                last = flight.result()
+                last = task.result()
                 is_out = isinstance(last, NoAvailableEndpointsError) and self._fails_fast()
                 if last is not None and (is_out or not last.retryable):
-                    raise own(last)
+                    raise private_copy(last)
 
     def _start(self, why: EtcdError | None, now: float) -> "asyncio.Task[EtcdError | None]":
         known = self.state.remembered(now)
         if known is not None:
-            raise own(known)
-        self._flight = start_background_task(self._fly(why), name="etcd_aio token")
-        return self._flight
+            raise private_copy(known)
+        self._refresh_task = start_background_task(self._refresh(why), name="etcd_aio token")
+        return self._refresh_task
 
-    async def _fly(self, why: EtcdError | None) -> EtcdError | None:
+    async def _refresh(self, why: EtcdError | None) -> EtcdError | None:
         """The one fetch; returns why there is no token."""
         if self._fetch is None:
             raise TypeError("nothing fetches tokens")
@@ -194,7 +194,7 @@ class Tokens(TwoPartClose):
                 await asyncio.sleep(wait)
             token = await self._fetch(why)
         except Exception as raised:  # a user's function may raise anything; whoever waits must hear of it
-            error = mistake(raised)
+            error = unexpected_error(raised)
             self.state.failed(error, loop.time(), self._random)
             # What it says is not repeated: a user's function may tell its secrets.
             told = f": {error.message}" if isinstance(error, ServerError) else ""
@@ -207,10 +207,10 @@ class Tokens(TwoPartClose):
                 logger.debug("a token was fetched" if token else "no token is needed")
             return None
         finally:
-            self._flight = None
+            self._refresh_task = None
 
 
-def own(error: EtcdError) -> EtcdError:
+def private_copy(error: EtcdError) -> EtcdError:
     """The same error for another one who waits: whoever raises it adds a traceback and a history to it."""
     found = copy.copy(error)
     found.__traceback__ = None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from etcd_aio import methods
 from etcd_aio.call_options import RetryMode, Timeout
-from etcd_aio.error_handler import Reading
+from etcd_aio.error_handler import StreamedReply
 from etcd_aio.kv import requests
 from etcd_aio.kv.operations import RangeOp
 from etcd_aio.types import KeyValue
@@ -21,7 +21,7 @@ class Chunks:
 
     def __init__(self, invoker: "Invoker") -> None:
         self._invoker = invoker
-        self._reading = Reading(methods.RANGE_STREAM)
+        self._reading = StreamedReply(methods.RANGE_STREAM)
 
     async def read(self, rest: RangeOp, timeout: Timeout, retry: RetryMode | None) -> tuple[KeyValue, ...] | None:
         """See `scan.Chunks.read`."""

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 from math import inf
 from typing import Final, Generic
 
-from etcd_aio.error_handler import Conversation
+from etcd_aio.error_handler import StreamHandler
 from etcd_aio.errors import EtcdError
 from etcd_aio.methods import Reply, Request
 
@@ -81,48 +81,48 @@ class LeaseClock:
 
 
 class LeaseClockAdapter(Generic[Request, Reply]):
-    """A `Conversation` on the lease clock, as its supervisor sees it."""
+    """A `StreamHandler` on the lease clock, as its supervisor sees it."""
 
-    __slots__ = ("_clock", "_conversation")
+    __slots__ = ("_clock", "_handler")
 
-    def __init__(self, conversation: Conversation[Request, Reply], clock: LeaseClock) -> None:
-        self._conversation = conversation
+    def __init__(self, handler: StreamHandler[Request, Reply], clock: LeaseClock) -> None:
+        self._handler = handler
         self._clock = clock
 
     @property
     def is_needed(self) -> bool:
-        """See `Conversation`."""
-        return self._conversation.is_needed
+        """See `StreamHandler`."""
+        return self._handler.is_needed
 
     @property
     def due(self) -> float:
-        """See `Conversation`."""
-        return self._clock.on_loop(self._conversation.due)
+        """See `StreamHandler`."""
+        return self._clock.on_loop(self._handler.due)
 
     def requests(self, now: float) -> Iterable[Request]:
-        """See `Conversation`."""
-        return self._conversation.requests(self._clock.now())
+        """See `StreamHandler`."""
+        return self._handler.requests(self._clock.now())
 
     def on_open(self, endpoint: str, now: float) -> None:
-        """See `Conversation`."""
-        self._conversation.on_open(endpoint, self._clock.now())
+        """See `StreamHandler`."""
+        self._handler.on_open(endpoint, self._clock.now())
 
     def on_reply(self, reply: Reply, now: float) -> None:
-        """See `Conversation`."""
-        self._conversation.on_reply(reply, self._clock.now())
+        """See `StreamHandler`."""
+        self._handler.on_reply(reply, self._clock.now())
 
     def on_time(self, now: float) -> str | None:
-        """See `Conversation`."""
-        return self._conversation.on_time(self._clock.now())
+        """See `StreamHandler`."""
+        return self._handler.on_time(self._clock.now())
 
     def on_lost(self, error: EtcdError, now: float) -> bool:
-        """See `Conversation`."""
-        return self._conversation.on_lost(error, self._clock.now())
+        """See `StreamHandler`."""
+        return self._handler.on_lost(error, self._clock.now())
 
     def on_refused(self, error: EtcdError, now: float) -> bool:
-        """See `Conversation`."""
-        return self._conversation.on_refused(error, self._clock.now())
+        """See `StreamHandler`."""
+        return self._handler.on_refused(error, self._clock.now())
 
     def on_end(self, error: EtcdError) -> None:
-        """See `Conversation`."""
-        self._conversation.on_end(error)
+        """See `StreamHandler`."""
+        self._handler.on_end(error)

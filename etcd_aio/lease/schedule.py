@@ -1,7 +1,7 @@
 """Keepalive: when each lease of a client is renewed, and when it is lost, on one stream shared by all of them.
 
 Knows: leases, their deadlines, what was asked and answered on the stream. Never knows: clocks, timers, tasks; it is the
-`Conversation` of a supervised stream.
+`StreamHandler` of a supervised stream.
 
 Two rules on itself: a deadline is moved by `on_reply` alone, and a lease leaves by `_drop` alone.
 
@@ -138,7 +138,7 @@ class KeepAliveSchedule:
         self._looked_at = -inf
         self._last_error: EtcdError | None = None
 
-    # What the leases' owners say. `Supervisor.wake()` follows each of these.
+    # What the leases' owners say. `StreamSupervisor.wake()` follows each of these.
 
     def hold(self, lease_id: int, ttl: float, deadline: float, listener: LeaseListener, now: float) -> ScheduledLease:
         """Keep a lease alive from now on: it was granted with `ttl`, and lasts at least until `deadline`."""
@@ -171,16 +171,16 @@ class KeepAliveSchedule:
             left = lease.deadline - now
             self._wait_until(lease, now + min(_RESTORED_PAUSE, left / 2))
 
-    # Conversation.
+    # StreamHandler.
 
     @property
     def is_needed(self) -> bool:
-        """See `Conversation`."""
+        """See `StreamHandler`."""
         return self._count > 0
 
     @property
     def due(self) -> float:
-        """See `Conversation`."""
+        """See `StreamHandler`."""
         timers = self._timers
         while timers and timers[0][1] != timers[0][2].timer:
             heappop(timers)
@@ -188,7 +188,7 @@ class KeepAliveSchedule:
         return min(first, self._silent_at)
 
     def requests(self, now: float) -> Iterable[LeaseKeepAliveRequest]:
-        """See `Conversation`."""
+        """See `StreamHandler`."""
         found: list[LeaseKeepAliveRequest] = []
         while self._is_open and not self._is_given_up and self._ready and len(self._unanswered) < WINDOW:
             _, number, lease = heappop(self._ready)
@@ -200,12 +200,12 @@ class KeepAliveSchedule:
         return found
 
     def on_open(self, endpoint: str, now: float) -> None:
-        """See `Conversation`."""
+        """See `StreamHandler`."""
         self._is_open, self._is_given_up = True, False
         self._heard_at = now
 
     def on_reply(self, reply: LeaseKeepAliveResult, now: float) -> None:
-        """See `Conversation`. The request is the oldest one of this lease: a stream keeps the order."""
+        """See `StreamHandler`. The request is the oldest one of this lease: a stream keeps the order."""
         request = next((one for one in self._unanswered if one.id == reply.id), None)
         if request is None:
             return  # nobody asked
@@ -233,7 +233,7 @@ class KeepAliveSchedule:
                 lease.listener.on_renewed(reply, request.sent_at + reply.ttl)
 
     def on_time(self, now: float) -> str | None:
-        """See `Conversation`."""
+        """See `StreamHandler`."""
         lost: list[ScheduledLease] = []
         stall = 0.0
         while self._timers and self._timers[0][0] <= now and len(lost) < _LOST_AT_ONCE:
@@ -259,14 +259,14 @@ class KeepAliveSchedule:
         return None
 
     def on_lost(self, error: EtcdError, now: float) -> bool:
-        """See `Conversation`."""
+        """See `StreamHandler`."""
         if self.is_needed:  # else it was closed for that, which explains no loss
             self._last_error = error
         self._close()
         return False
 
     def on_refused(self, error: EtcdError, now: float) -> bool:
-        """See `Conversation`. The deadlines of held leases decide; whoever asked for one renewal hears of it now."""
+        """See `StreamHandler`. The deadlines of held leases decide; whoever asked for one renewal hears of it now."""
         self._last_error = error
         asked = [lease for same in self._leases.values() for lease in same if not lease.is_held]
         for lease in asked:
@@ -276,7 +276,7 @@ class KeepAliveSchedule:
         return self.is_needed
 
     def on_end(self, error: EtcdError) -> None:
-        """See `Conversation`. Nothing keeps the leases alive any more, so each is lost, sooner or later: sooner."""
+        """See `StreamHandler`. Nothing keeps the leases alive any more, so each is lost, sooner or later: sooner."""
         self._close()
         leases = [lease for same in self._leases.values() for lease in same]
         for lease in leases:

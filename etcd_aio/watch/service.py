@@ -16,7 +16,7 @@ from etcd_aio import methods, pb
 from etcd_aio.aio import start_background_task
 from etcd_aio.backoff import Backoff
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
-from etcd_aio.error_handler import mistake
+from etcd_aio.error_handler import unexpected_error
 from etcd_aio.errors import (
     CompactedError,
     EtcdError,
@@ -151,7 +151,7 @@ class WatchService:
                 await asyncio.sleep(_BACKOFF.wait(failures, random.random))
                 failures += 1
             except Exception as error:  # a user's policy's: it must reach whoever waits for the watch
-                self._watches.fail(watch, mistake(error))
+                self._watches.fail(watch, unexpected_error(error))
                 return
 
     async def _resync_once(self, watch: WatchState) -> None:
@@ -226,7 +226,7 @@ class WatchService:
             try:
                 lacking = await self._lacking(error, watch.options.keys)
             except Exception as raised:  # a user's policy's: it must reach whoever waits for the watch
-                lacking = mistake(raised)
+                lacking = unexpected_error(raised)
             if lacking is None:
                 refusals.clear()
                 self._watches.renewed()

@@ -88,7 +88,7 @@ _NEW_TOKEN: Final = "another stream carries the new token"  # noqa: S105 - no pa
 
 
 class WatchStream:
-    """The conversation of the watch stream; see `Conversation` for what its supervisor calls.
+    """The handler of the watch stream; see `StreamHandler` for what its supervisor calls.
 
     Args:
         outage_error: makes the error of a watch that had no stream for longer than it wanted to wait.
@@ -245,16 +245,16 @@ class WatchStream:
         if self._is_open:
             self._waiting.append(watch)
 
-    # The conversation.
+    # The handler.
 
     @property
     def is_needed(self) -> bool:
-        """See `Conversation`. Watches that are paused keep the stream, for they come back."""
+        """See `StreamHandler`. Watches that are paused keep the stream, for they come back."""
         return bool(self._watches)
 
     @property
     def due(self) -> float:
-        """See `Conversation`."""
+        """See `StreamHandler`."""
         due = inf
         if self._is_open:
             if self._complaint is not None or self._cancels or (self._waiting and self._creations.may_begin):
@@ -266,7 +266,7 @@ class WatchStream:
         return min(due, self._outage_due)
 
     def requests(self, now: float) -> list[WatchRequest]:
-        """See `Conversation`."""
+        """See `StreamHandler`."""
         is_asking = self._asking and now >= self._next_ask
         if is_asking and self._ask_wait > _FIRST_ASK:
             self._let_marks_come()
@@ -305,7 +305,7 @@ class WatchStream:
             self._waiting.append(watch)
 
     def on_open(self, endpoint: str, now: float) -> None:
-        """See `Conversation`."""
+        """See `StreamHandler`."""
         del endpoint
         self._is_open = True
         self._stream_number += 1
@@ -316,7 +316,7 @@ class WatchStream:
                 self._end_outage(watch)
 
     def on_reply(self, reply: WatchReply, now: float) -> None:
-        """See `Conversation`."""
+        """See `StreamHandler`."""
         self._heard = now
         if self._is_distrusted:
             return
@@ -353,7 +353,7 @@ class WatchStream:
             self._mark(watch, reply.header.revision, is_sure=True)
 
     def on_time(self, now: float) -> str | None:
-        """See `Conversation`."""
+        """See `StreamHandler`."""
         if now >= self._outage_due:
             over = (watch for watch, until in self._outages.items() if now >= until)
             for watch in tuple(islice(over, STEP)):
@@ -370,7 +370,7 @@ class WatchStream:
         return reason
 
     def on_lost(self, error: EtcdError, now: float) -> bool:
-        """See `Conversation`."""
+        """See `StreamHandler`."""
         says_otherwise = self._after_too_large(error) if isinstance(error, ReplyTooLargeError) else self._in_one_piece()
         self._forget_stream()
         self._lost_at = now
@@ -403,11 +403,11 @@ class WatchStream:
         return False
 
     def on_refused(self, error: EtcdError, now: float) -> bool:
-        """See `Conversation`. Watches have no deadlines of their own: they end, and say why."""
+        """See `StreamHandler`. Watches have no deadlines of their own: they end, and say why."""
         return False
 
     def on_end(self, error: EtcdError) -> None:
-        """See `Conversation`."""
+        """See `StreamHandler`."""
         self._forget_stream()
         for watch in tuple(self._watches):
             # Each its own: whoever raises an error adds the traceback to it.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from etcd_aio import Client, methods, op, pb
-from etcd_aio.error_handler import Reading
+from etcd_aio.error_handler import StreamedReply
 from etcd_aio.errors import LearnerNotReadyError, NotSupportedByServerError
 from etcd_aio.methods import AnyMethod, Cardinality
 from etcd_aio.testing import EtcdServer
@@ -198,7 +198,7 @@ async def test_what_an_old_server_lacks_is_named_with_the_release_that_has_it() 
     need_beside("3.4")
     async with EtcdServer(version="3.4") as old, Client(old.endpoint) as client:
         lacking: dict[AnyMethod, Awaitable[object]] = {
-            methods.RANGE_STREAM: client._invoker.read(Reading(methods.RANGE_STREAM), pb.RangeRequest(key=b"k")),
+            methods.RANGE_STREAM: client._invoker.read(StreamedReply(methods.RANGE_STREAM), pb.RangeRequest(key=b"k")),
             methods.DOWNGRADE: client.maintenance.downgrade("validate", "3.3.0"),
             methods.AUTH_STATUS: client.auth.status(),
         }

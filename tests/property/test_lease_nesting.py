@@ -164,7 +164,7 @@ async def run_nest(seed: int) -> None:
         assert not task.cancelled(), "hit after the nest"
     await asyncio.sleep(30)
     assert not members.streams[0].is_open
-    assert not members.streams[0].conversation.is_needed
+    assert not members.streams[0].handler.is_needed
     for lease in nest.leases:
         assert lease.is_lost or lease._id not in members.leases
         if lease.is_lost:

@@ -12,7 +12,7 @@ from etcd_aio.methods import Reply, Request
 
 
 class Recorder(Generic[Request, Reply]):
-    """See `Conversation`. It greets every stream with the same requests.
+    """See `StreamHandler`. It greets every stream with the same requests.
 
     Attributes:
         heard: what it was told: the names of the methods, in order.

@@ -1,6 +1,6 @@
 """Leases without servers: an invoker that grants and revokes, and a stream that renews, in virtual time.
 
-Knows: the lease RPCs, the contract of `Conversation`. Never knows: how leases are scheduled or held.
+Knows: the lease RPCs, the contract of `StreamHandler`. Never knows: how leases are scheduled or held.
 
     members = FakeLeases()
     members.failures.append(error)    what the next unary calls raise, in turn, before anything is done
@@ -19,7 +19,7 @@ from etcd_aio import pb
 from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.deadline import deadline_after
 from etcd_aio.error_handler.description import explain
-from etcd_aio.error_handler.stream_handler import Conversation
+from etcd_aio.error_handler.stream_handler import StreamHandler
 from etcd_aio.errors import (
     ConnectionLostError,
     EtcdError,
@@ -122,10 +122,10 @@ class FakeLeases:
         explain(error, method, request, None)
 
     def supervise(
-        self, method: object, conversation: Conversation[Any, Any], name: str, *, needs_token: bool
+        self, method: object, handler: StreamHandler[Any, Any], name: str, *, needs_token: bool
     ) -> "FakeSupervisor":
         assert not needs_token, "a lease must not wait for a login"
-        self.streams.append(FakeSupervisor(self, conversation))
+        self.streams.append(FakeSupervisor(self, handler))
         return self.streams[-1]
 
     def deadline(self, timeout: Timeout, now: float) -> float:
@@ -147,9 +147,9 @@ class FakeLeases:
 class FakeSupervisor:
     """The stream: it comes back 10 ms after it was lost, if it can."""
 
-    def __init__(self, members: FakeLeases, conversation: Conversation[Any, Any]) -> None:
+    def __init__(self, members: FakeLeases, handler: StreamHandler[Any, Any]) -> None:
         self.members = members
-        self.conversation = conversation
+        self.handler = handler
         self.is_open = False
         self.endpoint = "m1"
         self.opened = 0
@@ -167,25 +167,25 @@ class FakeSupervisor:
         self.members.loop.call_soon(self.advance)
 
     def advance(self) -> None:
-        loop, conversation = self.members.loop, self.conversation
+        loop, handler = self.members.loop, self.handler
         if self.end is not None:
-            if conversation.is_needed:
-                conversation.on_end(self.end)
+            if handler.is_needed:
+                handler.on_end(self.end)
             return
-        if self.is_open and not (self.members.is_reachable and conversation.is_needed):
+        if self.is_open and not (self.members.is_reachable and handler.is_needed):
             self.lose("gone")
-        elif not self.is_open and self.members.is_reachable and conversation.is_needed:
+        elif not self.is_open and self.members.is_reachable and handler.is_needed:
             self.is_open = True
             self.opened += 1
-            conversation.on_open("m1", loop.time())
+            handler.on_open("m1", loop.time())
         if self.is_open:
-            for request in conversation.requests(loop.time()):
+            for request in handler.requests(loop.time()):
                 loop.call_later(self.members.latency, self._answer, request, self.opened)
         if self._timer is not None:
             self._timer.cancel()
-        if conversation.is_needed:
+        if handler.is_needed:
             soon = 0.01 if not self.is_open and self.members.is_reachable else 3600.0
-            due = min(conversation.due, loop.time() + soon)
+            due = min(handler.due, loop.time() + soon)
             self._timer = loop.call_at(max(due, loop.time() + 0.001), self._on_timer)
 
     def close(self, error: EtcdError) -> None:
@@ -193,21 +193,21 @@ class FakeSupervisor:
         self.end = error
         if self.is_open:
             self.lose("closed")
-        self.conversation.on_end(error)
+        self.handler.on_end(error)
 
     def lose(self, reason: str) -> None:
         self.is_open = False
-        self.conversation.on_lost(ConnectionLostError(reason), self.members.loop.time())
+        self.handler.on_lost(ConnectionLostError(reason), self.members.loop.time())
 
     def _answer(self, request: pb.LeaseKeepAliveRequest, stream: int) -> None:
         if self.is_open and self.opened == stream and self.members.is_reachable and not self.members.is_silent:
-            self.conversation.on_reply(self.members.renew(request), self.members.loop.time())
+            self.handler.on_reply(self.members.renew(request), self.members.loop.time())
             self.advance()
 
     def _on_timer(self) -> None:
         now = self.members.loop.time()
-        if self.conversation.due <= now:
-            reason = self.conversation.on_time(now)
+        if self.handler.due <= now:
+            reason = self.handler.on_time(now)
             if reason is not None and self.is_open:
                 self.lose(reason)
         self.advance()

@@ -1,7 +1,7 @@
 import pytest
 
 from etcd_aio import methods
-from etcd_aio.error_handler.ending import failed, left, mistake, unneeded, unreadable
+from etcd_aio.error_handler.ending import failed, left, unexpected_error, unneeded, unreadable
 from etcd_aio.error_handler.verdicts import Verdict, judge_stream
 from etcd_aio.errors import (
     AttemptFailure,
@@ -94,9 +94,9 @@ def test_the_pushback_is_kept() -> None:
 
 def test_a_mistake_is_named_without_what_it_says() -> None:
     raised = ValueError("a value of the user's")
-    error = mistake(raised)
+    error = unexpected_error(raised)
     assert error.__cause__ is raised
     assert "ValueError" in str(error)
     assert "user's" not in str(error)
     own = InvalidRequestError("no")
-    assert mistake(own) is own
+    assert unexpected_error(own) is own

@@ -3,7 +3,7 @@ from math import inf
 
 import pytest
 
-from etcd_aio.error_handler.stream_timer import DueTimer
+from etcd_aio.error_handler.stream_timer import ReadThenFireTimer
 from tests.support.virtual_time import timers, turns
 
 pytestmark = pytest.mark.anyio
@@ -16,7 +16,7 @@ class World:
         self.next_due = inf
         self.read = 0
         self.said: list[float] = []
-        self.timer = DueTimer(lambda: self.due, lambda: self.read, self.on_due)
+        self.timer = ReadThenFireTimer(lambda: self.due, lambda: self.read, self.on_due)
 
     def on_due(self) -> None:
         self.said.append(self.loop.time())

@@ -1,4 +1,4 @@
-"""Reading: streamed replies over fake members whose streams do what a script says."""
+"""Streamed replies: streamed replies over fake members whose streams do what a script says."""
 
 import asyncio
 import gc
@@ -10,7 +10,7 @@ import pytest
 
 from etcd_aio import codec, pb
 from etcd_aio.call_options import RetryMode
-from etcd_aio.error_handler import Reading, RetryPolicy
+from etcd_aio.error_handler import RetryPolicy, StreamedReply
 from etcd_aio.error_handler.large import LARGE
 from etcd_aio.errors import (
     AttemptFailure,
@@ -36,7 +36,7 @@ from tests.support.virtual_time import tasks, timers, turns
 pytestmark = pytest.mark.anyio
 
 Item: TypeAlias = bytes | AttemptFailure | Hang | None
-Read: TypeAlias = Reading[pb.RangeRequest, RangeChunk]
+Read: TypeAlias = StreamedReply[pb.RangeRequest, RangeChunk]
 
 
 def chunk(*keys: str, cluster_id: int = 0) -> bytes:
@@ -134,7 +134,7 @@ def streams(monkeypatch: pytest.MonkeyPatch) -> Streams:
 
 
 def new(*, resumes: bool = True) -> Read:
-    return Reading(RANGE_STREAM, resumes=resumes)
+    return StreamedReply(RANGE_STREAM, resumes=resumes)
 
 
 async def read(

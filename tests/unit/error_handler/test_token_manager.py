@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from etcd_aio.deadline import NEVER
-from etcd_aio.error_handler.token_manager import Tokens, own
+from etcd_aio.error_handler.token_manager import TokenManager, private_copy
 from etcd_aio.error_handler.token_state import TokenState
 from etcd_aio.errors import (
     AuthenticationFailedError,
@@ -34,7 +34,7 @@ REFUSED = InvalidTokenError()
 
 
 class World:
-    """Tokens, and somebody who gives them after a second."""
+    """A token manager, and a function that gives tokens after a second."""
 
     def __init__(self, *answers: str | Exception) -> None:
         self.loop = asyncio.get_running_loop()
@@ -42,7 +42,7 @@ class World:
         self.fetched: list[EtcdError | None] = []
         self.metadata = RequestMetadata("3.7", require_leader=True)
         self.outage: EtcdError | None = None
-        self.tokens = Tokens(
+        self.tokens = TokenManager(
             self.fetch,
             self.metadata,
             TokenState(is_due=True),
@@ -185,7 +185,7 @@ async def test_a_call_that_is_not_repeated_has_the_next_one_begin_with_a_new_tok
 @pytest.mark.parametrize("may_repeat", [True, False])
 async def test_where_nothing_gets_a_token_at_most_the_call_is_repeated(may_repeat: bool) -> None:
     metadata = RequestMetadata("3.7", require_leader=True)
-    tokens = Tokens(None, metadata, TokenState(is_due=False), may_repeat=may_repeat, random=lambda: 0.5)
+    tokens = TokenManager(None, metadata, TokenState(is_due=False), may_repeat=may_repeat, random=lambda: 0.5)
     assert tokens.may_renew(REFUSED) is may_repeat
     assert tokens.may_renew(AuthOldRevisionError()) is may_repeat
     assert not tokens.may_renew(UserEmptyError())
@@ -222,7 +222,7 @@ def test_an_error_of_ones_own_shares_nothing_that_grows() -> None:
     error = with_history(AuthenticationFailedError(), (), maybe_applied=False)
     error.add_note("of another call")
     error.__cause__ = cause
-    found = own(error)
+    found = private_copy(error)
     found.add_note("mine")
     assert error.__notes__ == ["of another call"]
     assert (found.__notes__, found.__cause__, found.message) == (["mine"], cause, error.message)
@@ -239,7 +239,7 @@ async def test_a_fetch_that_ends_at_once_is_no_fetch_that_never_ends_where_tasks
         return next(given)
 
     metadata = RequestMetadata("3.7", require_leader=True)
-    tokens = Tokens(fetch, metadata, TokenState(is_due=True), random=lambda: 0.5)
+    tokens = TokenManager(fetch, metadata, TokenState(is_due=True), random=lambda: 0.5)
     async with asyncio.timeout(1):
         await tokens.obtain(NEVER)
         assert await tokens.renew("a", REFUSED, NEVER)
@@ -261,7 +261,7 @@ async def test_a_token_that_is_due_again_as_soon_as_it_is_there_is_waited_for_un
         loop.call_soon(lambda: state.refused(state.token, loop.time(), lambda: 0.0))
         return "a"
 
-    tokens = Tokens(fetch, RequestMetadata("3.7", require_leader=True), state, random=lambda: 0.5)
+    tokens = TokenManager(fetch, RequestMetadata("3.7", require_leader=True), state, random=lambda: 0.5)
     started = loop.time()
     with pytest.raises(EtcdTimeoutError):
         await tokens.obtain(started + 1)
@@ -291,7 +291,7 @@ async def test_fetches_that_fail_at_once_are_no_busy_loop() -> None:
         raise EtcdTimeoutError
 
     metadata = RequestMetadata("3.7", require_leader=True)
-    tokens = Tokens(fetch, metadata, TokenState(is_due=True), random=lambda: 0.5)
+    tokens = TokenManager(fetch, metadata, TokenState(is_due=True), random=lambda: 0.5)
     loop = asyncio.get_running_loop()
     with pytest.raises(EtcdTimeoutError):
         await tokens.obtain(loop.time() + 5)

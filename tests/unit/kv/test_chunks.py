@@ -3,7 +3,7 @@
 import pytest
 
 from etcd_aio import codec, pb
-from etcd_aio.error_handler import Reading
+from etcd_aio.error_handler import StreamedReply
 from etcd_aio.kv import op
 from etcd_aio.kv.chunks import Chunks
 from etcd_aio.methods import RANGE_STREAM
@@ -22,7 +22,7 @@ class FakeInvoker:
         self.asked: list[dict[str, object]] = []
         self.readings: list[object] = []
 
-    async def read(self, reading: Reading[object, object], rest: bytes, **options: object) -> RangeChunk | None:  # type: ignore[type-var]
+    async def read(self, reading: StreamedReply[object, object], rest: bytes, **options: object) -> RangeChunk | None:  # type: ignore[type-var]
         self.readings.append(reading)
         self.asked.append({"rest": codec.decode(pb.RangeRequest, rest), **options})
         return self.replies.pop(0)
@@ -50,6 +50,6 @@ async def test_cancel_ends_the_reading() -> None:
     await chunks.read(REST, None, None)
     chunks.cancel()
     (reading,) = invoker.readings
-    assert isinstance(reading, Reading)
+    assert isinstance(reading, StreamedReply)
     assert reading.method is RANGE_STREAM
     assert reading.is_cancelled

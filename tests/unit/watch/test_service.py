@@ -83,9 +83,9 @@ class Invoker:
         self.release: str | EtcdError = ""
         self.asked = 0
 
-    def supervise(self, method: object, conversation: object, name: str) -> Supervisor:
+    def supervise(self, method: object, handler: object, name: str) -> Supervisor:
         assert (getattr(method, "name", ""), name) == ("Watch/Watch", "watch")
-        assert conversation is not None
+        assert handler is not None
         return self.supervisor
 
     def explain(self, error: EtcdError, method: AnyMethod, request: pb.Message) -> None:
