@@ -1,6 +1,6 @@
-"""Backoff: how long to wait before trying again, growing, capped and jittered.
+"""Backoff: how long to wait before the next attempt; growing, capped and jittered.
 
-Knows: a geometric series. Never knows: clocks, sleeping, or where chance comes from; randomness is an argument.
+Randomness is an argument: each function takes `random`, which returns a number in [0, 1).
 """
 
 from collections.abc import Callable
@@ -8,15 +8,20 @@ from dataclasses import dataclass
 from math import inf
 
 
+def jittered(seconds: float, jitter: float, random: Callable[[], float]) -> float:
+    """Return `seconds`, spread by the fraction `jitter` to both sides, so that many clients do not act in step."""
+    return seconds * (1 + jitter * (2 * random() - 1))
+
+
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """A growing wait.
+    """A growing series of waits.
 
     Attributes:
         initial: seconds before the first repetition.
         multiplier: growth from one wait to the next.
-        maximum: seconds that no wait exceeds before its jitter.
-        jitter: fraction by which a wait is spread to both sides, so that clients which failed together part.
+        maximum: seconds of the longest wait, before its jitter.
+        jitter: fraction by which a wait is spread to both sides.
     """
 
     initial: float
@@ -34,25 +39,13 @@ class Backoff:
             raise ValueError("backoff jitter is a fraction between 0 and 1")
 
     def wait(self, repetition: int, random: Callable[[], float]) -> float:
-        """Seconds before repetition number `repetition` (0 is the first).
-
-        Args:
-            repetition: how many waits came before this one.
-            random: returns a number in [0, 1).
-        """
+        """Seconds to wait before repetition number `repetition`; 0 is the first."""
         try:
             grown = self.initial * self.multiplier**repetition
-        except OverflowError:  # long past the cap
+        except OverflowError:  # long past the maximum
             grown = self.maximum if self.initial else 0.0
-        return self._jittered(min(grown, self.maximum), random)
+        return jittered(min(grown, self.maximum), self.jitter, random)
 
     def longest(self, random: Callable[[], float]) -> float:
-        """Seconds of the longest wait, to which the series grows.
-
-        Args:
-            random: returns a number in [0, 1).
-        """
-        return self._jittered(self.maximum, random)
-
-    def _jittered(self, seconds: float, random: Callable[[], float]) -> float:
-        return seconds * (1 + self.jitter * (2 * random() - 1))
+        """Seconds of the longest wait of the series."""
+        return jittered(self.maximum, self.jitter, random)

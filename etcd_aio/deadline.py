@@ -1,7 +1,7 @@
-"""Deadline: the one absolute instant that bounds a call and everything done for it.
+"""Deadlines: the one absolute instant that bounds a call and everything done for it.
 
-Knows: an instant on a monotonic clock. Never knows: which clock, or what time it is; `now` is always an argument.
-A timeout is the relative number a user gives; it becomes a deadline once, at the door, and is only ever compared after.
+A timeout is a number of seconds that the caller gives. It becomes a deadline once, at the start of the call; after that
+deadlines are only compared. No clock is read here: `now` is always an argument.
 """
 
 from math import inf
@@ -16,10 +16,10 @@ _LONGEST: Final = 1e9  # seconds, three decades; beyond it clocks and wire forma
 
 
 def deadline_after(timeout: float | None, now: float) -> float:
-    """The instant `timeout` seconds after `now`; None means never.
+    """Return the instant `timeout` seconds after `now`; None means never.
 
     Raises:
-        InvalidRequestError: `timeout` is negative, not a number, or beyond every clock.
+        InvalidRequestError: `timeout` is negative, not a number, or too large for a clock.
         TypeError: it is neither a number nor None.
     """
     if timeout is None:
@@ -30,3 +30,8 @@ def deadline_after(timeout: float | None, now: float) -> float:
         text = f"timeout must be a number of seconds between 0 and {_LONGEST:g}, or None for no limit; got {timeout!r}"
         raise InvalidRequestError(text)
     return now + timeout
+
+
+def time_left(deadline: float, now: float) -> float:
+    """Return the seconds from `now` until `deadline`; 0 once it has passed."""
+    return max(0.0, deadline - now)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from etcd_aio import methods, pb
 from etcd_aio.aio import start_task
 from etcd_aio.call_options import RetryMode, Timeout
+from etcd_aio.deadline import time_left
 from etcd_aio.errors import (
     EtcdError,
     EtcdTimeoutError,
@@ -152,4 +153,4 @@ class Leadership:
             return error
 
     def _left(self, deadline: float) -> float:
-        return max(0.0, deadline - self._invoker.clock())
+        return time_left(deadline, self._invoker.clock())

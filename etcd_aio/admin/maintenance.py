@@ -16,6 +16,7 @@ from etcd_aio.admin.replies import alarm_result
 from etcd_aio.admin.snapshot import Snapshot
 from etcd_aio.admin.snapshot_file import OnProgress, save
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.deadline import time_left
 from etcd_aio.errors import InvalidRequestError, NotSupportedByServerError
 from etcd_aio.types import (
     Alarm,
@@ -211,7 +212,7 @@ class Maintenance:
             request = pb.AlarmRequest(
                 action=pb.AlarmRequestAlarmAction.DEACTIVATE, member_id=one.member_id, alarm=_ALARM_TYPES[one.alarm]
             )
-            left = max(0.0, deadline - self._invoker.clock())
+            left = time_left(deadline, self._invoker.clock())
             header = alarm_result(await self._invoker.unary(methods.ALARM, request, timeout=left, retry=retry)).header
         return AlarmResult(header, chosen)
 
@@ -284,7 +285,7 @@ class Maintenance:
         if f"{checked.version}.".startswith("3.5."):
             text = f"the cluster is of {checked.version}, and its members would not start again"
             raise NotSupportedByServerError(text, feature=f"{methods.DOWNGRADE.name} enable", needs="3.6")
-        left = max(0.0, deadline - self._invoker.clock())
+        left = time_left(deadline, self._invoker.clock())
         return await self._downgrade(found, version, left, retry)
 
     async def _downgrade(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from etcd_aio import methods, pb
 from etcd_aio.aio import start_task
 from etcd_aio.call_options import Timeout
+from etcd_aio.deadline import time_left
 from etcd_aio.errors import ClientUsageError, EtcdError, NoAvailableEndpointsError, OldClusterError, ServerError
 from etcd_aio.types import EndpointVersions
 
@@ -89,7 +90,7 @@ class Versions:
             status = await self._invoker.unary(
                 methods.STATUS,
                 pb.StatusRequest(),
-                timeout=max(0.0, deadline - self._invoker.clock()),
+                timeout=time_left(deadline, self._invoker.clock()),
                 needs_leader=False,
                 endpoint=endpoint,
             )

@@ -20,7 +20,7 @@ from math import inf
 from typing import Final, TypeAlias
 
 from etcd_aio.aio import start_background_task
-from etcd_aio.backoff import Backoff
+from etcd_aio.backoff import Backoff, jittered
 from etcd_aio.balancer import Balancer, ConnectivityState, Endpoint
 from etcd_aio.call_options import Timeout
 from etcd_aio.closing import TwoPartClose, Unwinding
@@ -250,7 +250,7 @@ class Discovery(TwoPartClose):
     def _schedule(self) -> float:
         """Seconds to the next refresh."""
         seconds = min(max(self._ttl, _SHORTEST_TTL), _LONGEST_TTL) if self._auto_sync is None else self._auto_sync
-        return seconds * (1 + _JITTER * (2 * self._random() - 1))
+        return jittered(seconds, _JITTER, self._random)
 
 
 def _names(endpoints: Iterable[Endpoint]) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from math import inf
 from typing import Final
 
-from etcd_aio.backoff import Backoff
+from etcd_aio.backoff import Backoff, jittered
 from etcd_aio.errors import EtcdError
 
 REMEMBERED: Final = 1.0
@@ -91,7 +91,7 @@ class TokenState:
             self._failures += 1
         else:
             self._error = error
-            self._until = now + REMEMBERED * (1 + _JITTER * (2 * random() - 1))
+            self._until = now + jittered(REMEMBERED, _JITTER, random)
 
     def wait(self, now: float) -> float:
         """Seconds before the next login may begin."""

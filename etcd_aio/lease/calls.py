@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from etcd_aio import methods, pb
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.deadline import time_left
 from etcd_aio.errors import InvalidRequestError, LeaseNotFoundError, LeaseTTLTooLargeError
 from etcd_aio.lease.keeper import LeaseKeeper
 from etcd_aio.types import (
@@ -93,7 +94,7 @@ class Leases:
             if not error.maybe_applied:
                 raise
             # An attempt whose answer was lost has revoked it.
-            left = max(0.0, deadline - self._invoker.clock())
+            left = time_left(deadline, self._invoker.clock())
             return LeaseRevokeResult((await self.time_to_live(found, timeout=left)).header)
 
     async def keep_alive_once(self, lease: LeaseLike, *, timeout: Timeout = UNSET) -> LeaseKeepAliveResult:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 from etcd_aio.aio import start_background_task
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.codec import header_of
+from etcd_aio.deadline import time_left
 from etcd_aio.errors import (
     EtcdError,
     LeaseExistsError,
@@ -103,7 +104,7 @@ class LeaseKeeper:
             if not is_own_id or not error.maybe_applied:
                 raise
             # Nobody else draws this id: an attempt whose answer was lost has granted it.
-            left = max(0.0, deadline - self._invoker.clock())
+            left = time_left(deadline, self._invoker.clock())
             found = await self._invoker.unary(LEASE_TIME_TO_LIVE, LeaseTimeToLiveRequest(id=id), timeout=left)
             if found.is_expired:
                 raise LeaseNotFoundError from error
@@ -207,11 +208,11 @@ class LeaseKeeper:
         clock = self._invoker.clock
         deadline = clock() + min(scheduled.deadline - self.clock.now(), _VERIFY_SECONDS)
         for _ in range(_VERIFY_ASKS):
-            caught_up = await self._caught_up(endpoint, max(0.0, deadline - clock()))
+            caught_up = await self._caught_up(endpoint, time_left(deadline, clock()))
             found = await self._invoker.unary(
                 LEASE_TIME_TO_LIVE,
                 LeaseTimeToLiveRequest(id=scheduled.id),
-                timeout=max(0.0, deadline - clock()),
+                timeout=time_left(deadline, clock()),
                 endpoint=endpoint,
             )
             if not found.is_expired:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, Literal, NoReturn, Self, TypeAlias, get
 from anyio import CancelScope
 
 from etcd_aio.call_options import UNSET, Timeout
+from etcd_aio.deadline import time_left
 from etcd_aio.errors import ClientUsageError, EtcdError, InvalidRequestError, LeaseLostError, LeaseNotFoundError
 from etcd_aio.lease.calls import checked_id, checked_ttl
 from etcd_aio.types import LeaseGrantResult, LeaseKeepAliveResult, LeaseRevokeResult, shown_lease
@@ -161,7 +162,7 @@ class Lease:
         """Seconds until the local deadline, which every acknowledged renewal moves on; 0 if it is gone."""
         if self._loop is None or self._is_overdue or self._gone.is_set():
             return 0.0
-        return max(0.0, self._deadline - self._now(self._loop))
+        return time_left(self._deadline, self._now(self._loop))
 
     @property
     def is_lost(self) -> bool:

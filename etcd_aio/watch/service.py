@@ -16,6 +16,7 @@ from etcd_aio import methods, pb
 from etcd_aio.aio import start_background_task
 from etcd_aio.backoff import Backoff
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.deadline import time_left
 from etcd_aio.error_handler import unexpected_error
 from etcd_aio.errors import (
     CompactedError,
@@ -172,7 +173,7 @@ class WatchService:
         """Read all pages of a range at one revision; returns the revision."""
 
         async def read_page(page: RangeOp, timeout: Timeout, retry: RetryMode | None) -> RangeResult:
-            timeout = UNSET if deadline == inf else max(deadline - self._invoker.clock(), 0.0)
+            timeout = UNSET if deadline == inf else time_left(deadline, self._invoker.clock())
             return await self._read_page(page, timeout, retry)
 
         pages = ScanPages(read_page, operation, page_size=DEFAULT_PAGE_SIZE, timeout=UNSET, retry=None)
