@@ -158,7 +158,7 @@ class Client(KV, WatchCalls):
             fail_fast=fail_fast,
         )
         self._config = config
-        self._lifetime = Lifetime()
+        self._lifetime = Lifetime(self._start)
         self._unwinding: Unwinding = ()
         identity = ClusterIdentity()
         names = Names()
@@ -172,7 +172,6 @@ class Client(KV, WatchCalls):
             policy=config.policy,
             verify_all=config.credentials is not None,
             fail_fast=config.fail_fast,
-            on_start=lambda: self._discovery.start(),
         )
         identity.on_term = self._balancer.look_for_leader
         invoker = Invoker(
@@ -339,7 +338,7 @@ class Client(KV, WatchCalls):
             NoAvailableEndpointsError: no member could be asked for its version (only with `reject_old_cluster`). The
                 client is closed then.
         """
-        self._enter()
+        self._lifetime.enter()
         if self._config.reject_old_cluster:
             try:
                 await self.wait_ready()
@@ -359,7 +358,7 @@ class Client(KV, WatchCalls):
             NoAvailableEndpointsError: none was connected in time; `errors` has every endpoint's real reason.
             ClientUsageError: the client is closed, or belongs to another loop or process.
         """
-        loop = self._enter()
+        loop = self._lifetime.enter()
         await self._balancer.wait_for_pick(
             deadline_after(self._config.timeout if timeout is UNSET else timeout, loop.time()), is_patient=True
         )
@@ -381,7 +380,7 @@ class Client(KV, WatchCalls):
         Raises:
             EtcdError: what is wrong, as every read.
         """
-        started = self._enter().time()
+        started = self._lifetime.enter().time()
         with suppress(PermissionDeniedError):
             await self.range(_PING_KEY, count_only=True, timeout=timeout)
         return asyncio.get_running_loop().time() - started
@@ -399,10 +398,9 @@ class Client(KV, WatchCalls):
             self._unwinding = close_all((self._discovery, self._invoker, self._balancer))
         await unwound(self._unwinding)
 
-    def _enter(self) -> asyncio.AbstractEventLoop:
-        if self._lifetime.enter():
-            self._balancer.start()
-        return asyncio.get_running_loop()
+    def _start(self) -> None:
+        self._balancer.start()
+        self._discovery.start()
 
     # Endpoints.
 
@@ -422,7 +420,7 @@ class Client(KV, WatchCalls):
         parsed = endpoints_from(endpoints)
         self._config.check_secrecy(parsed)
         if self._lifetime.is_used or self._lifetime.is_closed:
-            self._enter()
+            self._lifetime.enter()
         self._discovery.set_endpoints(parsed)
 
     async def sync(self, timeout: Timeout = UNSET) -> tuple[str, ...]:
@@ -450,7 +448,7 @@ class Client(KV, WatchCalls):
 
         Cancellation: the endpoints are the old or the new ones.
         """
-        self._enter()
+        self._lifetime.enter()
         return await self._discovery.sync(timeout)
 
     async def versions(self, timeout: Timeout = UNSET) -> tuple[EndpointVersions, ...]:
@@ -467,7 +465,7 @@ class Client(KV, WatchCalls):
         Raises:
             ClientUsageError: the client is closed, or belongs to another loop or process.
         """
-        self._enter()
+        self._lifetime.enter()
         return await self._versions.ask(timeout)
 
     def statistics(self) -> tuple[EndpointStatistics, ...]:

@@ -212,8 +212,7 @@ class Invoker(TwoPartClose):
 
     def _enter(self, method: AnyMethod, request: Message | bytes) -> bytes:
         """Check that a call can be made here and now, and that its request can; returns its bytes."""
-        if self._lifetime.enter():
-            self._balancer.start()
+        self._lifetime.enter()
         payload = request if isinstance(request, bytes) else codec.encode(request)
         if len(payload) > self._max_send_bytes:
             text = f"the request has {len(payload)} bytes, more than max_send_bytes ({self._max_send_bytes})"

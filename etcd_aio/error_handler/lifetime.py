@@ -1,11 +1,11 @@
-"""Lifetime: from a client's first use to its close, in one loop of one process.
+"""The lifetime of a client: from its first use to its close, in one event loop of one process.
 
-Knows: open or closed, which loop, which process. Never knows: what the client is made of.
-Using a client from another loop or a forked child cannot work (its sockets are the parent's), so it fails at once.
+Another loop or a forked child cannot use the client (its sockets belong to the parent), so their calls fail at once.
 """
 
 import asyncio
 import os
+from collections.abc import Callable
 from typing import Final
 
 from etcd_aio.aio import wait_until, wake
@@ -13,7 +13,7 @@ from etcd_aio.errors import ClientClosedError, ClientUsageError, ForkedError, Wr
 
 
 class _Forks:
-    """How often this process was forked from the one that loaded the library; cheaper to read than the process id."""
+    """Counts the forks since the library was loaded. Reading the counter is cheaper than asking for the process id."""
 
     generation = 0
 
@@ -31,22 +31,31 @@ _NO_LOOP: Final = (
 )
 
 
+def _start_nothing() -> None:
+    """Do nothing on the first use."""
+
+
 class Lifetime:
-    """The state that every call checks before anything else."""
+    """The state that every call checks first.
 
-    __slots__ = ("_forks", "_loop", "_sleepers", "is_closed")
+    Args:
+        on_first_use: starts the client; called once, in its loop.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_forks", "_loop", "_on_first_use", "_sleepers", "is_closed")
+
+    def __init__(self, on_first_use: Callable[[], object] = _start_nothing) -> None:
+        self._on_first_use = on_first_use
         self._forks = _Forks.generation
         self._loop: asyncio.AbstractEventLoop | None = _UNBOUND
         self._sleepers: set[asyncio.Future[None]] = set()
         self.is_closed = False
 
-    def enter(self) -> bool:
-        """Check that the client may be used here and now; True on its first use, which binds it to the running loop.
+    def enter(self) -> asyncio.AbstractEventLoop:
+        """Check that the client may be used here and now, and return the running loop. The first use starts the client.
 
         Raises:
-            ClientUsageError: no asyncio event loop runs here.
+            ClientUsageError: no asyncio event loop is running.
             ClientClosedError: the client was closed.
             ForkedError: the client was made before a fork.
             WrongLoopError: the client was used in another loop before.
@@ -59,12 +68,12 @@ class Lifetime:
             loop = asyncio.get_running_loop()
         except RuntimeError:
             raise ClientUsageError(_NO_LOOP) from None
-        if self._loop is loop:
-            return False
-        if self._loop is not _UNBOUND:
-            raise WrongLoopError
-        self._loop = loop
-        return True
+        if self._loop is not loop:
+            if self._loop is not _UNBOUND:
+                raise WrongLoopError
+            self._loop = loop
+            self._on_first_use()
+        return loop
 
     @property
     def is_abandoned(self) -> bool:
@@ -73,11 +82,11 @@ class Lifetime:
 
     @property
     def is_used(self) -> bool:
-        """Whether the client has been used, so that there may be something to close."""
+        """Whether the client was used, so that there may be something to close."""
         return self._loop is not _UNBOUND
 
     def close(self) -> bool:
-        """Close; True the first time. Checks loop and process as `enter` does, but not a second close."""
+        """Close, and return True the first time. Loop and process are checked as in `enter`."""
         if self.is_closed:
             return False
         if self._forks != _Forks.generation:
@@ -90,10 +99,10 @@ class Lifetime:
         return True
 
     async def sleep(self, seconds: float) -> None:
-        """Wait, but not beyond the close.
+        """Wait for so many seconds, or until the close.
 
         Raises:
-            ClientClosedError: the client was closed meanwhile.
+            ClientClosedError: the client was closed during the wait.
         """
         loop = asyncio.get_running_loop()
         sleeper: asyncio.Future[None] = loop.create_future()

@@ -170,9 +170,9 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
             WrongLoopError: called in another loop than the client's.
             ForkedError: the client was made before a fork.
         """
-        context = self._context
-        if not self._is_closed and not context.lifetime.is_closed and context.lifetime.enter():
-            context.balancer.start()
+        lifetime = self._context.lifetime
+        if not self._is_closed and not lifetime.is_closed:
+            lifetime.enter()
         if not self._is_wake_due:  # ten thousand watches that are opened in one turn are one change
             self._is_wake_due = True
             asyncio.get_running_loop().call_soon(self._on_wake)

@@ -96,7 +96,7 @@ class Calls:
         self.loop = asyncio.get_running_loop()
         self.engine = FakeEngine()
         self.probed: list[tuple[str, bool]] = []
-        self.lifetime = Lifetime()
+        self.lifetime = Lifetime(lambda: self.balancer.start())
         self.identity = ClusterIdentity()
         self.names = [f"m{number}:2379" for number in range(1, members + 1)]
         for name in self.names:
@@ -139,8 +139,7 @@ class Calls:
         return self.engine[f"{name}:2379"]
 
     async def ready(self) -> "Calls":
-        if self.lifetime.enter():
-            self.balancer.start()
+        self.lifetime.enter()
         await turns()
         assert self.balancer.ready_count == len(self.names)
         return self

@@ -15,12 +15,30 @@ pytestmark = pytest.mark.anyio
 async def test_the_first_use_binds_it_to_its_loop() -> None:
     lifetime = Lifetime()
     assert not lifetime.is_used
-    assert lifetime.enter() is True
-    assert lifetime.enter() is False
+    assert lifetime.enter() is asyncio.get_running_loop()
+    assert lifetime.enter() is asyncio.get_running_loop()
     assert lifetime.is_used
 
 
-async def test_closed_is_closed() -> None:
+async def test_only_the_first_use_starts_the_client() -> None:
+    started: list[bool] = []
+    lifetime = Lifetime(lambda: started.append(lifetime.is_used))
+    assert not started
+    lifetime.enter()
+    lifetime.enter()
+    assert started == [True]
+
+
+async def test_a_client_that_is_closed_before_its_first_use_is_never_started() -> None:
+    started: list[bool] = []
+    lifetime = Lifetime(lambda: started.append(True))
+    lifetime.close()
+    with pytest.raises(ClientClosedError):
+        lifetime.enter()
+    assert not started
+
+
+async def test_a_closed_client_stays_closed() -> None:
     lifetime = Lifetime()
     lifetime.enter()
     assert lifetime.close() is True
@@ -30,11 +48,11 @@ async def test_closed_is_closed() -> None:
         lifetime.enter()
 
 
-def test_what_was_never_used_can_be_closed_without_a_loop() -> None:
+def test_a_client_that_was_never_used_can_be_closed_without_a_loop() -> None:
     assert Lifetime().close() is True
 
 
-async def test_another_loop_is_refused() -> None:
+async def test_another_loop_is_rejected() -> None:
     lifetime = Lifetime()
     lifetime.enter()
     raised: list[type[BaseException]] = []
@@ -50,7 +68,7 @@ async def test_another_loop_is_refused() -> None:
     thread.start()
     thread.join()
     assert raised == [WrongLoopError, WrongLoopError]
-    assert lifetime.enter() is False
+    assert lifetime.enter() is asyncio.get_running_loop()
 
 
 def in_a_child(check: Callable[[], bool]) -> bool:
@@ -76,20 +94,20 @@ def raises_forked(use: Callable[[], object]) -> bool:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
-async def test_a_forked_child_is_refused() -> None:
+async def test_a_forked_child_is_rejected() -> None:
     used, unused = Lifetime(), Lifetime()
     used.enter()
     assert in_a_child(lambda: raises_forked(used.enter))
     assert in_a_child(lambda: raises_forked(used.close))
     assert in_a_child(lambda: raises_forked(unused.enter))
-    assert used.enter() is False  # the parent goes on
+    assert used.enter() is asyncio.get_running_loop(), "the parent goes on"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
-def test_what_a_child_makes_is_its_own() -> None:
+def test_a_client_that_a_child_makes_works_in_the_child() -> None:
     async def use() -> bool:
-        return Lifetime().enter()
+        return Lifetime().enter() is asyncio.get_running_loop()
 
     assert in_a_child(lambda: asyncio.run(use()))
 

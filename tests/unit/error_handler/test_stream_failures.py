@@ -125,7 +125,6 @@ async def test_an_outage_names_each_endpoints_real_cause() -> None:
     calls = Calls()
     calls["m1"].dial = Refuse(ConnectionRefusedError(111, "refused"))
     calls.lifetime.enter()
-    calls.balancer.start()
     await turns()
     failures = new(calls)
     fail(calls, failures, "it fell silent")
