@@ -53,7 +53,6 @@ class Balancer(TwoPartClose):
         verify_all: ask the peer of every connection before it is used: what is sent on it is for one cluster alone.
         fail_fast: do not let attempts wait for a connection once every endpoint has refused one.
         random: returns a number in [0, 1).
-        on_start: called once, when it begins to connect.
 
     Attributes:
         unresolved: why the endpoints are not known, or not anew, by what was asked; errors show it.
@@ -72,7 +71,6 @@ class Balancer(TwoPartClose):
         verify_all: bool = False,
         fail_fast: bool = False,
         random: Callable[[], float] = random_module.random,
-        on_start: Callable[[], None] | None = None,
     ) -> None:
         self.unresolved: Mapping[str, BaseException] = {}
         self._engine = engine
@@ -101,7 +99,6 @@ class Balancer(TwoPartClose):
         self._draining: set[SubConnection] = set()
         self._waiters: set[asyncio.Future[bool]] = set()
         self._outage_waiters: set[asyncio.Future[bool]] = set()
-        self._on_start = on_start
         self._is_started = False
         self._is_closed = False
 
@@ -123,8 +120,6 @@ class Balancer(TwoPartClose):
             return
         self._is_started = True
         self.set_endpoints(self._endpoints.values())
-        if self._on_start is not None:
-            self._on_start()
 
     @property
     def slow(self) -> float:

@@ -565,25 +565,6 @@ async def test_other_policies_do_not_look_for_the_leader() -> None:
 # What keeps the endpoints current.
 
 
-async def test_the_start_is_told_once() -> None:
-    told: list[str] = []
-    engine = FakeEngine()
-    balancer = Balancer(
-        parse_endpoints("m1"),
-        engine,
-        verify=no_verification,
-        probe=World().probe,
-        find_leader=World().find_leader,
-        tls_for=lambda endpoint: None,
-        on_start=lambda: told.append("started"),
-    )
-    assert not told
-    balancer.start()
-    balancer.start()
-    assert told == ["started"]
-    await balancer.aclose()
-
-
 async def test_an_outage_is_waited_for() -> None:
     world = World("m1,m2").refuse("m1", "m2")
     assert await world.balancer.outage(NEVER), "nothing is READY yet"

@@ -90,7 +90,6 @@ class World:
             find_leader=nobody_leads,
             tls_for=plaintext,
             random=lambda: 0.5,
-            on_start=lambda: self.discovery.start(),
         )
         self.members: list[Member] | Exception = [member(1), member(2), member(3)]
         self.listed: list[float] = []
@@ -121,6 +120,7 @@ class World:
 
     async def started(self) -> "World":
         self.balancer.start()
+        self.discovery.start()
         await turns()
         return self
 
@@ -498,6 +498,7 @@ async def test_a_slow_name_server_has_more_time_than_a_dial_and_calls_say_what_t
     resolver.says, resolver.takes = "m1", 8.0
     world = World(resolver=resolver)
     world.balancer.start()
+    world.discovery.start()
     with pytest.raises(NoAvailableEndpointsError) as caught:
         await world.balancer.wait_for_pick(world.loop.time() + 5.0)
     assert {name: str(error) for name, error in caught.value.errors.items()} == {
