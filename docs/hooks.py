@@ -1,4 +1,4 @@
-"""Adds pages and pictures from outside of the folder of the site, and lists guides first in search results."""
+"""Adds pages and pictures from outside of the site's folder; lists guides before the reference in search results."""
 
 from pathlib import Path
 from typing import Any, Final
