@@ -1,7 +1,7 @@
-"""A write whose answer was lost: find out what became of it, and never write twice.
+"""A write whose reply was lost: find out whether it was applied, and never apply it twice.
 
-The write is a txn that holds only while the key is at the revision that was read. So it may be sent again: of all
-copies at most one can win, even if an early one is still on its way.
+The write is a transaction with a condition on the revision of the key. So it is safe to send it again: at most one of
+all copies is applied, even if an earlier copy is still on its way.
 Endpoints: arguments, $ETCD_ENDPOINTS, or 127.0.0.1:2379.
 """
 
@@ -20,7 +20,7 @@ async def put_once(client: Client, key: str, value: str, *, revision: int) -> bo
     """Put a unique value; False if another writer was the first to change the key after `revision`.
 
     Raises:
-        EtcdError: it gave up. `maybe_applied` is about all rounds: an error knows only of the call that raised it.
+        EtcdError: a round failed for good. Its `maybe_applied` is set if any round may have been applied.
     """
     guarded = client.txn().when(Key(key).mod_revision == revision).then(op.put(key, value))
     is_unknown = False
@@ -28,7 +28,7 @@ async def put_once(client: Client, key: str, value: str, *, revision: int) -> bo
         try:
             if await guarded.commit():
                 return True
-            # What the key holds now proves nothing: our value may have won, and have been overwritten since.
+            # The current value proves nothing, since another writer may have overwritten ours. The first change does.
             async with client.watch(key, start_revision=revision + 1) as watcher:
                 return (await anext(watcher)).value == value.encode()
         except EtcdError as error:
@@ -41,7 +41,7 @@ async def put_once(client: Client, key: str, value: str, *, revision: int) -> bo
 
 async def main() -> None:
     endpoint = Client(sys.argv[1:] or os.environ.get("ETCD_ENDPOINTS")).endpoints[0]
-    # A proxy that brings the request to the member, and breaks the connection in place of the answer.
+    # A proxy that forwards the request, and breaks the connection instead of forwarding the reply.
     url = endpoint if "://" in endpoint else f"http://{endpoint}"
     async with FaultProxy(url) as proxy, Client(proxy.endpoint) as client:
         before = await client.put(ORDER, "free")

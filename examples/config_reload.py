@@ -12,21 +12,21 @@ PREFIX = "example/config/"
 
 
 class Config:
-    """Settings by key. `values` is replaced whole: a reader never sees half of a change."""
+    """Settings by key. `values` is replaced as a whole, so a reader never sees half of a change."""
 
     def __init__(self, values: dict[bytes, str], revision: int) -> None:
         self.values, self.revision = values, revision
         self._changed = asyncio.Condition()
 
     async def until(self, revision: int) -> None:
-        """Wait until it is at least as new as this revision."""
+        """Wait until the configuration is at least as new as this revision."""
         async with self._changed:
             await self._changed.wait_for(lambda: self.revision >= revision)
 
     async def follow(self, watcher: Watcher) -> None:
         async for batch in watcher.batches():
-            news = [event for event in batch if event.revision > self.revision]
-            changes = {event.key: event.kv.text() if event.is_put else None for event in news}
+            newer = [event for event in batch if event.revision > self.revision]
+            changes = {event.key: event.text() if event.is_put else None for event in newer}
             values = {key: value for key, value in (self.values | changes).items() if value is not None}
             async with self._changed:
                 self.values, self.revision = values, max(self.revision, batch.revision)
@@ -35,11 +35,12 @@ class Config:
 
 @asynccontextmanager
 async def live_config(client: Client, prefix: str) -> AsyncIterator[Config]:
-    """The settings under a prefix, up to date for as long as the block runs. It waits out every outage."""
+    """The settings under a prefix, kept up to date inside the block. The watch survives outages."""
     async with (
-        # First, so that it misses nothing. After an outage longer than etcd keeps its history it gives the difference.
+        # Enter the watch before the range, so that no change is missed. If the client is disconnected for longer than
+        # etcd keeps its history, "resync" delivers the difference.
         client.watch(prefix=prefix, on_compaction="resync") as watcher,
-        asyncio.TaskGroup() as group,  # an error that does not pass cancels the block: no stale settings
+        asyncio.TaskGroup() as group,  # a final error of the watch cancels the block, so settings never go stale
     ):
         found = await client.range(prefix=prefix)
         config = Config({kv.key: kv.text() for kv in found}, found.revision)

@@ -1,8 +1,9 @@
-"""A cluster in trouble, and what a caller sees of it: `python examples/demo.py`.
+"""A cluster with failing members, and what the callers of one client see of it: `python examples/demo.py`.
 
-Three real etcd members on this machine, and one Client with default settings that reads and writes all the time. One
-member after the other is killed, stopped, frozen, and brought back. In the end the store is compared with what the
-callers were told. Exit code 0: no read failed or was stale, no acknowledged write is missing, none was applied twice.
+Starts three real etcd members on this machine. One client with default settings reads and writes all the time, while
+the members are killed, stopped, frozen and restarted one after the other. At the end the store is compared with the
+results of the calls. The exit status is 0 if no read failed or was stale, no acknowledged write is missing, and none
+was applied twice.
 """
 
 import argparse
@@ -13,23 +14,23 @@ from contextlib import asynccontextmanager
 
 from rich.console import Console
 from stage.load import CALLS_PER_SECOND, Load
+from stage.report import numbers, report, verdict
 from stage.screen import Actor, LiveScreen, PlainScreen, Scene, Screen
-from stage.tale import numbers, tell, verdict
 
 from etcd_aio import Client
 from etcd_aio.testing import EtcdCluster, EtcdServer
 
-FRAME = 0.25  # seconds between two pictures
+FRAME = 0.25  # seconds between two updates of the screen
 
 
 class Demonstration:
-    """The acts, in order.
+    """Runs the acts in order.
 
     Args:
         cluster: three members.
-        client: knows all of them.
-        screen: where the acts are shown.
-        seconds: about how long they take together, without the time that members need to start.
+        client: a client of all three.
+        screen: shows the acts.
+        seconds: the approximate length of all acts together, without the time that members need to start.
     """
 
     def __init__(self, cluster: EtcdCluster, client: Client, screen: Screen, seconds: float) -> None:
@@ -41,10 +42,10 @@ class Demonstration:
         self.actors = {member.name: Actor(member.name) for member in cluster.members}
         self.scene = Scene(cluster.members[0].version, list(self.actors.values()), CALLS_PER_SECOND * FRAME / 2)
         self.member_ids: dict[str, int] = {}
-        self.account = self.load.account  # of the act that is shown
+        self.account = self.load.account  # of the current act
 
     async def play(self) -> tuple[bool, str]:
-        """All acts; whether every promise was kept, and the reckoning."""
+        """Run all acts. Returns whether every promise was kept, and the summary."""
         for member in self.cluster.members:
             self.member_ids[member.name] = (await member.raft_status()).member_id
         await self.load.prepare()
@@ -59,7 +60,7 @@ class Demonstration:
         return verdict(self.load.accounts, await self.load.check(), self.scene.version)
 
     async def acts(self) -> None:
-        """What is done to the members."""
+        """Kill, stop and freeze members."""
         async with self.act("All three serve"):
             await self.wait(0.1)
         first, second = await self.cluster.followers()
@@ -68,7 +69,7 @@ class Demonstration:
         async with self.act(f"{second.name}, a follower, is stopped as for an upgrade (SIGTERM), and started again"):
             await self.down(second, "stopped", second.terminate)
         frozen = (await self.cluster.followers())[0]
-        async with self.act(f"{frozen.name}, a follower, freezes (SIGSTOP): connected but silent; then it thaws"):
+        async with self.act(f"{frozen.name}, a follower, freezes (SIGSTOP): connected but silent; then it resumes"):
             self.actors[frozen.name].condition = "frozen"
             frozen.pause()
             await self.wait(0.2)
@@ -82,7 +83,7 @@ class Demonstration:
             await self.wait(0.06)
 
     async def down(self, member: EtcdServer, condition: str, end: Callable[[], Awaitable[None]]) -> None:
-        """End a member, go on without it, start it again."""
+        """End a member, continue without it, start it again."""
         actor = self.actors[member.name]
         actor.condition = condition
         await end()
@@ -95,21 +96,21 @@ class Demonstration:
 
     @asynccontextmanager
     async def act(self, title: str) -> AsyncIterator[None]:
-        """One act: its calls are booked to one account, which is told when all of them have ended."""
+        """Run one act. Its calls are counted in one account, which is shown when all of them have ended."""
         self.account, self.scene.title = self.load.account, title
         self.screen.turn(self.scene)
         yield
         await self.load.close_account()
-        self.scene.told.append((title, tell(self.account, await self.load.read_back(self.account))))
+        self.scene.finished.append((title, report(self.account, await self.load.read_back(self.account))))
         self.scene.title = ""
         self.screen.turn(self.scene)
 
     async def wait(self, part: float) -> None:
-        """Let the load run for a part of the whole time."""
+        """Let the load run for this fraction of the whole time."""
         await asyncio.sleep(part * self.seconds)
 
     async def watch_leader(self) -> None:
-        """Ask the members who leads, as long as a majority agrees on somebody."""
+        """Show the leader, while a majority of the members agrees on one."""
         while True:
             try:
                 leader = (await self.cluster.leader(timeout=0)).name
@@ -120,7 +121,7 @@ class Demonstration:
             await asyncio.sleep(FRAME)
 
     async def watch_calls(self) -> None:
-        """Show who is connected and who answers."""
+        """Show the connections, and which members answer."""
         while True:
             for actor, connection in zip(self.actors.values(), self.client.statistics(), strict=True):
                 actor.connection = connection.state
@@ -135,18 +136,20 @@ async def main(seconds: float) -> bool:
     print("starting three etcd members on this machine ...", flush=True)
     async with EtcdCluster(size=3) as cluster, Client(cluster.endpoints) as client:
         with LiveScreen(console) if console.is_terminal else PlainScreen() as screen:
-            is_good, reckoning = await Demonstration(cluster, client, screen, seconds).play()
-        console.print(reckoning, style="green" if is_good else "bold red", highlight=False, soft_wrap=True)
+            is_good, summary = await Demonstration(cluster, client, screen, seconds).play()
+        console.print(summary, style="green" if is_good else "bold red", highlight=False, soft_wrap=True)
         return is_good
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="A cluster in trouble, and what a caller sees of it.")
+    parser = argparse.ArgumentParser(
+        description="A cluster with failing members, and what the callers of one client see of it."
+    )
     parser.add_argument(
-        "--seconds", type=float, default=30.0, help="how long the acts take together, about (default: 30)"
+        "--seconds", type=float, default=30.0, help="approximate length of all acts together (default: 30)"
     )
     try:
         sys.exit(0 if asyncio.run(main(parser.parse_args().seconds)) else 1)
     except KeyboardInterrupt:
         print("interrupted; the members are gone", file=sys.stderr)
-        sys.exit(130)  # as a shell has it for Ctrl-C
+        sys.exit(130)  # the exit status of a shell after Ctrl-C

@@ -1,6 +1,6 @@
-"""Roads to a cluster are cut one after the other, and the calls go on. Who answers, and what the client knows about it.
+"""Connections to a cluster are cut one after the other, and the calls continue. Prints which endpoints take them.
 
-The roads are proxies in this process: nothing is done to the members, so one member will do as well as three.
+The connections go through proxies in this process. The members are not touched, so one member is enough.
 Endpoints: arguments, $ETCD_ENDPOINTS, or 127.0.0.1:2379.
 """
 
@@ -17,32 +17,33 @@ KEY = "example/tour"
 
 
 async def calls(client: Client, what: str) -> None:
-    """Thirty reads, ten writes, and where they went."""
-    before = {one.endpoint: one.attempts for one in client.statistics()}
+    """Make thirty reads and ten writes, and print which endpoints took them."""
+    before = {stats.endpoint: stats.attempts for stats in client.statistics()}
     began = time.perf_counter()
-    # Reads first: one that was on the cut road is repeated on another. A write there may have been applied, so it would
-    # raise an error with `maybe_applied`; ambiguous_write.py shows what to do about it.
+    # Reads first: a read that was in flight through a cut proxy is retried through another one. A write in flight would
+    # raise an error with `maybe_applied`; ambiguous_write.py shows what to do then.
     await asyncio.gather(*(client.get(KEY) for _ in range(30)))
     for number in range(10):
         await client.put(KEY, str(number))
     print(f"{what}: 40 calls in {(time.perf_counter() - began) * 1000:.0f} ms")
-    for one in client.statistics():
-        reason = f" ({one.last_error})" if one.last_error is not None and one.state.name != "READY" else ""
-        print(f"    {one.endpoint}: {one.attempts - before[one.endpoint]:2} attempts, {one.state.name}{reason}")
+    for stats in client.statistics():
+        reason = f" ({stats.last_error})" if stats.last_error is not None and stats.state.name != "READY" else ""
+        print(f"    {stats.endpoint}: {stats.attempts - before[stats.endpoint]:2} attempts, {stats.state.name}{reason}")
 
 
 async def main() -> None:
-    given = Client(sys.argv[1:] or os.environ.get("ETCD_ENDPOINTS")).endpoints
-    targets = [one if "://" in one else f"http://{one}" for one in given]
+    endpoints = Client(sys.argv[1:] or os.environ.get("ETCD_ENDPOINTS")).endpoints
+    targets = [endpoint if "://" in endpoint else f"http://{endpoint}" for endpoint in endpoints]
+    targets = targets if len(targets) > 1 else targets * 3
     async with AsyncExitStack() as stack:
-        roads = [await stack.enter_async_context(FaultProxy(url)) for url in (targets if targets[1:] else targets * 3)]
-        client = await stack.enter_async_context(Client([road.endpoint for road in roads]))
+        proxies = [await stack.enter_async_context(FaultProxy(target)) for target in targets]
+        client = await stack.enter_async_context(Client([proxy.endpoint for proxy in proxies]))
         await client.get(KEY)
-        await calls(client, "all roads are open")
-        for road in roads[:-1]:
-            road.refuse()
-            road.reset()
-            await calls(client, f"{road.endpoint} is cut")
+        await calls(client, "all proxies are open")
+        for proxy in proxies[:-1]:
+            proxy.refuse()
+            proxy.reset()
+            await calls(client, f"{proxy.endpoint} is cut")
         await client.delete(KEY)
 
 

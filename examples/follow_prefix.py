@@ -1,4 +1,4 @@
-"""Follow a prefix: one consistent snapshot, then every change after it. Endpoints: arguments or $ETCD_ENDPOINTS."""
+"""Copy a prefix: read one snapshot, then apply every later change. Endpoints: arguments or $ETCD_ENDPOINTS."""
 
 import asyncio
 import os
@@ -11,19 +11,19 @@ END = f"{PREFIX}~end".encode()
 
 
 async def follow(client: Client, copy: dict[bytes, str]) -> int:
-    """Keep `copy` what the prefix holds, until the end is written; returns how many changes were followed."""
+    """Keep `copy` up to date until the key END is written. Returns the number of changes."""
     changes = 0
-    # The watch comes first: from here on it misses nothing. After an outage that is longer than etcd keeps its history,
-    # it delivers the difference.
+    # Enter the watch before the scan, so that no change is missed. If the client is disconnected for longer than etcd
+    # keeps its history, "resync" delivers the difference.
     async with client.watch(prefix=PREFIX, on_compaction="resync") as watcher:
         scan = client.scan(prefix=PREFIX)
-        async for kv in scan:  # however many there are, all at one revision
+        async for kv in scan:  # any number of keys, all at one revision
             copy[kv.key] = kv.text()
         print("the snapshot is of revision", scan.revision)
-        async for batch in watcher.batches():  # whole revisions: the copy is never half of a txn
+        async for batch in watcher.batches():  # whole revisions: never half of a transaction
             for event in batch:
                 if event.revision <= scan.revision:
-                    continue  # the snapshot has it
+                    continue  # already in the snapshot
                 changes += 1
                 if event.is_put:
                     copy[event.key] = event.kv.text()
@@ -38,9 +38,7 @@ async def main() -> None:
     async with Client(sys.argv[1:] or os.environ.get("ETCD_ENDPOINTS")) as client:
         await asyncio.gather(*(client.put(f"{PREFIX}{number:03}", "old") for number in range(100)))
         copy: dict[bytes, str] = {}
-        follower = asyncio.create_task(
-            follow(client, copy), name="follower"
-        )  # awaited below: its errors are seen there
+        follower = asyncio.create_task(follow(client, copy), name="follower")  # awaited below, so errors are raised
         try:
             for number in range(0, 100, 2):
                 await client.put(f"{PREFIX}{number:03}", "new")

@@ -17,7 +17,9 @@ async def main() -> None:
         assert kv is not None
         print(kv.key, "is", kv.text(), "in version", kv.version)
 
-        then = await client.get("example/kv/greeting", revision=first.revision)  # the store remembers until compacted
+        then = await client.get(
+            "example/kv/greeting", revision=first.revision
+        )  # etcd keeps old revisions until it compacts them
         assert then is not None
         print("it was", then.text(), "at revision", first.revision)
         print("a key that does not exist is", await client.get("example/kv/nothing"))

@@ -10,10 +10,10 @@ PREFIX = "example/services/"
 
 
 async def serve(client: Client, name: str, address: str, stop: asyncio.Event) -> None:
-    """Be registered while it serves. A process that dies is forgotten when its lease expires, 5 seconds later."""
-    async with client.lease(ttl=5) as lease:  # kept alive; if it is lost all the same, the block is cancelled
+    """Stay registered until `stop` is set. If the process dies, etcd deletes the entry when the lease expires."""
+    async with client.lease(ttl=5) as lease:  # renewed; if the lease is lost, the block is cancelled
         await client.put(PREFIX + name, address, lease=lease)
-        await stop.wait()  # here it would serve; afterwards the lease is revoked, and the entry goes with it
+        await stop.wait()  # serve requests here; leaving the block revokes the lease and deletes the entry
 
 
 class Directory:
@@ -24,22 +24,23 @@ class Directory:
         self._changed = asyncio.Event()
 
     async def follow(self, client: Client) -> None:
-        """Keep it true for as long as this runs. It waits out every outage once it has begun."""
-        # First, so that it misses nothing. After an outage longer than etcd keeps its history it gives the difference.
+        """Keep `services` up to date while this runs. The watch survives outages."""
+        # Enter the watch before the range, so that no change is missed. If the client is disconnected for longer than
+        # etcd keeps its history, "resync" delivers the difference.
         async with client.watch(prefix=PREFIX, on_compaction="resync") as watcher:
             found = await client.range(prefix=PREFIX)
-            self.services = {kv.key.decode().removeprefix(PREFIX): kv.text() for kv in found}
-            self._tell()
+            self.services = found.to_dict(strip_prefix=PREFIX)
+            self._notify()
             async for event in watcher:
                 if event.revision <= found.revision:
                     continue
-                name = event.key.decode().removeprefix(PREFIX)
+                name = event.key_text().removeprefix(PREFIX)
                 self.services.pop(name, None)
                 if event.is_put:
-                    self.services[name] = event.kv.text()
-                self._tell()
+                    self.services[name] = event.text()
+                self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         print("now registered:", ", ".join(sorted(self.services)) or "none")
         self._changed.set()
 
@@ -52,7 +53,7 @@ class Directory:
 async def main() -> None:
     async with Client(sys.argv[1:] or os.environ.get("ETCD_ENDPOINTS")) as client, asyncio.timeout(30):
         directory, stops = Directory(), [asyncio.Event() for _ in range(3)]
-        async with asyncio.TaskGroup() as group:  # a task that fails ends all of this, with its error
+        async with asyncio.TaskGroup() as group:  # if one task fails, the group raises its error
             follower = group.create_task(directory.follow(client), name="directory")
             for number, stop in enumerate(stops, start=1):
                 group.create_task(serve(client, f"web-{number}", f"10.0.0.{number}:80", stop))

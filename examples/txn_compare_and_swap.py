@@ -1,6 +1,6 @@
-"""A counter that many increase at once, and that never loses a step: read, compare, swap, try again on conflict.
+"""A counter that several programs increment at the same time: read, compare and swap, try again after a conflict.
 
-The txn writes only if nobody changed the key since it was read.
+The transaction writes only if the key has not changed since it was read, so no increment is lost.
 Endpoints: arguments, $ETCD_ENDPOINTS, or 127.0.0.1:2379.
 """
 
@@ -14,14 +14,14 @@ COUNTER = "example/counter"
 
 
 async def increase(client: Client, key: str) -> int:
-    """Add one to the number under `key`; how many tries were lost to others."""
+    """Add 1 to the number under `key`. Returns the number of conflicts with other writers."""
     conflicts = 0
     while True:
         kv = await client.get(key)
-        number, revision = (int(kv.text()), kv.mod_revision) if kv is not None else (0, 0)  # 0: there is no such key
-        # A lost answer raises an error with `maybe_applied`; ambiguous_write.py shows what to do about it.
-        won = await client.txn().when(Key(key).mod_revision == revision).then(op.put(key, str(number + 1))).commit()
-        if won:
+        number, revision = (int(kv.text()), kv.mod_revision) if kv is not None else (0, 0)  # 0: the key is missing
+        # If the reply is lost, this raises an error with `maybe_applied`; ambiguous_write.py shows what to do then.
+        swapped = await client.txn().when(Key(key).mod_revision == revision).then(op.put(key, str(number + 1))).commit()
+        if swapped:
             return conflicts
         conflicts += 1
 

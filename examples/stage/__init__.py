@@ -1,1 +1,1 @@
-"""What the demonstration is made of: the load on the client, and the two ways to show it."""
+"""Parts of the demonstration: the load on the client, and two screens that show it."""

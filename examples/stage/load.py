@@ -1,9 +1,7 @@
-"""The load: reads, writes, a counter and scans through one client, and an account of what became of each call.
+"""The load: reads, writes, scans and a counter through one client, and an account of the outcome of each call.
 
-Knows: the calls, and what must be true in the end. Never knows: members being killed, or how anything is shown.
-
-Every write has a key of its own, so a key's version is the number of times its write was applied. Every read asks for
-the newest write that was acknowledged, so it also finds out whether an answer is stale.
+Every write has its own key, so the version of a key is the number of times that its write was applied. Every read asks
+for the newest acknowledged write, so it also detects stale replies.
 """
 
 import asyncio
@@ -16,12 +14,12 @@ from typing import TypeVar
 
 from etcd_aio import Client, EtcdError, Key, PutResult, RangeResult, TxnResult, op
 
-BEAT = 0.04  # seconds after which a write and some reads begin, whether or not the last ones have ended
+BEAT = 0.04  # seconds between the starts of a write and some reads, whether or not the last ones have ended
 READS_PER_BEAT = 6
 CALLS_PER_SECOND = (1 + READS_PER_BEAT) / BEAT
 TXN_PAUSE = 0.1
 SCAN_PAUSE = 0.5
-CATALOG = 250  # keys that are scanned, in pages of 100
+CATALOG = 250  # keys for the scans, in pages of 100
 
 Written = TypeVar("Written", PutResult, TxnResult)
 
@@ -31,19 +29,19 @@ COUNTER = "demo/counter"
 
 @dataclass
 class Account:
-    """What became of the calls that began in one act.
+    """The outcome of the calls that began in one act.
 
     Attributes:
         reads, writes: calls that have ended; a page of a scan is a read, a step of the counter is a write.
-        read_errors: errors that a caller saw.
-        stale: reads that did not find what had been acknowledged before.
-        unknown: the writes that ended `maybe_applied`, by number, and the name of the error.
-        unknown_steps: steps of the counter that ended so.
-        refused: writes that ended with an error that promises that nothing was done.
-        longest_read, longest_write: in seconds, errors included.
-        moved: failed attempts that were made again on another member.
+        read_errors: errors of reads.
+        stale: reads that did not find a write that had been acknowledged before.
+        unknown: writes that ended with `maybe_applied`: number and name of the error.
+        unknown_steps: steps of the counter that ended with `maybe_applied`.
+        refused: errors of writes that were not applied.
+        longest_read, longest_write: in seconds, failed calls included.
+        moved: failed attempts that were retried on another member.
         in_flight: calls that have not ended.
-        is_idle: set while there are none.
+        is_idle: set while no call is in flight.
     """
 
     reads: int = 0
@@ -64,7 +62,7 @@ class Account:
 
     @contextmanager
     def call(self) -> Iterator[None]:
-        """Book a call for as long as it is under way."""
+        """Count a call as in flight inside the block."""
         self.in_flight += 1
         self.is_idle.clear()
         try:
@@ -77,7 +75,7 @@ class Account:
 
 @dataclass(frozen=True)
 class Findings:
-    """What the store holds in the end, compared with what the callers were told."""
+    """The contents of the store at the end, compared with the results of the calls."""
 
     acknowledged: int
     missing: int
@@ -96,9 +94,9 @@ class Findings:
 
 
 class Load:
-    """Runs until it is stopped; a call belongs to the account that is open when it begins.
+    """Makes calls until `stop`; a call belongs to the account that is open when the call begins.
 
-    Calls begin at a steady rate, as those of many independent users do: a slow answer holds up nobody else.
+    Calls begin at a steady rate, like those of many independent users: a slow reply does not delay the next call.
     """
 
     def __init__(self, client: Client) -> None:
@@ -115,27 +113,27 @@ class Load:
         self._is_stopping = False
 
     async def close_account(self) -> None:
-        """Book new calls to the next account, and wait until every call of the last one has ended."""
+        """Open the next account, and wait until every call of the last one has ended."""
         account, self.account = self.account, Account()
         self.accounts.append(self.account)
         await account.is_idle.wait()
-        # What was attempted beyond one attempt for each call.
-        moved = sum(one.attempts for one in self.client.statistics()) - self._ended
+        # The attempts beyond one for each call.
+        moved = sum(stats.attempts for stats in self.client.statistics()) - self._ended
         account.moved, self._moved = max(moved - self._moved, 0), moved
 
     def stop(self) -> None:
-        """Begin no more calls; `run` returns when those under way have ended."""
+        """Begin no more calls. `run` returns when the calls in flight have ended."""
         self._is_stopping = True
 
     async def prepare(self) -> None:
-        """Write what is scanned."""
+        """Write the keys for the scans."""
         for start in range(0, CATALOG, 50):
             puts = (op.put(f"demo/catalog/{number:03}", f"item {number}") for number in range(start, start + 50))
             await self.client.txn().then(*puts).commit()
             self._ended += 1
 
     async def run(self) -> None:
-        """The load itself."""
+        """Make calls until `stop`."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._count_on())
             tasks.create_task(self._scan_on())
@@ -148,12 +146,12 @@ class Load:
                 await asyncio.sleep(BEAT)
 
     async def read_back(self, account: Account) -> int:
-        """How many of an account's unknown writes are in the store now."""
+        """Count the unknown writes of an account that are in the store now."""
         found = [await self._read(account, self.client.range(_key(number))) for number in account.unknown]
-        return sum(bool(one) for one in found)
+        return sum(bool(result) for result in found)
 
     async def check(self) -> Findings:
-        """Compare the store with what the callers were told."""
+        """Compare the store with the results of the calls."""
         versions = {int(kv.text()): kv.version async for kv in self.client.scan(prefix=WRITES)}
         counter = await self.client.get(COUNTER)
         steps, version = (int(counter.text()), counter.version) if counter is not None else (0, 0)
@@ -182,7 +180,7 @@ class Load:
                 account.unknown[number] = type(error).__name__
             else:
                 self._refused.add(number)
-                account.refused.append(_told(error))
+                account.refused.append(_describe(error))
         else:
             self._acknowledged.add(number)
             self._newest = max(self._newest, number)
@@ -204,7 +202,7 @@ class Load:
             await asyncio.sleep(SCAN_PAUSE)
 
     async def _count_on(self) -> None:
-        """Read, compare, swap: one step at a time, so that a lost answer cannot make it count twice."""
+        """Increment the counter by compare and swap, so that a lost reply cannot make a step count twice."""
         while not self._is_stopping:
             account = self.account
             found = await self._read(account, self.client.range(COUNTER))
@@ -213,22 +211,22 @@ class Load:
                 is_unchanged = Key(COUNTER).mod_revision == revision
                 txn = self.client.txn().when(is_unchanged).then(op.put(COUNTER, str(steps + 1)))
                 try:
-                    won = await self._write(account, txn.commit())
+                    swapped = await self._write(account, txn.commit())
                 except EtcdError as error:
                     account.unknown_steps += error.maybe_applied
                 else:
-                    self._steps += bool(won)
+                    self._steps += bool(swapped)
             await asyncio.sleep(TXN_PAUSE)
 
     async def _read(self, account: Account, call: Awaitable[RangeResult]) -> RangeResult | None:
-        """None if it failed."""
+        """Await a read; the result is None if it failed."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
             with account.call():
                 found = await call
         except EtcdError as error:
-            account.read_errors.append(_told(error))
+            account.read_errors.append(_describe(error))
             return None
         finally:
             self._ended += 1
@@ -255,5 +253,5 @@ def _key(number: int) -> str:
     return f"{WRITES}{number:06}"
 
 
-def _told(error: EtcdError) -> str:
+def _describe(error: EtcdError) -> str:
     return f"{type(error).__name__}: {error.message}"

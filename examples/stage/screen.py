@@ -1,7 +1,4 @@
-"""The two screens: a live picture for a terminal, plain lines for everything else.
-
-Knows: how a scene looks. Never knows: how it came about.
-"""
+"""Two screens: a live table for a terminal, plain lines for everything else."""
 
 import time
 from collections import deque
@@ -18,27 +15,27 @@ from etcd_aio import ConnectivityState
 
 _CONNECTIONS = {
     ConnectivityState.IDLE: "idle",
-    ConnectivityState.CONNECTING: "dialling",
+    ConnectivityState.CONNECTING: "connecting",
     ConnectivityState.READY: "ready",
     ConnectivityState.TRANSIENT_FAILURE: "unreachable",
     ConnectivityState.SHUTDOWN: "closed",
 }
 BARS = " ▁▂▃▄▅▆▇█"
-SLICES = 28  # as wide as the history of a member is drawn
+SLICES = 28  # the width of a member's history
 _STYLES = {"running": "green", "starting": "yellow", "stopped": "bold red", "frozen": "bold cyan", "killed": "bold red"}
 
 
 @dataclass
 class Actor:
-    """One member as the audience sees it.
+    """One member on the screen.
 
     Attributes:
         name: its name.
-        condition: what is done to it.
-        is_leader: whether the others follow it.
+        condition: the state of its process: running, killed, frozen and so on.
+        is_leader: whether it is the leader of the cluster.
         connection: the state of the client's connection to it.
-        answered: the calls it has answered.
-        history: calls answered in each of the last slices of time.
+        answered: the number of calls that it has answered.
+        history: the number of calls that it answered in each of the last slices of time.
     """
 
     name: str
@@ -50,29 +47,29 @@ class Actor:
 
     @property
     def role(self) -> str:
-        """Its part in raft, as far as it takes part."""
+        """Leader or follower, while it is running."""
         if self.condition != "running":
             return "-"
         return "leader" if self.is_leader else "follower"
 
     def count(self, answered: int) -> None:
-        """A slice of time is over; so many calls were answered since the beginning."""
+        """Add a slice of time; `answered` is the number of answered calls since the start."""
         self.history.append(answered - self.answered)
         self.answered = answered
 
 
 @dataclass
 class Scene:
-    """Everything there is to see.
+    """Everything on the screen.
 
     Attributes:
-        version: of the servers.
+        version: the version of the servers.
         actors: the members.
-        full: calls in a slice of time that fill a bar.
-        title: what is going on.
+        full: the number of calls in a slice of time that fills a bar.
+        title: the current act.
         numbers: the account of the current act, in one line.
-        told: what has happened, one paragraph for each act.
-        began: when the curtain rose.
+        finished: the title and the report of each act that has ended.
+        began: when the demonstration started.
     """
 
     version: str
@@ -80,7 +77,7 @@ class Scene:
     full: float
     title: str = ""
     numbers: str = ""
-    told: list[tuple[str, str]] = field(default_factory=list)
+    finished: list[tuple[str, str]] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
 
     def __rich__(self) -> Group:
@@ -104,24 +101,24 @@ class Scene:
 
 
 class Screen(Protocol):
-    """Where a scene is shown; entered for as long as it lasts."""
+    """Shows a scene, as a context manager around the whole demonstration."""
 
     def __enter__(self) -> Self: ...
     def __exit__(self, *exc: object) -> None: ...
 
     def show(self, scene: Scene) -> None:
-        """The scene as it is now; called a few times a second."""
+        """Show the scene as it is now. Called several times a second."""
 
     def turn(self, scene: Scene) -> None:
-        """The scene's title or its tale has changed."""
+        """Show that an act has started or ended."""
 
 
 class LiveScreen:
-    """A picture that moves; what is over is told above it."""
+    """A live table, with the reports of finished acts above it."""
 
     def __init__(self, console: Console) -> None:
-        self._told = 0
-        # Drawn when we say so, in our own loop: no thread.
+        self._shown = 0
+        # `show` refreshes the table, so rich needs no thread.
         self._live = Live(console=console, auto_refresh=False)
 
     def __enter__(self) -> Self:
@@ -132,22 +129,22 @@ class LiveScreen:
         self._live.stop()
 
     def show(self, scene: Scene) -> None:
-        """See `Screen`."""
+        """Refresh the table."""
         self._live.update(scene, refresh=True)
 
     def turn(self, scene: Scene) -> None:
-        """See `Screen`."""
-        for title, what in scene.told[self._told :]:
-            self._live.console.print(Text.assemble(("✔ ", "green"), (title, "bold"), "\n  ", what))
-        self._told = len(scene.told)
+        """Print the reports of acts that have ended since, and refresh the table."""
+        for title, report in scene.finished[self._shown :]:
+            self._live.console.print(Text.assemble(("✔ ", "green"), (title, "bold"), "\n  ", report))
+        self._shown = len(scene.finished)
         self.show(scene)
 
 
 class PlainScreen:
-    """Lines, each printed once."""
+    """Prints a line for each event."""
 
     def __init__(self) -> None:
-        self._told = 0
+        self._shown = 0
 
     def __enter__(self) -> Self:
         return self
@@ -155,14 +152,14 @@ class PlainScreen:
     def __exit__(self, *exc: object) -> None: ...
 
     def show(self, scene: Scene) -> None:
-        """Nothing: a line that is printed does not change."""
+        """Do nothing: a printed line cannot change."""
 
     def turn(self, scene: Scene) -> None:
-        """See `Screen`."""
-        for _, what in scene.told[self._told :]:
-            print(f"  {what}", flush=True)
+        """Print the reports of acts that have ended since, and the title of the next."""
+        for _, report in scene.finished[self._shown :]:
+            print(f"  {report}", flush=True)
             answered = ", ".join(f"{actor.name} {actor.answered:,}" for actor in scene.actors)
             print(f"  answered so far: {answered}", flush=True)
-        self._told = len(scene.told)
+        self._shown = len(scene.finished)
         if scene.title:
             print(f"{time.monotonic() - scene.began:.0f} s: {scene.title}", flush=True)
