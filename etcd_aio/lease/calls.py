@@ -1,16 +1,12 @@
-"""Leases: the lease calls.
+"""Leases: the lease calls, their arguments and their results."""
 
-Knows: the calls, their arguments and their results. Never knows: how a lease is granted or kept alive (`keeper.py`),
-what happens to the task that holds one (`lease.py`).
-"""
-
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from etcd_aio import methods, pb
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.deadline import time_left
 from etcd_aio.errors import InvalidRequestError, LeaseNotFoundError, LeaseTTLTooLargeError
-from etcd_aio.lease.keeper import LeaseKeeper
+from etcd_aio.lease.keeper import LeaseInvoker, LeaseKeeper
 from etcd_aio.types import (
     MIN_INT64,
     LeaseGrantResult,
@@ -24,32 +20,28 @@ from etcd_aio.types import (
     whole_number,
 )
 
-if TYPE_CHECKING:
-    from etcd_aio.error_handler import Invoker
-
 MAX_TTL: Final = 9_000_000_000  # seconds; etcd's own limit
 
 
 class Leases:
-    """The lease API: `client.leases`. Most of the time `client.lease()` is all that is needed.
+    """The lease API: `client.leases`. Most programs only need `client.lease()`.
 
-    Where a lease is wanted, its id or an object with an `.id` serves. Every call takes `timeout` and `retry`, and
-    raises, as the key-value calls do.
+    A lease argument is an id or an object with an `.id`. Every call takes `timeout` and `retry`, and raises, as the
+    key-value calls do.
     """
 
-    def __init__(self, invoker: "Invoker", keeper: LeaseKeeper) -> None:
+    def __init__(self, invoker: LeaseInvoker, keeper: LeaseKeeper) -> None:
         self._invoker = invoker
         self._keeper = keeper
 
     async def grant(
         self, ttl: int, id: int | None = None, *, timeout: Timeout = UNSET, retry: RetryMode | None = None
     ) -> LeaseGrantResult:
-        """Grant a lease, which nothing keeps alive: see `client.lease()` for that.
+        """Grant a lease without keeping it alive, which `client.lease()` does.
 
         Args:
-            ttl: the seconds that it lasts, from 1 to 9 000 000 000. etcd raises what is less than its minimum, 2 by
-                default.
-            id: the lease's id. By default this client draws one, so that a grant whose answer was lost can be repeated
+            ttl: the seconds that it lasts, from 1 to 9 000 000 000. etcd raises values below its minimum, 2 by default.
+            id: the lease's id. Default: drawn by this client, so that a grant whose answer was lost can be repeated
                 without leaving a second lease behind.
             timeout: seconds for the whole call.
             retry: which failed attempts are repeated.
@@ -58,8 +50,8 @@ class Leases:
             LeaseGrantResult: its `id`, and the `ttl` that etcd gives it.
 
         Raises:
-            LeaseExistsError: there is a lease with the `id` you gave. If `maybe_applied` is True, it may be this very
-                one: an earlier attempt got no answer.
+            LeaseExistsError: there is a lease with the given `id`. If `maybe_applied` is True, it may come from this
+                call: an earlier attempt got no answer.
             EtcdError: as every call. A lease that may have been granted all the same ends by its TTL.
         """
         checked_ttl(ttl)
@@ -78,39 +70,39 @@ class Leases:
             retry: which failed attempts are repeated.
 
         Returns:
-            LeaseRevokeResult: with the revision of the deletion, or, if the first answer was lost, a later one.
+            LeaseRevokeResult: its revision is that of the deletion, or a later one if the first answer was lost.
 
         Raises:
             LeaseNotFoundError: there is no such lease, and no attempt of this call has revoked it.
             EtcdError: as every call.
         """
-        found = lease_id(lease)
+        id_ = lease_id(lease)
         deadline = self._invoker.deadline(timeout, self._invoker.clock())
         try:
             return await self._invoker.unary(
-                methods.LEASE_REVOKE, pb.LeaseRevokeRequest(id=found), timeout=timeout, retry=retry
+                methods.LEASE_REVOKE, pb.LeaseRevokeRequest(id=id_), timeout=timeout, retry=retry
             )
         except LeaseNotFoundError as error:
             if not error.maybe_applied:
                 raise
             # An attempt whose answer was lost has revoked it.
             left = time_left(deadline, self._invoker.clock())
-            return LeaseRevokeResult((await self.time_to_live(found, timeout=left)).header)
+            return LeaseRevokeResult((await self.time_to_live(id_, timeout=left)).header)
 
     async def keep_alive_once(self, lease: LeaseLike, *, timeout: Timeout = UNSET) -> LeaseKeepAliveResult:
-        """Renew a lease, once and now. It is repeated on other members until one answers.
+        """Renew a lease once, now. The request is repeated on other members until one answers.
 
         Args:
             lease: which one.
             timeout: seconds for the whole call.
 
         Returns:
-            LeaseKeepAliveResult: its `ttl` is the seconds it lasts from now.
+            LeaseKeepAliveResult: its `ttl` is how many seconds the lease lasts from now.
 
         Raises:
-            LeaseNotFoundError: there is no such lease: it expired, was revoked, or never was.
-            EtcdTimeoutError: no member has answered in time.
-            NoAvailableEndpointsError: none could be reached at all; `errors` has every endpoint's real reason.
+            LeaseNotFoundError: there is no such lease: it expired, was revoked, or never existed.
+            EtcdTimeoutError: no member answered in time.
+            NoAvailableEndpointsError: no member could be reached; `errors` has the reason of every endpoint.
             EtcdError: as every call.
         """
         return await self._keeper.renew_once(lease_id(lease), timeout)
@@ -118,16 +110,16 @@ class Leases:
     async def time_to_live(
         self, lease: LeaseLike, keys: bool = False, *, timeout: Timeout = UNSET, retry: RetryMode | None = None
     ) -> LeaseTimeToLiveResult:
-        """Ask how long a lease still lasts.
+        """Get how long a lease still lasts.
 
         Args:
             lease: which one.
-            keys: also ask for the keys that are attached to it.
+            keys: also return the keys that are attached to it.
             timeout: seconds for the whole call.
             retry: which failed attempts are repeated.
 
         Returns:
-            LeaseTimeToLiveResult: `is_expired` is True if there is no such lease; that is no error.
+            LeaseTimeToLiveResult: `is_expired` is True if there is no such lease, which raises no error.
 
         Raises:
             EtcdError: as every call.
@@ -136,7 +128,7 @@ class Leases:
         return await self._invoker.unary(methods.LEASE_TIME_TO_LIVE, request, timeout=timeout, retry=retry)
 
     async def list(self, *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> LeaseListResult:
-        """Get the ids of all leases there are.
+        """Get the ids of all leases.
 
         Args:
             timeout: seconds for the whole call.
@@ -152,7 +144,7 @@ class Leases:
 
 
 def checked_ttl(ttl: int) -> int:
-    """`ttl` itself.
+    """Return `ttl` if it is a valid TTL.
 
     Raises:
         InvalidRequestError: it is below 1.
@@ -167,7 +159,7 @@ def checked_ttl(ttl: int) -> int:
 
 
 def checked_id(id: int) -> int:
-    """A lease id of the user's choice.
+    """Return `id` if it is a valid lease id.
 
     Raises:
         InvalidRequestError: it is 0, which is no lease, or does not fit 64 bits.

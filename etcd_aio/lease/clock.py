@@ -1,8 +1,8 @@
 """Lease clock: the clock that leases expire by, which goes on while this machine is suspended.
 
-etcd counts a lease down while the machine that holds it sleeps. The event loop does not: its timers and `loop.time()`
-run on CLOCK_MONOTONIC, which stands still meanwhile, so a machine that wakes after an hour would take a lease of ten
-seconds for good. Linux has a clock that counts the sleep too, CLOCK_BOOTTIME. The difference between the two is how
+etcd counts a lease down while the machine of its holder sleeps. The event loop does not: its timers and `loop.time()`
+run on CLOCK_MONOTONIC, which stops meanwhile, so a machine that wakes after an hour would consider a lease of ten
+seconds still valid. Linux has a clock that counts the sleep too, CLOCK_BOOTTIME. The difference between the two is how
 long the machine has slept, and the lease clock is the loop's time plus that difference.
 
 Every instant of a lease (when a renewal was sent, when it is due, the deadline) is one of the lease clock, and is
@@ -12,7 +12,7 @@ makes that instant earlier while a timer is already set for the old one; therefo
 `LOOK_EVERY` ahead. So `Lease.is_lost` and `Lease.remaining`, which read the clock, are right as soon as the machine is
 awake, whatever the loop has to read first; the holder is cancelled within `LOOK_EVERY`, or sooner if a reply comes.
 
-A system without CLOCK_BOOTTIME has the loop's time alone.
+On a system without CLOCK_BOOTTIME the lease clock is the loop's time.
 """
 
 import time
@@ -27,26 +27,26 @@ from etcd_aio.methods import Reply, Request
 _HAS_BOOTTIME: Final = hasattr(time, "CLOCK_BOOTTIME")
 
 LOOK_EVERY: Final = 1.0 if _HAS_BOOTTIME else inf
-"""Seconds between two looks at the lease clock while a lease is held."""
+"""Seconds between two readings of the lease clock while a lease is held."""
 
 _NOTICED: Final = 0.1  # seconds; less is not a sleep, but the time between two readings
 
 
 def suspended_seconds() -> float:
-    """How long this machine has been suspended since it was started; 0 where the system cannot tell. Thread-safe."""
+    """Seconds this machine has been suspended since it started; 0 if the system does not tell. Thread-safe."""
     if not _HAS_BOOTTIME:
         return 0.0
-    # In this order: a thread that is held up between the two takes a lease for older than it is, never for younger.
+    # In this order: a delay between the two makes a lease seem older than it is, never younger.
     awake = time.clock_gettime(time.CLOCK_MONOTONIC)
     return time.clock_gettime(time.CLOCK_BOOTTIME) - awake
 
 
 class LeaseClock:
-    """See above.
+    """The clock of all instants of leases; see above.
 
     Args:
         loop_time: the loop's clock.
-        suspended: how long the machine has been suspended so far.
+        suspended: returns how long the machine has been suspended so far.
 
     Attributes:
         suspended: the same.
@@ -62,7 +62,7 @@ class LeaseClock:
         self._slept_at = -inf
 
     def now(self) -> float:
-        """The instant. Called from the client's loop."""
+        """The time. Called from the client's loop."""
         awake = self._loop_time()
         suspended = self.suspended()
         if self._seen is not None and suspended - self._seen > _NOTICED:
@@ -71,17 +71,17 @@ class LeaseClock:
         return awake + suspended
 
     def on_loop(self, instant: float) -> float:
-        """The instant of the loop's clock at which to look at this clock again, for what is due at `instant`."""
+        """The instant of the loop's clock at which to read this clock again, for a timer that is due at `instant`."""
         return instant if instant == inf else min(instant - self.suspended(), self._loop_time() + LOOK_EVERY)
 
     def slept_within(self, seconds: float) -> float:
-        """How long the machine was suspended, if that was found out in the last so many seconds; else 0."""
+        """How long the machine was suspended, if that was noticed in the last `seconds`; else 0."""
         now = self.now()
         return self._slept if self._slept_at >= now - seconds else 0.0
 
 
 class LeaseClockAdapter(Generic[Request, Reply]):
-    """A `StreamHandler` on the lease clock, as its supervisor sees it."""
+    """Gives a `StreamHandler` the time of the lease clock, and its supervisor that of the loop."""
 
     __slots__ = ("_clock", "_handler")
 
@@ -91,38 +91,38 @@ class LeaseClockAdapter(Generic[Request, Reply]):
 
     @property
     def is_needed(self) -> bool:
-        """See `StreamHandler`."""
+        """Whether the stream is needed."""
         return self._handler.is_needed
 
     @property
     def due(self) -> float:
-        """See `StreamHandler`."""
+        """When to call `on_time`, on the loop's clock."""
         return self._clock.on_loop(self._handler.due)
 
     def requests(self, now: float) -> Iterable[Request]:
-        """See `StreamHandler`."""
+        """The requests to send now."""
         return self._handler.requests(self._clock.now())
 
     def on_open(self, endpoint: str, now: float) -> None:
-        """See `StreamHandler`."""
+        """A stream is open."""
         self._handler.on_open(endpoint, self._clock.now())
 
     def on_reply(self, reply: Reply, now: float) -> None:
-        """See `StreamHandler`."""
+        """A reply came."""
         self._handler.on_reply(reply, self._clock.now())
 
     def on_time(self, now: float) -> str | None:
-        """See `StreamHandler`."""
+        """The due instant has come."""
         return self._handler.on_time(self._clock.now())
 
     def on_lost(self, error: EtcdError, now: float) -> bool:
-        """See `StreamHandler`."""
+        """The stream is gone."""
         return self._handler.on_lost(error, self._clock.now())
 
     def on_refused(self, error: EtcdError, now: float) -> bool:
-        """See `StreamHandler`."""
+        """Another stream would be refused."""
         return self._handler.on_refused(error, self._clock.now())
 
     def on_end(self, error: EtcdError) -> None:
-        """See `StreamHandler`."""
+        """There will be no further stream."""
         self._handler.on_end(error)

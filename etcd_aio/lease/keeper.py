@@ -1,19 +1,20 @@
-"""Keeper: grants the leases of a client and keeps them alive, on one stream that moves from member to member.
+"""LeaseKeeper: grants the leases of a client and keeps them alive, on one stream that moves from member to member.
 
-Knows: the schedule (`keepalive.py`), the supervisor of its stream, the background tasks of leases. Never knows: when a
-lease is due (the schedule does), what becomes of a user's task that holds one (`lease.py` does).
+When a lease is due is decided by its schedule (`schedule.py`); what its loss does to the task that holds it, by
+`lease.py`.
 """
 
 import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import Final, Protocol, TypeAlias, TypeVar
 
-from etcd_aio.aio import start_background_task
+from etcd_aio.aio import resolve, start_background_task, wait_until
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.codec import header_of
 from etcd_aio.deadline import time_left
+from etcd_aio.error_handler import StreamHandler
 from etcd_aio.errors import (
     EtcdError,
     LeaseExistsError,
@@ -23,55 +24,118 @@ from etcd_aio.errors import (
     PermissionDeniedError,
 )
 from etcd_aio.lease.clock import LeaseClock, LeaseClockAdapter, suspended_seconds
-from etcd_aio.lease.log_summary import LogSummary
 from etcd_aio.lease.schedule import KeepAliveSchedule, LeaseState, ScheduledLease
-from etcd_aio.methods import LEASE_GRANT, LEASE_KEEP_ALIVE, LEASE_TIME_TO_LIVE, RANGE
+from etcd_aio.methods import LEASE_GRANT, LEASE_KEEP_ALIVE, LEASE_TIME_TO_LIVE, RANGE, AnyMethod, Method, Reply, Request
 from etcd_aio.pb import (
     LeaseGrantRequest,
     LeaseGrantResponse,
     LeaseKeepAliveRequest,
     LeaseTimeToLiveRequest,
+    Message,
     RangeRequest,
 )
 from etcd_aio.types import LeaseGrantResult, LeaseKeepAliveResult
-
-if TYPE_CHECKING:
-    from etcd_aio.error_handler import Invoker
 
 T = TypeVar("T")
 
 logger: Final = logging.getLogger("etcd_aio.leases")
 
 _VERIFY_SECONDS: Final = 5.0  # the client's default for a call; a lease's own deadline may come before
-_VERIFY_ASKS: Final = 3  # an endpoint may stand for several members, and another one may answer each time
+_VERIFY_ATTEMPTS: Final = 3  # an endpoint may stand for several members, and another one may answer each time
+_WARNING_PAUSE: Final = 1.0  # seconds between two lines: leases that were renewed one by one are lost one by one, too
 
 
 OnRenewed: TypeAlias = Callable[[int, float], None]
-"""Told a TTL and a deadline: the lease lasts at least until then."""
+"""Called with a TTL and a deadline: the lease lasts at least until then."""
 
 OnLoss: TypeAlias = Callable[[LeaseLostError], None]
-"""Told why the lease is lost."""
+"""Called with the reason for the loss of a lease."""
+
+
+class LeaseStreamSupervisor(Protocol):
+    """The methods of a stream's supervisor that leases use."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a stream."""
+        ...
+
+    @property
+    def endpoint(self) -> str:
+        """The endpoint where the stream is open; empty if it is not."""
+        ...
+
+    def wake(self) -> None:
+        """Look at the schedule in the next turn of the loop. Raises if the client cannot be used here."""
+        ...
+
+    def outage_error(self) -> EtcdError:
+        """The error that names, for each endpoint, why there is no stream on it."""
+        ...
+
+    def timeout_error(self, since: float, *, maybe_applied: bool) -> EtcdError:
+        """The error of a wait for an answer that began at `since` and was in vain."""
+        ...
+
+
+class LeaseInvoker(Protocol):
+    """The methods of the invoker that leases use."""
+
+    def clock(self) -> float:
+        """The time of the running loop."""
+        ...
+
+    def deadline(self, timeout: Timeout, now: float) -> float:
+        """The instant at which a timeout ends that begins now."""
+        ...
+
+    async def unary(
+        self,
+        method: Method[Request, Reply],
+        request: Request,
+        *,
+        timeout: Timeout = UNSET,
+        retry: RetryMode | None = None,
+        endpoint: str | None = None,
+    ) -> Reply:
+        """Run a call."""
+        ...
+
+    def supervise(
+        self,
+        method: Method[Request, Reply],
+        handler: StreamHandler[Request, Reply],
+        name: str,
+        *,
+        needs_token: bool,
+    ) -> LeaseStreamSupervisor:
+        """Supervise a stream."""
+        ...
+
+    def explain(self, error: EtcdError, method: AnyMethod, request: Message) -> None:
+        """Note on an error which request it ends."""
+        ...
 
 
 class LeaseKeeper:
     """The leases that a client keeps alive. Its stream is opened for the first of them and closed after the last.
 
     Args:
-        invoker: runs calls and supervises the stream, which it also closes with the client: every lease that is still
-            held then is lost.
+        invoker: runs calls and supervises the stream. It closes the stream with the client, which loses every lease
+            that is still held then.
         draw_id: returns a random number of 63 bits. Default: from the system's entropy, so that no two clients draw
             the same.
-        suspended: how long the machine has been suspended so far.
+        suspended: returns how long the machine has been suspended so far.
 
     Attributes:
-        clock: what all deadlines of leases are instants of.
-        losses: the log of what was lost.
-        leftovers: the log of what could not be revoked.
+        clock: the clock of all deadlines of leases.
+        losses: the warning for leases that were lost.
+        leftovers: the warning for leases that could not be revoked.
     """
 
     def __init__(
         self,
-        invoker: "Invoker",
+        invoker: LeaseInvoker,
         draw_id: Callable[[], int] | None = None,
         suspended: Callable[[], float] = suspended_seconds,
     ) -> None:
@@ -80,12 +144,14 @@ class LeaseKeeper:
         self.clock = LeaseClock(invoker.clock, suspended)
         self._schedule = KeepAliveSchedule(self._on_stall)
         # Older releases of etcd renew leases without looking at the token, and a login may outlast a lease.
-        timed = LeaseClockAdapter(self._schedule, self.clock)
-        self._supervisor = invoker.supervise(LEASE_KEEP_ALIVE, timed, "lease keepalive", needs_token=False)
+        adapter = LeaseClockAdapter(self._schedule, self.clock)
+        self._supervisor = invoker.supervise(LEASE_KEEP_ALIVE, adapter, "lease keepalive", needs_token=False)
         self._tasks: set[asyncio.Task[object]] = set()
-        self._outage: EtcdError | None = None  # of this turn
-        self.losses = LogSummary(logger, "%d leases were lost; the first: %s")
-        self.leftovers = LogSummary(logger, "%d leases could not be revoked and end by their TTLs; the first: %s")
+        self._outage: EtcdError | None = None  # of this turn of the loop
+        self.losses = RateLimitedWarning(logger, "%d leases were lost; the first: %s")
+        self.leftovers = RateLimitedWarning(
+            logger, "%d leases could not be revoked and end by their TTLs; the first: %s"
+        )
 
     def draw_id(self) -> int:
         """A random id that no other lease has: positive, as those that etcd draws itself."""
@@ -103,57 +169,57 @@ class LeaseKeeper:
         except LeaseExistsError as error:
             if not is_own_id or not error.maybe_applied:
                 raise
-            # Nobody else draws this id: an attempt whose answer was lost has granted it.
+            # No other client draws this id: an attempt whose answer was lost has granted it.
             left = time_left(deadline, self._invoker.clock())
-            found = await self._invoker.unary(LEASE_TIME_TO_LIVE, LeaseTimeToLiveRequest(id=id), timeout=left)
-            if found.is_expired:
+            result = await self._invoker.unary(LEASE_TIME_TO_LIVE, LeaseTimeToLiveRequest(id=id), timeout=left)
+            if result.is_expired:
                 raise LeaseNotFoundError from error
-            return LeaseGrantResult(found.header, id, found.granted_ttl)
+            return LeaseGrantResult(result.header, id, result.granted_ttl)
         return grant_result(reply)
 
     def hold(self, lease_id: int, ttl: int, deadline: float, on_renewed: OnRenewed, on_loss: OnLoss) -> ScheduledLease:
-        """Keep a lease alive that lasts at least until `deadline`, and tell its holder what becomes of it."""
+        """Keep a lease alive that lasts at least until `deadline`, and call its holder with what becomes of it."""
         self._wake()
-        held = _HeldLease(self, on_renewed, on_loss)
-        held.scheduled = self._schedule.hold(lease_id, ttl, deadline, held, self.clock.now())
-        return held.scheduled
+        listener = _HeldLease(self, lease_id, on_renewed, on_loss)
+        return self._schedule.hold(lease_id, ttl, deadline, listener, self.clock.now())
 
     def forget(self, scheduled: ScheduledLease) -> None:
-        """Leave the lease alone."""
+        """Renew the lease no more."""
         self._wake()
         self._schedule.forget(scheduled)
 
     def expire(self, scheduled: ScheduledLease) -> None:
-        """Its holder was told that its deadline has passed: it is lost."""
+        """Lose a lease whose deadline has passed, as its holder knows already."""
         self._wake()
         self._schedule.expire(scheduled)
 
     async def renew_once(self, lease_id: int, timeout: Timeout = UNSET) -> LeaseKeepAliveResult:
         """Renew a lease now; see `Leases.keep_alive_once`."""
         self._wake()
-        loop = asyncio.get_running_loop()
-        asked = _SingleRenewal(self, loop.time())
-        asked.scheduled = self._schedule.ask(lease_id, asked, self.clock.now())
-        deadline = self._invoker.deadline(timeout, loop.time())
-        # A timer and no timeout scope: this is the user's task.
-        timer = None if deadline == float("inf") else loop.call_at(deadline, self._give_up, asked)
+        began = self._invoker.clock()
+        deadline = self._invoker.deadline(timeout, began)
+        renewal = _SingleRenewal(self, lease_id)
+        scheduled = self._schedule.renew_once(lease_id, renewal, self.clock.now())
         try:
-            return await asked.answer
+            result = await wait_until(renewal.result, deadline, None)
         finally:
-            if timer is not None:
-                timer.cancel()
-            self.forget(asked.scheduled)
+            self.forget(scheduled)
+        if result is None:
+            error = self._supervisor.timeout_error(began, maybe_applied=True)
+            self.explain(error, lease_id)
+            raise error
+        return result
 
     def run(self, coroutine: Coroutine[object, object, T], name: str) -> "asyncio.Task[T]":
-        """Run something in the background that may outlive whoever asked for it."""
+        """Run a coroutine in a background task, which may outlive its caller."""
         task = start_background_task(coroutine, name=f"etcd_aio {name}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
-    def verify(self, listener: "_Listener", reply: LeaseKeepAliveResult) -> None:
-        """A member says that there is no such lease: find out whether that is so."""
-        self.run(self._verify(listener, self._supervisor.endpoint), f"verify lease 0x{reply.id:x}")
+    def verify(self, scheduled: ScheduledLease) -> None:
+        """Find out whether a lease exists; the member that the stream is open at says that it does not."""
+        self.run(self._verify(scheduled, self._supervisor.endpoint), f"verify lease 0x{scheduled.id:x}")
 
     def explain(self, error: EtcdError, lease_id: int) -> None:
         """Note on an error that it is about renewing this lease."""
@@ -167,96 +233,81 @@ class LeaseKeeper:
         return self._outage
 
     def _on_stall(self, seconds: float) -> None:
-        slept = self.clock.slept_within(seconds)
-        what = "the machine was suspended" if slept > seconds / 2 else "the event loop was held up"
-        logger.warning("%s for %.1f s, more than half of a lease's time: nothing could be renewed", what, seconds)
+        suspended = self.clock.slept_within(seconds)
+        cause = "the machine was suspended" if suspended > seconds / 2 else "the event loop was blocked"
+        logger.warning("%s for %.1f s, more than half of a lease's TTL: no lease could be renewed", cause, seconds)
 
     def _forget_outage(self) -> None:
         self._outage = None
 
     def _wake(self) -> None:
-        """Tell the stream that the schedule changes in this turn; it looks at it in the next.
+        """Have the supervisor look at the schedule in the next turn of the loop.
 
-        Before the change, since this is what refuses a wrong loop or process.
+        Call this before changing the schedule: it raises if the client is used from the wrong loop or process.
         """
         self._supervisor.wake()
 
-    def _give_up(self, asked: "_SingleRenewal") -> None:
-        asked.on_lost(self._supervisor.timeout_error(asked.since, maybe_applied=True))
-
-    async def _verify(self, listener: "_Listener", endpoint: str) -> None:
-        scheduled = listener.scheduled
+    async def _verify(self, scheduled: ScheduledLease, endpoint: str) -> None:
         try:
             is_missing = await self._is_missing(scheduled, endpoint)
         except EtcdError:
-            is_missing = False  # nobody can tell now: the next renewal asks again, until the deadline decides
+            is_missing = False  # unknown for now: the next renewal tries again, until the deadline decides
         if scheduled.state is not LeaseState.MISSING:
             return
         if is_missing:
             self._schedule.forget(scheduled)
-            listener.on_lost(LeaseNotFoundError())
+            scheduled.listener.on_lost(LeaseNotFoundError())
         else:
             self._schedule.restore(scheduled, self.clock.now())
         self._wake()
 
     async def _is_missing(self, scheduled: ScheduledLease, endpoint: str) -> bool:
-        """Whether the member at `endpoint`, which said that there is no such lease, says so with the cluster's word.
+        """Whether the member at `endpoint`, which denied that the lease exists, still does once it has caught up.
 
-        A member that led before it froze answers from what it knew then. A linearizable read makes it catch up with the
-        cluster, or fail: what it says of the lease afterwards is what the cluster knows.
+        A member that led before it froze answers from the state of that time. A linearizable read makes it catch up
+        with the cluster, or fail. Its next answer about the lease is then true of the cluster.
         """
         clock = self._invoker.clock
         deadline = clock() + min(scheduled.deadline - self.clock.now(), _VERIFY_SECONDS)
-        for _ in range(_VERIFY_ASKS):
-            caught_up = await self._caught_up(endpoint, time_left(deadline, clock()))
-            found = await self._invoker.unary(
+        for _ in range(_VERIFY_ATTEMPTS):
+            caught_up = await self._catch_up(endpoint, time_left(deadline, clock()))
+            result = await self._invoker.unary(
                 LEASE_TIME_TO_LIVE,
                 LeaseTimeToLiveRequest(id=scheduled.id),
                 timeout=time_left(deadline, clock()),
                 endpoint=endpoint,
             )
-            if not found.is_expired:
+            if not result.is_expired:
                 return False
-            if caught_up in (0, found.header.member_id):
+            if caught_up in (0, result.header.member_id):
                 return True
         return False
 
-    async def _caught_up(self, endpoint: str, timeout: float) -> int:
-        """Have a member catch up with the cluster; returns its id, 0 if it does not say."""
+    async def _catch_up(self, endpoint: str, timeout: float) -> int:
+        """Have a member catch up with the cluster; returns the member's id, 0 if the answer does not say."""
         try:
-            found = await self._invoker.unary(
+            result = await self._invoker.unary(
                 RANGE, RangeRequest(key=b"\0", count_only=True), timeout=timeout, endpoint=endpoint
             )
         except PermissionDeniedError:
-            return 0  # etcd looks at permissions after it has caught up
-        return found.header.member_id
+            return 0  # etcd checks permissions after it has caught up
+        return result.header.member_id
 
 
-class _Listener:
-    """What the schedule tells, on its way to whoever it concerns."""
+class _HeldLease:
+    """Passes on what becomes of a lease to its holder."""
 
-    scheduled: ScheduledLease
-
-    def __init__(self, keeper: LeaseKeeper) -> None:
+    def __init__(self, keeper: LeaseKeeper, lease_id: int, on_renewed: OnRenewed, on_loss: OnLoss) -> None:
         self._keeper = keeper
-
-    def on_missing(self, reply: LeaseKeepAliveResult) -> None:
-        self._keeper.verify(self, reply)
-
-    def on_lost(self, error: EtcdError) -> None:
-        raise NotImplementedError  # each kind of listener has its own
-
-
-class _HeldLease(_Listener):
-    """For a lease that somebody holds."""
-
-    def __init__(self, keeper: LeaseKeeper, on_renewed: OnRenewed, on_loss: OnLoss) -> None:
-        super().__init__(keeper)
+        self._id = lease_id
         self._on_renewed = on_renewed
         self._on_loss = on_loss
 
     def on_renewed(self, reply: LeaseKeepAliveResult, deadline: float) -> None:
         self._on_renewed(reply.ttl, deadline)
+
+    def on_missing(self, lease: ScheduledLease) -> None:
+        self._keeper.verify(lease)
 
     def on_lost(self, error: EtcdError) -> None:
         if isinstance(error, LeaseLostError):
@@ -264,30 +315,67 @@ class _HeldLease(_Listener):
             if isinstance(error, LeaseExpiredError):
                 lost.__cause__ = self._keeper.outage_error() or error.__cause__
         else:
-            lost = LeaseExpiredError(
-                f"lease 0x{self.scheduled.id:x} does not exist any more: it expired or was revoked"
-            )
+            lost = LeaseExpiredError(f"lease 0x{self._id:x} does not exist any more: it expired or was revoked")
             lost.__cause__ = error
         self._keeper.losses.add(lost.message)
         self._on_loss(lost)
 
 
-class _SingleRenewal(_Listener):
-    """For a lease that is renewed once."""
+class _SingleRenewal:
+    """Waits for one renewal of a lease."""
 
-    def __init__(self, keeper: LeaseKeeper, since: float) -> None:
-        super().__init__(keeper)
-        self.since = since
-        self.answer: asyncio.Future[LeaseKeepAliveResult] = asyncio.get_running_loop().create_future()
+    def __init__(self, keeper: LeaseKeeper, lease_id: int) -> None:
+        self._keeper = keeper
+        self._id = lease_id
+        self.result: asyncio.Future[LeaseKeepAliveResult | None] = asyncio.get_running_loop().create_future()
 
     def on_renewed(self, reply: LeaseKeepAliveResult, deadline: float) -> None:
-        if not self.answer.done():
-            self.answer.set_result(reply)
+        resolve(self.result, reply)
+
+    def on_missing(self, lease: ScheduledLease) -> None:
+        self._keeper.verify(lease)
 
     def on_lost(self, error: EtcdError) -> None:
-        if not self.answer.done():
-            self._keeper.explain(error, self.scheduled.id)
-            self.answer.set_exception(error)
+        if not self.result.done():
+            self._keeper.explain(error, self._id)
+            self.result.set_exception(error)
+
+
+class RateLimitedWarning:
+    """One log line for many events of a kind, such as the loss of a thousand leases.
+
+    The events of one turn of the loop are one line, and lines are a second apart.
+
+    Args:
+        logger: gets the lines.
+        several: the line for more than one event: a format for their number and the text of the first.
+    """
+
+    __slots__ = ("_count", "_first", "_logger", "_quiet_until", "_several")
+
+    def __init__(self, logger: logging.Logger, several: str) -> None:
+        self._logger = logger
+        self._several = several
+        self._count = 0
+        self._first = ""
+        self._quiet_until = 0.0
+
+    def add(self, text: str) -> None:
+        """Count an event: `text` is the line if no other follows soon."""
+        self._count += 1
+        if self._count > 1:
+            return
+        self._first = text
+        loop = asyncio.get_running_loop()
+        loop.call_at(max(loop.time(), self._quiet_until), self._log)
+
+    def _log(self) -> None:
+        if self._count == 1:
+            self._logger.warning("%s", self._first)
+        else:
+            self._logger.warning(self._several, self._count, self._first)
+        self._count = 0
+        self._quiet_until = asyncio.get_running_loop().time() + _WARNING_PAUSE
 
 
 def _draw_id() -> int:
@@ -295,5 +383,5 @@ def _draw_id() -> int:
 
 
 def grant_result(reply: LeaseGrantResponse) -> LeaseGrantResult:
-    """The result of a grant. The message has an `error` besides, which etcd never fills."""
+    """The result of a grant. The message also has an `error`, which etcd never fills."""
     return LeaseGrantResult(header_of(reply.header), reply.id, reply.ttl)

@@ -1,15 +1,8 @@
 """Lease: a lease that lives as long as the block that holds it.
 
-Knows: the task that holds the lease, its cancellation and how it is taken back. Never knows: streams, members, when a
-renewal is due.
-
-Cancelling follows `asyncio.timeout`: the task that entered is cancelled, and on leaving that one request is taken back.
-If none is left beyond those there were on entering, the cancellation was ours alone and becomes `LeaseLostError`; else
-somebody else wants the task to end too, and it goes on as the `CancelledError` that it is. So leases, timeouts, task
-groups and anyio's scopes nest in any order.
-
-A loss that the holding task brings about itself, by closing the client within the block, cancels nothing: it would
-cancel the close. Leaving the block raises `LeaseLostError` all the same, since the lease could not be revoked.
+The loss of a lease cancels the task inside the block; `TaskCanceller` has the accounting. A loss that this task brings
+about itself, by closing the client within the block, cancels nothing: it would cancel the close. Leaving the block
+raises `LeaseLostError` all the same, since the lease could not be revoked.
 """
 
 import asyncio
@@ -19,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, NoReturn, Self, TypeAlias, get
 
 from anyio import CancelScope
 
+from etcd_aio.aio import TaskCanceller
 from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.deadline import time_left
 from etcd_aio.errors import ClientUsageError, EtcdError, InvalidRequestError, LeaseLostError, LeaseNotFoundError
@@ -31,30 +25,31 @@ if TYPE_CHECKING:
     from etcd_aio.lease.schedule import ScheduledLease
 
 OnLost: TypeAlias = Literal["cancel", "signal"]
-"""What the loss of a lease does to the task that holds it: `"cancel"` cancels it, `"signal"` only tells it."""
+"""What the loss of a lease does to the task that holds it: `"cancel"` cancels it, `"signal"` leaves it alone."""
 
 _NOT_ENTERED: Final = "the lease is not entered: write `async with client.lease(...) as lease:`"
-_REVOKE_SECONDS: Final = 2.0  # for leaving the block: etcd's default election timeout is half of it
-_CANCELLED_SECONDS: Final = 0.5  # for leaving it by a cancellation: a program that is interrupted ends within a second
+_REVOKE_SECONDS: Final = 2.0  # on leaving the block: twice etcd's default election timeout
+_CANCELLED_SECONDS: Final = 0.5  # on leaving it by a cancellation: an interrupted program ends within a second
 
 
 class Lease:
     """A lease that is kept alive: `async with client.lease(10) as lease:`.
 
-    Entering grants it, leaving revokes it, and in between it is renewed by itself. It is lost if somebody revokes it,
-    or if no renewal was acknowledged until its local deadline. That is the instant at which the request was sent that
-    etcd has acknowledged last, plus the TTL, so it passes before etcd itself lets the lease expire.
+    Entering grants it, leaving revokes it, and in between it is renewed automatically. It is lost if another client
+    revokes it, or if no renewal was acknowledged until its local deadline. That is the instant at which the last
+    acknowledged request was sent, plus the TTL, so it passes before etcd itself lets the lease expire.
 
     A lost lease cancels the task that entered (`on_lost="cancel"`), and leaving raises `LeaseLostError`. With
     `on_lost="signal"` the block goes on: it looks at `is_lost` or awaits `lost()`, and leaving raises `LeaseLostError`
-    unless the block ends by an exception of its own. Where a framework enters and leaves in different tasks, `"signal"`
-    is the one to use, since the task that entered is not the one at work.
+    unless the block ends by an exception of its own. Use `"signal"` where a framework enters and leaves in different
+    tasks, since the task that entered is not the one at work.
 
     Closing the client loses its leases; etcd keeps them until their TTLs end. The tasks that hold them are cancelled,
-    but not the one that closes: it goes on, and leaving the block raises `LeaseLostError` from a `ClientClosedError`.
+    except for the task that closes: it goes on, and leaving the block raises `LeaseLostError` from a
+    `ClientClosedError`.
 
     Attributes:
-        ttl: the seconds it lasts after each renewal; before it is granted, those that were asked for.
+        ttl: the seconds it lasts after each renewal; before it is granted, the requested ones.
     """
 
     def __init__(
@@ -76,17 +71,15 @@ class Lease:
         self._is_own_id = id is None
         self._leases = leases
         self._keeper = keeper
-        self._mode: OnLost = on_lost
+        self._cancels = on_lost == "cancel"
         self._timeout = timeout
         self._loop: asyncio.AbstractEventLoop | None = None
         self._deadline = 0.0
         self._scheduled: ScheduledLease | None = None
         self._gone = asyncio.Event()
         self._error: LeaseLostError | None = None
-        self._is_overdue = False  # somebody was told that the deadline has passed
-        self._task: asyncio.Task[object] | None = None
-        self._cancelling = 0
-        self._has_cancelled = False
+        self._is_overdue = False  # a caller has seen that the deadline has passed
+        self._canceller: TaskCanceller | None = None
 
     def __repr__(self) -> str:
         if self._error is not None:
@@ -102,8 +95,7 @@ class Lease:
             raise ClientUsageError("a lease is entered once: ask the client for another one")
         self._loop = asyncio.get_running_loop()
         began = self._keeper.clock.now()
-        # In a task of its own: cut short by a cancellation of this one, it could still be carried out, after whatever
-        # would be done to undo it.
+        # In a task of its own: if a cancellation cut it short, etcd could still carry it out after the revocation.
         granting = self._keeper.run(
             self._keeper.grant(self._id, self.ttl, self._timeout, is_own_id=self._is_own_id),
             f"grant lease 0x{self._id:x}",
@@ -116,8 +108,7 @@ class Lease:
             raise
         self.ttl = granted.ttl
         self._deadline = began + granted.ttl
-        self._task = asyncio.current_task()
-        self._cancelling = self._task.cancelling() if self._task is not None else 0
+        self._canceller = TaskCanceller()
         self._scheduled = self._keeper.hold(self._id, self.ttl, self._deadline, self._on_renewed, self._on_lost)
         return self
 
@@ -125,32 +116,28 @@ class Lease:
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if not self._gone.is_set() and self.is_lost:
-            self._mode = "signal"  # the block is over: there is nothing to cancel
+            self._cancels = False  # the block is over
             self._expire()
-        if self._error is None:
-            if not self._gone.is_set():
-                self._end()
-                is_cancelled = isinstance(exc, asyncio.CancelledError)
-                await self._revoke_shielded(_CANCELLED_SECONDS if is_cancelled else None)
-            return
-        is_ours = self._take_back()
-        if exc is None or (is_ours and isinstance(exc, asyncio.CancelledError)):
-            raise self._error
-        exc.add_note(f"Meanwhile: {self._error.message}")
+        if self._error is not None and self._canceller is not None:
+            self._canceller.leave_with(self._error, exc)
+        elif not self._gone.is_set():
+            self._end()
+            is_cancelled = isinstance(exc, asyncio.CancelledError)
+            await self._revoke_shielded(_CANCELLED_SECONDS if is_cancelled else None)
 
     if not TYPE_CHECKING:  # a type checker finds it, and says so
 
         def __await__(self) -> NoReturn:
             raise ClientUsageError(_NOT_ENTERED)
 
-    # What the block may ask.
+    # State.
 
     @property
     def id(self) -> int:
         """The lease's id.
 
         Raises:
-            ClientUsageError: it was not entered yet, so that there is no such lease. Calls that take a lease raise it
+            ClientUsageError: the lease was not entered, so it does not exist yet. Calls that take a lease raise this
                 before anything is sent.
         """
         if self._scheduled is None:
@@ -159,7 +146,7 @@ class Lease:
 
     @property
     def remaining(self) -> float:
-        """Seconds until the local deadline, which every acknowledged renewal moves on; 0 if it is gone."""
+        """Seconds until the local deadline, which every acknowledged renewal extends; 0 if the lease is gone."""
         if self._loop is None or self._is_overdue or self._gone.is_set():
             return 0.0
         return time_left(self._deadline, self._now(self._loop))
@@ -168,10 +155,9 @@ class Lease:
     def is_lost(self) -> bool:
         """Whether the lease was lost while it was held. Once True, it stays True.
 
-        It is also True if the local deadline has passed and the event loop was too busy to say so, or the machine was
-        suspended (on Linux; other systems may not count that time). By being asked then,
-        the lease is lost for good, even if an answer has come that nobody has read yet: whoever is told may have acted
-        on it. It may be asked in any thread.
+        It is also True if the local deadline has passed while the event loop was blocked, or while the machine was
+        suspended (on Linux; other systems may not count that time). Reading it then loses the lease for good, even if
+        an acknowledgement lies unread in the socket, since the caller may have acted on the answer. Thread-safe.
         """
         if self._error is not None or self._is_overdue:
             return True
@@ -187,38 +173,38 @@ class Lease:
         """Wait until the lease is gone.
 
         Returns:
-            Why it was lost; None if it was revoked here, as on leaving the block.
+            Why it was lost; None if this object revoked it, as on leaving the block.
 
-        Cancelling it changes nothing.
+        Cancelling the wait changes nothing.
         """
         await self._gone.wait()
         return self._error
 
-    # What the block may do.
+    # Calls.
 
     async def keep_alive_once(self, *, timeout: Timeout = UNSET) -> LeaseKeepAliveResult:
-        """Renew the lease now, whenever it is due; see `client.leases.keep_alive_once`."""
+        """Renew the lease now, before it is due; see `client.leases.keep_alive_once`."""
         return await self._leases.keep_alive_once(self.id, timeout=timeout)
 
     async def revoke(self, *, timeout: Timeout = UNSET) -> LeaseRevokeResult:
-        """End the lease before the block ends; nothing renews it any more, whatever becomes of the call.
+        """End the lease before the block ends. It is not renewed any more, even if the call fails.
 
         Raises:
-            ClientUsageError: it was not entered yet.
-            LeaseNotFoundError: it is gone already.
+            ClientUsageError: the lease was not entered yet.
+            LeaseNotFoundError: the lease is gone already.
             EtcdError: as every call; the lease then ends by its TTL.
         """
         lease_id = self.id
-        if not self._is_overdue:  # else its loss is on the way
+        if not self._is_overdue:  # otherwise the call of `_on_lost` is scheduled
             self._end()
         return await self._leases.revoke(lease_id, timeout=timeout)
 
     def _now(self, loop: asyncio.AbstractEventLoop) -> float:
-        """The lease clock, in any thread."""
+        """The time of the lease clock, in any thread."""
         awake = loop.time()
         return awake + self._keeper.clock.suspended()
 
-    # What the keeper tells.
+    # Callbacks of the keeper.
 
     def _on_renewed(self, ttl: int, deadline: float) -> None:
         self.ttl = ttl
@@ -227,8 +213,8 @@ class Lease:
     def _on_lost(self, error: LeaseLostError) -> None:
         self._error = error
         self._gone.set()
-        if self._mode == "cancel" and self._task is not None and self._task is not asyncio.current_task():
-            self._has_cancelled = self._task.cancel()
+        if self._cancels and self._canceller is not None:
+            self._canceller.cancel()
 
     def _expire(self) -> None:
         if self._scheduled is not None:
@@ -243,34 +229,24 @@ class Lease:
 
     async def _revoke_shielded(self, longest: float | None) -> None:
         task = self._keeper.run(self._revoke_quietly(), f"revoke lease 0x{self._id:x}")
-        # Scopes of anyio around this wait for it. A cancellation of asyncio's gets through, and the task goes on alone.
+        # Scopes of anyio wait for this. A cancellation by asyncio ends the wait, and the task goes on by itself.
         with CancelScope(shield=True):
             await asyncio.wait([task], timeout=longest)
 
     async def _undo(self, granting: "asyncio.Task[LeaseGrantResult]") -> None:
-        """Revoke what was granted, or may have been, to nobody."""
+        """Revoke a lease that was granted, or may have been, after entering was cancelled or failed."""
         try:
             await granting
         except EtcdError as error:
             if not (error.maybe_applied and self._is_own_id):
-                return  # there is none, or it could be somebody else's
+                return  # there is none, or it could be another client's
         await self._revoke_quietly()
 
     async def _revoke_quietly(self) -> None:
         try:
             await self._leases.revoke(self._id, timeout=_REVOKE_SECONDS)
         except LeaseNotFoundError:
-            pass  # what was to be reached
+            pass  # the lease is gone, as intended
         except EtcdError as error:
             text = f"lease 0x{self._id:x} could not be revoked and ends by its TTL of {self.ttl} s: {error}"
             self._keeper.leftovers.add(text)
-
-    def _take_back(self) -> bool:
-        """Take back our request to cancel, if there was one; True if it was the only one.
-
-        It has reached the block already: no loss is told while the task that holds the lease runs, only while it waits.
-        """
-        task = asyncio.current_task()
-        if not self._has_cancelled or task is None or task is not self._task:
-            return False
-        return task.uncancel() <= self._cancelling

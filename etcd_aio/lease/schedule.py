@@ -1,39 +1,38 @@
-"""Keepalive: when each lease of a client is renewed, and when it is lost, on one stream shared by all of them.
+"""KeepAliveSchedule: when each lease of a client is renewed, and when it is lost, on one stream shared by all of them.
 
-Knows: leases, their deadlines, what was asked and answered on the stream. Never knows: clocks, timers, tasks; it is the
-`StreamHandler` of a supervised stream.
+A pure state machine: it handles the messages of a supervised stream, and never reads a clock or starts a timer or task.
 
-Two rules on itself: a deadline is moved by `on_reply` alone, and a lease leaves by `_drop` alone.
+Two rules: a deadline is moved by `on_reply` alone, and a lease leaves by `_drop` alone.
 
-The theory. A member renews a lease when it works on the request, so never before the request was sent. Therefore the
-local deadline is the instant at which the acknowledged request was SENT, plus the TTL of its answer: it passes no later
-than the server's own, however long the answer took. Whoever guards something by the lease is told in time.
+Theory. A member renews a lease when it works on the request, so never before the request was sent. Therefore the local
+deadline is the instant at which the acknowledged request was SENT, plus the TTL of its answer. It passes no later than
+the server's own deadline, however long the answer took, so a holder learns of a loss in time.
 
 Each lease is in one of four states:
 
-    state     it is                          leaves it by
-    WAITING   acknowledged                   its `due` -> READY
-    READY     to be renewed                  `requests` -> SENT, those first whose deadline is nearest
-    SENT      asked for on this stream       an answer -> WAITING, or MISSING if the TTL in it is 0
-                                             the loss of the stream -> READY
-    MISSING   said not to exist              `restore` -> WAITING, or `forget`: whoever listens finds out which, since a
-                                             member that led before it froze may not know what was granted meanwhile
+    state     meaning                            left by
+    WAITING   acknowledged                       its `due` -> READY
+    READY     to be renewed                      `requests` -> SENT, the nearest deadline first
+    SENT      requested on this stream           an answer -> WAITING, or MISSING if the TTL in it is 0
+                                                 the loss of the stream -> READY
+    MISSING   a member denied that it exists     `restore` -> WAITING, or `forget`: the listener finds out which, since
+                                                 a member that led before it froze may not know of recent grants
 
-and from each of them it leaves for good when its deadline passes, it is forgotten, or the client is closed. No refusal
-is a reason: another member, or a later login, may fare better, and the lease lasts meanwhile.
+and it leaves from each of them for good when its deadline passes, when it is forgotten, or when the client is closed. A
+refusal never loses a lease: another member, or a later login, may accept the renewal, and the lease lasts meanwhile.
 
 Due. A renewal is due when half of the TTL is left. If the acknowledgement took longer than that half, it is due at half
-of what is left.
+of the remaining time.
 
-Silence. A stream delivers in order, so asking again on the same one is useless: what is unanswered is asked again on
-another one. It is given up if nothing was heard on it for as long as its most impatient request has patience: a quarter
-of the lease's TTL, so that one silent member leaves the other quarter for the next one. If that one is silent too, the
-cluster may be electing a leader (1 to 2 s by default), and its followers wait with it, but whoever asks after it is
-answered at once: from then on the patience is half of what is left, so that even 2 s allow for three attempts.
+Silence. A stream delivers in order, so asking again on the same one is useless: an unanswered request is repeated on
+another stream. A stream is given up if nothing was received on it for as long as its most impatient request allows: a
+quarter of the lease's TTL, so that one silent member leaves the other quarter for the next one. If that one is silent
+too, the cluster may be electing a leader (1 to 2 s by default), during which its followers do not answer either. Then
+the patience is half of the remaining time, so that even 2 s allow for three attempts.
 
-Queueing. etcd works on the renewals of a stream one by one, and each costs it a read index or a hop to the leader.
-At most `WINDOW` are under way, so that a lease of 2 s need not queue behind thousands of 60 s, and so that the instant
-of sending is near that of the renewal.
+Queueing. etcd works on the renewals of a stream one by one, and each costs it a read index or a hop to the leader. At
+most `WINDOW` are in flight, so that a lease of 2 s does not queue behind thousands of 60 s, and so that a renewal is
+sent shortly before the member works on it.
 """
 
 from collections import deque
@@ -48,18 +47,18 @@ from etcd_aio.pb import LeaseKeepAliveRequest
 from etcd_aio.types import LeaseKeepAliveResult
 
 WINDOW: Final = 64
-"""Requests under way: 64 keep a stream busy over 50 ms of distance even if a renewal takes etcd less than 1 ms."""
+"""Requests in flight: 64 keep a stream busy over 50 ms of distance even if a renewal takes etcd less than 1 ms."""
 
 _SHORTEST_PATIENCE: Final = 0.25  # seconds; less would mistake a distant or busy member for a silent one
 _LONGEST_PATIENCE: Final = 7.0  # seconds; etcd itself gives a request up after 5 s and two election timeouts of 1 s
-_ASKING_PATIENCE: Final = 1.0  # seconds, for a lease of unknown deadline; twice as long after each stream in vain
-_LOST_AT_ONCE: Final = 1024  # leases whose holders are told in one turn of the loop: five milliseconds
-_SPARE: Final = 64  # outdated entries of a heap that are not worth cleaning up
-_RESTORED_PAUSE: Final = 0.25  # seconds until a lease that was said to be missing is renewed again
+_SINGLE_PATIENCE: Final = 1.0  # seconds, for a lease of unknown deadline; doubled after each silent stream
+_LOST_AT_ONCE: Final = 1024  # losses in one turn of the loop: five milliseconds
+_SPARE: Final = 64  # outdated entries of a heap that are not worth removing
+_RESTORED_PAUSE: Final = 0.25  # seconds until a lease that a member denied is renewed again
 
 
 class LeaseState(Enum):
-    """Where a lease is on its round; see the theory above."""
+    """The state of a lease; see the theory above."""
 
     WAITING = "waiting"
     READY = "ready"
@@ -69,30 +68,30 @@ class LeaseState(Enum):
 
 
 class LeaseListener(Protocol):
-    """Who is told what becomes of a lease. It may change the schedule in return."""
+    """Callbacks for one lease. They may change the schedule."""
 
     def on_renewed(self, reply: LeaseKeepAliveResult, deadline: float) -> None:
         """A renewal was acknowledged; the lease lasts at least until `deadline`."""
         ...
 
-    def on_missing(self, reply: LeaseKeepAliveResult) -> None:
-        """A member says that there is no such lease: verify it, then `restore` or `forget`."""
+    def on_missing(self, lease: "ScheduledLease") -> None:
+        """A member denied that the lease exists: verify that, then `restore` or `forget` it."""
         ...
 
     def on_lost(self, error: EtcdError) -> None:
-        """The lease is lost, and forgotten. Said once, and nothing after it."""
+        """The lease is lost, and forgotten. The last call."""
         ...
 
 
 class ScheduledLease:
-    """One lease in the schedule: whoever put it there keeps it to speak of it. Not to be changed from outside."""
+    """One lease in the schedule: the handle of the caller that added it. Only the schedule changes it."""
 
     __slots__ = ("deadline", "id", "is_held", "listener", "since", "state", "timer", "ttl")
 
     def __init__(self, lease_id: int, listener: LeaseListener, ttl: float, deadline: float, now: float) -> None:
         self.id = lease_id
         self.listener = listener
-        self.is_held = deadline < inf  # else it was asked for once
+        self.is_held = deadline < inf  # otherwise it is renewed once
         self.ttl = ttl
         self.deadline = deadline
         self.since = now
@@ -101,7 +100,7 @@ class ScheduledLease:
 
 
 class _Request:
-    """A request under way."""
+    """A request in flight."""
 
     __slots__ = ("id", "patience", "sent_at")
 
@@ -118,8 +117,8 @@ class KeepAliveSchedule:
     """The schedule.
 
     Args:
-        on_stall: told how many seconds too late a lease was looked after, if that is more than half its TTL: the event
-            loop was held up.
+        on_stall: called with the seconds by which the schedule ran late, if they are more than half a lease's TTL: the
+            event loop was blocked.
     """
 
     def __init__(self, on_stall: Callable[[float], None]) -> None:
@@ -138,7 +137,7 @@ class KeepAliveSchedule:
         self._looked_at = -inf
         self._last_error: EtcdError | None = None
 
-    # What the leases' owners say. `StreamSupervisor.wake()` follows each of these.
+    # Changes by the keeper, each together with `StreamSupervisor.wake()`.
 
     def hold(self, lease_id: int, ttl: float, deadline: float, listener: LeaseListener, now: float) -> ScheduledLease:
         """Keep a lease alive from now on: it was granted with `ttl`, and lasts at least until `deadline`."""
@@ -147,40 +146,40 @@ class KeepAliveSchedule:
         self._wait(lease, now)
         return lease
 
-    def ask(self, lease_id: int, listener: LeaseListener, now: float) -> ScheduledLease:
-        """Renew a lease once, at once; after the answer it is forgotten. If it is held, that does not change."""
+    def renew_once(self, lease_id: int, listener: LeaseListener, now: float) -> ScheduledLease:
+        """Renew a lease once, now, and forget it after the answer. The same lease may also be held."""
         lease = ScheduledLease(lease_id, listener, inf, inf, now)
         self._add(lease)
         self._make_ready(lease)
         return lease
 
     def forget(self, lease: ScheduledLease) -> None:
-        """Ask nothing more about the lease, and tell its listener nothing more."""
+        """Send no more renewals of the lease, and call its listener no more."""
         if lease.state is not LeaseState.GONE:
             self._drop(lease)
 
     def expire(self, lease: ScheduledLease) -> None:
-        """Somebody was told that its deadline has passed: it is lost, whatever answer is still on its way."""
+        """Lose a lease whose holder knows that its deadline has passed, whatever answer is still on its way."""
         if lease.state is not LeaseState.GONE:
             self._drop(lease)
             lease.listener.on_lost(self._expired(lease))
 
     def restore(self, lease: ScheduledLease, now: float) -> None:
-        """The lease that was said to be missing is not, or that could not be found out: go on with it."""
+        """Go on with a lease that was denied: it does exist, or that could not be found out."""
         if lease.state is LeaseState.MISSING:
             left = lease.deadline - now
             self._wait_until(lease, now + min(_RESTORED_PAUSE, left / 2))
 
-    # StreamHandler.
+    # The stream.
 
     @property
     def is_needed(self) -> bool:
-        """See `StreamHandler`."""
+        """Whether any lease is to be renewed."""
         return self._count > 0
 
     @property
     def due(self) -> float:
-        """See `StreamHandler`."""
+        """The next instant at which a renewal is due, a deadline passes, or the stream was silent for too long."""
         timers = self._timers
         while timers and timers[0][1] != timers[0][2].timer:
             heappop(timers)
@@ -188,52 +187,54 @@ class KeepAliveSchedule:
         return min(first, self._silent_at)
 
     def requests(self, now: float) -> Iterable[LeaseKeepAliveRequest]:
-        """See `StreamHandler`."""
-        found: list[LeaseKeepAliveRequest] = []
+        """The renewals to send now."""
+        requests: list[LeaseKeepAliveRequest] = []
         while self._is_open and not self._is_given_up and self._ready and len(self._unanswered) < WINDOW:
             _, number, lease = heappop(self._ready)
             if lease.timer != number:
                 continue
             lease.state = LeaseState.SENT
             self._unanswered.append(_Request(lease.id, now, self._patience(lease, now)))
-            found.append(LeaseKeepAliveRequest(id=lease.id))
-        return found
+            requests.append(LeaseKeepAliveRequest(id=lease.id))
+        return requests
 
     def on_open(self, endpoint: str, now: float) -> None:
-        """See `StreamHandler`."""
+        """A stream is open."""
         self._is_open, self._is_given_up = True, False
         self._heard_at = now
 
     def on_reply(self, reply: LeaseKeepAliveResult, now: float) -> None:
-        """See `StreamHandler`. The request is the oldest one of this lease: a stream keeps the order."""
-        request = next((one for one in self._unanswered if one.id == reply.id), None)
+        """A renewal was answered: the oldest one of this lease, since a stream keeps the order."""
+        request = next((request for request in self._unanswered if request.id == reply.id), None)
         if request is None:
-            return  # nobody asked
+            return
         self._unanswered.remove(request)
         overdue = now - max(request.sent_at, self._heard_at) - request.patience
         if overdue > reply.ttl / 2 > 0:
             self._stalled(overdue, now)
         self._heard_at = now
         self._silences = 0
-        for lease in self._leases.get(reply.id, ())[:]:
-            if lease.state is LeaseState.GONE:
-                continue  # one of the others' listeners has forgotten it
-            if request.sent_at < lease.since or (lease.state is not LeaseState.SENT and reply.ttl <= 0):
-                continue  # the answer is about a time before this lease, or before what is known of it
-            if reply.ttl <= 0:
+        for lease in tuple(self._leases.get(reply.id, ())):
+            if lease.state is LeaseState.GONE or request.sent_at < lease.since:
+                continue  # forgotten by the listener of another one, or added after the request was sent
+            if reply.ttl > 0:
+                self._renewed(lease, reply, request.sent_at, now)
+            elif lease.state is LeaseState.SENT:
                 self._set_timer(lease, lease.deadline, LeaseState.MISSING)
-                lease.listener.on_missing(reply)
-            elif lease.is_held:
-                lease.ttl = reply.ttl
-                lease.deadline = request.sent_at + reply.ttl
-                self._wait(lease, now)
-                lease.listener.on_renewed(reply, lease.deadline)
-            else:
-                self._drop(lease)
-                lease.listener.on_renewed(reply, request.sent_at + reply.ttl)
+                lease.listener.on_missing(lease)
+
+    def _renewed(self, lease: ScheduledLease, reply: LeaseKeepAliveResult, sent_at: float, now: float) -> None:
+        deadline = sent_at + reply.ttl
+        if lease.is_held:
+            lease.ttl = reply.ttl
+            lease.deadline = deadline
+            self._wait(lease, now)
+        else:
+            self._drop(lease)
+        lease.listener.on_renewed(reply, deadline)
 
     def on_time(self, now: float) -> str | None:
-        """See `StreamHandler`."""
+        """Make due leases ready and lose those whose deadline has passed; returns why to give the stream up, if so."""
         lost: list[ScheduledLease] = []
         stall = 0.0
         while self._timers and self._timers[0][0] <= now and len(lost) < _LOST_AT_ONCE:
@@ -259,26 +260,26 @@ class KeepAliveSchedule:
         return None
 
     def on_lost(self, error: EtcdError, now: float) -> bool:
-        """See `StreamHandler`."""
-        if self.is_needed:  # else it was closed for that, which explains no loss
+        """The stream is gone: its unanswered renewals are repeated on the next one."""
+        if self.is_needed:  # otherwise it was closed as no longer needed, which explains no loss
             self._last_error = error
         self._close()
         return False
 
     def on_refused(self, error: EtcdError, now: float) -> bool:
-        """See `StreamHandler`. The deadlines of held leases decide; whoever asked for one renewal hears of it now."""
+        """Another stream would be refused: single renewals fail, held leases last until their deadlines."""
         self._last_error = error
-        asked = [lease for same in self._leases.values() for lease in same if not lease.is_held]
-        for lease in asked:
+        single = [lease for same_id in self._leases.values() for lease in same_id if not lease.is_held]
+        for lease in single:
             self._drop(lease)
-        for lease in asked:
+        for lease in single:
             lease.listener.on_lost(error)
         return self.is_needed
 
     def on_end(self, error: EtcdError) -> None:
-        """See `StreamHandler`. Nothing keeps the leases alive any more, so each is lost, sooner or later: sooner."""
+        """There will be no further stream, so every lease is lost now."""
         self._close()
-        leases = [lease for same in self._leases.values() for lease in same]
+        leases = [lease for same_id in self._leases.values() for lease in same_id]
         for lease in leases:
             self._drop(lease)
         for lease in leases:
@@ -298,9 +299,9 @@ class KeepAliveSchedule:
     def _drop(self, lease: ScheduledLease) -> None:
         lease.state = LeaseState.GONE
         lease.timer = 0
-        same = self._leases[lease.id]
-        same.remove(lease)
-        if not same:
+        same_id = self._leases[lease.id]
+        same_id.remove(lease)
+        if not same_id:
             del self._leases[lease.id]
         self._count -= 1
 
@@ -321,7 +322,7 @@ class KeepAliveSchedule:
     def _make_ready(self, lease: ScheduledLease) -> None:
         self._set_timer(lease, lease.deadline, LeaseState.READY)
         self._ready = _cleaned(self._ready, self._count)
-        # Somebody waits for what was asked for once, so it is as urgent as what is overdue.
+        # A caller waits for a single renewal, so it is as urgent as an overdue one.
         heappush(self._ready, (lease.deadline if lease.is_held else lease.since, lease.timer, lease))
 
     def _set_timer(self, lease: ScheduledLease, instant: float, state: LeaseState) -> None:
@@ -332,7 +333,7 @@ class KeepAliveSchedule:
             self._timers = _cleaned(self._timers, self._count)
             heappush(self._timers, (instant, lease.timer, lease))
 
-    # The stream.
+    # Silence and stalls.
 
     def _close(self) -> None:
         self._is_open = False
@@ -346,7 +347,7 @@ class KeepAliveSchedule:
         if lease.is_held:
             patience = (lease.deadline - now) / 2 if self._silences else lease.ttl / 4
         else:
-            patience = _ASKING_PATIENCE * 2 ** min(self._silences, 3)
+            patience = _SINGLE_PATIENCE * 2 ** min(self._silences, 3)
         return min(max(patience, _SHORTEST_PATIENCE), _LONGEST_PATIENCE)
 
     @property
@@ -354,23 +355,23 @@ class KeepAliveSchedule:
         if self._is_given_up:
             return inf
         heard_at = self._heard_at
-        return min((max(one.sent_at, heard_at) + one.patience for one in self._unanswered), default=inf)
+        return min((max(request.sent_at, heard_at) + request.patience for request in self._unanswered), default=inf)
 
     @property
     def _silent_since(self) -> float:
         return max(self._unanswered[0].sent_at, self._heard_at)
 
     def _stalled(self, seconds: float, now: float) -> None:
-        """Tell of a stall, unless it is part of one that was told already."""
+        """Report a stall, unless it is part of one that was reported already."""
         if now - seconds >= self._looked_at:
             self._looked_at = now
             self._on_stall(seconds)
 
 
 def _cleaned(heap: _Heap, leases: int) -> _Heap:
-    """The heap, without what is outdated if that is most of it: leases that were forgotten long before their time."""
+    """The heap, without its outdated entries if they are most of it: leases that were forgotten before their time."""
     if len(heap) <= 4 * leases + _SPARE:
         return heap
-    kept = [one for one in heap if one[1] == one[2].timer]
+    kept = [entry for entry in heap if entry[1] == entry[2].timer]
     heapify(kept)
     return kept

@@ -305,7 +305,7 @@ async def test_a_stalled_loop_is_told_in_the_log(client: Client, caplog: pytest.
             pass
         else:
             pytest.fail("2.5 s without a renewal are more than 2")
-    assert len([record for record in caplog.records if "held up" in record.message]) == 1
+    assert len([record for record in caplog.records if "was blocked" in record.message]) == 1
 
 
 async def close_here(client: Client) -> None:

@@ -39,9 +39,9 @@ class Holder:
         assert reply.ttl == self.ttl
         assert deadline == self.deadline
 
-    def on_missing(self, reply: LeaseKeepAliveResult) -> None:
+    def on_missing(self, lease: ScheduledLease) -> None:
         assert self.is_live
-        assert reply.ttl == 0
+        assert lease is self.scheduled
 
     def on_lost(self, error: EtcdError) -> None:
         assert self.is_live

@@ -64,8 +64,8 @@ class FakeLeases:
         self.streams: list[FakeSupervisor] = []
         ids = iter(range(100, 2000))
         self.suspended = 0.0  # seconds
-        self.keeper = LeaseKeeper(self, draw_id=ids.__next__, suspended=lambda: self.suspended)  # type: ignore[arg-type] # as much as it uses
-        self.group = Leases(self, self.keeper)  # type: ignore[arg-type] # as much as it uses
+        self.keeper = LeaseKeeper(self, draw_id=ids.__next__, suspended=lambda: self.suspended)
+        self.group = Leases(self, self.keeper)
 
     def now(self) -> float:
         """The clock of the members."""
@@ -91,7 +91,7 @@ class FakeLeases:
         timeout: Timeout = UNSET,
         retry: object = None,
         endpoint: str | None = None,
-    ) -> object:
+    ) -> Any:
         self.asked.append(endpoint)
         self.calls.append(type(request).__name__.removeprefix("Lease").removesuffix("Request"))
         self.timeouts.append(timeout)

@@ -16,7 +16,7 @@ from etcd_aio.errors import (
     NoLeaderError,
     PermissionDeniedError,
 )
-from etcd_aio.lease.keeper import LeaseKeeper, grant_result
+from etcd_aio.lease.keeper import LeaseKeeper, RateLimitedWarning, grant_result
 from etcd_aio.lease.schedule import LeaseState
 from etcd_aio.types import Header, LeaseGrantResult
 from tests.support.leases import FakeLeases
@@ -234,9 +234,9 @@ async def test_a_stall_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
         await asyncio.sleep(1)
         loop._jumping.now += 9.9
         await turns(10)
-        stalls = [record for record in caplog.records if "held up" in record.message]
+        stalls = [record for record in caplog.records if "was blocked" in record.message]
     assert len(stalls) == 1
-    assert "held up for 6." in stalls[0].message
+    assert "blocked for 6." in stalls[0].message
 
 
 async def test_a_suspension_is_no_stall_of_the_loop(caplog: pytest.LogCaptureFixture) -> None:
@@ -246,7 +246,7 @@ async def test_a_suspension_is_no_stall_of_the_loop(caplog: pytest.LogCaptureFix
         await asyncio.sleep(1)
         members.suspend(3600)
         await asyncio.sleep(10)
-    (stall,) = (record.getMessage() for record in caplog.records if "nothing could be renewed" in record.message)
+    (stall,) = (record.getMessage() for record in caplog.records if "no lease could be renewed" in record.message)
     assert stall.startswith("the machine was suspended for 359")
 
 
@@ -265,12 +265,12 @@ async def test_a_verified_loss_of_what_was_forgotten_meanwhile_is_told_to_nobody
 
 
 async def test_drawn_ids_are_positive_and_of_63_bits() -> None:
-    real = LeaseKeeper(FakeLeases())  # type: ignore[arg-type] # as much as it uses
+    real = LeaseKeeper(FakeLeases())
     drawn = [real.draw_id() for _ in range(200)]
     assert all(0 < one < 2**63 for one in drawn)
     assert len(set(drawn)) == 200
     assert max(drawn) > 2**62
-    assert LeaseKeeper(FakeLeases(), draw_id=lambda: 0).draw_id() == 1  # type: ignore[arg-type] # as much as it uses
+    assert LeaseKeeper(FakeLeases(), draw_id=lambda: 0).draw_id() == 1
 
 
 def test_what_a_grant_returns() -> None:
@@ -278,3 +278,42 @@ def test_what_a_grant_returns() -> None:
     reply = pb.LeaseGrantResponse(header=header, id=9, ttl=10)
     assert grant_result(reply) == LeaseGrantResult(Header(1, 2, 7, 3), 9, 10)
     assert grant_result(pb.LeaseGrantResponse(id=9)).header == Header()
+
+
+# --- warnings ---
+
+
+def warning() -> RateLimitedWarning:
+    return RateLimitedWarning(logging.getLogger("etcd_aio.test"), "%d were lost; the first: %s")
+
+
+async def test_a_single_event_is_logged_in_its_own_words_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    losses = warning()
+    losses.add("a is 100 % lost")
+    await turns(2)
+    assert caplog.messages == ["a is 100 % lost"]
+    assert caplog.records[0].levelno == logging.WARNING
+    assert not timers()
+
+
+async def test_many_events_of_one_turn_are_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    losses = warning()
+    for number in range(1000):
+        losses.add(f"{number} is lost")
+    await asyncio.sleep(10)
+    assert caplog.messages == ["1000 were lost; the first: 0 is lost"]
+
+
+async def test_lines_are_a_second_apart_and_count_every_event(caplog: pytest.LogCaptureFixture) -> None:
+    losses = warning()
+    for number in range(300):
+        losses.add(f"{number} is lost")
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(2)
+    counts = [1 if "were" not in line else int(line.split()[0]) for line in caplog.messages]
+    assert sum(counts) == 300
+    assert len(counts) == 4
+    assert caplog.messages[1].endswith("the first: 1 is lost")
+    losses.add("later")
+    await turns(2)
+    assert caplog.messages[-1] == "later", "after a quiet second at once again"

@@ -21,14 +21,14 @@ from etcd_aio.types import Header, LeaseKeepAliveResult
 class Listener:
     def __init__(self) -> None:
         self.renewed: list[float] = []
-        self.missing: list[LeaseKeepAliveResult] = []
+        self.missing: list[ScheduledLease] = []
         self.lost: list[EtcdError] = []
 
     def on_renewed(self, reply: LeaseKeepAliveResult, deadline: float) -> None:
         self.renewed.append(deadline)
 
-    def on_missing(self, reply: LeaseKeepAliveResult) -> None:
-        self.missing.append(reply)
+    def on_missing(self, lease: ScheduledLease) -> None:
+        self.missing.append(lease)
 
     def on_lost(self, error: EtcdError) -> None:
         self.lost.append(error)
@@ -85,7 +85,7 @@ def test_a_refusal_is_told_to_whoever_asked_once_and_held_leases_last_until_thei
     schedule = Schedule()
     lease, listener = schedule.hold()
     asked = Listener()
-    schedule.keepalive.ask(8, asked, 0.0)
+    schedule.keepalive.renew_once(8, asked, 0.0)
     refusal = PermissionDeniedError()
     schedule.keepalive.on_lost(refusal, 1.0)
     assert schedule.keepalive.on_refused(refusal, 1.0), "for the lease that is held"
@@ -213,7 +213,7 @@ def test_patience_has_bounds() -> None:
     schedule.ids(500.0)
     assert schedule.keepalive.due == 507.0
     schedule = Schedule()
-    schedule.keepalive.ask(9, Listener(), 3.0)
+    schedule.keepalive.renew_once(9, Listener(), 3.0)
     assert schedule.ids(3.0) == [9]
     for now, patience in ((3.0, 1.0), (4.0, 2.0), (6.0, 4.0), (10.0, 7.0), (17.0, 7.0)):
         assert schedule.keepalive.due == now + patience
@@ -230,7 +230,7 @@ def test_the_most_urgent_leases_are_asked_for_first_and_not_all_at_once() -> Non
     for number in numbers:
         schedule.hold(ttl=100 + number, lease_id=number)
     schedule.keepalive.on_time(150.0)  # those up to 50 are lost by now, and the others due
-    schedule.keepalive.ask(999, Listener(), 90.0)
+    schedule.keepalive.renew_once(999, Listener(), 90.0)
     schedule.keepalive.on_open("m1", 150.0)
     first = schedule.ids(150.0)
     assert first == [999, *range(51, 50 + WINDOW)], "whoever waits, then the nearest deadline"
@@ -296,7 +296,7 @@ def test_an_answer_from_before_a_lease_was_held_says_nothing_about_it() -> None:
 def test_asking_once_renews_now_and_is_forgotten() -> None:
     schedule = Schedule()
     asker = Listener()
-    schedule.keepalive.ask(7, asker, 3.0)
+    schedule.keepalive.renew_once(7, asker, 3.0)
     assert schedule.ids(3.0) == [7]
     schedule.answer(3.1)
     assert asker.renewed == [13.0]
@@ -307,7 +307,7 @@ def test_asking_once_also_renews_whoever_holds_the_lease() -> None:
     schedule = Schedule()
     lease, holder = schedule.hold()
     asker = Listener()
-    schedule.keepalive.ask(7, asker, 3.0)
+    schedule.keepalive.renew_once(7, asker, 3.0)
     assert schedule.ids(3.0) == [7]
     schedule.answer(3.1)
     assert asker.renewed == holder.renewed == [13.0]
@@ -320,7 +320,7 @@ def test_two_requests_for_one_lease_are_answered_in_order() -> None:
     _, holder = schedule.hold()
     asker = Listener()
     assert schedule.ids(5.0) == [7]
-    schedule.keepalive.ask(7, asker, 5.5)
+    schedule.keepalive.renew_once(7, asker, 5.5)
     assert schedule.ids(5.5) == [7]
     schedule.answer(5.6)
     assert (holder.renewed, asker.renewed) == ([15.0], []), "it asked after that"
@@ -340,7 +340,7 @@ def test_the_final_end_loses_every_lease() -> None:
     schedule = Schedule()
     _, holder = schedule.hold()
     asker = Listener()
-    schedule.keepalive.ask(9, asker, 1.0)
+    schedule.keepalive.renew_once(9, asker, 1.0)
     end = ClientClosedError()
     schedule.keepalive.on_lost(end, 2.0)
     schedule.keepalive.on_end(end)
@@ -425,7 +425,7 @@ def test_what_is_forgotten_leaves_no_trace() -> None:
     kept, _ = schedule.hold(ttl=10**6, lease_id=1)
     for _ in range(10_000):
         schedule.keepalive.forget(schedule.hold(ttl=10**6)[0])
-        schedule.keepalive.forget(schedule.keepalive.ask(8, Listener(), 0.0))
+        schedule.keepalive.forget(schedule.keepalive.renew_once(8, Listener(), 0.0))
     assert len(schedule.keepalive._timers) + len(schedule.keepalive._ready) < 300
     assert schedule.keepalive.due == 10**6 / 2
     assert kept.state is LeaseState.WAITING
