@@ -14,7 +14,6 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from etcd_aio import pb
 from etcd_aio.types import (
-    ClusterResult,
     CompactResult,
     DefragmentResult,
     DeleteResult,
@@ -39,11 +38,10 @@ from etcd_aio.types import (
     StatusResult,
     TxnResult,
     WatchReply,
-    WatchResult,
 )
 
 Request = TypeVar("Request", bound=pb.Message)
-Reply = TypeVar("Reply", bound=pb.Message | Result | ClusterResult | WatchResult)
+Reply = TypeVar("Reply", bound=pb.Message | Result)
 
 
 class Cardinality(Enum):

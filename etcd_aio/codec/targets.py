@@ -13,7 +13,6 @@ from typing import Final, TypeVar
 from etcd_aio import pb
 from etcd_aio.codec.fields import Field, fields_of
 from etcd_aio.types import (
-    ClusterResult,
     CompactResult,
     DefragmentResult,
     DeleteResult,
@@ -45,10 +44,9 @@ from etcd_aio.types import (
     StatusResult,
     TxnResult,
     WatchReply,
-    WatchResult,
 )
 
-Decodable = TypeVar("Decodable", bound=pb.Message | Result | ClusterResult | WatchResult)
+Decodable = TypeVar("Decodable", bound=pb.Message | Result)
 
 
 class OnlyMember:

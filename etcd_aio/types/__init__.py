@@ -1,5 +1,7 @@
 """Values that users pass and get, with the checks that all calls share."""
 
+from typing import TypeAlias
+
 from etcd_aio.types.arguments import MIN_INT64, LeaseLike, ValueLike, encode_value, lease_id, whole_number
 from etcd_aio.types.auth import (
     AuthenticateResult,
@@ -13,27 +15,12 @@ from etcd_aio.types.auth import (
     UserListResult,
 )
 from etcd_aio.types.cluster import (
-    ActiveAlarm,
-    Alarm,
-    AlarmResult,
-    ClusterResult,
-    DefragmentResult,
-    DowngradeInfo,
-    DowngradeResult,
-    EndpointVersions,
-    HashKVResult,
-    HashResult,
     Member,
     MemberAddResult,
     MemberListResult,
     MemberPromoteResult,
     MemberRemoveResult,
     MemberUpdateResult,
-    MoveLeaderResult,
-    SavedSnapshot,
-    SnapshotChunk,
-    StatusResult,
-    version_tuple,
 )
 from etcd_aio.types.enums import (
     AlarmLike,
@@ -57,25 +44,75 @@ from etcd_aio.types.kv import (
     DeleteResult,
     Header,
     KeyValue,
-    LeaseGrantResult,
-    LeaseKeepAliveResult,
-    LeaseListResult,
-    LeaseRevokeResult,
-    LeaseStatus,
-    LeaseTimeToLiveResult,
     Operation,
     OpResult,
     PutResult,
     RangeChunk,
     RangeResult,
-    Result,
     TxnResult,
     shown_key,
     shown_keys,
     shown_lease,
     shown_text,
 )
-from etcd_aio.types.watch import Event, EventType, ResyncEvent, WatchBatch, WatchReply, WatchResult
+from etcd_aio.types.lease import (
+    LeaseGrantResult,
+    LeaseKeepAliveResult,
+    LeaseListResult,
+    LeaseRevokeResult,
+    LeaseStatus,
+    LeaseTimeToLiveResult,
+)
+from etcd_aio.types.maintenance import (
+    ActiveAlarm,
+    Alarm,
+    AlarmResult,
+    DefragmentResult,
+    DowngradeInfo,
+    DowngradeResult,
+    EndpointVersions,
+    HashKVResult,
+    HashResult,
+    MoveLeaderResult,
+    SavedSnapshot,
+    SnapshotChunk,
+    StatusResult,
+    version_tuple,
+)
+from etcd_aio.types.watch import Event, EventType, ResyncEvent, WatchBatch, WatchReply
+
+Result: TypeAlias = (
+    CompactResult
+    | DefragmentResult
+    | DeleteResult
+    | DowngradeInfo
+    | DowngradeResult
+    | Event
+    | HashKVResult
+    | HashResult
+    | Header
+    | KeyValue
+    | LeaseKeepAliveResult
+    | LeaseListResult
+    | LeaseRevokeResult
+    | LeaseStatus
+    | LeaseTimeToLiveResult
+    | Member
+    | MemberAddResult
+    | MemberListResult
+    | MemberPromoteResult
+    | MemberRemoveResult
+    | MemberUpdateResult
+    | MoveLeaderResult
+    | PutResult
+    | RangeChunk
+    | RangeResult
+    | SnapshotChunk
+    | StatusResult
+    | TxnResult
+    | WatchReply
+)
+"""The classes that a reply, or a part of one, can be decoded into."""
 
 __all__ = [
     "MIN_INT64",
@@ -87,7 +124,6 @@ __all__ = [
     "AuthResult",
     "AuthStatus",
     "AuthenticateResult",
-    "ClusterResult",
     "CompactResult",
     "DefragmentResult",
     "DeleteResult",
@@ -147,7 +183,6 @@ __all__ = [
     "WatchFilter",
     "WatchFilterLike",
     "WatchReply",
-    "WatchResult",
     "constructor",
     "encode_key",
     "encode_value",

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, TypeVar
 
 from etcd_aio.errors import InvalidRequestError
 from etcd_aio.types.auth import Permission
-from etcd_aio.types.cluster import Alarm
+from etcd_aio.types.maintenance import Alarm
 
 
 class SortBy(Enum):

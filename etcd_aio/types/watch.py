@@ -9,7 +9,7 @@ Values are secrets: no `repr` shows one. An event shows its key, a batch only ho
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar, Final, TypeAlias, overload
+from typing import ClassVar, Final, overload
 
 from etcd_aio.types.kv import Header, KeyValue, shown_key
 
@@ -155,7 +155,3 @@ class WatchReply:
     cancel_reason: str = ""
     fragment: bool = False
     events: tuple[Event, ...] = ()
-
-
-WatchResult: TypeAlias = Event | WatchReply
-"""What the messages of a watch are decoded into."""

@@ -12,7 +12,6 @@ from etcd_aio import codec, pb
 from etcd_aio.codec import compiled, reference
 from etcd_aio.errors import InvalidRequestError, MalformedReplyError
 from etcd_aio.types import (
-    ClusterResult,
     CompactResult,
     DeleteResult,
     DowngradeInfo,
@@ -201,7 +200,7 @@ def test_a_writer_writes_what_the_message_would_be() -> None:
 # Results.
 
 
-RESULTS: list[tuple[pb.Message, Result | ClusterResult]] = [
+RESULTS: list[tuple[pb.Message, Result]] = [
     (HEADER, Header(1, 2, 7, 3)),
     (KV, KeyValue(b"k", b"v", 4, 6, 2, 9)),
     (pb.PutResponse(header=HEADER, prev_kv=KV), PutResult(Header(1, 2, 7, 3), KeyValue(b"k", b"v", 4, 6, 2, 9))),
@@ -267,7 +266,7 @@ RESULTS: list[tuple[pb.Message, Result | ClusterResult]] = [
 
 
 @pytest.mark.parametrize(("message", "expected"), RESULTS, ids=lambda one: type(one).__name__)
-def test_results_are_read_without_a_message(message: pb.Message, expected: Result | ClusterResult) -> None:
+def test_results_are_read_without_a_message(message: pb.Message, expected: Result) -> None:
     for decode in (compiled.decode, collected):
         result = decode(type(expected), compiled.encode(message))
         assert result == expected
@@ -276,7 +275,7 @@ def test_results_are_read_without_a_message(message: pb.Message, expected: Resul
 
 
 @pytest.mark.parametrize(("message", "expected"), RESULTS, ids=lambda one: type(one).__name__)
-def test_results_are_frozen_once_they_are_read(message: pb.Message, expected: Result | ClusterResult) -> None:
+def test_results_are_frozen_once_they_are_read(message: pb.Message, expected: Result) -> None:
     result: Any = compiled.decode(type(expected), compiled.encode(message))
     for part in (
         result,
