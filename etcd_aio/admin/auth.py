@@ -24,6 +24,7 @@ from etcd_aio.types import (
     RoleListResult,
     User,
     UserListResult,
+    check_text,
     parse_word,
 )
 
@@ -430,7 +431,7 @@ def _name(name: str, what: str) -> str:
     """
     if not name and isinstance(name, str):
         raise InvalidRequestError(f"{what} is empty")
-    return _text(name, what)
+    return check_text(name, what)
 
 
 def _password(password: str) -> str:
@@ -442,12 +443,4 @@ def _password(password: str) -> str:
     """
     if not password and isinstance(password, str):
         raise InvalidRequestError("password is empty: a user without one is added with password=None")
-    return _text(password, "password")
-
-
-def _text(text: str, what: str) -> str:
-    if not isinstance(text, str):
-        raise TypeError(f"{what} must be a str, got {type(text).__name__}")
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise InvalidRequestError(f"{what} holds a lone surrogate, which is not text")
-    return text
+    return check_text(password, "password")

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import NoReturn, Self, TypeAlias
 
 from etcd_aio.errors import ConfigError
+from etcd_aio.types import is_encodable
 
 TokenFunction: TypeAlias = Callable[[], Awaitable[str]]
 """Gives a token whenever one is needed; an empty one is none."""
@@ -41,7 +42,7 @@ class Password(_Secret):
 
     def __init__(self, name: str, password: str) -> None:
         for value, what in ((name, "name"), (password, "password")):
-            if not isinstance(value, str) or not value or not _is_encodable(value):
+            if not isinstance(value, str) or not value or not is_encodable(value):
                 raise ConfigError(f"auth must be (name, password), both texts that are not empty; look at the {what}")
         self.name = name
         self.password = password
@@ -107,7 +108,3 @@ def credentials_from(auth: tuple[str, str] | None, token: str | TokenFunction | 
 def is_token(text: object) -> bool:
     """Whether a header can carry it as it stands; the empty text is no token at all, and fine."""
     return isinstance(text, str) and text.isascii() and text.isprintable() and " " not in text
-
-
-def _is_encodable(text: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in text)

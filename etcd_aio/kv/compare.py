@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
 
-from etcd_aio.types import MIN_INT64, KeyLike, KeyRange, LeaseLike, ValueLike, encode_value, lease_id, whole_number
+from etcd_aio.types import MIN_INT64, KeyLike, KeyRange, LeaseLike, ValueLike, lease_id, to_bytes, whole_number
 
 
 class CompareTarget(Enum):
@@ -165,7 +165,7 @@ class Key:
     @property
     def value(self) -> Comparand[ValueLike]:
         """The value, compared byte by byte. Of a key that does not exist, every comparison is false, `!=` too."""
-        return Comparand(self._keys, CompareTarget.VALUE, encode_value)
+        return Comparand(self._keys, CompareTarget.VALUE, to_bytes)
 
     @property
     def lease(self) -> Comparand[LeaseLike]:

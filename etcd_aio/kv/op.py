@@ -22,10 +22,10 @@ from etcd_aio.types import (
     SortOrderLike,
     ValueLike,
     encode_key,
-    encode_value,
     flag,
     lease_id,
     parse_word,
+    to_bytes,
     whole_number,
 )
 
@@ -91,7 +91,7 @@ def checked_put(
         raise LeaseProvidedError("ignore_lease=True keeps the key's lease: leave lease= out")
     return new_put(
         encoded_key,
-        b"" if value is None else encode_value(value),
+        b"" if value is None else to_bytes(value, "value"),
         0 if lease is None else lease_id(lease),
         flag(prev_kv, "prev_kv"),
         ignore_value,

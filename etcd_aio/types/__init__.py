@@ -2,7 +2,19 @@
 
 from typing import TypeAlias
 
-from etcd_aio.types.arguments import MIN_INT64, LeaseLike, ValueLike, encode_value, lease_id, whole_number
+from etcd_aio.types.arguments import (
+    MIN_INT64,
+    KeyLike,
+    LeaseLike,
+    ValueLike,
+    check_text,
+    encode_key,
+    flag,
+    is_encodable,
+    lease_id,
+    to_bytes,
+    whole_number,
+)
 from etcd_aio.types.auth import (
     AuthenticateResult,
     AuthResult,
@@ -38,7 +50,7 @@ from etcd_aio.types.enums import (
     parse_word,
 )
 from etcd_aio.types.fast_frozen import constructor, thawed
-from etcd_aio.types.keys import NO_END, KeyLike, KeyRange, encode_key, flag
+from etcd_aio.types.keys import NO_END, KeyRange
 from etcd_aio.types.kv import (
     CompactResult,
     DeleteResult,
@@ -183,10 +195,11 @@ __all__ = [
     "WatchFilter",
     "WatchFilterLike",
     "WatchReply",
+    "check_text",
     "constructor",
     "encode_key",
-    "encode_value",
     "flag",
+    "is_encodable",
     "lease_id",
     "parse_word",
     "shown_key",
@@ -194,6 +207,7 @@ __all__ = [
     "shown_lease",
     "shown_text",
     "thawed",
+    "to_bytes",
     "version_tuple",
     "whole_number",
 ]

@@ -1,19 +1,21 @@
-"""Arguments: values, leases and whole numbers, as users write them and as etcd takes them.
+"""Checks that all calls share: keys, values, leases, numbers and flags, before anything is sent.
 
-Knows: which Python values are right. Never knows: which call they belong to. What a type checker would refuse raises
-TypeError, what only its number makes wrong raises InvalidRequestError, and both before anything is sent.
+An argument of a wrong type raises TypeError; a value that etcd cannot take raises InvalidRequestError.
 """
 
 from typing import Final, Protocol, TypeAlias
 
-from etcd_aio.errors import InvalidRequestError
-from etcd_aio.types.keys import encode
+from etcd_aio.errors import EmptyKeyError, InvalidRequestError
+
+KeyLike: TypeAlias = str | bytes | bytearray | memoryview
+"""A key as users write it: text, which is sent as UTF-8, or bytes."""
 
 ValueLike: TypeAlias = str | bytes | bytearray | memoryview
 """A value as users write it: text, which is sent as UTF-8, or bytes."""
 
 MIN_INT64: Final = -(2**63)
 _MAX_INT64: Final = 2**63 - 1
+_BYTES_LIKE: Final = (bytes, bytearray, memoryview)
 
 
 class HasLeaseId(Protocol):
@@ -29,18 +31,75 @@ LeaseLike: TypeAlias = int | HasLeaseId
 """A lease as users write it: its id, or an object that has one."""
 
 
-def encode_value(value: ValueLike, what: str = "value") -> bytes:
-    """The bytes of a value, captured by value.
+def to_bytes(text: str | bytes | bytearray | memoryview, what: str) -> bytes:
+    """Return a copy of `text` as bytes; `what` names the argument in errors, which never show the text itself.
 
     Raises:
-        InvalidRequestError: it is a str that UTF-8 cannot encode.
+        InvalidRequestError: UTF-8 cannot encode the str, since it has a lone surrogate.
         TypeError: it is neither str nor bytes-like.
     """
-    return encode(value, what)
+    if isinstance(text, str):
+        try:
+            return text.encode()
+        except UnicodeEncodeError as error:
+            position = error.start
+        # Outside of the except block: the Unicode error holds the whole text, and would become the context.
+        raise InvalidRequestError(f"{what} has a lone surrogate at position {position}, which is not text: pass bytes")
+    if isinstance(text, _BYTES_LIKE):
+        return bytes(text)  # bytes are not copied
+    raise TypeError(f"{what} must be str or bytes, got {type(text).__name__}")
+
+
+def encode_key(key: KeyLike, what: str = "key") -> bytes:
+    """Return the bytes of a key.
+
+    Raises:
+        EmptyKeyError: the key is empty; etcd has no such key.
+        InvalidRequestError: UTF-8 cannot encode the key.
+        TypeError: the key is neither str nor bytes-like.
+    """
+    encoded = to_bytes(key, what)
+    if not encoded:
+        raise EmptyKeyError(f"{what} is empty, and etcd has no empty key")
+    return encoded
+
+
+def is_encodable(text: str) -> bool:
+    """Whether UTF-8 can encode the text: it has no lone surrogate."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def check_text(text: str, what: str) -> str:
+    """Return `text`, checked.
+
+    Raises:
+        InvalidRequestError: UTF-8 cannot encode it.
+        TypeError: it is not a str.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"{what} must be a str, got {type(text).__name__}")
+    if not is_encodable(text):
+        raise InvalidRequestError(f"{what} has a lone surrogate, which is not text")
+    return text
+
+
+def flag(value: bool, what: str) -> bool:
+    """Return `value` if it is a real bool. Truthy strings such as "no" are rejected: some flags delete every key.
+
+    Raises:
+        TypeError: it is neither True nor False.
+    """
+    if value is not True and value is not False:
+        raise TypeError(f"{what} must be True or False, got {type(value).__name__}")
+    return value
 
 
 def lease_id(lease: LeaseLike, what: str = "lease") -> int:
-    """The id of a lease; 0 is no lease, and negative ids are legal.
+    """Return the id of a lease; 0 means no lease, and negative ids are legal.
 
     Raises:
         InvalidRequestError: the id does not fit 64 bits.
@@ -53,11 +112,11 @@ def lease_id(lease: LeaseLike, what: str = "lease") -> int:
 
 
 def whole_number(number: int, what: str, *, minimum: int = 0) -> int:
-    """`number` itself, checked.
+    """Return `number`, checked.
 
     Raises:
         InvalidRequestError: it is below `minimum` or does not fit 64 bits.
-        TypeError: it is not an int. A bool is none: it would be a slip.
+        TypeError: it is not an int, or a bool, which would be a mistake.
     """
     if not isinstance(number, int) or isinstance(number, bool):
         raise TypeError(f"{what} must be an int, got {type(number).__name__}")

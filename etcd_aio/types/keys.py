@@ -1,68 +1,20 @@
-r"""Keys: what a user writes for one key or many, and the interval etcd reads.
+r"""Key ranges: one key or an interval of keys, as etcd encodes it.
 
-Knows: how keys become bytes and how ranges are encoded. Never knows: which call asks.
-
-etcd has one encoding for all ranges: no `range_end` is the key alone, `range_end` b"\0" is every key from `key` on,
-and anything else is the half-open interval [key, range_end). b"\0" is the smallest key there is, so [b"\0", b"\0") is
-the whole keyspace. Users never write that: they name the form they mean.
+etcd has one encoding for all ranges. Without a `range_end` it is the key alone; with `range_end` b"\0" it is every key
+from `key` on; any other `range_end` ends the half-open interval [key, range_end). b"\0" is the smallest key, so
+[b"\0", b"\0") is the whole keyspace. Users name the form they mean instead: `prefix=`, `from_key=`, `all_keys=True`.
 """
 
 from dataclasses import dataclass
-from typing import Final, Self, TypeAlias
+from typing import Final, Self
 
-from etcd_aio.errors import EmptyKeyError, InvalidRequestError
+from etcd_aio.errors import InvalidRequestError
+from etcd_aio.types.arguments import KeyLike, encode_key, flag, to_bytes
 from etcd_aio.types.kv import shown_key
-
-KeyLike: TypeAlias = str | bytes | bytearray | memoryview
-"""A key as users write it: text, which is sent as UTF-8, or bytes."""
 
 _SMALLEST_KEY: Final = b"\0"
 NO_END: Final = b"\0"
 _FORMS: Final = "exactly one of key, key with range_end=, prefix=, from_key=, all_keys=True"
-
-
-def encode(text: str | bytes | bytearray | memoryview, what: str) -> bytes:
-    """The bytes of `text`, captured by value; `what` names the argument in errors, which never show the text itself.
-
-    Raises:
-        InvalidRequestError: it is a str that UTF-8 cannot encode (lone surrogates).
-        TypeError: it is neither str nor bytes-like.
-    """
-    if isinstance(text, bytes | bytearray | memoryview):
-        return bytes(text)  # for a bytes object this is no copy
-    if not isinstance(text, str):
-        raise TypeError(f"{what} must be str or bytes, got {type(text).__name__}")
-    try:
-        return text.encode()
-    except UnicodeEncodeError as error:
-        position = error.start
-    # Outside of the except block: the Unicode error holds the whole text, and would travel along as the context.
-    raise InvalidRequestError(f"{what} has a lone surrogate at position {position}, which is not text: pass bytes")
-
-
-def flag(value: bool, what: str) -> bool:
-    """`value` itself, checked: "no" is true to Python, and what it would switch on may delete every key.
-
-    Raises:
-        TypeError: it is neither True nor False.
-    """
-    if value is not True and value is not False:
-        raise TypeError(f"{what} must be True or False, got {type(value).__name__}")
-    return value
-
-
-def encode_key(key: KeyLike, what: str = "key") -> bytes:
-    """The bytes of a key.
-
-    Raises:
-        EmptyKeyError: the key is empty; etcd has no such key.
-        InvalidRequestError: the key is a str that UTF-8 cannot encode.
-        TypeError: the key is neither str nor bytes-like.
-    """
-    encoded = encode(key, what)
-    if not encoded:
-        raise EmptyKeyError(f"{what} is empty, and etcd has no empty key")
-    return encoded
 
 
 def prefix_end(prefix: bytes) -> bytes:
@@ -139,9 +91,9 @@ class KeyRange:
         if len(given) != 1:
             raise InvalidRequestError(f"the keys are named by {_FORMS}; got {' and '.join(given) or 'none'}")
         if prefix is not None:
-            first = encode(prefix, "prefix")
+            first = to_bytes(prefix, "prefix")
             return cls(first or _SMALLEST_KEY, prefix_end(first))
-        first = b"" if from_key is None else encode(from_key, "from_key")
+        first = b"" if from_key is None else to_bytes(from_key, "from_key")
         return cls(first or _SMALLEST_KEY, NO_END)
 
     @property
@@ -161,7 +113,7 @@ class KeyRange:
 
 
 def _encode_range_end(range_end: KeyLike) -> bytes:
-    encoded = encode(range_end, "range_end")
+    encoded = to_bytes(range_end, "range_end")
     # Both have a meaning on the wire that no reader would guess from an interval's end.
     if not encoded:
         raise InvalidRequestError("range_end is empty: write the key alone, or from_key= for all keys from it on")

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from etcd_aio.errors import EtcdError, InvalidRequestError
-from etcd_aio.types.keys import KeyRange, encode, encode_key, prefix_end
+from etcd_aio.types.arguments import encode_key, to_bytes
+from etcd_aio.types.keys import KeyRange, prefix_end
 
 # The edges and one byte between: with these, every carry and every neighbour occurs.
 ALPHABET = (b"\x00", b"a", b"\xfe", b"\xff")
@@ -67,7 +68,7 @@ def test_exactly_one_form_or_a_clear_error(
 ) -> None:
     forms = [key is not None, prefix is not None, from_key is not None, all_keys]
     is_one_form = sum(forms) == 1 and (range_end is None or key is not None)
-    is_backwards = range_end is not None and key is not None and encode(range_end, "end") < encode(key, "key")
+    is_backwards = range_end is not None and key is not None and to_bytes(range_end, "end") < to_bytes(key, "key")
     if is_one_form and not is_backwards and key not in ("", b"") and range_end not in ("", b"", "\0", b"\0"):
         assert KeyRange.of(key, range_end=range_end, prefix=prefix, from_key=from_key, all_keys=all_keys).key
     else:

@@ -1,50 +1,10 @@
-"""Keys: encoding, prefix ends, and exactly one form for a range."""
+"""Key ranges: prefix ends, and exactly one form for a range."""
 
 import pytest
 
 from etcd_aio.errors import EmptyKeyError, InvalidRequestError
-from etcd_aio.types.keys import KeyLike, KeyRange, encode, encode_key, flag, prefix_end
-
-
-@pytest.mark.parametrize(
-    ("key", "encoded"),
-    [
-        ("k", b"k"),
-        ("ü/☃", "ü/☃".encode()),
-        (b"\xff\x00", b"\xff\x00"),
-        (bytearray(b"k"), b"k"),
-        (memoryview(b"k"), b"k"),
-    ],
-)
-def test_encode_key_takes_text_and_bytes(key: KeyLike, encoded: bytes) -> None:
-    assert encode_key(key) == encoded
-    assert type(encode_key(key)) is bytes
-
-
-def test_encoding_captures_by_value() -> None:
-    buffer = bytearray(b"before")
-    encoded = encode(buffer, "value")
-    buffer[:] = b"after!"
-    assert encoded == b"before"
-
-
-@pytest.mark.parametrize("key", ["", b"", bytearray()])
-def test_the_empty_key_is_refused(key: KeyLike) -> None:
-    with pytest.raises(EmptyKeyError, match="from_key is empty"):
-        encode_key(key, "from_key")
-
-
-@pytest.mark.parametrize("key", [None, 5, 1.5, ["k"], object(), True])
-def test_a_key_of_another_type_is_a_type_error(key: object) -> None:
-    with pytest.raises(TypeError, match=f"key must be str or bytes, got {type(key).__name__}"):
-        encode_key(key)  # type: ignore[arg-type]
-
-
-def test_surrogates_are_refused_without_telling_the_text() -> None:
-    with pytest.raises(InvalidRequestError, match="value has a lone surrogate at position 6") as caught:
-        encode("s3cret\udc80", "value")
-    assert caught.value.__context__ is None
-    assert "s3cret" not in repr(caught.value)
+from etcd_aio.types.arguments import KeyLike
+from etcd_aio.types.keys import KeyRange, prefix_end
 
 
 @pytest.mark.parametrize(
@@ -139,16 +99,3 @@ def test_membership() -> None:
     assert b"b" not in KeyRange.of("a", range_end="b")
     assert b"\xff\xff" in KeyRange.of(from_key="a")
     assert b"Z" not in KeyRange.of(from_key="a")
-
-
-@pytest.mark.parametrize("value", ["no", 0, 1, None, ""])
-def test_a_flag_is_true_or_false_and_nothing_like_it(value: bool) -> None:
-    with pytest.raises(TypeError, match="physical must be True or False"):
-        flag(value, "physical")
-    with pytest.raises(TypeError, match="all_keys must be True or False"):
-        KeyRange.of(all_keys=value)
-
-
-@pytest.mark.parametrize("value", [True, False])
-def test_a_flag_passes_through(value: bool) -> None:
-    assert flag(value, "physical") is value
