@@ -2,21 +2,24 @@
 
 import logging
 from collections.abc import Generator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support import loops
+from tests.support import loops, tiers
 from tests.support.canary import Watchman
 
-_FOLDERS = ("contract", "examples", "integration", "unit/testing", "unit/transport")
-_REAL = tuple(Path(__file__).parent / name for name in _FOLDERS)
 _WATCHMAN = Watchman()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--nightly`."""
+    parser.addoption("--nightly", action="store_true", help="run everything; see tests/support/tiers.py")
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Watch for the canary (`tests/support/canary.py`) in whatever the library tells anybody."""
+    """Choose the tier, and watch logs, warnings and errors for the canary (`tests/support/canary.py`)."""
+    tiers.choose(is_nightly=config.getoption("nightly"))
     config.add_cleanup(_WATCHMAN.install())
 
 
@@ -45,15 +48,14 @@ def pytest_runtest_makereport(
     return report
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give every test on real servers and sockets a second chance, which the summary tells (`RERUN`).
-
-    Their elections, restarts and silences take what a shared machine leaves them, thousands of times in a run. Whatever
-    is pure has no such excuse and fails at once.
-    """
-    for item in items:
-        if any(item.path.is_relative_to(folder) for folder in _REAL):
-            item.add_marker(pytest.mark.flaky(reruns=1))
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what only `--nightly` runs."""
+    if config.getoption("nightly"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("nightly") is not None]
+    if left_out:
+        items[:] = [item for item in items if item.get_closest_marker("nightly") is None]
+        config.hook.pytest_deselected(items=left_out)
 
 
 @pytest.fixture

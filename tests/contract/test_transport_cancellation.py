@@ -15,6 +15,7 @@ from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from etcd_aio.transport import Connection, EngineName
 from tests.support.scripted import GRPC, Wire, scripted
 from tests.support.transport import (
+    PATIENCE,
     Owner,
     connected,
     engine,
@@ -253,7 +254,7 @@ async def test_a_message_whose_sending_was_cancelled_ends_its_stream(name: Engin
         sending.cancel()
         with pytest.raises(asyncio.CancelledError):
             await sending
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(PATIENCE):
             await was_reset.wait()
         assert (await failure_of(stream.send(b"more"))).code is StatusCode.CANCELLED
         assert owner.lost == []
@@ -372,7 +373,7 @@ async def test_a_cancelled_receive_loses_no_message(name: EngineName) -> None:
             await cancelled_after(number % 12, receive)
             assert is_untouched()
         while len(got) < 100:
-            await asyncio.wait_for(receive(), 2)
+            await asyncio.wait_for(receive(), PATIENCE)
         assert got == [str(number).encode() for number in range(100)]
         await stream.half_close()
         assert await stream.receive() is None
@@ -388,9 +389,8 @@ async def test_a_stream_whose_receive_was_cancelled_can_be_left_alone_when_the_c
         stream = await connection.open_stream("/x/Watch", (), soon())
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(stream.receive(), 0.01)
-        began = asyncio.get_running_loop().time()
-        await connection.aclose()
-        assert asyncio.get_running_loop().time() - began < 0.3
+        async with asyncio.timeout(PATIENCE):
+            await connection.aclose()
         assert leftovers() == []
         assert owner.lost == [None]
         del stream
@@ -445,8 +445,8 @@ async def test_an_ended_connection_does_not_wait_for_the_collector(name: EngineN
             gc.enable()
 
 
-@pytest.mark.slow
-async def test_ten_thousand_calls_leave_nothing_behind(name: EngineName) -> None:
+@pytest.mark.parametrize("calls", [1_000, pytest.param(10_000, marks=pytest.mark.nightly)])
+async def test_thousands_of_calls_leave_nothing_behind(name: EngineName, calls: int) -> None:
     async with example_server() as (port, examples), connected(name, port) as (connection, owner):
 
         async def abandon_a_stream() -> None:
@@ -462,7 +462,7 @@ async def test_ten_thousand_calls_leave_nothing_behind(name: EngineName) -> None
             await connection.unary("/x/Echo", b"", (), soon())
         gc.collect()
         before = len(gc.get_objects())
-        for number in range(9700):
+        for number in range(calls):
             if number % 10 == 0:
                 await abandon_a_stream()
             await connection.unary("/x/Echo", b"", (), soon())
@@ -470,7 +470,7 @@ async def test_ten_thousand_calls_leave_nothing_behind(name: EngineName) -> None
         gc.collect()
         assert leftovers() == []
         assert examples.running == 0
-        assert len(gc.get_objects()) - before < 2_000
+        assert len(gc.get_objects()) - before < calls / 5
         assert owner.lost == []
 
 
@@ -509,9 +509,8 @@ async def test_closing_is_quick_in_any_state(name: EngineName, stage: str) -> No
         await asyncio.sleep(0.4 if stage == "stuffed" else 0.02)
         if stage == "draining":
             connection.drain()
-        began = asyncio.get_running_loop().time()
-        await connection.aclose()
-        assert asyncio.get_running_loop().time() - began < 0.2
+        async with asyncio.timeout(PATIENCE):
+            await connection.aclose()
         assert leftovers() == []
         for call in calls:
             assert (await call).delivery in {Delivery.UNSENT, Delivery.UNKNOWN}

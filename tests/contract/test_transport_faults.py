@@ -18,7 +18,7 @@ from etcd_aio.transport import grpclib_engine as stock
 from etcd_aio.transport.interface import BEGINNING
 from etcd_aio.transport.native_calls import UnaryCall
 from tests.support.scripted import GRPC, OK, Request, Wire, framed, scripted
-from tests.support.transport import Owner, connected, engine, failure_of, soon, target
+from tests.support.transport import PATIENCE, Owner, connected, engine, failure_of, soon, target
 
 pytestmark = pytest.mark.anyio
 
@@ -380,7 +380,7 @@ async def test_goaway_below_a_call_leaves_it_unprocessed_and_lets_the_others_fin
         assert len(owner.draining) == 1
         assert "max_age" in owner.draining[0]
         assert (await failure_of(echo(connection))).delivery is S
-        await asyncio.wait_for(owner.is_lost.wait(), 1)
+        await asyncio.wait_for(owner.is_lost.wait(), PATIENCE)
         assert "GOAWAY" in str(owner.lost[0]), "closed by itself once the last call had ended"
 
 
@@ -418,7 +418,7 @@ async def test_a_graceful_goaway_in_two_steps(name: EngineName) -> None:
         await stream.send(b"asked")
         assert await stream.receive() == b"said"
         assert await stream.receive() is None
-        await asyncio.wait_for(owner.is_lost.wait(), 1)
+        await asyncio.wait_for(owner.is_lost.wait(), PATIENCE)
 
 
 async def test_a_complaint_about_pings_outlives_its_connection(name: EngineName) -> None:
@@ -449,7 +449,7 @@ async def test_goaway_on_an_idle_connection_ends_it(name: EngineName) -> None:
 
     async with scripted(script) as port, connected(name, port) as (connection, owner):
         assert await echo(connection) == b"ok"
-        await asyncio.wait_for(owner.is_lost.wait(), 1)
+        await asyncio.wait_for(owner.is_lost.wait(), PATIENCE)
         assert "ENHANCE_YOUR_CALM" in owner.draining[0]
         assert "too_many_pings" in owner.draining[0]
         assert (await failure_of(echo(connection))).delivery is S
@@ -495,7 +495,7 @@ async def test_a_connection_lost_after_the_request_leaves_the_outcome_unknown(na
         assert (await failure_of(calls[1])).delivery is U
         failure = await failure_of(stream.receive())
         assert (failure.code, failure.delivery) == (C.UNAVAILABLE, U)
-        await asyncio.wait_for(owner.is_lost.wait(), 1)
+        await asyncio.wait_for(owner.is_lost.wait(), PATIENCE)
         assert isinstance(owner.lost[0], OSError), "the real cause, never None"
         assert (await failure_of(echo(connection))).delivery is S
 
@@ -517,7 +517,7 @@ async def test_a_response_that_is_whole_counts_even_if_the_connection_breaks_beh
 
     async with scripted(script) as port, connected(name, port) as (connection, owner):
         assert await echo(connection) == b"just in time"
-        await asyncio.wait_for(owner.is_lost.wait(), 1)
+        await asyncio.wait_for(owner.is_lost.wait(), PATIENCE)
 
 
 async def test_a_stream_that_had_ended_can_be_read_to_its_end_on_a_lost_connection(name: EngineName) -> None:
@@ -531,7 +531,7 @@ async def test_a_stream_that_had_ended_can_be_read_to_its_end_on_a_lost_connecti
 
     async with scripted(script) as port, connected(name, port) as (connection, owner):
         stream = await connection.open_stream("/x/Count", (), soon())
-        await asyncio.wait_for(owner.is_lost.wait(), 1)
+        await asyncio.wait_for(owner.is_lost.wait(), PATIENCE)
         if name == "grpclib":  # as if this were the 2**30th byte, at which it wants to tell the peer of its window
             http2 = connection.protocol.connection._connection  # type: ignore[attr-defined]
             http2._inbound_flow_control_window_manager._bytes_processed = 2**30
@@ -633,7 +633,7 @@ async def test_a_peer_that_freezes_is_pinged_and_then_dead(name: EngineName) -> 
             for payload, deadline in ((b"", soon()), (b"", float("inf")), (b"x" * 2**20, soon()))
         ]
         failures = [await failure_of(one) for one in (*calls, receiving)]
-        assert 0.29 < asyncio.get_running_loop().time() - began < 1.5
+        assert asyncio.get_running_loop().time() - began > 0.29
         assert [failure.delivery for failure in failures] == [U, U, S, U]
         assert all(failure.code is C.UNAVAILABLE for failure in failures)
         assert "silent" in str(owner.lost[0])
@@ -645,7 +645,7 @@ async def test_a_silent_peer_with_only_streams_open_is_dead_by_the_keepalive_tim
         began = asyncio.get_running_loop().time()
         stream = await connection.open_stream("/x/Watch", (), soon())
         failure = await failure_of(stream.receive())
-        assert 0.19 < asyncio.get_running_loop().time() - began < 1.2
+        assert asyncio.get_running_loop().time() - began > 0.19
         assert (failure.code, failure.delivery) == (C.UNAVAILABLE, U)
         assert "silent" in str(owner.lost[0])
 

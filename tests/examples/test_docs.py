@@ -55,7 +55,6 @@ def certificates(folder: Path) -> ServerTLS:
 
 
 @pytest.mark.cluster
-@pytest.mark.flaky(reruns=1)  # as all tests on real servers: see tests/conftest.py
 @pytest.mark.parametrize("page", RUNNABLE, ids=name)
 def test_its_python_blocks_run_and_print_what_they_say(page: Path, own_server: EtcdServer, run: Run) -> None:
     text = read(page)

@@ -46,9 +46,17 @@ async def cluster() -> AsyncIterator[EtcdCluster]:
         yield cluster
 
 
-@pytest.fixture(params=ENGINES)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Tests of `each_engine` run on the native engine; on both in a nightly run or if marked `both_engines`."""
+    if "each_engine" in metafunc.fixturenames:
+        marked = any(metafunc.definition.iter_markers("both_engines"))
+        is_both = marked or metafunc.config.getoption("nightly")
+        metafunc.parametrize("each_engine", ENGINES if is_both else ("native",), indirect=True)
+
+
+@pytest.fixture
 def each_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run the test once for every engine: each client that it makes has that one, unless the test says another."""
+    """The engine of every client that the test makes, unless the test names another."""
     defaults = Client.__init__.__kwdefaults__
     assert defaults is not None
     monkeypatch.setitem(defaults, "engine", request.param)

@@ -286,11 +286,11 @@ async def test_a_full_outage_ends_with_the_return_of_the_members(cluster: EtcdCl
         assert not world.follower.ends
 
 
-async def test_a_client_closes_within_a_second_while_its_member_is_frozen(cluster: EtcdCluster) -> None:
+async def test_a_client_closes_while_its_member_is_frozen(cluster: EtcdCluster) -> None:
     async with followed(cluster.endpoints) as world:
         member = carrier(cluster, world)
         member.pause()
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(PATIENCE):
             await world.client.aclose()
         assert [type(error) for error in world.follower.ends] == [ClientClosedError]
         member.resume()

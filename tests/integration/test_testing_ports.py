@@ -19,8 +19,7 @@ def test_ports_are_free_distinct_and_given_once() -> None:
 def test_a_port_with_a_listener_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         taken = listener.getsockname()[1]
-        monkeypatch.setattr(ports, "_LOWEST", taken)
-        monkeypatch.setattr(ports, "_HIGHEST", taken)
+        monkeypatch.setattr(ports, "port_range", lambda environment: (taken, taken))
         with pytest.raises(OSError, match="no 1 free ports"):
             free_ports(1)
 

@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from etcd_aio import codec, pb
@@ -27,6 +27,7 @@ from etcd_aio.types import (
     TxnResult,
     WatchReply,
 )
+from tests.support.tiers import nightly_examples
 
 CODECS = [pytest.param(reference, id="reference"), pytest.param(compiled, id="compiled")]
 CLASSES = sorted(
@@ -83,7 +84,6 @@ UNKNOWN = st.lists(st.sampled_from([b"\xf8\x07\x05", b"\xfa\x07\x02ab", b"\xfd\x
 
 @pytest.mark.parametrize("codec", CODECS)
 @given(message=ANY_MESSAGE)
-@settings(deadline=None)
 def test_any_message_makes_a_round_trip(codec: ModuleType, message: pb.Message) -> None:
     data = codec.encode(message)
     assert codec.decode(type(message), data) == message
@@ -92,14 +92,12 @@ def test_any_message_makes_a_round_trip(codec: ModuleType, message: pb.Message) 
 
 @pytest.mark.parametrize("codec", CODECS)
 @given(message=messages(pb.TxnRequest, 7))
-@settings(deadline=None)
 def test_txns_within_txns_make_a_round_trip(codec: ModuleType, message: pb.Message) -> None:
     assert codec.decode(pb.TxnRequest, codec.encode(message)) == message
 
 
 @pytest.mark.parametrize("codec", CODECS)
 @given(message=ANY_MESSAGE, unknown=UNKNOWN)
-@settings(deadline=None)
 def test_unknown_fields_survive(codec: ModuleType, message: pb.Message, unknown: bytes) -> None:
     data = codec.encode(message) + unknown
     assert codec.encode(codec.decode(type(message), data)) == data
@@ -107,7 +105,6 @@ def test_unknown_fields_survive(codec: ModuleType, message: pb.Message, unknown:
 
 @pytest.mark.parametrize("codec", CODECS)
 @given(message=ANY_MESSAGE, data=st.data())
-@settings(deadline=None)
 def test_damaged_bytes_decode_or_are_refused(codec: ModuleType, message: pb.Message, data: st.DataObject) -> None:
     sound = codec.encode(message)
     begin = data.draw(st.integers(0, len(sound)))
@@ -117,7 +114,7 @@ def test_damaged_bytes_decode_or_are_refused(codec: ModuleType, message: pb.Mess
 
 @pytest.mark.parametrize("codec", CODECS)
 @given(message_class=st.sampled_from(CLASSES), data=st.binary(max_size=60))
-@settings(deadline=None, max_examples=300)
+@nightly_examples(300)
 def test_any_bytes_decode_or_are_refused(codec: ModuleType, message_class: type[pb.Message], data: bytes) -> None:
     decode_or_refuse(codec, message_class, data)
 
@@ -157,7 +154,7 @@ def assert_both_say_the_same(message_class: type[pb.Message], data: bytes) -> No
 
 
 @given(message=ANY_MESSAGE, unknown=UNKNOWN)
-@settings(deadline=None, max_examples=300)
+@nightly_examples(300)
 def test_the_bytes_are_those_of_the_reference(message: pb.Message, unknown: bytes) -> None:
     assert compiled.encode(message) == reference.encode(message)
     assert_both_say_the_same(type(message), reference.encode(message) + unknown)
@@ -194,19 +191,19 @@ def varint(value: int) -> bytes:
 
 
 @given(message_class=st.sampled_from(CLASSES), data=st.lists(fields(), max_size=6).map(b"".join))
-@settings(deadline=None, max_examples=1000)
+@nightly_examples(1000)
 def test_any_fields_in_any_order_are_judged_as_by_the_reference(message_class: type[pb.Message], data: bytes) -> None:
     assert_both_say_the_same(message_class, data)
 
 
 @given(message_class=st.sampled_from(CLASSES), data=st.binary(max_size=60))
-@settings(deadline=None, max_examples=500)
+@nightly_examples(500)
 def test_any_bytes_are_judged_as_by_the_reference(message_class: type[pb.Message], data: bytes) -> None:
     assert_both_say_the_same(message_class, data)
 
 
 @given(message=ANY_MESSAGE, data=st.data())
-@settings(deadline=None, max_examples=500)
+@nightly_examples(500)
 def test_damaged_bytes_are_judged_as_by_the_reference(message: pb.Message, data: st.DataObject) -> None:
     sound = reference.encode(message)
     begin = data.draw(st.integers(0, len(sound)))
@@ -307,20 +304,20 @@ def assert_the_result_says_what_the_message_says(result_class: type[Result], dat
 
 
 @given(result_class=st.sampled_from(list(RESULTS)), unknown=UNKNOWN, data=st.data())
-@settings(deadline=None, max_examples=300)
+@nightly_examples(300)
 def test_a_result_is_what_its_message_says(result_class: type[Result], unknown: bytes, data: st.DataObject) -> None:
     message = data.draw(messages(RESULTS[result_class][0], 5))
     assert_the_result_says_what_the_message_says(result_class, reference.encode(message) + unknown)
 
 
 @given(result_class=st.sampled_from(list(RESULTS)), data=st.lists(fields(), max_size=6).map(b"".join))
-@settings(deadline=None, max_examples=500)
+@nightly_examples(500)
 def test_a_result_of_any_fields_is_what_its_message_says(result_class: type[Result], data: bytes) -> None:
     assert_the_result_says_what_the_message_says(result_class, data)
 
 
 @given(result_class=st.sampled_from(list(RESULTS)), data=st.data())
-@settings(deadline=None, max_examples=300)
+@nightly_examples(300)
 def test_a_result_of_damaged_bytes_is_judged_as_its_message(result_class: type[Result], data: st.DataObject) -> None:
     sound = reference.encode(data.draw(messages(RESULTS[result_class][0], 5)))
     begin = data.draw(st.integers(0, len(sound)))
@@ -356,7 +353,7 @@ RUNS = st.lists(LIKELY | UNLIKELY, max_size=12)
 
 
 @given(run=RUNS, tail=st.sampled_from([b"", b"\x20\x05", b"\x18\x01\x20\x05", bytes(200)]), data=st.data())
-@settings(deadline=None, max_examples=300)
+@nightly_examples(300)
 def test_a_run_of_key_values_is_read_whatever_its_cuts(
     run: list[pb.KeyValue], tail: bytes, data: st.DataObject
 ) -> None:
@@ -368,7 +365,7 @@ def test_a_run_of_key_values_is_read_whatever_its_cuts(
 
 
 @given(run=RUNS, data=st.data())
-@settings(deadline=None, max_examples=500)
+@nightly_examples(500)
 def test_a_damaged_run_is_judged_alike_whatever_its_cuts(run: list[pb.KeyValue], data: st.DataObject) -> None:
     whole = damaged(reference.encode(pb.RangeResponse(kvs=run)), data)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=4)))
@@ -387,7 +384,7 @@ EVENTS = st.lists(PUTS | ANY_EVENTS, max_size=12)
 
 
 @given(run=EVENTS, is_damaged=st.booleans(), data=st.data())
-@settings(deadline=None, max_examples=800)
+@nightly_examples(800)
 def test_a_run_of_events_is_read_whatever_its_cuts(run: list[pb.Event], is_damaged: bool, data: st.DataObject) -> None:
     whole = reference.encode(pb.WatchResponse(events=run)) + data.draw(st.sampled_from([b"", bytes(200)]))
     if is_damaged:

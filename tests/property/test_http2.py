@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from etcd_aio.http2 import RemoteProtocolError, frames
 from etcd_aio.http2.headers import MAX_HEADER_LIST_SIZE, HeaderDecoder
 from tests.support.http2 import TRAILERS, Machine, Sink, data, frame, headers, setting, u32
+from tests.support.tiers import nightly_examples
 
 # --- back to back with h2 ---
 
@@ -104,7 +105,7 @@ def converse(machine: Machine, peer: Peer, step: int) -> None:
     padding=st.sampled_from([0, 1, 255]),
     step=STEPS,
 )
-@settings(max_examples=60, deadline=None)
+@nightly_examples(60)
 def test_every_call_to_an_independent_server_is_answered_as_it_was_asked(
     calls: list[tuple[int, int]], window: int, frame_size: int, streams: int, table: int, padding: int, step: int
 ) -> None:
@@ -174,7 +175,7 @@ def story(machine: Machine) -> object:
 
 
 @given(received=ANYTHING, step=STEPS, greeted=st.sampled_from([True, True, True, False]))
-@settings(max_examples=400, deadline=None)
+@nightly_examples(400)
 def test_any_bytes_are_taken_or_end_in_a_remote_protocol_error_however_they_are_cut(
     received: bytes, step: int, greeted: bool
 ) -> None:
@@ -193,7 +194,7 @@ def test_the_hardest_bytes_are_reached() -> None:
     seen: set[object] = set()
 
     @given(received=ANYTHING)
-    @settings(max_examples=300, deadline=None, database=None, derandomize=True)
+    @settings(max_examples=300, database=None, derandomize=True)
     def gather(received: bytes) -> None:
         machine = busy(greeted=True)
         machine.receive(received)
@@ -216,7 +217,7 @@ def test_the_hardest_bytes_are_reached() -> None:
         max_size=200,
     )
 )
-@settings(max_examples=100, deadline=None)
+@nightly_examples(100)
 def test_no_credit_is_ever_lost(steps: list[tuple[str, int, int, int]]) -> None:
     machine = Machine()
     sinks = [machine.open(slow=number != 1) for number in range(3)]
@@ -274,7 +275,7 @@ def compare(blocks: list[bytes]) -> None:
 
 
 @given(HONEST)
-@settings(max_examples=200, deadline=None)
+@nightly_examples(200)
 def test_remembered_blocks_mean_what_a_fresh_decoder_reads(
     script: list[tuple[list[tuple[str, str]], int | None]],
 ) -> None:
@@ -294,7 +295,7 @@ SMALL = st.sampled_from(
 
 
 @given(st.lists(st.lists(SMALL, max_size=4).map(b"".join) | st.binary(max_size=8), max_size=30))
-@settings(max_examples=400, deadline=None)
+@nightly_examples(400)
 def test_blocks_by_hand_mean_the_same_too(blocks: list[bytes]) -> None:
     compare([block for block in blocks for _ in range(2)])
 
@@ -312,7 +313,7 @@ def test_blocks_by_hand_mean_the_same_too(blocks: list[bytes]) -> None:
         max_size=60,
     )
 )
-@settings(max_examples=150, deadline=None)
+@nightly_examples(150)
 def test_what_is_sent_is_what_was_given_and_never_past_a_window(script: list[tuple[str, int, int]]) -> None:
     machine = Machine()
     sinks: list[Sink] = [machine.open(b"", end=False) for _ in range(3)]

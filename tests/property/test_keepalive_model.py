@@ -12,12 +12,14 @@ from collections import deque
 from dataclasses import dataclass, field
 from math import inf
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import given
 from hypothesis import strategies as st
 
 from etcd_aio.errors import ConnectionLostError, EtcdError
 from etcd_aio.lease.schedule import WINDOW, KeepAliveSchedule, LeaseState, ScheduledLease
 from etcd_aio.types import Header, LeaseKeepAliveResult
+from tests.support.tiers import nightly_examples
 
 
 class Holder:
@@ -160,7 +162,7 @@ STEPS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@nightly_examples(300)
 @given(STEPS)
 def test_losses_are_told_at_the_deadline_and_the_deadline_is_safe(steps: list[tuple[str, float]]) -> None:
     world = World()
@@ -205,7 +207,7 @@ def test_losses_are_told_at_the_deadline_and_the_deadline_is_safe(steps: list[tu
 QUARTERS = st.floats(0.001, 0.249)
 
 
-@settings(deadline=None, max_examples=200)
+@nightly_examples(200)
 @given(
     st.lists(st.integers(2, 28), min_size=1, max_size=6),
     st.lists(QUARTERS, min_size=1, max_size=20),
@@ -245,7 +247,7 @@ def test_no_lease_is_lost_while_members_answer_and_streams_come_back_in_time(
     assert all(holder.is_live for holder in world.holders.values())
 
 
-@settings(deadline=None, max_examples=100)
+@nightly_examples(100)
 @given(
     st.integers(2, 60),
     st.lists(st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 0.249)), min_size=1, max_size=10),
@@ -267,7 +269,7 @@ def test_one_break_at_any_instant_costs_nothing(ttl: int, breaks: list[tuple[flo
     assert world.asked <= 4 * (2 * len(breaks) + 4), "and it does not ask more often than it has to"
 
 
-@settings(deadline=None, max_examples=50)
+@nightly_examples(50)
 @given(st.integers(2, 60), st.floats(0.0, 0.9))
 def test_two_silent_members_cost_nothing(ttl: int, at: float) -> None:
     """The first two streams say nothing at all; the third answers at once."""
@@ -286,15 +288,16 @@ def test_two_silent_members_cost_nothing(ttl: int, at: float) -> None:
     assert holder.is_live
 
 
-def test_a_thousand_leases_need_no_more_than_two_renewals_each_per_ttl() -> None:
+@pytest.mark.parametrize("leases", [100, pytest.param(1000, marks=pytest.mark.nightly)])
+def test_many_leases_need_no_more_than_two_renewals_each_per_ttl(leases: int) -> None:
     world = World()
-    for number in range(1000):
+    for number in range(leases):
         world.advance(world.now + 0.001)
         world.grant(5 + number % 3)
     world.open()
     _run(world, until=world.now + 50.0, latency=0.01)
     assert all(holder.is_live for holder in world.holders.values())
-    assert world.asked <= 1000 * (2 * 50 / 5 + 2)
+    assert world.asked <= leases * (2 * 50 / 5 + 2)
 
 
 def _run(world: World, until: float, latency: float) -> None:

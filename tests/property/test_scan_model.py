@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
@@ -150,7 +150,6 @@ WORLDS = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(WORLDS)
 def test_a_scan_is_one_revision_of_the_store_whatever_happens(world: World) -> None:
     async def scan_all() -> None:
@@ -171,7 +170,6 @@ def test_a_scan_is_one_revision_of_the_store_whatever_happens(world: World) -> N
     asyncio.run(scan_all())
 
 
-@settings(deadline=None)
 @given(WORLDS)
 def test_pages_tell_what_is_left_whichever_way_they_come(world: World) -> None:
     async def scan_all() -> None:
@@ -192,7 +190,6 @@ def test_pages_tell_what_is_left_whichever_way_they_come(world: World) -> None:
     asyncio.run(scan_all())
 
 
-@settings(deadline=None)
 @given(st.sets(KEYS, min_size=2, max_size=20), st.integers(1, 8), st.integers(1, 20), st.integers(1, 18))
 def test_a_compaction_in_the_midst_is_told_and_nothing_is_given_twice(
     keys: set[bytes], fits: int, page_size: int, reads: int

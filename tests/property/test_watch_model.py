@@ -4,7 +4,7 @@ import random
 from collections import Counter
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from etcd_aio.errors import CompactedError, ConnectionLostError, EtcdError, NoAvailableEndpointsError
@@ -14,6 +14,7 @@ from etcd_aio.types.keys import KeyRange
 from etcd_aio.watch.resync import KnownKeys, difference
 from etcd_aio.watch.state import EVENT_BYTES, Phase, WatchOptions, WatchState
 from etcd_aio.watch.stream import WatchStream
+from tests.support.tiers import nightly_examples
 from tests.support.watch_server import ModelStore, ModelStream
 
 KEYS = [b"a", b"b", b"c"]
@@ -329,7 +330,7 @@ class World:
                 ) or not self.store.events(consumer.first, self.store.revision, consumer.key)
 
 
-@settings(max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@nightly_examples(1000)
 @given(st.lists(st.tuples(st.sampled_from(OPS), st.integers(0, 1023)), max_size=150))
 def test_what_is_written_is_delivered_in_order_once_and_by_whole_revisions(script: list[tuple[str, int]]) -> None:
     world = World()

@@ -9,7 +9,7 @@ import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import trustme
 from grpclib.config import Configuration
@@ -59,10 +59,14 @@ def tls_contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
 
 def engine(name: EngineName, **options: Any) -> Engine:
     """The engine, with short times: nothing here is far away."""
-    return create_engine(name, replace(TransportOptions(connect_timeout=1.0), **options))
+    return create_engine(name, replace(TransportOptions(connect_timeout=PATIENCE), **options))
 
 
-def soon(seconds: float = 5.0) -> float:
+# Seconds: far above what a loaded machine adds, below what waiting for a peer would take (30 in asyncio's own close).
+PATIENCE: Final = 15.0
+
+
+def soon(seconds: float = PATIENCE) -> float:
     """A deadline that only a hanging call reaches."""
     return asyncio.get_running_loop().time() + seconds
 
@@ -95,7 +99,7 @@ async def connected(name: EngineName, port: int, **options: Any) -> AsyncIterato
     try:
         yield connection, owner
     finally:
-        async with asyncio.timeout(1.0):
+        async with asyncio.timeout(PATIENCE):
             await connection.aclose()
     await settle()
     assert leftovers() == []

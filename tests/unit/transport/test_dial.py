@@ -135,7 +135,7 @@ async def test_tls_that_does_not_agree_on_http2(authority: trustme.CA, protocols
         to = Target("127.0.0.1", port, "", "a", client_context(authority), "member.test")
         with pytest.raises(TLSError, match="ALPN"):
             await dialled(to, factory)
-        await asyncio.wait_for(made[0].lost, 1)
+        await asyncio.wait_for(made[0].lost, 15)
 
 
 async def test_a_certificate_of_another_name_or_authority_is_refused(authority: trustme.CA) -> None:
@@ -169,7 +169,7 @@ async def test_a_peer_that_hangs_up_on_a_handshake_is_a_tls_error(authority: tru
 
 async def test_nobody_there() -> None:
     with pytest.raises(ConnectionRefusedError):
-        await dialled(plain(free_port()), Recorder)
+        await dialled(plain(1), Recorder)
 
 
 @pytest.mark.parametrize("host", ["a" * 70 + ".invalid", "a..b"])
@@ -225,12 +225,6 @@ def address(port: int, family: int = socket.AF_INET, host: str = "127.0.0.1") ->
     return (family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port))
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-    return port
-
-
 @asynccontextmanager
 async def black_hole() -> AsyncIterator[int]:
     """A local listener that nobody accepts from and whose backlog is full."""
@@ -249,18 +243,17 @@ async def black_hole() -> AsyncIterator[int]:
             one.close()
 
 
-async def test_a_refused_address_gives_way_to_the_next_at_once() -> None:
+async def test_a_refused_address_gives_way_to_the_next_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dial_module, "_HAPPY_EYEBALLS_DELAY", 3600.0)
     async with listening() as port:
-        began = asyncio.get_running_loop().time()
-        sock = await _race([address(free_port()), address(port)])
-        assert asyncio.get_running_loop().time() - began < 0.2
+        sock = await _race([address(1), address(port)])
         assert sock.getpeername()[1] == port
         sock.close()
 
 
 async def test_a_silent_address_does_not_hold_up_the_next() -> None:
     async with listening() as port, black_hole() as silent:
-        sock = await asyncio.wait_for(_race([address(silent), address(port)]), 2)
+        sock = await asyncio.wait_for(_race([address(silent), address(port)]), 15)
         assert sock.getpeername()[1] == port
         sock.close()
     await asyncio.sleep(0)
@@ -268,7 +261,7 @@ async def test_a_silent_address_does_not_hold_up_the_next() -> None:
 
 
 async def test_when_all_fail_every_reason_is_told() -> None:
-    ports = [free_port(), free_port()]
+    ports = [7, 19]
     with pytest.raises(ConnectionRefusedError, match=str(ports[0])) as caught:
         await _race([address(port) for port in ports])
     assert str(ports[1]) in caught.value.__notes__[0]

@@ -362,5 +362,5 @@ async def test_a_failure_wakes_both_who_read_and_who_write() -> None:
     waiting = [asyncio.ensure_future(call.wait_for_more()), asyncio.ensure_future(call.wait_until_sent())]
     await asyncio.sleep(0)
     call.on_reset(8, by_peer=True)
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(15):
         await asyncio.gather(*waiting)
