@@ -1,18 +1,18 @@
-"""Signatures as readers need them: a default that is a constant of the code is shown as what it stands for."""
+"""Makes signatures readable: a default that is a constant of the code is shown as its value."""
 
 from typing import Any, Final
 
 import griffe
 
 OMITTED: Final = "..."
-"""In place of a default that only says "not given"; the docstring says what holds then."""
+"""Stands for UNSET; the docstring says what the default is."""
 
 
 class Defaults(griffe.Extension):
     """Replaces `UNSET` by `...`, and names in capitals by their values."""
 
     def on_package(self, *, pkg: griffe.Module, **kwargs: Any) -> None:
-        """See griffe: everything is loaded by now, so every name can be looked up."""
+        """Replace the defaults in a package. griffe calls this when everything is loaded, so names can be looked up."""
         replace(pkg)
 
 
@@ -28,11 +28,11 @@ def replace(owner: griffe.Module | griffe.Class) -> None:
 
 
 def shown(owner: griffe.Object, name: str) -> str:
-    """What stands for a constant: its value as it is written in the code, or the dots."""
+    """The text for a constant: its value in the code, or the dots for UNSET."""
     if name == "UNSET":
         return OMITTED
     constant = owner.module[name]
-    found = constant.final_target if isinstance(constant, griffe.Alias) else constant
-    if not isinstance(found, griffe.Attribute):
+    target = constant.final_target if isinstance(constant, griffe.Alias) else constant
+    if not isinstance(target, griffe.Attribute):
         raise TypeError(name)
-    return str(found.value)
+    return str(target.value)

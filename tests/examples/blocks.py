@@ -1,4 +1,4 @@
-"""Pages of Markdown as readers take them: blocks of code in their order, and what each is said to print."""
+"""Reads the code blocks of a Markdown page, with the output that the page shows for each."""
 
 import re
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ _FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 @dataclass(frozen=True)
 class Block:
-    """One fenced block. A `text` block right behind a `python` block is what that one prints."""
+    """One fenced block. A `text` block directly after a `python` block is the output of that block."""
 
     language: str
     code: str
-    line: int  # of its first line of code, from 1
+    line: int  # number of its first line of code, from 1
     prints: str | None = None
 
 

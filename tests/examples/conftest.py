@@ -1,4 +1,4 @@
-"""Running what a reader would run: scripts in a process of their own, on a real server."""
+"""Fixtures that run scripts in their own process, on a real server."""
 
 import os
 import subprocess
@@ -15,21 +15,21 @@ from tests.examples.paths import ROOT, Run
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[EtcdServer]:
-    """One member for all of them, in a loop and a thread of its own."""
+    """One member for all tests, in its own loop and thread."""
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(EtcdServer()) as server:
         yield server
 
 
 @pytest.fixture
 def environment() -> dict[str, str]:
-    """That of a reader who has the package, as it is in this checkout."""
-    ours = {name: value for name, value in os.environ.items() if not name.startswith("ETCD_")}
-    return ours | {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
+    """An environment in which this checkout is importable, without endpoints."""
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("ETCD_")}
+    return variables | {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
 
 
 @pytest.fixture
 def run(environment: dict[str, str], tmp_path: Path) -> Run:
-    """Run Python with these arguments, every warning an error; it must end well, and its output is returned."""
+    """Run Python with these arguments and with warnings as errors. It must exit with 0. Returns its output."""
 
     def run(*arguments: str, **more: str) -> str:
         command = [sys.executable, "-X", "dev", "-W", "error", *arguments]
@@ -37,7 +37,7 @@ def run(environment: dict[str, str], tmp_path: Path) -> Run:
             command, cwd=tmp_path, env=environment | more, capture_output=True, text=True, timeout=120, check=False
         )
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-        # What cannot be raised any more (an unclosed socket, a forgotten task) is only printed.
+        # Warnings from finalizers (an unclosed socket, a forgotten task) cannot be raised, only printed.
         assert "Warning" not in done.stderr, done.stderr
         assert "never retrieved" not in done.stderr, done.stderr
         return done.stdout

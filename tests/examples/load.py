@@ -7,7 +7,7 @@ from tests.examples.paths import ROOT
 
 
 def load(name: str) -> ModuleType:
-    """The example `name`, without running its `main`."""
+    """Import the example `name`; its `main` does not run."""
     spec = spec_from_file_location(name, ROOT / "examples" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None

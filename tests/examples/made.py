@@ -1,6 +1,6 @@
-"""The parts of the documentation that are made from the code, so that they cannot say something else.
+"""Generates parts of the documentation from the code, so that they always match it.
 
-`python -m tests.examples.made` writes them into the pages, between `<!-- made: NAME -->` and `<!-- end -->`;
+`python -m tests.examples.made` writes them into the pages, between `<!-- made: NAME -->` and `<!-- end -->`.
 `test_docs.py` checks that they are up to date.
 """
 
@@ -30,7 +30,7 @@ from tests.examples.paths import PAGES, ROOT
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]], numbers: int = 0) -> str:
-    """A table in Markdown. Its last `numbers` columns are aligned to the right."""
+    """A table in Markdown; its last `numbers` columns are aligned to the right."""
     names = list(head)
     rule = ["---"] * (len(names) - numbers) + ["---:"] * numbers
     return "\n".join(f"| {' | '.join(row)} |" for row in [names, rule, *rows])
@@ -71,39 +71,40 @@ _STREAM_DECISIONS: Final[Mapping[Verdict, str]] = {
 
 
 def verdicts() -> str:
-    """What follows from a failed attempt."""
-    rows = [(_OUTCOMES[found], *(_DECISIONS[one] for one in both)) for found, both in CALL_VERDICTS.items()]
+    """The decisions after a failed attempt of a call."""
+    rows = [
+        (_OUTCOMES[situation], *(_DECISIONS[verdict] for verdict in both)) for situation, both in CALL_VERDICTS.items()
+    ]
     return table(("outcome of the attempt", "reads, and writes that are safe to repeat", "other writes"), rows)
 
 
 def stream_verdicts() -> str:
-    """What follows when a stream has ended."""
-    rows = [(_STREAM_OUTCOMES[found], _STREAM_DECISIONS[verdict]) for found, verdict in STREAM_VERDICTS.items()]
+    """The decisions after the end of a stream."""
+    rows = [(_STREAM_OUTCOMES[situation], _STREAM_DECISIONS[verdict]) for situation, verdict in STREAM_VERDICTS.items()]
     return table(("how the stream ended", "what the client does"), rows)
 
 
 def remedies() -> str:
-    """Which of the server's errors belong to which situation."""
+    """The errors of the server, by the situation that they belong to."""
     situations = {
         Remedy.REFRESH_TOKEN: _OUTCOMES[CallSituation.TOKEN_REFUSED],
         Remedy.RETRY_ELSEWHERE: _OUTCOMES[CallSituation.REFUSED],
         Remedy.RETRY_IF_REPEATABLE: _OUTCOMES[CallSituation.UNCERTAIN_ANSWER],
     }
-    public = [getattr(etcd_aio.errors, name) for name in etcd_aio.errors.__all__]
-    classes = [one for one in public if isinstance(one, type) and issubclass(one, ServerError)]
+    classes = [error for error in error_classes() if issubclass(error, ServerError)]
     rows = [
-        (text, ", ".join(f"`{one.__name__}`" for one in classes if one.remedy is remedy))
+        (text, ", ".join(f"`{error.__name__}`" for error in classes if error.remedy is remedy))
         for remedy, text in situations.items()
     ]
     return table(("outcome of the attempt", "errors"), rows)
 
 
 def repeatable() -> str:
-    """Which RPCs are safe to repeat."""
+    """The RPCs, by whether they are safe to repeat."""
 
     def names(is_mutation: bool, may_run_twice: bool) -> str:
-        found = [one for one in methods.ALL if (one.is_mutation, one.repeatable) == (is_mutation, may_run_twice)]
-        return ", ".join(one.name.split("/")[1] for one in found)
+        rpcs = [rpc for rpc in methods.ALL if (rpc.is_mutation, rpc.repeatable) == (is_mutation, may_run_twice)]
+        return ", ".join(rpc.name.split("/")[1] for rpc in rpcs)
 
     rows = [
         ("reads that are safe to repeat", names(False, True)),
@@ -115,9 +116,9 @@ def repeatable() -> str:
 
 
 def defaults() -> str:
-    """Every timeout and limit of a call."""
-    client = {name: one.default for name, one in inspect.signature(Client).parameters.items()}
-    policy = {one.name: one.default for one in fields(RetryPolicy)}
+    """The timeouts and limits of a call."""
+    client = {name: parameter.default for name, parameter in inspect.signature(Client).parameters.items()}
+    policy = {field.name: field.default for field in fields(RetryPolicy)}
     silence = TransportOptions()
     shortest, longest = patience(0.0, 0, 0.0), patience(inf, 0, 0.0)
     rows = [
@@ -161,7 +162,7 @@ _POLICIES: Final = {
 
 
 def policies() -> str:
-    """Which member each policy picks, and how many connections it keeps."""
+    """The policies: the member that each picks, and the number of connections that it keeps."""
 
     def connections(name: PolicyName) -> int:
         three = dict.fromkeys("abc", Standing.GOOD)
@@ -174,26 +175,26 @@ def policies() -> str:
 
 
 def performance() -> str:
-    """Calls a second over those of the official Go client and of the bare grpc.aio stub, from the result file."""
+    """Ratios to the official Go client and to a bare grpc.aio stub, from the result file."""
     measured = json.loads(read(ROOT / "docs" / "performance.json"))
-    found = {one["case"]: one for one in measured["results"] if one["client"] == "etcd_aio"}
+    results = {result["case"]: result for result in measured["results"] if result["client"] == "etcd_aio"}
     rows = []
     for case, text in measured["cases"].items():
-        one = found[case]
-        ratios = [f"{one['ratios'][other]['rate']:.2f}" for other in ("go", "grpc.aio-stub")]
-        cpu = [f"{one['ratios'][other]['cpu']:.2f}" for other in ("go", "grpc.aio-stub")]
+        ratios_to = results[case]["ratios"]
+        ratios = [f"{ratios_to[other]['rate']:.2f}" for other in ("go", "grpc.aio-stub")]
+        cpu = [f"{ratios_to[other]['cpu']:.2f}" for other in ("go", "grpc.aio-stub")]
         rows.append((text, *ratios, *cpu))
     head = ("case", "rate ÷ Go", "rate ÷ grpc.aio", "CPU ÷ Go", "CPU ÷ grpc.aio")
     return table(head, rows, numbers=4)
 
 
 def failover_reads() -> str:
-    """Recovery of gets after each fault, of this client and the official Go client, from the result file."""
+    """Recovery of gets after each fault: this client and the official Go client, from the result file."""
     return _failover("get")
 
 
 def failover_writes() -> str:
-    """The same for puts."""
+    """Recovery of puts after each fault."""
     return _failover("put")
 
 
@@ -202,36 +203,41 @@ def _failover(operation: str) -> str:
     rows = []
     for fault in FAULTS:
         if not fault.gets.recovery:
-            continue  # no fault, or one without an outage
+            continue  # no fault, or a fault without an outage
         mine = [run for run in runs if (run.fault, run.operation) == (fault.name, operation)]
         row = [fault.title, span(run.servers.all_members for run in mine if run.servers is not None)]
         for client in ("etcd_aio", "go"):
-            found = [run.found for run in mine if run.client == client and run.found is not None]
-            row.append(span(one.recovery for one in found))
-            row.append(span((one.failed for one in found), digits=0))
+            summaries = [run.found for run in mine if run.client == client and run.found is not None]
+            row.append(span(summary.recovery for summary in summaries))
+            row.append(span((summary.failed for summary in summaries), digits=0))
         rows.append(row)
     return table(("fault", "servers", "etcd_aio", "failed", "Go", "failed"), rows, numbers=5)
 
 
 def span(numbers: Iterable[float | None], digits: int = 2) -> str:
-    """The least and the most."""
+    """The smallest and the largest number."""
     known = sorted(number for number in numbers if number is not None)
     return "…".join(dict.fromkeys(f"{number:.{digits}f}" for number in (known[:1] + known[-1:]))) or "-"
+
+
+def error_classes() -> list[type[EtcdError]]:
+    """The public error classes."""
+    public = [getattr(etcd_aio.errors, name) for name in etcd_aio.errors.__all__]
+    return [error for error in public if isinstance(error, type) and issubclass(error, EtcdError)]
 
 
 def error_tree() -> str:
     """The classes of errors, each below its first base class."""
 
     def lines(parent: type[BaseException], indent: str) -> Iterator[str]:
-        children = [one for one in classes if next(base for base in one.__bases__ if base in known) is parent]
+        children = [error for error in classes if next(base for base in error.__bases__ if base in known) is parent]
         for child in children:
             others = [base.__name__ for base in child.__bases__ if base is not parent]
             also = f" ({', '.join(others)})" if others else ""
             yield f"{indent}{child.__name__}{also}"
             yield from lines(child, indent + "    ")
 
-    public = [getattr(etcd_aio.errors, name) for name in etcd_aio.errors.__all__]
-    classes = [one for one in public if isinstance(one, type) and issubclass(one, EtcdError) and one is not EtcdError]
+    classes = [error for error in error_classes() if error is not EtcdError]
     known = {EtcdError, *classes}
     return "\n".join(("```text", "EtcdError", *lines(EtcdError, "    "), "```"))
 
@@ -247,15 +253,14 @@ _SECTIONS: Final = {
 
 
 def errors() -> str:
-    """Every class of error, for the reference to show, in the order and the sections of the files that define them."""
-    public = [getattr(etcd_aio.errors, name) for name in etcd_aio.errors.__all__]
-    classes = [one for one in public if isinstance(one, type) and issubclass(one, EtcdError)]
+    """The mkdocstrings directives of all error classes, in the order and the sections of the files that define them."""
+    classes = error_classes()
     parts = []
     for file, title in _SECTIONS.items():
-        found = [one for one in classes if one.__module__ == f"etcd_aio.errors.{file}"]
+        section = [error for error in classes if error.__module__ == f"etcd_aio.errors.{file}"]
         parts.append(f"## {title}")
-        parts += [directive(one) for one in sorted(found, key=lambda one: inspect.getsourcelines(one)[1])]
-    assert len(parts) == len(classes) + len(_SECTIONS), "a file of errors has no section"
+        parts += [directive(error) for error in sorted(section, key=lambda error: inspect.getsourcelines(error)[1])]
+    assert len(parts) == len(classes) + len(_SECTIONS), "a file with errors has no section"
     return "\n\n".join(parts)
 
 
@@ -276,7 +281,7 @@ _OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def client_options() -> str:
-    """The options of Client in groups, with their defaults and the texts of its docstring."""
+    """The options of Client in groups, with their defaults and their texts in its docstring."""
     parameters = inspect.signature(Client).parameters
     texts = dict(re.findall(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", _arguments(Client), re.MULTILINE))
     assert texts.keys() == parameters.keys(), "the docstring and the signature name different options"
@@ -320,7 +325,7 @@ def client_calls() -> str:
 
 
 def grouped(groups: Mapping[str, tuple[str, ...]], names: list[str]) -> Iterator[tuple[str, list[str]]]:
-    """The names in their groups, as far as they exist; those in none come last, under "More"."""
+    """The existing names of each group; names without a group come last, under "More"."""
     for group, members in groups.items():
         yield group, [name for name in members if name in names]
     known = {name for members in groups.values() for name in members}
@@ -329,8 +334,8 @@ def grouped(groups: Mapping[str, tuple[str, ...]], names: list[str]) -> Iterator
 
 
 MADE: Final[Mapping[str, Callable[[], str]]] = {
-    one.__name__: one
-    for one in (
+    function.__name__: function
+    for function in (
         *(verdicts, stream_verdicts, remedies, repeatable, defaults),
         *(policies, performance, failover_reads, failover_writes, error_tree, errors),
         *(client_options, client_calls),
@@ -342,20 +347,20 @@ _PLACE: Final = re.compile(r"^<!-- made: (\w+) -->\n(.*?)^<!-- end -->$", re.MUL
 
 
 def made_in(page: str) -> dict[str, str]:
-    """What is made from the code in a page, by name."""
-    return {found[1]: found[2] for found in _PLACE.finditer(page)}
+    """The generated parts of a page, by name."""
+    return {place[1]: place[2] for place in _PLACE.finditer(page)}
 
 
 def made(name: str) -> str:
-    """What is to stand between the comments."""
+    """The text between the comments."""
     return f"\n{MADE[name]()}\n\n"
 
 
 def write(path: Path) -> None:
-    def anew(found: re.Match[str]) -> str:
-        return f"<!-- made: {found[1]} -->\n{made(found[1])}<!-- end -->"
+    def generated(place: re.Match[str]) -> str:
+        return f"<!-- made: {place[1]} -->\n{made(place[1])}<!-- end -->"
 
-    path.write_text(_PLACE.sub(anew, read(path)), encoding="utf-8")
+    path.write_text(_PLACE.sub(generated, read(path)), encoding="utf-8")
 
 
 if __name__ == "__main__":

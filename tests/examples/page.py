@@ -1,8 +1,8 @@
-"""Runs the Python blocks of one page, as a reader would who types them into `python -m asyncio` one after the other.
+"""Runs the Python blocks of one page one after the other, as if they were typed into `python -m asyncio`.
 
-They share their names and one event loop, and `await` works everywhere. A block that calls `asyncio.run` has a loop of
-its own. What a block is said to print it must print; `...` stands for anything. The arguments are the page, and then
-pairs: a text of the page, and what is to be taken in its place.
+The blocks share their names and one event loop, and `await` works everywhere. A block that calls `asyncio.run` has its
+own loop. If the page shows the output of a block, the block must print exactly that; `...` stands for any text. The
+arguments are the page, and then pairs of a text of the page and its replacement.
 """
 
 import ast
@@ -18,8 +18,8 @@ from tests.examples.blocks import Block, python_blocks, read
 
 
 def run(block: Block, page: str, names: dict[str, object], runner: asyncio.Runner) -> str:
-    """Run one block; returns what it printed."""
-    source = "\n" * (block.line - 1) + block.code  # so that a traceback shows the page's own line
+    """Run one block. Returns its output."""
+    source = "\n" * (block.line - 1) + block.code  # so that tracebacks show the line of the page
     code = compile(source, page, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     printed = StringIO()
     with redirect_stdout(printed):

@@ -1,4 +1,4 @@
-"""Where the repository and its pages are, and the type of the fixture `run`."""
+"""The paths of the repository and its pages, and the type of the fixture `run`."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,4 +8,4 @@ ROOT = Path(__file__).parent.parent.parent
 PAGES = ROOT / "docs" / "pages"
 
 Run: TypeAlias = Callable[..., str]
-"""Run Python with the given arguments, and variables as keywords; returns what it printed."""
+"""Run Python with these arguments, and with environment variables as keywords. Returns its output."""

@@ -1,4 +1,4 @@
-"""The example of a write of unknown outcome, when more than one thing goes wrong."""
+"""The example of a write of unknown outcome, with more than one fault."""
 
 import asyncio
 
@@ -11,19 +11,19 @@ from tests.examples.load import load
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
 
 KEY = "example/order"
-PATIENCE = 30.0  # seconds for what takes milliseconds, on a machine that is busy
+TIMEOUT = 30.0  # seconds; on an idle machine milliseconds are enough
 
 put_once = load("ambiguous_write").put_once
 
 
-async def holds(client: Client, value: str) -> None:
-    """Return once the key holds this value."""
-    async with asyncio.timeout(PATIENCE):
-        while (kv := await client.get(KEY)) is None or kv.text() != value:  # noqa: ASYNC110 - nothing tells
+async def wait_for_value(client: Client, value: str) -> None:
+    """Wait until the key has this value."""
+    async with asyncio.timeout(TIMEOUT):
+        while (kv := await client.get(KEY)) is None or kv.text() != value:  # noqa: ASYNC110 - there is no notification
             await asyncio.sleep(0.01)
 
 
-async def test_a_later_round_that_fails_for_sure_does_not_hide_that_an_earlier_one_may_have_been_applied(
+async def test_maybe_applied_of_an_earlier_round_survives_a_later_round_that_was_not_applied(
     server: EtcdServer,
 ) -> None:
     async with (
@@ -37,28 +37,28 @@ async def test_a_later_round_that_fails_for_sure_does_not_hide_that_an_earlier_o
         with pytest.raises(NoAvailableEndpointsError) as caught:
             await put_once(client, KEY, "mine", revision=before.revision)
         assert caught.value.maybe_applied
-        await holds(direct, "mine")  # so it may not say that it was not written
+        await wait_for_value(direct, "mine")  # so "not applied" would be wrong
         await direct.delete(KEY)
 
 
-async def test_a_value_that_won_and_was_overwritten_has_won(server: EtcdServer) -> None:
+async def test_a_value_that_was_first_counts_as_written_even_if_it_was_overwritten(server: EtcdServer) -> None:
     async with (
         Client(server.endpoint) as direct,
         FaultProxy(server.endpoint) as proxy,
-        Client(proxy.endpoint, timeout=PATIENCE) as client,
+        Client(proxy.endpoint, timeout=TIMEOUT) as client,
     ):
         before = await client.put(KEY, "free")
         proxy.cut_after(0, "to_client", connection="open")
         proxy.refuse()
         writing = asyncio.create_task(put_once(client, KEY, "mine", revision=before.revision))
-        await holds(direct, "mine")
+        await wait_for_value(direct, "mine")
         await direct.put(KEY, "theirs")
         proxy.accept()
         assert await writing
         await direct.delete(KEY)
 
 
-async def test_whoever_comes_second_is_told(server: EtcdServer) -> None:
+async def test_the_result_is_false_if_another_writer_was_first(server: EtcdServer) -> None:
     async with Client(server.endpoint) as client:
         before = await client.put(KEY, "free")
         await client.put(KEY, "theirs")

@@ -1,10 +1,11 @@
-"""The documentation is true: its blocks run and print what they say, its names exist, its tables are the code's."""
+"""The documentation matches the code: blocks run and print what the page shows, names exist, tables are up to date."""
 
 import builtins
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from pkgutil import resolve_name
+from types import ModuleType
 from typing import get_type_hints
 
 import pytest
@@ -35,14 +36,14 @@ def name(page: Path) -> str:
 
 @pytest.fixture
 def own_server(page: Path, tmp_path: Path) -> Iterator[EtcdServer]:
-    """A member for one page alone, so that its revisions are known; with TLS if the page speaks of it."""
+    """A new member for one page, so that its revisions are known; with TLS for the page about TLS."""
     tls = certificates(tmp_path) if page.stem == "tls" else None
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(EtcdServer(tls=tls)) as server:
         yield server
 
 
 def certificates(folder: Path) -> ServerTLS:
-    """The files that the page about TLS names, and what its server needs."""
+    """Make the certificates that the page about TLS names, and those of its server."""
     authority = trustme.CA()
     authority.cert_pem.write_to_path(folder / "ca.pem")
     for name in ("server", "own"):
@@ -56,18 +57,18 @@ def certificates(folder: Path) -> ServerTLS:
 
 @pytest.mark.cluster
 @pytest.mark.parametrize("page", RUNNABLE, ids=name)
-def test_its_python_blocks_run_and_print_what_they_say(page: Path, own_server: EtcdServer, run: Run) -> None:
+def test_python_blocks_run_and_print_the_output_on_the_page(page: Path, own_server: EtcdServer, run: Run) -> None:
     text = read(page)
-    assert PLACEHOLDER in text or WITH_TLS in text or "Etcd" in text, "it dials something that no test controls"
+    assert PLACEHOLDER in text or WITH_TLS in text or "Etcd" in text, "it connects to a server that no test controls"
     ports = "ports=(2379, 2380)", "ports=None"
     own = WITH_TLS if own_server.endpoint.startswith("https") else PLACEHOLDER
     run("-m", "tests.examples.page", str(page), own, own_server.endpoint, *ports)
 
 
 @pytest.mark.parametrize("page", ALL, ids=name)
-def test_no_block_escapes(page: Path) -> None:
+def test_every_block_of_code_is_found(page: Path) -> None:
     text = read(page)
-    assert text.count("```") == 2 * len(blocks(text)), "a fence that is indented, or not closed"
+    assert text.count("```") == 2 * len(blocks(text)), "a fence is indented or not closed"
     assert {block.language for block in blocks(text)} <= {"python", "console", "text", "yaml"}
     assert "~~~" not in text
     outside = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
@@ -76,7 +77,7 @@ def test_no_block_escapes(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", ALL, ids=name)
-def test_its_code_is_not_wider_than_a_screen(page: Path) -> None:
+def test_code_fits_on_the_page(page: Path) -> None:
     for block in blocks(read(page)):
         for number, line in enumerate(block.code.splitlines(), start=block.line):
             assert len(line) <= COLUMNS.get(page, 80), f"{page}:{number}: {len(line)} columns"
@@ -92,71 +93,69 @@ SEARCHED = (
 
 
 @pytest.mark.parametrize("word", SEARCHED)
-def test_what_readers_search_for_is_found(word: str) -> None:
+def test_the_words_that_readers_search_for_are_on_a_page(word: str) -> None:
     assert any(word in read(page).lower() for page in ALL if page != README)
 
 
-def test_there_are_pages_to_run() -> None:
+def test_there_are_pages_and_blocks_to_run() -> None:
     assert len(RUNNABLE) >= 24
     assert sum(len(python_blocks(read(page))) for page in RUNNABLE) >= 120
 
 
 @pytest.mark.parametrize("page", ALL, ids=name)
-def test_its_commands_exist(page: Path) -> None:
+def test_the_commands_on_a_page_exist(page: Path) -> None:
     text = read(page)
     assert set(re.findall(r"nox -s (\w+)", text)) <= nox_sessions()
     for line in console_lines(text):
         assert re.match(r"pip install (nox|\"?\.)|nox -s \w+|python -m (asyncio|etcd_aio\.testing\.build)$", line), line
 
 
-# --- what is made from the code ---
+# --- generated parts ---
 
 
-def test_all_that_is_made_has_its_page() -> None:
-    found = [name for page in ALL for name in made_in(read(page))]
-    assert sorted(found) == sorted(MADE)
+def test_every_generated_part_is_on_one_page() -> None:
+    names = [name for page in ALL for name in made_in(read(page))]
+    assert sorted(names) == sorted(MADE)
 
 
 @pytest.mark.parametrize("page", [page for page in ALL if made_in(read(page))], ids=name)
-def test_what_is_made_says_what_the_code_says(page: Path) -> None:
-    for what, said in made_in(read(page)).items():
-        assert said == made(what), "`python -m tests.examples.made` writes it anew"
+def test_generated_parts_are_up_to_date(page: Path) -> None:
+    for part, text in made_in(read(page)).items():
+        assert text == made(part), "run `python -m tests.examples.made`"
 
 
 # --- names ---
 
 
 def documented() -> set[str]:
-    """What the reference is told to show."""
+    """The names that the reference shows."""
     pages = (PAGES / "reference").glob("*.md")
     return {name for page in pages for name in re.findall(r"^::: (\S+)$", read(page), re.MULTILINE)}
 
 
-@pytest.mark.parametrize("door", [etcd_aio, etcd_aio.testing], ids=lambda door: str(door.__name__))
-def test_every_public_name_is_in_the_reference(door: object) -> None:
-    found = documented() | {"etcd_aio.op"}
-    names = {f"{door.__name__}.{one}" for one in door.__all__}  # type: ignore[attr-defined]
-    assert names - found == set()
+@pytest.mark.parametrize("package", [etcd_aio, etcd_aio.testing], ids=lambda package: str(package.__name__))
+def test_every_public_name_is_in_the_reference(package: ModuleType) -> None:
+    names = {f"{package.__name__}.{name}" for name in package.__all__}
+    assert names - documented() == {"etcd_aio.op"} & names
 
 
 @pytest.mark.parametrize("page", ALL, ids=name)
-def test_the_errors_that_it_names_exist(page: Path) -> None:
-    for found in re.findall(r"`(?:etcd_aio\.errors\.)?([A-Z]\w*Error)\b", read(page)):
-        assert hasattr(etcd_aio.errors, found) or hasattr(builtins, found), found
+def test_the_errors_on_a_page_exist(page: Path) -> None:
+    for error in re.findall(r"`(?:etcd_aio\.errors\.)?([A-Z]\w*Error)\b", read(page)):
+        assert hasattr(etcd_aio.errors, error) or hasattr(builtins, error), error
 
 
 @pytest.mark.parametrize("page", ALL, ids=name)
-def test_the_calls_that_it_names_exist(page: Path) -> None:
-    for found in re.findall(r"(?<![-\w])client((?:\.\w+)+)", re.sub(r"client\.(md|py)", "", read(page))):
-        _, first, *rest = found.split(".")
+def test_the_calls_on_a_page_exist(page: Path) -> None:
+    for call in re.findall(r"(?<![-\w])client((?:\.\w+)+)", re.sub(r"client\.(md|py)", "", read(page))):
+        _, first, *rest = call.split(".")
         owner: object = Client
-        for one in (first, *rest[:1]):
-            assert hasattr(owner, one), f"client{found}"
-            what = getattr(owner, one)
-            if not isinstance(what, property):
+        for attribute in (first, *rest[:1]):
+            assert hasattr(owner, attribute), f"client{call}"
+            value = getattr(owner, attribute)
+            if not isinstance(value, property):
                 break
-            hints = get_type_hints(what.fget)
-            owner = hints["return"]
+            owner = get_type_hints(value.fget)["return"]
 
 
 def test_every_example_is_in_the_list_of_examples() -> None:
@@ -172,10 +171,10 @@ def test_what_the_reference_shows_exists() -> None:
 
 
 @pytest.mark.parametrize("page", ALL, ids=name)
-def test_the_files_that_it_names_exist(page: Path) -> None:
+def test_the_files_on_a_page_exist(page: Path) -> None:
     outside = re.sub(r"^```.*?^```$", "", read(page), flags=re.DOTALL | re.MULTILINE)
-    for found in re.findall(r"`((?:examples|docs|benchmarks|tests|etcd_aio)/[\w./]+)`", outside):
-        assert (ROOT / found).exists(), found
+    for path in re.findall(r"`((?:examples|docs|benchmarks|tests|etcd_aio)/[\w./]+)`", outside):
+        assert (ROOT / path).exists(), path
 
 
 def test_the_page_about_the_architecture_names_every_package_and_files_that_exist() -> None:

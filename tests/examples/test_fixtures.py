@@ -1,4 +1,4 @@
-"""The fixtures of the page about testing: each block is a test file that passes with its plugin."""
+"""The fixtures of the page about testing: the tests that use them pass with the plugin of the fixtures."""
 
 from pathlib import Path
 
@@ -13,9 +13,9 @@ SETTINGS = "[pytest]\nfilterwarnings = error\nasyncio_default_fixture_loop_scope
 
 
 def block(text: str) -> Block:
-    """The one block of the page that contains this text."""
-    (found,) = (one for one in python_blocks(read(PAGE)) if text in one.code)
-    return found
+    """The only block of the page that contains this text."""
+    (match,) = (block for block in python_blocks(read(PAGE)) if text in block.code)
+    return match
 
 
 @pytest.mark.cluster

@@ -1,4 +1,4 @@
-"""The examples that keep a copy of a prefix, when they are cut off, and when they cannot go on."""
+"""The examples that keep a copy of a prefix: they survive a missed compaction, and raise final errors."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -13,20 +13,20 @@ from tests.examples.load import load
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
 
-PATIENCE = 30.0  # seconds for what takes milliseconds, on a machine that is busy
+TIMEOUT = 30.0  # seconds; on an idle machine milliseconds are enough
 
 
 @dataclass
 class Scene:
-    """A prefix, a client that follows it through a proxy, and another one that changes it."""
+    """A prefix, a client that follows it through a proxy, and a client that changes it."""
 
     direct: Client
     client: Client
     proxy: FaultProxy
     prefix: str
 
-    async def change_while_cut_off(self) -> int:
-        """Change, add and delete keys and compact that history while the follower is cut off; the last revision."""
+    async def change_while_disconnected(self) -> int:
+        """Change the prefix and compact its history while the follower is disconnected. Returns the last revision."""
         self.proxy.refuse()
         self.proxy.reset()
         await self.direct.put(f"{self.prefix}a", "changed")
@@ -38,12 +38,12 @@ class Scene:
 
 
 @asynccontextmanager
-async def scene(server: EtcdServer, prefix: str) -> AsyncIterator[Scene]:
+async def scene_of(server: EtcdServer, prefix: str) -> AsyncIterator[Scene]:
     async with (
         Client(server.endpoint) as direct,
         FaultProxy(server.endpoint) as proxy,
         Client(proxy.endpoint) as client,
-        asyncio.timeout(PATIENCE),
+        asyncio.timeout(TIMEOUT),
     ):
         for name in "ab":
             await direct.put(f"{prefix}{name}", "old")
@@ -54,52 +54,52 @@ async def scene(server: EtcdServer, prefix: str) -> AsyncIterator[Scene]:
 
 
 async def until(is_true: Callable[[], bool]) -> None:
-    while not is_true():  # noqa: ASYNC110 - nothing tells
+    while not is_true():  # noqa: ASYNC110 - there is no notification
         await asyncio.sleep(0.01)
 
 
-async def test_a_configuration_is_right_after_a_compaction_that_it_did_not_see(server: EtcdServer) -> None:
+async def test_a_configuration_is_right_after_a_missed_compaction(server: EtcdServer) -> None:
     example = load("config_reload")
-    async with scene(server, example.PREFIX) as it, example.live_config(it.client, it.prefix) as config:
-        await config.until(await it.change_while_cut_off())
+    async with scene_of(server, example.PREFIX) as scene, example.live_config(scene.client, scene.prefix) as config:
+        await config.until(await scene.change_while_disconnected())
         assert sorted(config.values.values()) == ["changed", "new"]
 
 
-async def test_a_configuration_that_cannot_go_on_says_so(server: EtcdServer) -> None:
+async def test_a_configuration_with_an_invalid_value_raises(server: EtcdServer) -> None:
     example = load("config_reload")
 
     async def wait(client: Client, prefix: str) -> None:
         async with example.live_config(client, prefix) as config:
-            await it.direct.put(f"{prefix}a", b"\xff")  # not text
+            await scene.direct.put(f"{prefix}a", b"\xff")  # not text
             await config.until(2**62)
 
-    async with scene(server, example.PREFIX) as it:
+    async with scene_of(server, example.PREFIX) as scene:
         with pytest.raises(ExceptionGroup, match="unhandled") as caught:
-            await wait(it.client, it.prefix)
+            await wait(scene.client, scene.prefix)
         assert caught.group_contains(ValueError, match="not UTF-8")
 
 
-async def test_a_directory_is_right_after_a_compaction_that_it_did_not_see(server: EtcdServer) -> None:
+async def test_a_directory_is_right_after_a_missed_compaction(server: EtcdServer) -> None:
     example = load("service_registration")
     directory = example.Directory()
-    async with scene(server, example.PREFIX) as it, asyncio.TaskGroup() as group:
-        following = group.create_task(directory.follow(it.client))
+    async with scene_of(server, example.PREFIX) as scene, asyncio.TaskGroup() as group:
+        following = group.create_task(directory.follow(scene.client))
         await directory.until(2)
-        await it.direct.put(f"{it.prefix}a", "seen")  # so the watch is there
+        await scene.direct.put(f"{scene.prefix}a", "seen")  # to know that the watch is active
         await until(lambda: directory.services["a"] == "seen")
-        await it.change_while_cut_off()
+        await scene.change_while_disconnected()
         await until(lambda: directory.services == {"a": "changed", "c": "new"})
         following.cancel()
 
 
-async def test_a_copy_is_right_after_a_compaction_that_it_did_not_see(server: EtcdServer) -> None:
+async def test_a_copy_is_right_after_a_missed_compaction(server: EtcdServer) -> None:
     example = load("follow_prefix")
     copy: dict[bytes, str] = {}
-    async with scene(server, example.PREFIX) as it, asyncio.TaskGroup() as group:
-        following: asyncio.Task[int] = group.create_task(example.follow(it.client, copy))
-        await it.direct.put(f"{it.prefix}a", "seen")
-        await until(lambda: copy.get(f"{it.prefix}a".encode()) == "seen")
-        await it.change_while_cut_off()
-        await it.direct.put(example.END, "")
+    async with scene_of(server, example.PREFIX) as scene, asyncio.TaskGroup() as group:
+        following: asyncio.Task[int] = group.create_task(example.follow(scene.client, copy))
+        await scene.direct.put(f"{scene.prefix}a", "seen")
+        await until(lambda: copy.get(f"{scene.prefix}a".encode()) == "seen")
+        await scene.change_while_disconnected()
+        await scene.direct.put(example.END, "")
         await following
         assert sorted(copy.values()) == ["", "changed", "new"]

@@ -1,4 +1,4 @@
-"""The runner of pages can fail: a page that lies is told from one that does not."""
+"""The runner of pages rejects a page whose code fails or prints something else."""
 
 import subprocess
 import sys
@@ -31,7 +31,7 @@ pip install nothing
 ```
 
 ```text
-of nobody
+no output of Python
 ```
 """
 
@@ -43,34 +43,32 @@ def result(environment: dict[str, str], tmp_path: Path, page: str) -> "subproces
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_blocks_know_their_language_their_line_and_what_they_print() -> None:
+def test_blocks_have_a_language_a_line_and_an_output() -> None:
     found = blocks(PAGE)
-    assert [(one.language, one.line) for one in found] == [
+    assert [(block.language, block.line) for block in found] == [
         ("python", 2),
         ("python", 10),
         ("text", 15),
         ("console", 19),
         ("text", 23),
     ]
-    assert [one.prints for one in found] == [None, "at ... 1\n", None, None, None]
+    assert [block.prints for block in found] == [None, "at ... 1\n", None, None, None]
 
 
-def test_blocks_share_their_names_and_await_anywhere(environment: dict[str, str], tmp_path: Path) -> None:
+def test_blocks_share_names_and_may_await_anywhere(environment: dict[str, str], tmp_path: Path) -> None:
     done = result(environment, tmp_path, PAGE)
     assert (done.returncode, done.stdout, done.stderr) == (0, "at home 1\n", "")
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "said"),
+    ("before", "after", "message"),
     [
         ("at ... 1", "at ... 2", "page.md:10: it should print"),
         ("n = 1", "m = 1", "NameError"),
         ("n = 1", "n = ", 'page.md", line 3'),
     ],
 )
-def test_a_page_that_lies_fails(
-    environment: dict[str, str], tmp_path: Path, before: str, after: str, said: str
-) -> None:
+def test_a_wrong_page_fails(environment: dict[str, str], tmp_path: Path, before: str, after: str, message: str) -> None:
     done = result(environment, tmp_path, PAGE.replace(before, after))
     assert done.returncode == 1
-    assert said in done.stderr
+    assert message in done.stderr

@@ -21,10 +21,10 @@ def console_lines(page: str) -> list[str]:
 
 
 def nox_sessions() -> set[str]:
-    """The functions of noxfile.py that are decorated with `nox.session`; read, not run."""
+    """The functions of noxfile.py with the decorator `nox.session`; the file is parsed, not imported."""
     tree = ast.parse((ROOT / "noxfile.py").read_text())
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    return {one.name for one in functions if any("nox.session" in ast.unparse(by) for by in one.decorator_list)}
+    return {each.name for each in functions if any("nox.session" in ast.unparse(by) for by in each.decorator_list)}
 
 
 def test_there_are_python_blocks_to_run() -> None:
@@ -54,7 +54,7 @@ def test_the_options_that_it_names_exist() -> None:
     assert named - known == {"maybe_applied"}  # an attribute of errors
 
 
-def test_its_numbers_are_those_of_the_package() -> None:
+def test_its_versions_and_defaults_are_those_of_the_package() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["requires-python"] == ">=3.11"
     assert "Python 3.11 and newer" in README
@@ -62,11 +62,11 @@ def test_its_numbers_are_those_of_the_package() -> None:
     assert "5 seconds unless you say otherwise" in README
     for dependency in ("grpclib", "betterproto2", "anyio"):
         assert f"`{dependency}`" in README
-        assert any(one.startswith(dependency) for one in project["dependencies"])
+        assert any(requirement.startswith(dependency) for requirement in project["dependencies"])
 
 
 @pytest.mark.parametrize("builtin", [TimeoutError, ConnectionError, PermissionError, ValueError])
-def test_errors_are_also_the_builtin_that_fits(builtin: type[Exception]) -> None:
+def test_the_builtin_exceptions_that_it_names_are_base_classes_of_errors(builtin: type[Exception]) -> None:
     assert f"`{builtin.__name__}`" in README
     public = (getattr(etcd_aio.errors, name) for name in etcd_aio.errors.__all__)
-    assert any(isinstance(one, type) and issubclass(one, builtin) and one is not builtin for one in public)
+    assert any(isinstance(error, type) and issubclass(error, builtin) and error is not builtin for error in public)

@@ -1,4 +1,4 @@
-"""The registration of the page about web frameworks, when it can never succeed."""
+"""The registration on the page about web frameworks, when it cannot succeed."""
 
 import asyncio
 import logging
@@ -13,7 +13,7 @@ from tests.examples.paths import PAGES
 pytestmark = pytest.mark.anyio
 
 
-async def test_an_error_that_would_come_again_ends_the_registration_and_is_logged(
+async def test_a_final_error_ends_the_registration_and_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     names: dict[str, Any] = {}
