@@ -1,11 +1,9 @@
-"""Take etcd's .proto files out of a release and strip what only Go, the HTTP gateway and etcd's own storage need.
-
-Knows: protobuf's option syntax and the four files we take. Never knows: messages or RPCs; it reads no meaning.
+"""Copy etcd's .proto files from a release, without what only Go, the HTTP gateway and etcd's own storage need.
 
     python proto/strip.py SOURCE_DIR
 
-SOURCE_DIR is the folder of the Go module `go.etcd.io/etcd/api/v3` in the wanted release. The release's number is read
-from its `version/version.go` and written into the head of every file. Comments stay: they become docstrings.
+SOURCE_DIR is the folder of the Go module `go.etcd.io/etcd/api/v3` in the wanted release. Its version is read from
+`version/version.go`, and written into the head of every file. Comments stay, and become docstrings.
 """
 
 import argparse
@@ -23,7 +21,7 @@ SOURCES: Final = {
     "version.proto": "versionpb/version.proto",
 }
 
-# Ours lie side by side. version.proto declares the extensions that we strip, so nothing imports it any more.
+# Here all files are in one folder. version.proto declares the options that are removed, so no file imports it.
 KEPT_IMPORTS: Final = {
     "etcd/api/mvccpb/kv.proto": "kv.proto",
     "etcd/api/authpb/auth.proto": "auth.proto",
@@ -38,7 +36,7 @@ HEAD: Final = """\
 
 _IMPORT: Final = re.compile(r'(?P<above>(?:^//[^\n]*\n)*)^import "(?P<path>[^"]+)";\n', re.MULTILINE)
 _OPTION: Final = re.compile(r"^[ \t]*option\s", re.MULTILINE)
-# A field option in brackets whose name is in parentheses, that is an extension; the plain ones are protobuf's own.
+# A field option in brackets whose name is in parentheses is an extension. Others are protobuf's own, and stay.
 _FIELD_OPTIONS: Final = re.compile(r"\s*\[\s*\([\w.]+\)[^\[\]]*\](?=\s*;)")
 _EMPTY_RPC: Final = re.compile(r"(\brpc [^{};]*\))\s*\{\s*\}")
 _BLANK_AFTER_BRACE: Final = re.compile(r"\{\n\n+")
@@ -46,7 +44,7 @@ _BLANK_LINES: Final = re.compile(r"\n{3,}")
 
 
 def strip_annotations(text: str) -> str:
-    """The same definitions without options, foreign imports and the holes they leave."""
+    """Remove options, foreign imports and the blank lines that they leave."""
     text = _IMPORT.sub(_keep_import, text)
     text = _without_options(text)
     text = _FIELD_OPTIONS.sub("", text)
@@ -58,12 +56,12 @@ def strip_annotations(text: str) -> str:
 def _keep_import(found: re.Match[str]) -> str:
     path = found["path"]
     kept = KEPT_IMPORTS.get(path, path if path in KEPT_IMPORTS.values() else None)
-    # A comment right above an import speaks of that import, so it goes with it.
+    # A comment directly above an import is about that import, so it is removed with it.
     return f'{found["above"]}import "{kept}";\n' if kept else ""
 
 
 def _without_options(text: str) -> str:
-    """Drop every option statement, each of which begins its line; its value may be a block with nested braces."""
+    """Remove option statements. Each begins on its own line; its value may be a block with nested braces."""
     kept: list[str] = []
     position = 0
     while option := _OPTION.search(text, position):
@@ -74,7 +72,7 @@ def _without_options(text: str) -> str:
 
 
 def _end_of_statement(text: str, position: int) -> int:
-    """Where the line after the statement begins: behind the first semicolon outside of braces and strings."""
+    """The start of the line after the statement, which ends with the first semicolon outside of braces and strings."""
     depth = 0
     for token in re.compile(r'"(?:\\.|[^"\\])*"|[{};]').finditer(text, position):
         depth += {"{": 1, "}": -1}.get(token[0], 0)
@@ -84,15 +82,15 @@ def _end_of_statement(text: str, position: int) -> int:
 
 
 def release_of(source_dir: Path) -> str:
-    """The release that the Go module says it is, such as "v3.7.3"."""
+    """The release of the Go module, such as "v3.7.3"."""
     found = re.search(r'^\s*Version\s*=\s*"([^"]+)"', (source_dir / "version/version.go").read_text(), re.MULTILINE)
     if found is None:
-        raise ValueError(f"{source_dir}/version/version.go names no Version")
+        raise ValueError(f"{source_dir}/version/version.go has no Version")
     return f"v{found[1]}"
 
 
 def main() -> int:
-    """Write proto/*.proto; returns the exit status."""
+    """Write proto/*.proto. Returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source_dir", type=Path, metavar="SOURCE_DIR")
     source_dir: Path = parser.parse_args().source_dir

@@ -59,4 +59,4 @@ def test_writing_removes_what_is_no_longer_generated_and_spares_what_never_was(t
 def test_a_name_in_two_packages_is_refused() -> None:
     files = {f"{package}/__init__.py": '__all__ = ("Same",)\n' for package in generate.FLAT_PACKAGES}
     with pytest.raises(SystemExit, match="both define Same"):
-        generate._door(files)
+        generate._init_of(files)

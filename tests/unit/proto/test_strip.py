@@ -112,7 +112,7 @@ def test_release_comes_from_the_module(tmp_path: Path) -> None:
     version.write_text('var (\n\tMinClusterVersion = "3.0.0"\n\tVersion           = "3.7.3"\n)\n')
     assert script.release_of(tmp_path) == "v3.7.3"
     version.write_text("package version\n")
-    with pytest.raises(ValueError, match="names no Version"):
+    with pytest.raises(ValueError, match="has no Version"):
         script.release_of(tmp_path)
 
 
