@@ -14,7 +14,7 @@ from typing import Final, NoReturn, Self, Unpack
 
 from etcd_aio._version import __version__
 from etcd_aio.admin import Auth, Cluster, Maintenance, Versions
-from etcd_aio.balancer import Balancer, Choice, ClusterIdentity, EndpointStatistics, PolicyName, probe_health
+from etcd_aio.balancer import Balancer, Choice, EndpointStatistics, PolicyName
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.closing import Unwinding, close_all, unwound
 from etcd_aio.config import (
@@ -32,7 +32,8 @@ from etcd_aio.error_handler import Invoker, Lifetime, RetryPolicy, StreamStatist
 from etcd_aio.errors import PermissionDeniedError
 from etcd_aio.kv import KV
 from etcd_aio.lease import Lease, LeaseKeeper, Leases, OnLost
-from etcd_aio.transport import EngineName, Names, create_engine, http_get
+from etcd_aio.methods import API_VERSION
+from etcd_aio.transport import EngineName, Names, RequestMetadata, create_engine, http_get
 from etcd_aio.types import EndpointVersions
 from etcd_aio.watch import WatchCalls, WatchService
 
@@ -160,28 +161,25 @@ class Client(KV, WatchCalls):
         self._config = config
         self._lifetime = Lifetime(self._start)
         self._unwinding: Unwinding = ()
-        identity = ClusterIdentity()
+        metadata = RequestMetadata(API_VERSION, require_leader=config.require_leader)
         names = Names()
         self._balancer = Balancer(
             config.endpoints,
             create_engine(config.engine, config.transport_options(f"etcd_aio/{__version__}"), names),
-            verify=identity.verify,
-            probe=probe_health,
-            find_leader=lambda ready: self._invoker.find_leader(ready),
+            metadata=metadata,
             tls_for=config.tls_for,
             policy=config.policy,
             verify_all=config.credentials is not None,
             fail_fast=config.fail_fast,
         )
-        identity.on_term = self._balancer.look_for_leader
         invoker = Invoker(
             self._balancer,
             self._lifetime,
-            identity,
+            self._balancer.identity,
+            metadata,
             policy=config.retry_policy,
             timeout=config.timeout,
             retry=config.retry,
-            require_leader=config.require_leader,
             max_send_bytes=config.max_send_bytes,
             hedge_after=config.hedge_after,
             credentials=config.credentials,

@@ -40,6 +40,9 @@ from etcd_aio.types import (
     WatchReply,
 )
 
+API_VERSION: Final = "3.7"
+"""The release whose .proto files this client was generated from."""
+
 Request = TypeVar("Request", bound=pb.Message)
 Reply = TypeVar("Reply", bound=pb.Message | Result)
 

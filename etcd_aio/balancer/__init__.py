@@ -9,12 +9,8 @@ from etcd_aio.balancer.cluster_id import ClusterIdentity
 from etcd_aio.balancer.connectivity import ConnectivityState
 from etcd_aio.balancer.endpoint import Endpoint, Security, parse_endpoint, parse_endpoints
 from etcd_aio.balancer.health import Health
-from etcd_aio.balancer.health_monitor import Probe
-from etcd_aio.balancer.leader import find_leader
-from etcd_aio.balancer.leader_monitor import FindLeader
 from etcd_aio.balancer.only import OnlyEndpoint
 from etcd_aio.balancer.picker import POLICIES, Candidate, Choice, PolicyName
-from etcd_aio.balancer.probe import probe_health
 from etcd_aio.balancer.statistics import EndpointStatistics
 from etcd_aio.balancer.sub_connection import SubConnection
 from etcd_aio.transport import Connection, Metadata, Stream
@@ -29,17 +25,13 @@ __all__ = [
     "ConnectivityState",
     "Endpoint",
     "EndpointStatistics",
-    "FindLeader",
     "Health",
     "Metadata",
     "OnlyEndpoint",
     "PolicyName",
-    "Probe",
     "Security",
     "Stream",
     "SubConnection",
-    "find_leader",
     "parse_endpoint",
     "parse_endpoints",
-    "probe_health",
 ]

@@ -14,16 +14,17 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from etcd_aio.aio import resolve, wait_until
+from etcd_aio.balancer.cluster_id import ClusterIdentity
 from etcd_aio.balancer.connection_set import Keeper, Standing
 from etcd_aio.balancer.connectivity import ConnectivityState
 from etcd_aio.balancer.endpoint import Endpoint, Security, parse_endpoint
 from etcd_aio.balancer.health import Health, Service
-from etcd_aio.balancer.health_monitor import HealthWatch, Probe
-from etcd_aio.balancer.leader_monitor import FindLeader, LeaderWatch
+from etcd_aio.balancer.health_monitor import HealthMonitor
+from etcd_aio.balancer.leader_monitor import LeaderMonitor
 from etcd_aio.balancer.only import OnlyEndpoint
 from etcd_aio.balancer.picker import Choice, Picker, Policy, PolicyName
 from etcd_aio.balancer.statistics import EndpointStatistics, unused
-from etcd_aio.balancer.sub_connection import DIAL_BACKOFF, SubConnection, Verify
+from etcd_aio.balancer.sub_connection import DIAL_BACKOFF, SubConnection
 from etcd_aio.closing import TwoPartClose, Unwinding, close_all
 from etcd_aio.deadline import NEVER
 from etcd_aio.errors import (
@@ -33,7 +34,7 @@ from etcd_aio.errors import (
     NoAvailableEndpointsError,
     UnknownEndpointError,
 )
-from etcd_aio.transport import Engine, Target, TLSContext
+from etcd_aio.transport import Engine, RequestMetadata, Target, TLSContext
 
 DEMAND_HOLDS: Final = 30.0  # seconds for which an endpoint that a call named is kept after it, whatever the policy
 _DEMAND_LOOK: Final = 5.0  # seconds between two looks at whether such calls are under way still
@@ -45,9 +46,7 @@ class Balancer(TwoPartClose):
     Args:
         endpoints: where to connect; at least one.
         engine: opens connections.
-        verify: asks the peer of a connection that was rejected before whether it is the right one now.
-        probe: asks a member that looks bad whether it serves again.
-        find_leader: asks members which of them leads.
+        metadata: of the requests that ask which member leads.
         tls_for: the TLS context of an endpoint, or what gives it, None for plaintext.
         policy: how attempts are spread.
         verify_all: ask the peer of every connection before it is used: what is sent on it is for one cluster alone.
@@ -55,6 +54,7 @@ class Balancer(TwoPartClose):
         random: returns a number in [0, 1).
 
     Attributes:
+        identity: the cluster that every answer must come from.
         unresolved: why the endpoints are not known, or not anew, by what was asked; errors show it.
     """
 
@@ -63,18 +63,16 @@ class Balancer(TwoPartClose):
         endpoints: Iterable[Endpoint],
         engine: Engine,
         *,
-        verify: Verify,
-        probe: Probe,
-        find_leader: FindLeader,
+        metadata: RequestMetadata,
         tls_for: Callable[[Endpoint], TLSContext | None],
         policy: PolicyName | Choice = "round_robin",
         verify_all: bool = False,
         fail_fast: bool = False,
         random: Callable[[], float] = random_module.random,
     ) -> None:
+        self.identity = ClusterIdentity(self.look_for_leader)
         self.unresolved: Mapping[str, BaseException] = {}
         self._engine = engine
-        self._verify = verify
         self._tls_for = tls_for
         self._verify_all = verify_all
         self._fail_fast = fail_fast
@@ -87,8 +85,8 @@ class Balancer(TwoPartClose):
         self._local_picker: Picker[SubConnection] | None = None  # for what members serve alone
         self._ready: tuple[SubConnection, ...] = ()
         self._generation: tuple[tuple[SubConnection, ...], ...] = ()  # what the pickers choose from
-        self._watch = HealthWatch(lambda: self._ready, probe, self._publish, random)
-        self._leader = LeaderWatch(lambda: self._ready, find_leader, self._set_leader, random)
+        self._health = HealthMonitor(lambda: self._ready, self._publish, random)
+        self._leader = LeaderMonitor(lambda: self._ready, metadata, self._set_leader, random)
         self._errors: dict[str, BaseException] = {}  # the last ones of endpoints that are not kept now
         self._refused: set[str] = set()  # endpoints that are not kept now, and refused since any was READY
         self._demanded: dict[str, float] = {}
@@ -124,7 +122,7 @@ class Balancer(TwoPartClose):
     @property
     def slow(self) -> float:
         """The 99th percentile of what recent answers took, in seconds; 0 before the first."""
-        return self._watch.slow
+        return self._health.slow
 
     def pick(
         self,
@@ -298,7 +296,7 @@ class Balancer(TwoPartClose):
     def look_for_leader(self) -> None:
         """The leader may be another one, if anybody wants to know."""
         if self._policy.needs.leader and self._is_started and not self._is_closed:
-            self._leader.look()
+            self._leader.search()
 
     def statistics(self) -> tuple[EndpointStatistics, ...]:
         """One record for each endpoint, in the order given; empty before the first use."""
@@ -315,7 +313,7 @@ class Balancer(TwoPartClose):
         self._wake(self._waiters | self._outage_waiters)
         if self._again is not None:
             self._again.cancel()
-        return close_all((self._watch, self._leader, *self._current.values(), *self._draining))
+        return close_all((self._health, self._leader, *self._current.values(), *self._draining))
 
     # Inside.
 
@@ -324,13 +322,13 @@ class Balancer(TwoPartClose):
             endpoint,
             endpoint.target(self._tls_for(endpoint)),
             self._engine,
-            verify=self._verify,
+            verify=self.identity.verify,
             verify_all=self._verify_all,
             random=self._random,
             on_change=self._publish,
-            on_busy=self._watch.arm,
-            on_health=self._watch.on_changed,
-            slow=lambda: self._watch.slow,
+            on_busy=self._health.arm,
+            on_health=self._health.on_changed,
+            slow=lambda: self._health.slow,
             failures=self._keeper.in_vain,
         )
 

@@ -1,13 +1,12 @@
-"""Identity: which cluster this client talks to, learnt from the first answer and held to ever after.
+"""The cluster that this client talks to: its id comes from the first answer, and every later answer must carry it.
 
-Knows: one cluster id, and the RPCs that ask a member for its own. Never knows: which endpoints there are.
-
-A member is asked before it gets any token or password, which may be meant for another cluster. With authentication on,
-new releases answer nobody without a token: only the refusal of a watch has a header that says who refuses.
+A member is asked for the cluster id before it gets a token or password, which may be meant for another cluster. With
+authentication on, new releases answer nothing without a token. The header of a refused watch has the id all the same.
 """
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from etcd_aio import codec
 from etcd_aio.errors import (
@@ -24,40 +23,42 @@ from etcd_aio.pb import StatusRequest, WatchCreateRequest, WatchRequest
 from etcd_aio.transport import Connection
 from etcd_aio.types import WatchReply
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-_VERIFY_TIMEOUT: Final = 2.0  # seconds for the questions to one member that was just dialled
+_VERIFY_TIMEOUT: Final = 2.0  # seconds for the requests to one member that was just dialled
 
 
 class ClusterIdentity:
-    """The `cluster_id` that every answer must carry, and the newest raft term that one has carried.
+    """The `cluster_id` that every answer must carry, and the newest raft term seen in an answer.
+
+    Args:
+        on_election: called when an answer shows that there was an election.
 
     Attributes:
-        cluster_id: the cluster's; 0 before the first answer.
-        raft_term: the newest term; a newer one means an election.
-        on_term: called after an election was noticed.
+        cluster_id: 0 before the first answer.
+        raft_term: the newest term.
     """
 
-    __slots__ = ("cluster_id", "on_term", "raft_term")
+    __slots__ = ("_on_election", "cluster_id", "raft_term")
 
-    def __init__(self) -> None:
+    def __init__(self, on_election: Callable[[], None]) -> None:
         self.cluster_id = 0
         self.raft_term = 0
-        self.on_term: Callable[[], object] | None = None
+        self._on_election = on_election
 
     def note_term(self, raft_term: int) -> None:
-        """Note the term of an answer. Those of members that were cut off are old, and mean nothing."""
+        """Note the term of an answer. Members that were cut off have older terms; those are ignored."""
         if raft_term > self.raft_term:
-            is_change = self.raft_term != 0
+            is_election = self.raft_term != 0
             self.raft_term = raft_term
-            if is_change and self.on_term is not None:
-                self.on_term()
+            if is_election:
+                self._on_election()
 
     def check(self, cluster_id: int, endpoint: str) -> None:
-        """Accept an answer's cluster id, or raise ClusterChangedError.
+        """Check the cluster id of an answer; the first one is adopted.
 
-        Zero is no id: a txn's inner headers and some servers' error paths carry none.
+        Zero is not an id: a txn's inner headers and some error paths of the server carry none.
+
+        Raises:
+            ClusterChangedError: the answer is from another cluster.
         """
         if cluster_id == self.cluster_id or not cluster_id:
             return
@@ -68,39 +69,40 @@ class ClusterIdentity:
             f"endpoint {endpoint} belongs to cluster {cluster_id:x}, this client talks to cluster {self.cluster_id:x}"
         )
 
-    async def verify(self, connection: Connection) -> None:
-        """Ask the peer of a connection which cluster it belongs to.
+    async def verify(self, connection: Connection, endpoint: str) -> None:
+        """Ask the peer of a new connection which cluster it belongs to.
 
         Raises:
             ClusterChangedError: it belongs to another cluster.
             ConnectError: it did not answer.
-            MalformedReplyError: its answer is none.
+            MalformedReplyError: its answer cannot be decoded.
         """
         deadline = asyncio.get_running_loop().time() + _VERIFY_TIMEOUT
         try:
-            cluster_id = await self._asked(connection, deadline)
+            cluster_id = await _cluster_id_of(connection, deadline)
         except AttemptFailure as failure:
-            raise ConnectError(f"the member did not say which cluster it belongs to: {failure.message}") from failure
+            raise ConnectError(f"the member did not report its cluster id: {failure.message}") from failure
         except TimeoutError:
-            raise ConnectError("the member did not say which cluster it belongs to: it said nothing") from None
-        self.check(cluster_id, "that was just dialled")
-
-    @staticmethod
-    async def _asked(connection: Connection, deadline: float) -> int:
-        try:
-            raw = await connection.unary(STATUS.path, codec.encode(StatusRequest()), (), deadline)
-        except AttemptFailure as failure:
-            if not _is_refused(failure, AuthError):
-                raise
-        else:
-            return codec.decode(STATUS.reply, raw).header.cluster_id
-        return await _asked_by_watch(connection, deadline)
+            raise ConnectError("the member did not report its cluster id in time") from None
+        self.check(cluster_id, endpoint)
 
 
-async def _asked_by_watch(connection: Connection, deadline: float) -> int:
-    """The cluster id in the answer to a watch that is refused.
+async def _cluster_id_of(connection: Connection, deadline: float) -> int:
+    try:
+        raw = await connection.unary(STATUS.path, codec.encode(StatusRequest()), (), deadline)
+    except AttemptFailure as failure:
+        if not _is_refused(failure, AuthError):
+            raise
+    else:
+        return codec.decode(STATUS.reply, raw).header.cluster_id
+    return await _cluster_id_by_watch(connection, deadline)
 
-    A learner refuses before it looks at the watch. So there it is unknown, and no answer with another id is taken.
+
+async def _cluster_id_by_watch(connection: Connection, deadline: float) -> int:
+    """The cluster id in the header of a refused watch.
+
+    A learner refuses the stream before it looks at the watch. Its cluster id stays unknown (0), and its answers are
+    checked like all others.
     """
     stream = await connection.open_stream(WATCH.path, (), deadline)
     try:

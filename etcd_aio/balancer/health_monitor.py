@@ -1,58 +1,79 @@
-"""Health watch: looks at the sub-connections while attempts are under way, and has those probed that are suspected.
+"""Watches the health of the READY sub-connections while attempts are under way, and probes suspected members.
 
-Knows: the READY sub-connections, a timer, probes. Never knows: what the evidence means (`health.py`), or RPCs.
-
-There is one timer. It runs while attempts wait or something looks bad, and costs nothing otherwise: a healthy client
-that is idle looks at nothing and sends nothing. A probe is an attempt like every other, so its answer restores, and
-closes the question that it was. The question is also put to a witness, a member that looks healthy, unless traffic
-shows just now that the others answer: without that, silence would mean nothing to a client with one caller. A witness
-that does not answer either is followed by the next one. There is at most one probe under way for each service of each
-member, and questions come at growing distances.
+There is one timer. It runs while attempts wait or a member looks unhealthy; an idle healthy client has no timer and
+sends nothing. A probe is an attempt like every other, so its answer restores the member and closes the question. The
+question is also put to a witness, a member that looks healthy, unless traffic shows just now that others answer:
+without a witness, silence would mean nothing to a client with a single caller. If the witness does not answer either,
+the next one is asked. There is at most one probe under way for each service of each member, and the distances between
+questions grow.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Final, TypeAlias
 
+from etcd_aio import codec
 from etcd_aio.aio import start_background_task
 from etcd_aio.backoff import Backoff
 from etcd_aio.balancer.connectivity import ConnectivityState
 from etcd_aio.balancer.health import Finding, Health, Service, patience, percentile_99
 from etcd_aio.balancer.sub_connection import SubConnection
 from etcd_aio.closing import TwoPartClose, Unwinding
+from etcd_aio.errors import AttemptFailure
+from etcd_aio.methods import RANGE
+from etcd_aio.pb import RangeRequest
+from etcd_aio.transport import Metadata
 
 logger = logging.getLogger("etcd_aio.balancer")
 
-Probe: TypeAlias = Callable[[SubConnection, bool], Awaitable[None]]
-"""Makes an attempt on a sub-connection that tells whether it serves; with True, one that needs the cluster."""
-
 _Side: TypeAlias = tuple[SubConnection, Service]
-"""The same service of one of the members."""
+"""One service of one member."""
 
 PROBE_BACKOFF: Final = Backoff(initial=0.1, multiplier=2.0, maximum=1.0, jitter=0.2)
-"""Waits between the probes of a member that looks bad: found within a tenth of its absence, and within a second."""
+"""Waits between the probes of an unhealthy member: its return is found within a tenth of its absence, or a second."""
 
 LEARNER_BACKOFF: Final = Backoff(initial=1.0, multiplier=2.0, maximum=30.0, jitter=0.2)
 """The same for a learner, which stays one until an operator promotes it."""
 
 QUESTION_PAUSE: Final = Backoff(initial=0.25, multiplier=2.0, maximum=2.0, jitter=0.2)
-"""Between two questions that a member answered: slow requests cost it at most one question every two seconds."""
+"""Pauses after an answered question: slow requests cost a member at most one question every two seconds."""
 
-_INTERVAL: Final = 0.025  # seconds; what each half of `patience` may be late by
-_SELDOM: Final = 0.25  # seconds; the same while no member has answered anything for long
-_LONG: Final = 5.0  # seconds; no election takes so long
-_LATE: Final = 0.1  # a timer this late says more about our loop: let what has arrived be read first
-_SLOW_AGE: Final = 0.2  # seconds for which a percentile holds
-_STREAMS_LEAVE_AFTER: Final = 0.5  # seconds of looking bad: to move is more work for a stream than to wait for a moment
+_INTERVAL: Final = 0.025  # seconds between two checks, by which each half of `patience` may be late
+_LONG_INTERVAL: Final = 0.25  # seconds; the same after a long silence of all members
+_LONG_SILENCE: Final = 5.0  # seconds; no election takes so long
+_LATE: Final = 0.1  # a timer this late means that the loop stalled: received data must be read first
+_PERCENTILE_AGE: Final = 0.2  # seconds for which a percentile is kept
+_STREAMS_LEAVE_AFTER: Final = 0.5  # seconds unhealthy: to move a stream costs more than to wait for a moment
+
+_PROBE_TIMEOUT: Final = 2.0  # seconds; a longer silence is found by the connection's ping
+_PROBE_KEY: Final = b"health"  # the key that etcdctl's health check reads, so that operators may permit it
+_REQUIRE_LEADER: Final[Metadata] = (("hasleader", "true"),)
 
 
-class HealthWatch(TwoPartClose):
-    """See above.
+async def probe(sub_connection: SubConnection, needs_leader: bool) -> None:
+    """Send one member a cheap read; the sub-connection notes what its answer, or silence, shows. Raises no failure.
+
+    Only a linearizable read proves that a member reaches the cluster: `Status` names the leader of a second ago. The
+    probe carries no token: a refusal for want of one is an answer.
 
     Args:
-        ready: the READY sub-connections.
-        probe: see `Probe`.
+        sub_connection: the member.
+        needs_leader: whether to ask for what needs the cluster.
+    """
+    payload = codec.encode(RangeRequest(key=_PROBE_KEY, keys_only=True, serializable=not needs_leader))
+    deadline = asyncio.get_running_loop().time() + _PROBE_TIMEOUT
+    metadata = _REQUIRE_LEADER if needs_leader else ()
+    with suppress(AttemptFailure):
+        await sub_connection.unary(RANGE.path, payload, metadata, deadline, needs_leader=needs_leader)
+
+
+class HealthMonitor(TwoPartClose):
+    """Owner of the timer and of the probes.
+
+    Args:
+        ready: returns the READY sub-connections.
         on_change: called after every change of any health.
         random: returns a number in [0, 1), for jitter.
 
@@ -63,34 +84,34 @@ class HealthWatch(TwoPartClose):
     def __init__(
         self,
         ready: Callable[[], tuple[SubConnection, ...]],
-        probe: Probe,
         on_change: Callable[[], None],
         random: Callable[[], float],
     ) -> None:
         self.slow = 0.0
         self._slow_at = 0.0
         self._ready = ready
-        self._probe = probe
         self._on_change = on_change
         self._random = random
         self._timer: asyncio.TimerHandle | None = None
         self._probes: dict[Service, asyncio.Task[None]] = {}
-        self._is_seldom = False  # whether the timer is far away
+        self._is_slowed_down = False  # whether the timer has the long interval
         self._is_closed = False
 
     def arm(self) -> None:
-        """Look from now on, until nothing is under way and nothing looks bad."""
-        if self._timer is None or self._is_seldom:
-            self._set(_INTERVAL)
+        """Start the timer; it stops once nothing is under way and every member looks healthy."""
+        if self._timer is None or self._is_slowed_down:
+            self._set_timer(_INTERVAL)
 
     def on_changed(self, sub_connection: SubConnection, service: Service) -> None:
-        """A service looks different than before, by whatever evidence."""
-        name, what = sub_connection.endpoint_name, _name(sub_connection, service)
+        """Take note that the health of a service has changed."""
+        endpoint, calls = sub_connection.endpoint_name, _calls_of(sub_connection, service)
         if service.health is Health.HEALTHY:
-            logger.info("endpoint %s: healthy again for %s", name, what)
+            logger.info("endpoint %s: healthy again for %s", endpoint, calls)
         else:
-            logger.warning("endpoint %s: unhealthy for %s: %s: %s", name, what, service.health.value, service.reason)
-            self._have_probed(sub_connection, service)
+            logger.warning(
+                "endpoint %s: unhealthy for %s: %s: %s", endpoint, calls, service.health.value, service.reason
+            )
+            self._start_probing(sub_connection, service)
         self._on_change()
 
     def close(self) -> Unwinding:
@@ -101,49 +122,49 @@ class HealthWatch(TwoPartClose):
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
-            for probe in probes:
-                probe.cancel()
+            for task in probes:
+                task.cancel()
         return probes
 
-    # Inside.
+    # Checks.
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         timer, self._timer = self._timer, None
         now = asyncio.get_running_loop().time()
         ready = self._ready()
-        if any(one.is_watched for one in ready):
-            heard = max(max(one.quorum.silent_since, one.local.silent_since) for one in ready)
-            self._set(_INTERVAL if now - heard < _LONG else _SELDOM)
+        if any(sub_connection.is_watched for sub_connection in ready):
+            heard_at = max(max(member.quorum.silent_since, member.local.silent_since) for member in ready)
+            self._set_timer(_INTERVAL if now - heard_at < _LONG_SILENCE else _LONG_INTERVAL)
         if timer is not None and now - timer.when() > _LATE:
             return
-        if now - self._slow_at > _SLOW_AGE:
+        if now - self._slow_at > _PERCENTILE_AGE:
             self._slow_at = now
-            self.slow = percentile_99(service for one in ready for service in (one.quorum, one.local))
+            self.slow = percentile_99(service for member in ready for service in (member.quorum, member.local))
         if len(ready) > 1:
-            for sides in ([(one, one.quorum) for one in ready], [(one, one.local) for one in ready]):
-                for one, service in sides:
-                    self._judge(one, service, sides, now)
+            for sides in ([(member, member.quorum) for member in ready], [(member, member.local) for member in ready]):
+                for sub_connection, service in sides:
+                    self._judge(sub_connection, service, sides, now)
 
-    def _set(self, seconds: float) -> None:
+    def _set_timer(self, seconds: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
         if not self._is_closed:
-            self._is_seldom = seconds > _INTERVAL
-            self._timer = asyncio.get_running_loop().call_later(seconds, self._look)
+            self._is_slowed_down = seconds > _INTERVAL
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._check)
 
-    def _judge(self, one: SubConnection, service: Service, sides: Sequence[_Side], now: float) -> None:
+    def _judge(self, sub_connection: SubConnection, service: Service, sides: Sequence[_Side], now: float) -> None:
         if service.is_calm(now):
             return  # the usual case, before anything is computed
         others = [side for side in sides if side[1] is not service]
         newest = max(other.newest_answered for _, other in others)
         if service.health is not Health.HEALTHY:
             if any(other.health is Health.HEALTHY for _, other in others):
-                self._have_left(one, service, newest, now)
+                self._move_away(sub_connection, service, newest, now)
             return
-        limit = patience(self.slow, service.in_flight, one.round_trip)
+        limit = patience(self.slow, service.in_flight, sub_connection.round_trip)
         finding = service.judge(now, limit, newest)
         if finding is Finding.ASK:
-            self._ask(one, service, now)
+            self._ask(sub_connection, service, now)
             if newest <= now - limit / 2:
                 self._ask_witness(others, now)
         elif finding is Finding.NOTHING:
@@ -152,73 +173,77 @@ class HealthWatch(TwoPartClose):
         else:
             health, reason = service.verdict(finding, now)
             service.change(health, reason, now)
-            self.on_changed(one, service)
-            one.give_up(reason)
+            self.on_changed(sub_connection, service)
+            sub_connection.give_up(reason)
 
-    def _have_left(self, one: SubConnection, service: Service, newest: float, now: float) -> None:
-        """There is a better place for what waits at a member that looks bad.
+    def _move_away(self, sub_connection: SubConnection, service: Service, newest: float, now: float) -> None:
+        """Move what waits at an unhealthy member to a healthy one.
 
-        That is also what was asked before the member lost its leader, or came here for want of another.
+        That includes attempts that began before the member lost its leader, or while no other member was connected.
         """
         reason = f"{service.health.value}: {service.reason}"
         if service.in_flight and newest > service.since:
-            one.give_up(reason)
-        if now - service.since > _STREAMS_LEAVE_AFTER and service is one.quorum:
-            one.leave_streams(reason)
+            sub_connection.give_up(reason)
+        if now - service.since > _STREAMS_LEAVE_AFTER and service is sub_connection.quorum:
+            sub_connection.leave_streams(reason)
 
-    def _ask(self, one: SubConnection, service: Service, now: float) -> None:
+    # Questions and probes.
+
+    def _ask(self, sub_connection: SubConnection, service: Service, now: float) -> None:
         """Put the question to a service."""
         if not self._is_probed(service):
-            logger.debug("endpoint %s: a probe is sent for %s", one.endpoint_name, _name(one, service))
+            logger.debug(
+                "endpoint %s: probing for %s", sub_connection.endpoint_name, _calls_of(sub_connection, service)
+            )
             service.ask(now, QUESTION_PAUSE.wait(service.questions, self._random))
-            self._have_probed(one, service)
+            self._start_probing(sub_connection, service)
 
     def _ask_witness(self, others: Iterable[_Side], now: float) -> None:
-        """Put it to that other service, too, which has answered last."""
-        for one, service in sorted(others, key=lambda side: side[1].newest_answered, reverse=True):
+        """Put the question also to the healthy service that has answered last."""
+        for sub_connection, service in sorted(others, key=lambda side: side[1].newest_answered, reverse=True):
             if service.health is Health.HEALTHY and service.may_be_asked(now):
-                self._ask(one, service, now)
+                self._ask(sub_connection, service, now)
                 return
 
     def _is_probed(self, service: Service) -> bool:
         task = self._probes.get(service)
-        return task is not None and not task.done()  # one that is cancelled before its first step stays in the table
+        return task is not None and not task.done()  # a task cancelled before its first step stays in the table
 
-    def _have_probed(self, one: SubConnection, service: Service) -> None:
+    def _start_probing(self, sub_connection: SubConnection, service: Service) -> None:
         self.arm()
         if self._is_closed or self._is_probed(service):
             return
-        work = self._probing(one, service)
-        name = f"etcd_aio probe {one.endpoint_name}"
-        self._probes[service] = start_background_task(work, name=name)
+        work = self._keep_probing(sub_connection, service)
+        self._probes[service] = start_background_task(work, name=f"etcd_aio probe {sub_connection.endpoint_name}")
 
-    async def _probing(self, one: SubConnection, service: Service) -> None:
-        """One probe, which may be a question, and more for as long as the service looks bad."""
+    async def _keep_probing(self, sub_connection: SubConnection, service: Service) -> None:
+        """Send one probe, which may be a question, and more for as long as the service is unhealthy."""
         probes = 0
         try:
             while True:
                 asked_at = service.asked_at
                 try:
-                    await self._probe(one, service is one.quorum)
-                except Exception as error:  # a mistake on this side: without further probes it would look bad for ever
-                    logger.error("endpoint %s: a probe failed: %s", one.endpoint_name, type(error).__name__)  # noqa: TRY400
+                    await probe(sub_connection, service is sub_connection.quorum)
+                except Exception as error:  # a defect; without further probes the member would stay unhealthy for ever
+                    endpoint = sub_connection.endpoint_name
+                    logger.error("endpoint %s: a probe failed: %s", endpoint, type(error).__name__)  # noqa: TRY400
                 service.question_over(asked_at)
-                if not _is_worth_probing(one, service):
+                if not _is_worth_probing(sub_connection, service):
                     return
                 backoff = LEARNER_BACKOFF if service.health is Health.LEARNER else PROBE_BACKOFF
                 await asyncio.sleep(backoff.wait(probes, self._random))
-                if not _is_worth_probing(one, service):
+                if not _is_worth_probing(sub_connection, service):
                     return
                 probes += 1
         finally:
             self._probes.pop(service, None)
 
 
-def _is_worth_probing(one: SubConnection, service: Service) -> bool:
-    """Whether it looks bad, and is a service of the connection that there is."""
-    is_current = service is one.quorum or service is one.local
-    return service.health is not Health.HEALTHY and is_current and one.state is ConnectivityState.READY
+def _is_worth_probing(sub_connection: SubConnection, service: Service) -> bool:
+    """Whether the service is unhealthy, and belongs to the current connection."""
+    is_current = service is sub_connection.quorum or service is sub_connection.local
+    return service.health is not Health.HEALTHY and is_current and sub_connection.state is ConnectivityState.READY
 
 
-def _name(one: SubConnection, service: Service) -> str:
-    return "linearizable calls" if service is one.quorum else "serializable reads"
+def _calls_of(sub_connection: SubConnection, service: Service) -> str:
+    return "linearizable calls" if service is sub_connection.quorum else "serializable reads"

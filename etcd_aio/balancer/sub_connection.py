@@ -30,8 +30,8 @@ DIAL_BACKOFF: Final = Backoff(initial=0.05, multiplier=1.6, maximum=1.0, jitter=
 """Waits between dials. gRPC's cap of 120 s would leave a member unused for two minutes after its return; one dial a
 second costs a dead endpoint nothing worth saving and a returning one is found within about a second."""
 
-Verify: TypeAlias = Callable[[Connection], Awaitable[None]]
-"""Raises if the peer of this connection must not be used."""
+Verify: TypeAlias = Callable[[Connection, str], Awaitable[None]]
+"""Raises if the peer of this connection, to the endpoint of this name, must not be used."""
 
 OnLeave: TypeAlias = Callable[[str], None]
 """Told once, with the reason, that a stream should be moved to another connection."""
@@ -361,7 +361,7 @@ class SubConnection(TwoPartClose):
         self._dial_seconds = self._loop.time() - began
         try:
             if self._is_suspect or self._verify_all:
-                await self._verify(connection)
+                await self._verify(connection, self.endpoint_name)
             # The peer may have ended it before anybody here could use it.
             if owner.ended.is_set():
                 raise ConnectionLostError(f"the connection ended at once: {owner.cause}") from owner.cause

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final, get_args
 
 from etcd_aio import codec
-from etcd_aio.balancer import Balancer, ClusterIdentity, SubConnection, find_leader
+from etcd_aio.balancer import Balancer, ClusterIdentity
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.closing import TwoPartClose, Unwinding, close_all
 from etcd_aio.deadline import deadline_after
@@ -31,8 +31,6 @@ from etcd_aio.methods import AnyMethod, Method, Reply, Request
 from etcd_aio.pb import Message
 from etcd_aio.transport import RequestMetadata
 
-API_VERSION: Final = "3.7"  # the release whose .proto files this client was generated from
-
 _RETRY_MODES: Final = get_args(RetryMode)
 
 
@@ -43,10 +41,10 @@ class Invoker(TwoPartClose):
         balancer: gives sub-connections.
         lifetime: says whether the client may be used.
         identity: the cluster that every answer must come from.
+        metadata: of every request; the token goes into it.
         policy: how calls are repeated.
         timeout: seconds a call may take if it does not say itself; None for no limit.
         retry: the retry mode of calls that do not say themselves.
-        require_leader: whether calls that need a leader say so, and are refused at once by a member without one.
         max_send_bytes: largest request message.
         hedge_after: seconds after which an unanswered read is asked of another member too; None never.
         credentials: who the client is; None for nobody, or whom its certificate names.
@@ -58,11 +56,11 @@ class Invoker(TwoPartClose):
         balancer: Balancer,
         lifetime: Lifetime,
         identity: ClusterIdentity,
+        metadata: RequestMetadata,
         *,
         policy: RetryPolicy,
         timeout: float | None,
         retry: RetryMode,
-        require_leader: bool,
         max_send_bytes: int,
         credentials: Credentials | None = None,
         hedge_after: float | None = None,
@@ -71,8 +69,8 @@ class Invoker(TwoPartClose):
         self._balancer = balancer
         self._lifetime = lifetime
         self._credentials = credentials
-        self._metadata = RequestMetadata(API_VERSION, require_leader=require_leader)
-        self._tokens = self._tokens_of(credentials, identity, policy, random, require_leader=require_leader)
+        self._metadata = metadata
+        self._tokens = self._tokens_of(credentials, identity, policy, random)
         self._token = self._tokens.state
         self._context = CallContext(
             balancer, lifetime, identity, policy, random, self._metadata, self._tokens, credentials
@@ -263,10 +261,6 @@ class Invoker(TwoPartClose):
         # At once, and in the task that closes: a lease that it holds must not cancel it.
         return close_all((self._tokens, *self._streams.running))
 
-    async def find_leader(self, ready: tuple[SubConnection, ...]) -> SubConnection | None:
-        """See `leader.find_leader`; with the token that there is."""
-        return await find_leader(ready, self._metadata.plain)
-
     def may_renew_token(self, error: EtcdError) -> bool:
         """Whether another token may help after this refusal: see `StreamSupervisor.renew_token`."""
         return self._tokens.may_renew(error)
@@ -277,8 +271,6 @@ class Invoker(TwoPartClose):
         identity: ClusterIdentity,
         policy: RetryPolicy,
         random: Callable[[], float],
-        *,
-        require_leader: bool,
     ) -> TokenManager:
         """The tokens of these credentials. A login is made by calls of its own, which carry none and need none."""
         if credentials is None or isinstance(credentials, StaticToken):
@@ -286,7 +278,7 @@ class Invoker(TwoPartClose):
                 self._metadata.carry(credentials.token)
             state = TokenState(is_due=False)
             return TokenManager(None, self._metadata, state, may_repeat=credentials is None, random=random)
-        bare = RequestMetadata(API_VERSION, require_leader=require_leader)
+        bare = self._metadata.without_token()
         none = TokenManager(None, bare, TokenState(is_due=False), random=random)
         context = CallContext(self._balancer, self._lifetime, identity, policy, random, bare, none)
         login = Login(context, credentials)

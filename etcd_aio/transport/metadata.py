@@ -41,6 +41,13 @@ class RequestMetadata:
         self.with_leader: Metadata = (*self.plain, ("hasleader", "true")) if require_leader else self.plain
         self._plain, self._with_leader = self.plain, self.with_leader  # without a token
 
+    def without_token(self) -> "RequestMetadata":
+        """A copy that carries no token."""
+        found = RequestMetadata.__new__(RequestMetadata)
+        found.plain = found._plain = self._plain
+        found.with_leader = found._with_leader = self._with_leader
+        return found
+
     def carry(self, token: str) -> None:
         """Every request from now on carries this token; the empty one is none."""
         pair: Metadata = ((_TOKEN, Token(token)),) if token else ()

@@ -89,6 +89,7 @@ from etcd_aio.types.maintenance import (
     SavedSnapshot,
     SnapshotChunk,
     StatusResult,
+    newest_leader,
     version_tuple,
 )
 from etcd_aio.types.watch import Event, EventType, ResyncEvent, WatchBatch, WatchReply
@@ -201,6 +202,7 @@ __all__ = [
     "flag",
     "is_encodable",
     "lease_id",
+    "newest_leader",
     "parse_word",
     "shown_key",
     "shown_keys",

@@ -5,9 +5,10 @@ message.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Final, TypeVar
 
 from etcd_aio.errors import EtcdError
 from etcd_aio.types.kv import Header
@@ -102,6 +103,19 @@ class StatusResult:
     def is_leader(self) -> bool:
         """Whether it takes itself for the leader. One that was just cut off may be wrong about it."""
         return self.leader != 0 and self.leader == self.header.member_id
+
+
+K = TypeVar("K")
+
+
+def newest_leader(statuses: Mapping[K, StatusResult]) -> K | None:
+    """The key of the member that says it leads in the newest term; None if no member of that term does.
+
+    A member that was cut off may still take itself for the leader of an older term, or name a leader that is gone.
+    """
+    newest = max((status.raft_term for status in statuses.values()), default=0)
+    leaders = (key for key, status in statuses.items() if status.is_leader and status.raft_term == newest)
+    return next(leaders, None)
 
 
 @dataclass(frozen=True, slots=True)

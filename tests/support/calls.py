@@ -11,17 +11,15 @@ from etcd_aio import codec, pb
 from etcd_aio.balancer import (
     Balancer,
     Choice,
-    ClusterIdentity,
     Endpoint,
     PolicyName,
-    Probe,
-    SubConnection,
     parse_endpoints,
 )
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.error_handler import Credentials, Invoker, Lifetime, RetryPolicy
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
-from etcd_aio.methods import PUT, RANGE, STATUS
+from etcd_aio.methods import API_VERSION, PUT, RANGE, STATUS
+from etcd_aio.transport import RequestMetadata
 from etcd_aio.types import PutResult, RangeResult
 from tests.support.fake_engine import FakeAttempt, FakeEngine, FakeMember
 from tests.support.virtual_time import turns
@@ -55,6 +53,11 @@ def leader_changed(pushback: float | None = None) -> AttemptFailure:
 
 def learner() -> AttemptFailure:
     return answered(StatusCode.FAILED_PRECONDITION, "etcdserver: rpc not supported for learner")
+
+
+def is_probe(attempt: FakeAttempt) -> bool:
+    """Whether it is one that the balancer sends by itself, to find out about a member's health."""
+    return attempt.path == RANGE.path and codec.decode(pb.RangeRequest, attempt.payload).key == b"health"
 
 
 def reply(cluster_id: int = CLUSTER) -> "Replies":
@@ -91,45 +94,40 @@ class Calls:
         hedge_after: float | None = None,
         pick: PolicyName | Choice = "round_robin",
         credentials: Credentials | None = None,
-        probe: Probe | None = None,
+        sends_probes: bool = False,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.engine = FakeEngine()
-        self.probed: list[tuple[str, bool]] = []
+        if not sends_probes:  # what members are asked is what tests ask
+            self.engine.unsent = is_probe
         self.lifetime = Lifetime(lambda: self.balancer.start())
-        self.identity = ClusterIdentity()
+        metadata = RequestMetadata(API_VERSION, require_leader=require_leader)
         self.names = [f"m{number}:2379" for number in range(1, members + 1)]
         for name in self.names:
             self.engine[name].otherwise = reply()
         self.balancer = Balancer(
             parse_endpoints(self.names),
             self.engine,
-            verify=self.identity.verify,
-            probe=probe or self._probe,
-            find_leader=lambda ready: self.invoker.find_leader(ready),
+            metadata=metadata,
             tls_for=self._plaintext,
             policy=pick,
             random=lambda: 0.0,
         )
-        self.identity.on_term = self.balancer.look_for_leader
+        self.identity = self.balancer.identity
         self.policy = RetryPolicy(jitter=0.0) if policy is None else policy
         self.invoker = Invoker(
             self.balancer,
             self.lifetime,
             self.identity,
+            metadata,
             policy=self.policy,
             timeout=timeout,
             retry=retry,
-            require_leader=require_leader,
             max_send_bytes=max_send_bytes,
             hedge_after=hedge_after,
             credentials=credentials,
             random=lambda: 0.5,
         )
-
-    async def _probe(self, sub_connection: SubConnection, needs_leader: bool) -> None:
-        """None is sent: what members are asked here is what tests ask."""
-        self.probed.append((sub_connection.endpoint_name, needs_leader))
 
     @staticmethod
     def _plaintext(endpoint: Endpoint) -> ssl.SSLContext | None:

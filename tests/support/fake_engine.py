@@ -5,6 +5,7 @@ Knows: `etcd_aio.transport.interface`, whose rules it keeps. Never knows: bytes 
     engine = FakeEngine()
     member = engine["m1:2379"]        # by authority
     member.dial = Refuse(OSError(...))  or  Hang()  or  Accept()   what dials do from now on
+    engine.unsent = ...               says which attempts are not sent, and do not count
     member.answers.append(...)        what becomes of attempts, in turn; then `member.otherwise`
     member.latency, member.work       seconds that every answer takes, and what this very one takes beyond
     member.connection.lose(error)     and .go_away(reason): what happens to its newest connection
@@ -127,6 +128,7 @@ class FakeEngine:
         self.attempts: list[FakeAttempt] = []
         self.order: list[str] = []
         self.streams: list[FakeStream] = []
+        self.unsent: Callable[[FakeAttempt], bool] = lambda attempt: False
 
     def __getitem__(self, authority: str) -> FakeMember:
         return self.members.setdefault(authority, FakeMember(authority))
@@ -204,6 +206,8 @@ class FakeConnection:
         if self.is_lost or self.is_draining:
             raise AttemptFailure(StatusCode.UNAVAILABLE, "the connection is closed", Delivery.UNSENT)
         attempt = FakeAttempt(self._member, self._loop.time(), path, payload, metadata, deadline, whole_by, is_heavy)
+        if self._engine.unsent(attempt):
+            raise AttemptFailure(StatusCode.UNAVAILABLE, "the test does not send it", Delivery.UNSENT)
         self._member.attempts.append(attempt)
         self._engine.attempts.append(attempt)
         found = self._member.next_answer()

@@ -14,6 +14,10 @@ from tests.support.fake_engine import Answer, FakeEngine, FakeStream, Hang
 pytestmark = pytest.mark.anyio
 
 
+def noted() -> None:
+    """An election was noticed."""
+
+
 class Owner:
     def on_draining(self, reason: str) -> None: ...
 
@@ -35,47 +39,47 @@ WANTS_TOKEN = AttemptFailure(StatusCode.INVALID_ARGUMENT, "etcdserver: user name
 LEARNER = AttemptFailure(StatusCode.FAILED_PRECONDITION, "etcdserver: rpc not supported for learner", Delivery.ANSWERED)
 
 
-def test_the_first_answer_teaches_and_every_other_must_agree() -> None:
-    identity = ClusterIdentity()
+def test_the_first_answer_sets_the_cluster_id_and_every_other_must_agree() -> None:
+    identity = ClusterIdentity(noted)
     identity.check(0, "m1:2379")
     assert identity.cluster_id == 0
     identity.check(0xABC, "m1:2379")
     identity.check(0xABC, "m2:2379")
-    identity.check(0, "m2:2379")  # no id is no other id
+    identity.check(0, "m2:2379")  # 0 is not an id
     with pytest.raises(ClusterChangedError, match=r"m3:2379.*def.*abc"):
         identity.check(0xDEF, "m3:2379")
     assert identity.cluster_id == 0xABC
 
 
-async def test_the_right_peer_is_verified() -> None:
-    identity = ClusterIdentity()
+async def test_a_peer_of_the_same_cluster_is_accepted() -> None:
+    identity = ClusterIdentity(noted)
     identity.check(7, "m1:2379")
-    await identity.verify(await connected(status(7)))
+    await identity.verify(await connected(status(7)), "m1:2379")
 
 
-async def test_the_wrong_peer_is_refused() -> None:
-    identity = ClusterIdentity()
+async def test_a_peer_of_another_cluster_is_refused() -> None:
+    identity = ClusterIdentity(noted)
     identity.check(7, "m1:2379")
     with pytest.raises(ClusterChangedError):
-        await identity.verify(await connected(status(8)))
+        await identity.verify(await connected(status(8)), "m1:2379")
 
 
-async def test_a_peer_that_says_nothing_is_refused_in_time() -> None:
+async def test_a_silent_peer_is_refused_in_time() -> None:
     loop = asyncio.get_running_loop()
     started = loop.time()
-    with pytest.raises(ConnectError, match="cluster"):
-        await ClusterIdentity().verify(await connected(Hang()))
+    with pytest.raises(ConnectError, match="cluster id"):
+        await ClusterIdentity(noted).verify(await connected(Hang()), "m1:2379")
     assert loop.time() - started == pytest.approx(2.0)
 
 
-async def test_a_peer_that_talks_nonsense_is_refused() -> None:
+async def test_a_peer_with_a_malformed_reply_is_refused() -> None:
     with pytest.raises(MalformedReplyError):
-        await ClusterIdentity().verify(await connected(b"\xff\xff\xff"))
+        await ClusterIdentity(noted).verify(await connected(b"\xff\xff\xff"), "m1:2379")
 
 
 @pytest.mark.parametrize("cluster_id", [7, 8])
-async def test_a_peer_that_wants_to_know_who_asks_is_known_by_how_it_refuses_a_watch(cluster_id: int) -> None:
-    identity = ClusterIdentity()
+async def test_a_peer_that_requires_a_token_is_identified_by_the_header_of_a_refused_watch(cluster_id: int) -> None:
+    identity = ClusterIdentity(noted)
     identity.check(7, "m1:2379")
     streams: list[FakeStream] = []
 
@@ -86,34 +90,33 @@ async def test_a_peer_that_wants_to_know_who_asks_is_known_by_how_it_refuses_a_w
 
     connection = await connected(WANTS_TOKEN, refuse)
     if cluster_id == 7:
-        await identity.verify(connection)
+        await identity.verify(connection, "m1:2379")
     else:
         with pytest.raises(ClusterChangedError):
-            await identity.verify(connection)
+            await identity.verify(connection, "m1:2379")
     (stream,) = streams
     assert (stream.path, stream.metadata, stream.is_cancelled) == (WATCH.path, (), True)
 
 
-async def test_a_learner_that_wants_to_know_who_asks_says_nothing_and_is_taken() -> None:
-    identity = ClusterIdentity()
+async def test_a_learner_that_requires_a_token_is_accepted_without_a_cluster_id() -> None:
+    identity = ClusterIdentity(noted)
     identity.check(7, "m1:2379")
-    await identity.verify(await connected(WANTS_TOKEN, lambda stream: stream.fail(LEARNER)))
+    await identity.verify(await connected(WANTS_TOKEN, lambda stream: stream.fail(LEARNER)), "m1:2379")
     assert identity.cluster_id == 7
 
 
 @pytest.mark.parametrize("ends", [lambda stream: None, lambda stream: stream.fail(WANTS_TOKEN)])
-async def test_a_peer_that_refuses_everything_is_refused_in_time(ends: Callable[[FakeStream], None]) -> None:
+async def test_a_peer_that_refuses_every_request_is_refused_in_time(ends: Callable[[FakeStream], None]) -> None:
     loop = asyncio.get_running_loop()
     started = loop.time()
-    with pytest.raises(ConnectError, match="cluster"):
-        await ClusterIdentity().verify(await connected(WANTS_TOKEN, ends))
+    with pytest.raises(ConnectError, match="cluster id"):
+        await ClusterIdentity(noted).verify(await connected(WANTS_TOKEN, ends), "m1:2379")
     assert loop.time() - started <= 2.0
 
 
-def test_a_newer_term_means_an_election_and_an_older_one_nothing() -> None:
-    identity = ClusterIdentity()
+def test_a_newer_term_is_an_election_and_an_older_one_is_ignored() -> None:
     told: list[int] = []
-    identity.on_term = lambda: told.append(identity.raft_term)
+    identity = ClusterIdentity(lambda: told.append(identity.raft_term))
     for term in (5, 5, 6, 5, 0, 7):
         identity.note_term(term)
     assert told == [6, 7], "the first one is no news"

@@ -1,9 +1,8 @@
-"""The health watch: a member that looks bad is used last, is probed, and comes back with its first answer."""
+"""The health monitor: unhealthy members are used last and probed, and their first answer restores them."""
 
 import asyncio
 import itertools
 import logging
-import ssl
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -11,18 +10,13 @@ from itertools import pairwise
 
 import pytest
 
-from etcd_aio.balancer import (
-    Balancer,
-    Connection,
-    ConnectivityState,
-    Endpoint,
-    Health,
-    Probe,
-    SubConnection,
-    parse_endpoints,
-)
+from etcd_aio import codec, pb
+from etcd_aio.balancer import ConnectivityState, Health, SubConnection, health_monitor
+from etcd_aio.balancer.health_monitor import probe
 from etcd_aio.errors import AttemptFailure, Delivery, NoLeaderError, NotSupportedForLearnerError, StatusCode
-from tests.support.fake_engine import Accept, FakeEngine, Hang, Refuse
+from etcd_aio.methods import RANGE
+from tests.support.balancers import BalancerWorld
+from tests.support.fake_engine import Accept, Hang, Refuse
 from tests.support.virtual_time import tasks, timers, turns
 
 pytestmark = pytest.mark.anyio
@@ -30,45 +24,20 @@ pytestmark = pytest.mark.anyio
 HANG = Hang()
 
 
-async def unasked(connection: Connection) -> None:
-    raise AssertionError("nothing was rejected")
-
-
-def plaintext(endpoint: Endpoint) -> ssl.SSLContext | None:
-    return None
-
-
-async def nobody_leads(ready: tuple[SubConnection, ...]) -> SubConnection | None:
-    raise AssertionError("nobody wants to know")
-
-
-class World:
+class World(BalancerWorld):
     """Three members, and what is asked of them."""
 
     def __init__(self, members: int = 3) -> None:
-        self.engine = FakeEngine()
-        self.probes: list[tuple[str, bool, float]] = []
-        self.balancer = Balancer(
-            parse_endpoints([f"m{number}" for number in range(1, members + 1)]),
-            self.engine,
-            verify=unasked,
-            probe=self.probe,
-            find_leader=nobody_leads,
-            tls_for=plaintext,
-            random=lambda: 0.0,
-        )
-        self.loop = asyncio.get_running_loop()
+        super().__init__(",".join(f"m{number}" for number in range(1, members + 1)), chance=lambda: 0.0)
         self.attempts: list[asyncio.Task[bytes]] = []
 
-    async def probe(self, sub_connection: SubConnection, needs_leader: bool) -> None:
-        self.probes.append((sub_connection.endpoint_name[:2], needs_leader, self.loop.time()))
-        with suppress(AttemptFailure):
-            await sub_connection.unary("/probe", b"", (), self.loop.time() + 2, needs_leader=needs_leader)
-
-    def sub(self, name: str) -> SubConnection:
-        found = self.balancer.sub_connection(f"{name}:2379")
-        assert found is not None
-        return found
+    @property
+    def probes(self) -> list[tuple[str, bool, float]]:
+        """The member, whether it was asked for what needs a leader, and when."""
+        return [
+            (attempt.member.authority[:2], ("hasleader", "true") in attempt.metadata, attempt.at)
+            for attempt in self.asked(RANGE.path)
+        ]
 
     def begin(
         self, name: str, *, seconds: float = 60.0, may_move: bool = False, needs_leader: bool = True
@@ -98,7 +67,7 @@ class World:
     def health(self) -> dict[str, Health]:
         return {one.endpoint[:2]: one.health for one in self.balancer.statistics()}
 
-    def picks(self, *, needs_leader: bool = True) -> set[str]:
+    def members_picked(self, *, needs_leader: bool = True) -> set[str]:
         picked = (self.balancer.pick((), needs_leader) for _ in range(12))
         return set(Counter(one.endpoint_name[:2] for one in picked if one is not None))
 
@@ -129,12 +98,12 @@ async def test_a_member_that_is_overtaken_is_used_last_and_its_reads_move() -> N
         read, write = it.begin("m1", may_move=True), it.begin("m1")
         await it.serve(0.5, "m2", "m3")
         assert it.health() == {"m1": Health.SILENT, "m2": Health.HEALTHY, "m3": Health.HEALTHY}
-        assert it.picks() == {"m2", "m3"}
+        assert it.members_picked() == {"m2", "m3"}
         failure = await failure_of(read)
         assert failure.is_given_up
         assert failure.delivery is Delivery.UNKNOWN
         assert not write.done(), "nobody may make it elsewhere"
-        assert it.picks(needs_leader=False) == {"m1", "m2", "m3"}, "it was not asked for what it serves alone"
+        assert it.members_picked(needs_leader=False) == {"m1", "m2", "m3"}, "it was not asked for what it serves alone"
 
 
 async def test_an_election_makes_nobody_look_bad() -> None:
@@ -152,12 +121,12 @@ async def test_its_first_answer_restores_it() -> None:
         it.silence("m1")
         attempt = it.begin("m1")
         await it.serve(0.5, "m2")
-        assert it.picks() == {"m2", "m3"}
+        assert it.members_picked() == {"m2", "m3"}
         attempt.cancel()
         it.speak("m1")
         await asyncio.sleep(2.5)  # the probe under way ends unanswered; the next one is answered
         assert it.health()["m1"] is Health.HEALTHY
-        assert it.picks() == {"m1", "m2", "m3"}
+        assert it.members_picked() == {"m1", "m2", "m3"}
         count = len(it.probes)
         await asyncio.sleep(60)
         assert len(it.probes) == count, "who is healthy is not probed"
@@ -167,7 +136,7 @@ async def test_where_all_look_bad_all_are_used() -> None:
     async with world(2) as it:
         for name in ("m1", "m2"):
             it.sub(name).note_refusal(NoLeaderError())
-        assert it.picks() == {"m1", "m2"}
+        assert it.members_picked() == {"m1", "m2"}
 
 
 async def test_what_looks_bad_is_used_when_nothing_else_is_left() -> None:
@@ -186,8 +155,8 @@ async def test_a_member_without_leader_loses_what_needs_one_and_its_streams_at_o
         await it.sub("m1").open_stream("/watch", (), it.loop.time() + 1, reasons.append)
         it.sub("m1").note_refusal(NoLeaderError())
         assert reasons == ["etcdserver: no leader"]
-        assert it.picks() == {"m2", "m3"}
-        assert it.picks(needs_leader=False) == {"m1", "m2", "m3"}
+        assert it.members_picked() == {"m2", "m3"}
+        assert it.members_picked(needs_leader=False) == {"m1", "m2", "m3"}
 
 
 async def test_reads_that_wait_when_the_leader_is_lost_move_too() -> None:
@@ -234,8 +203,8 @@ async def test_a_learner_serves_what_it_can() -> None:
         it.engine["m1:2379"].otherwise = AttemptFailure(StatusCode.FAILED_PRECONDITION, "x", Delivery.UNKNOWN)
         it.sub("m1").note_refusal(NotSupportedForLearnerError())
         assert it.health()["m1"] is Health.LEARNER
-        assert it.picks() == {"m2", "m3"}
-        assert it.picks(needs_leader=False) == {"m1", "m2", "m3"}
+        assert it.members_picked() == {"m2", "m3"}
+        assert it.members_picked(needs_leader=False) == {"m1", "m2", "m3"}
 
 
 async def test_a_member_that_goes_on_refusing_is_one_change_and_a_learner_is_seldom_probed(
@@ -262,7 +231,7 @@ async def test_the_services_of_a_member_fail_apart() -> None:
         await it.serve(0.5, "m2", needs_leader=False)
         assert it.health()["m1"] is Health.HEALTHY
         assert it.balancer.statistics()[0].local_health is Health.SILENT
-        assert it.picks(needs_leader=False) == {"m2", "m3"}
+        assert it.members_picked(needs_leader=False) == {"m2", "m3"}
         assert it.probes[0][:2] == ("m1", False)
 
 
@@ -319,7 +288,7 @@ async def test_a_member_that_fails_fast_leaves_while_others_answer(pause: float)
                     await it.begin(name)
                 await asyncio.sleep(pause)
         assert it.health() == {"m1": Health.FAILING, "m2": Health.HEALTHY, "m3": Health.HEALTHY}
-        assert it.picks() == {"m2", "m3"}
+        assert it.members_picked() == {"m2", "m3"}
         it.speak("m1")
         await asyncio.sleep(1.3)
         assert it.health()["m1"] is Health.HEALTHY
@@ -432,25 +401,22 @@ async def test_what_drains_on_an_old_connection_is_no_evidence_about_the_new_one
         assert it.sub("m1").in_flight == 0
 
 
-async def test_a_mistake_in_a_probe_does_not_end_the_probing(caplog: pytest.LogCaptureFixture) -> None:
-    async with world() as it:
-        it.balancer._watch._probe = mistaken(it)
-        it.sub("m1").note_refusal(NoLeaderError())
-        await asyncio.sleep(2)
-        assert it.health()["m1"] is Health.HEALTHY
-        assert "a probe failed: ZeroDivisionError" in caplog.text
+async def test_a_mistake_in_a_probe_does_not_end_the_probing(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    probes = itertools.count()
 
-
-def mistaken(it: World) -> Probe:
-    """A probe that fails the first time as it must not."""
-    probe, probes = it.probe, itertools.count()
-
-    async def once(sub_connection: SubConnection, needs_leader: bool) -> None:
+    async def fails_once(sub_connection: SubConnection, needs_leader: bool) -> None:
         if not next(probes):
             raise ZeroDivisionError
         await probe(sub_connection, needs_leader)
 
-    return once
+    monkeypatch.setattr(health_monitor, "probe", fails_once)
+    async with world() as it:
+        it.sub("m1").note_refusal(NoLeaderError())
+        await asyncio.sleep(2)
+        assert it.health()["m1"] is Health.HEALTHY
+        assert "a probe failed: ZeroDivisionError" in caplog.text
 
 
 async def test_a_late_look_puts_its_judgement_off() -> None:
@@ -504,7 +470,7 @@ async def test_a_new_connection_is_healthy() -> None:
         await asyncio.sleep(1)
         assert it.sub("m1").state is ConnectivityState.READY
         assert it.health()["m1"] is Health.HEALTHY
-        assert it.picks() == {"m1", "m2", "m3"}
+        assert it.members_picked() == {"m1", "m2", "m3"}
 
 
 async def test_changes_are_logged_and_shown(caplog: pytest.LogCaptureFixture) -> None:
@@ -533,3 +499,43 @@ async def test_closing_ends_every_probe() -> None:
         it.sub("m1").note_refusal(NoLeaderError())
         await turns()
         assert it.probes
+
+
+# Probes.
+
+
+@pytest.mark.parametrize("needs_leader", [True, False])
+async def test_a_probe_is_a_read_that_costs_next_to_nothing(needs_leader: bool) -> None:
+    it = await World().started()
+    await probe(it.sub("m1"), needs_leader)
+    [attempt] = it["m1"].attempts
+    assert attempt.path == RANGE.path
+    assert attempt.payload == codec.encode(
+        pb.RangeRequest(key=b"health", keys_only=True, serializable=not needs_leader)
+    )
+    assert (("hasleader", "true") in attempt.metadata) is needs_leader
+
+
+@pytest.mark.parametrize(
+    ("failure", "health"),
+    [
+        (AttemptFailure(StatusCode.UNAVAILABLE, "etcdserver: no leader", Delivery.ANSWERED), Health.NO_LEADER),
+        (
+            AttemptFailure(
+                StatusCode.FAILED_PRECONDITION, "etcdserver: rpc not supported for learner", Delivery.ANSWERED
+            ),
+            Health.LEARNER,
+        ),
+        (
+            AttemptFailure(StatusCode.INVALID_ARGUMENT, "etcdserver: user name is empty", Delivery.ANSWERED),
+            Health.HEALTHY,
+        ),
+        (AttemptFailure(StatusCode.UNAVAILABLE, "etcdserver: no leader", Delivery.UNKNOWN), Health.HEALTHY),
+        (AttemptFailure(StatusCode.UNAVAILABLE, "gone", Delivery.UNKNOWN), Health.HEALTHY),
+    ],
+)
+async def test_what_the_answer_to_a_probe_says_is_noted(failure: AttemptFailure, health: Health) -> None:
+    it = await World().started()
+    it["m1"].answers.append(failure)
+    await probe(it.sub("m1"), True)
+    assert it.sub("m1").quorum.health is health

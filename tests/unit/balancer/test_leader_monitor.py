@@ -1,74 +1,142 @@
-"""The leader watch: it looks when there is a reason, goes on until one is found, and ends when it is closed."""
+"""The leader monitor: when it searches for the leader, when it stops, and which member it believes."""
 
 import asyncio
-from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
 
+from etcd_aio import codec, pb
 from etcd_aio.balancer import SubConnection
-from etcd_aio.balancer.leader_monitor import LeaderWatch
+from etcd_aio.balancer.leader_monitor import LeaderMonitor, find_leader
+from etcd_aio.error_handler.credentials import StaticToken
+from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
+from etcd_aio.methods import STATUS
+from etcd_aio.transport import RequestMetadata
+from tests.support.balancers import BalancerWorld
+from tests.support.calls import Calls
+from tests.support.fake_engine import Answer
 from tests.support.virtual_time import tasks, timers, turns
 
 pytestmark = pytest.mark.anyio
 
-SOMEBODY: tuple[SubConnection, ...] = (object(),)  # type: ignore[assignment]
+GONE = AttemptFailure(StatusCode.UNAVAILABLE, "gone", Delivery.UNKNOWN)
+LEADS = codec.encode(pb.StatusResponse(header=pb.ResponseHeader(member_id=1), leader=1, raft_term=5))
 
 
-class World:
-    def __init__(self, answers: Sequence[SubConnection | None], ready: tuple[SubConnection, ...] = SOMEBODY) -> None:
-        self.answers = list(answers)
-        self.looks: list[float] = []
-        self.told: list[SubConnection | None] = []
-        self.watch = LeaderWatch(lambda: ready, self.find, self.told.append, lambda: 0.5)
-
-    async def find(self, ready: tuple[SubConnection, ...]) -> SubConnection | None:
-        self.looks.append(asyncio.get_running_loop().time())
-        await asyncio.sleep(0.01)
-        return self.answers.pop(0)
+def status(member: int, leader: int, term: int) -> bytes:
+    return codec.encode(pb.StatusResponse(header=pb.ResponseHeader(member_id=member), leader=leader, raft_term=term))
 
 
-async def test_it_looks_once_and_tells() -> None:
-    it = World([SOMEBODY[0]])
-    it.watch.look()
-    it.watch.look()
+class World(BalancerWorld):
+    """One member, which answers so, each time after 10 ms."""
+
+    def __init__(self, *answers: Answer, then: Answer = GONE) -> None:
+        super().__init__("m1")
+        self["m1"].answers.extend(answers)
+        self["m1"].otherwise = then
+        self["m1"].latency = 0.01
+        self.leaders: list[str | None] = []
+        metadata = RequestMetadata("3.7", require_leader=True)
+        self.monitor = LeaderMonitor(self.ready, metadata, self.on_leader, lambda: 0.5)
+
+    def ready(self) -> tuple[SubConnection, ...]:
+        found = self.balancer.pick()
+        return () if found is None else (found,)
+
+    def on_leader(self, leader: SubConnection | None) -> None:
+        self.leaders.append(None if leader is None else leader.endpoint_name)
+
+    async def closed(self) -> None:
+        await self.monitor.aclose()
+        await self.balancer.aclose()
+        assert not tasks()
+
+
+async def test_it_searches_once_and_reports_the_leader() -> None:
+    world = await World(LEADS).started()
+    world.monitor.search()
+    world.monitor.search()
     await asyncio.sleep(1)
-    assert it.told == [SOMEBODY[0]]
-    assert not tasks()
+    assert world.leaders == ["m1:2379"]
+    assert world.searches() == 1
+    await world.closed()
 
 
-async def test_a_reason_that_comes_while_it_looks_makes_it_look_again() -> None:
-    it = World([SOMEBODY[0], SOMEBODY[0]])
-    it.watch.look()
+async def test_a_change_during_a_search_makes_it_search_again() -> None:
+    world = await World(then=LEADS).started()
+    world.monitor.search()
     await turns()
-    it.watch.look()
+    world.monitor.search()
     await asyncio.sleep(1)
-    assert len(it.looks) == 2
+    assert world.searches() == 2
+    await world.closed()
 
 
-async def test_it_goes_on_until_a_leader_is_found_slower_and_slower() -> None:
-    it = World([None] * 6 + [SOMEBODY[0]])
-    it.watch.look()
+async def test_it_searches_until_a_leader_is_found_slower_and_slower() -> None:
+    world = await World(*[GONE] * 6, LEADS).started()
+    world.monitor.search()
     await asyncio.sleep(10)
-    assert it.told == [None] * 6 + [SOMEBODY[0]]
-    gaps = [later - earlier for earlier, later in pairwise(it.looks)]
+    assert world.leaders == [None] * 6 + ["m1:2379"]
+    gaps = [later.at - earlier.at for earlier, later in pairwise(world.asked(STATUS.path))]
     assert gaps == sorted(gaps)
     assert gaps[-1] < 1.1
     assert timers() == 0
+    await world.closed()
 
 
-async def test_nobody_is_asked_while_nobody_is_ready() -> None:
-    it = World([], ready=())
-    it.watch.look()
+async def test_no_member_is_asked_while_none_is_ready() -> None:
+    world = World()
+    world.monitor.search()
     await asyncio.sleep(1)
-    assert not it.looks
+    assert not world.engine.attempts
+    await world.closed()
 
 
-async def test_closing_ends_it() -> None:
-    it = World([None] * 99)
-    it.watch.look()
+async def test_closing_ends_the_search() -> None:
+    world = await World().started()
+    world.monitor.search()
     await asyncio.sleep(0.05)
-    await it.watch.aclose()
+    await world.closed()
+    world.monitor.search()
     assert not tasks()
-    it.watch.look()
-    assert not tasks()
+
+
+# Which member it believes.
+
+
+async def in_use(calls: Calls) -> tuple[SubConnection, ...]:
+    await calls.ready()
+    found = tuple(calls.balancer.sub_connection(name) for name in calls.names)
+    return tuple(one for one in found if one is not None)
+
+
+@pytest.mark.parametrize(
+    ("answers", "leader"),
+    [
+        ((status(1, 2, 5), status(2, 2, 5), status(3, 2, 5)), "m2:2379"),
+        ((status(1, 1, 5), status(2, 2, 6), status(3, 2, 6)), "m2:2379"),
+        ((status(1, 1, 6), status(2, 2, 5), GONE), "m1:2379"),
+        ((status(1, 1, 5), GONE, status(3, 2, 6)), None),
+        ((status(1, 0, 6), status(2, 0, 6), status(3, 0, 6)), None),
+        ((GONE, b"\xff", status(3, 3, 6)), "m3:2379"),
+        ((GONE, GONE, GONE), None),
+        ((status(0, 0, 0), GONE, GONE), None),
+    ],
+)
+async def test_the_leader_is_the_member_that_says_so_in_the_newest_term(
+    answers: tuple[bytes | AttemptFailure, ...], leader: str | None
+) -> None:
+    calls = Calls()
+    for name, answer in zip(("m1", "m2", "m3"), answers, strict=True):
+        calls[name].answers.append(answer)
+    found = await find_leader(await in_use(calls))
+    assert (found.endpoint_name if found else None) == leader
+    await calls.aclose()
+
+
+async def test_members_are_asked_with_the_token_that_there_is() -> None:
+    calls = Calls(pick="leader_first", credentials=StaticToken("jwt-c4n4ry"))
+    await calls.ready()
+    await turns()
+    assert [dict(attempt.metadata).get("token") for attempt in calls.engine.attempts[:3]] == ["jwt-c4n4ry"] * 3
+    await calls.aclose()

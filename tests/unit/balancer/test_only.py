@@ -1,13 +1,13 @@
-"""One endpoint of a balancer: found by name, waited for, and never another."""
+"""The view of a balancer that is restricted to one endpoint."""
 
 import asyncio
-import ssl
 
 import pytest
 
-from etcd_aio.balancer import Balancer, Connection, Endpoint, SubConnection, parse_endpoints
+from etcd_aio.balancer import parse_endpoints
 from etcd_aio.errors import ClientClosedError, NoAvailableEndpointsError, UnknownEndpointError
-from tests.support.fake_engine import Accept, FakeEngine, Hang, Refuse
+from tests.support.balancers import BalancerWorld
+from tests.support.fake_engine import Accept, Hang, Refuse
 from tests.support.virtual_time import timers, turns
 
 pytestmark = pytest.mark.anyio
@@ -15,39 +15,7 @@ pytestmark = pytest.mark.anyio
 NEVER = float("inf")
 
 
-async def verified(connection: Connection) -> None:
-    pass
-
-
-def plaintext(endpoint: Endpoint) -> ssl.SSLContext | None:
-    return None
-
-
-async def no_probe(sub_connection: SubConnection, needs_leader: bool) -> None:
-    raise AssertionError("nothing looks bad")
-
-
-async def nobody_leads(ready: tuple[SubConnection, ...]) -> SubConnection | None:
-    raise AssertionError("nobody wants to know")
-
-
-class World:
-    def __init__(self, endpoints: str = "m1,http://m2,[::1]:1,unix:/run/etcd") -> None:
-        self.engine = FakeEngine()
-        self.balancer = Balancer(
-            parse_endpoints(endpoints),
-            self.engine,
-            verify=verified,
-            probe=no_probe,
-            find_leader=nobody_leads,
-            tls_for=plaintext,
-            random=lambda: 0.5,
-        )
-
-    async def started(self) -> "World":
-        self.balancer.start()
-        await turns()
-        return self
+EVERY_FORM = "m1,http://m2,[::1]:1,unix:/run/etcd"
 
 
 @pytest.mark.parametrize(
@@ -64,7 +32,7 @@ class World:
     ],
 )
 async def test_an_endpoint_is_found_in_any_spelling(given: str, found: str) -> None:
-    world = await World().started()
+    world = await BalancerWorld(EVERY_FORM).started()
     only = world.balancer.only(given)
     assert [endpoint.name for endpoint in only.endpoints] == [found]
     picked = only.pick()
@@ -75,14 +43,14 @@ async def test_an_endpoint_is_found_in_any_spelling(given: str, found: str) -> N
 
 @pytest.mark.parametrize("given", ["m3", "m1:2380", "https://m2", "http://m1", "unixs:/run/etcd", "", "ftp://m1"])
 async def test_another_one_is_unknown(given: str) -> None:
-    world = await World().started()
+    world = await BalancerWorld(EVERY_FORM).started()
     with pytest.raises(UnknownEndpointError):
         world.balancer.only(given)
     await world.balancer.aclose()
 
 
 async def test_the_error_names_the_endpoints_and_no_password() -> None:
-    world = World("m1,m2")
+    world = BalancerWorld("m1,m2")
     with pytest.raises(UnknownEndpointError, match="m3:2379 is none of this client's: m1:2379, m2:2379"):
         world.balancer.only("m3")
     with pytest.raises(UnknownEndpointError) as caught:
@@ -91,7 +59,7 @@ async def test_the_error_names_the_endpoints_and_no_password() -> None:
 
 
 async def test_it_is_picked_whatever_is_to_be_avoided_and_others_are_not() -> None:
-    world = await World("m1,m2").started()
+    world = await BalancerWorld("m1,m2").started()
     only = world.balancer.only("m2")
     chosen = only.pick()
     assert chosen is not None
@@ -108,7 +76,7 @@ async def test_it_is_picked_whatever_is_to_be_avoided_and_others_are_not() -> No
 
 
 async def test_it_is_waited_for_while_others_are_ready() -> None:
-    world = World("m1,m2")
+    world = BalancerWorld("m1,m2")
     world.engine["m2:2379"].dial = Accept(seconds=0.5)
     await world.started()
     loop = asyncio.get_running_loop()
@@ -121,7 +89,7 @@ async def test_it_is_waited_for_while_others_are_ready() -> None:
 
 
 async def test_the_wait_ends_at_the_deadline_with_its_own_error_only() -> None:
-    world = World("m1,m2,m3")
+    world = BalancerWorld("m1,m2,m3")
     refused = ConnectionRefusedError(111, "refused")
     for name in ("m2", "m3"):
         world.engine[f"{name}:2379"].dial = Refuse(refused)
@@ -137,7 +105,7 @@ async def test_the_wait_ends_at_the_deadline_with_its_own_error_only() -> None:
 
 @pytest.mark.parametrize("is_closed", [False, True])
 async def test_the_wait_ends_at_once_when_the_endpoint_or_the_client_goes(is_closed: bool) -> None:
-    world = World("m1,m2")
+    world = BalancerWorld("m1,m2")
     world.engine["m2:2379"].dial = Hang()
     await world.started()
     waiting = asyncio.create_task(world.balancer.only("m2").wait_for_pick(NEVER))
@@ -154,7 +122,7 @@ async def test_the_wait_ends_at_once_when_the_endpoint_or_the_client_goes(is_clo
 
 
 async def test_an_endpoint_that_is_gone_is_not_waited_for() -> None:
-    world = await World("m1,m2").started()
+    world = await BalancerWorld("m1,m2").started()
     only = world.balancer.only("m2")
     world.balancer.set_endpoints(parse_endpoints("m1"))
     with pytest.raises(UnknownEndpointError, match="any more"):

@@ -56,7 +56,7 @@ class World:
             verify_all=verify_all,
         )
 
-    async def verify(self, connection: Connection) -> None:
+    async def verify(self, connection: Connection, endpoint: str) -> None:
         self.verified.append(connection)
         await asyncio.sleep(0)
         for command in self.verifying:

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 import pytest
 
-from etcd_aio.balancer import Balancer, Endpoint, SubConnection, parse_endpoints
+from etcd_aio.balancer import Balancer, Endpoint, parse_endpoints
 from etcd_aio.call_options import Timeout
 from etcd_aio.discovery import Discovery, Resolution, Resolver, StaticResolver
 from etcd_aio.errors import ConfigError, ConnectError, ConnectionLostError, DiscoveryError, NoAvailableEndpointsError
-from etcd_aio.transport import Connection
+from etcd_aio.transport import RequestMetadata
 from etcd_aio.types import Header, Member, MemberListResult
 from tests.support.fake_engine import Accept, FakeEngine, Hang, Refuse
 from tests.support.virtual_time import VirtualTimeLoop, tasks, timers, turns
@@ -22,18 +22,6 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture
 def anyio_backend() -> tuple[str, dict[str, object]]:
     return "asyncio", {"loop_factory": VirtualTimeLoop}
-
-
-async def no_verification(connection: Connection) -> None:
-    raise AssertionError("nothing was rejected")
-
-
-async def nobody_leads(ready: tuple[SubConnection, ...]) -> SubConnection | None:
-    raise AssertionError("nobody wants to know")
-
-
-async def no_probe(sub_connection: SubConnection, needs_leader: bool) -> None:
-    raise AssertionError("nobody looks bad")
 
 
 def plaintext(endpoint: Endpoint) -> ssl.SSLContext | None:
@@ -85,9 +73,7 @@ class World:
         self.balancer = Balancer(
             given,
             self.engine,
-            verify=no_verification,
-            probe=no_probe,
-            find_leader=nobody_leads,
+            metadata=RequestMetadata("3.7", require_leader=True),
             tls_for=plaintext,
             random=lambda: 0.5,
         )

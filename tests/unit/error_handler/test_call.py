@@ -10,7 +10,6 @@ import pytest
 
 from etcd_aio import codec, pb
 from etcd_aio.balancer import Health
-from etcd_aio.balancer.probe import probe_health
 from etcd_aio.call_options import RetryMode
 from etcd_aio.error_handler import RetryPolicy, RetryThrottling
 from etcd_aio.error_handler.credentials import Password, StaticToken
@@ -454,7 +453,7 @@ async def test_an_attempt_waits_for_several_times_what_the_slowest_take(
     slow: float, waiting: int, seconds: float
 ) -> None:
     async with world() as calls:
-        calls.balancer._watch.slow = slow
+        calls.balancer._health.slow = slow
         sub_connection = calls.balancer.sub_connection("m1:2379")
         assert sub_connection is not None
         sub_connection.local.in_flight = waiting
@@ -549,7 +548,7 @@ async def test_a_read_that_is_given_up_when_no_time_is_left_timed_out() -> None:
 @pytest.mark.parametrize("seconds", [0.3, 0.6, 0.9])
 @pytest.mark.parametrize("retry", ["safe", "always"])
 async def test_what_is_slow_beside_quick_reads_is_made_once(every: float, seconds: float, retry: RetryMode) -> None:
-    async with world(probe=probe_health) as calls:
+    async with world(sends_probes=True) as calls:
 
         def work(attempt: FakeAttempt) -> float:
             return seconds if b"report" in attempt.payload else 0.002
@@ -583,7 +582,7 @@ def reports(calls: Calls) -> int:
 @pytest.mark.parametrize("outage", [0.9, 1.4, 1.9])
 async def test_a_frozen_leader_costs_the_election_and_little_more(outage: float) -> None:
     """No member answers for a while; then one does, another soon, and the third never."""
-    async with world(probe=probe_health) as calls:
+    async with world(sends_probes=True) as calls:
         for name in calls.names:
             calls.engine[name].latency = 0.002
         for _ in range(300):
@@ -614,7 +613,7 @@ async def test_a_frozen_leader_costs_the_election_and_little_more(outage: float)
 @pytest.mark.parametrize("silent", [["m1"], ["m1", "m2"], ["m2", "m3"], ["m1", "m3"]])
 async def test_members_that_fall_silent_together_are_found_as_soon_as_one(silent: list[str]) -> None:
     """By one caller, whose reads come one after the other."""
-    async with world(probe=probe_health) as calls:
+    async with world(sends_probes=True) as calls:
         for name in calls.names:
             calls.engine[name].latency = 0.002
         for _ in range(30):
@@ -633,7 +632,7 @@ async def test_members_that_fall_silent_together_are_found_as_soon_as_one(silent
 
 @pytest.mark.parametrize("trip", [0.2, 0.3, 0.5])
 async def test_round_trips_that_are_long_waste_no_attempts(trip: float) -> None:
-    async with world(probe=probe_health) as calls:
+    async with world(sends_probes=True) as calls:
         for name in calls.names:
             calls.engine[name].latency = trip
             calls.engine[name].work = lambda attempt: 0.4 if b"report" in attempt.payload else 0.0

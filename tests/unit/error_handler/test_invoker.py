@@ -4,7 +4,6 @@ import pytest
 
 from etcd_aio import pb
 from etcd_aio.error_handler.credentials import TokenSource
-from etcd_aio.error_handler.invoker import API_VERSION
 from etcd_aio.errors import (
     ClientClosedError,
     ConnectionLostError,
@@ -16,7 +15,7 @@ from etcd_aio.errors import (
     UnknownEndpointError,
     WrongLoopError,
 )
-from etcd_aio.methods import LEASE_GRANT, PUT, TXN
+from etcd_aio.methods import API_VERSION, LEASE_GRANT, PUT, TXN
 from tests.support.calls import Calls, leader_changed, unknown
 from tests.support.fake_engine import Hang
 from tests.support.virtual_time import tasks, turns
