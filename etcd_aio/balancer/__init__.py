@@ -4,12 +4,11 @@ What belongs here: which endpoints there are, whether they are connected, and wh
 their messages, and the decision to try again.
 """
 
-from etcd_aio.balancer.balancer import Balancer
+from etcd_aio.balancer.balancer import Balancer, SingleEndpointView
 from etcd_aio.balancer.cluster_id import ClusterIdentity
 from etcd_aio.balancer.connectivity import ConnectivityState
 from etcd_aio.balancer.endpoint import Endpoint, Security, parse_endpoint, parse_endpoints
 from etcd_aio.balancer.health import Health
-from etcd_aio.balancer.only import OnlyEndpoint
 from etcd_aio.balancer.picker import POLICIES, Candidate, Choice, PolicyName
 from etcd_aio.balancer.statistics import EndpointStatistics
 from etcd_aio.balancer.sub_connection import SubConnection
@@ -27,9 +26,9 @@ __all__ = [
     "EndpointStatistics",
     "Health",
     "Metadata",
-    "OnlyEndpoint",
     "PolicyName",
     "Security",
+    "SingleEndpointView",
     "Stream",
     "SubConnection",
     "parse_endpoint",

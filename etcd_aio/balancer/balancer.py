@@ -1,11 +1,9 @@
-"""Balancer: one sub-connection per endpoint, and the picker that spreads every attempt over those that are READY.
+"""The balancer: one sub-connection per endpoint, and the pickers that spread attempts over the READY ones.
 
-Knows: the endpoints, their sub-connections, who waits. Never knows: RPCs, retries, why a connection was lost.
-
-Theory of operation. Whenever a sub-connection changes, the balancer asks the policy which endpoints are to be
-connected, and publishes a new generation: a picker over the READY ones that look good, or over all, or none. `pick`
-never waits. Whoever finds no picker waits for the next generation (`wait_for_pick`) until its deadline, and then learns
-every endpoint's last real error. There is no lock: between reading and writing what is shared, nothing awaits.
+Whenever a sub-connection changes, the balancer decides which endpoints are to be connected, and publishes a new
+generation: a picker over the healthy READY sub-connections, or over all READY ones, or none. `pick` never waits. A call
+that finds no picker waits for the next generation until its deadline, and then fails with the last real error of every
+endpoint. There is no lock: shared state is read and written without an `await` in between.
 """
 
 import asyncio
@@ -13,49 +11,42 @@ import random as random_module
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
-from etcd_aio.aio import resolve, wait_until
 from etcd_aio.balancer.cluster_id import ClusterIdentity
-from etcd_aio.balancer.connection_set import Keeper, Standing
+from etcd_aio.balancer.connection_set import ConnectionSet, EndpointState
 from etcd_aio.balancer.connectivity import ConnectivityState
 from etcd_aio.balancer.endpoint import Endpoint, Security, parse_endpoint
 from etcd_aio.balancer.health import Health, Service
 from etcd_aio.balancer.health_monitor import HealthMonitor
 from etcd_aio.balancer.leader_monitor import LeaderMonitor
-from etcd_aio.balancer.only import OnlyEndpoint
 from etcd_aio.balancer.picker import Choice, Picker, Policy, PolicyName
 from etcd_aio.balancer.statistics import EndpointStatistics, unused
 from etcd_aio.balancer.sub_connection import DIAL_BACKOFF, SubConnection
+from etcd_aio.balancer.waiters import Waiters
 from etcd_aio.closing import TwoPartClose, Unwinding, close_all
 from etcd_aio.deadline import NEVER
-from etcd_aio.errors import (
-    ClientClosedError,
-    ConfigError,
-    ConnectError,
-    NoAvailableEndpointsError,
-    UnknownEndpointError,
-)
+from etcd_aio.errors import ConfigError, ConnectError, NoAvailableEndpointsError, UnknownEndpointError
 from etcd_aio.transport import Engine, RequestMetadata, Target, TLSContext
 
-DEMAND_HOLDS: Final = 30.0  # seconds for which an endpoint that a call named is kept after it, whatever the policy
-_DEMAND_LOOK: Final = 5.0  # seconds between two looks at whether such calls are under way still
+_DEMAND_INTERVAL: Final = 10.0  # seconds between the demands of a waiting call; well within `DEMAND_SECONDS`
 
 
 class Balancer(TwoPartClose):
     """Owner of every sub-connection.
 
     Args:
-        endpoints: where to connect; at least one.
+        endpoints: where to connect.
         engine: opens connections.
         metadata: of the requests that ask which member leads.
-        tls_for: the TLS context of an endpoint, or what gives it, None for plaintext.
+        tls_for: returns the TLS context of an endpoint, or its source; None for plaintext.
         policy: how attempts are spread.
-        verify_all: ask the peer of every connection before it is used: what is sent on it is for one cluster alone.
+        verify_all: check the cluster id of every new connection before it is used, not only after a rejection:
+            credentials are for one cluster alone.
         fail_fast: do not let attempts wait for a connection once every endpoint has refused one.
         random: returns a number in [0, 1).
 
     Attributes:
         identity: the cluster that every answer must come from.
-        unresolved: why the endpoints are not known, or not anew, by what was asked; errors show it.
+        unresolved: for each source of endpoints that failed, its error; shown by `NoAvailableEndpointsError`.
     """
 
     def __init__(
@@ -78,29 +69,46 @@ class Balancer(TwoPartClose):
         self._fail_fast = fail_fast
         self._random = random
         self._policy: Policy[SubConnection] = Policy(policy, random)
-        # With turns of its own: calls of both kinds that alternate would go to one member each.
+        # Serializable reads have turns of their own: alternating calls of both kinds would each stick to one member.
         self._local_policy: Policy[SubConnection] = Policy(policy, random)
-        self._keeper = Keeper(self._policy.needs.keep, DIAL_BACKOFF, random)
         self._picker: Picker[SubConnection] | None = None
-        self._local_picker: Picker[SubConnection] | None = None  # for what members serve alone
+        self._local_picker: Picker[SubConnection] | None = None
         self._ready: tuple[SubConnection, ...] = ()
         self._generation: tuple[tuple[SubConnection, ...], ...] = ()  # what the pickers choose from
+        self._changes = Waiters()
+        self._outages = Waiters()
         self._health = HealthMonitor(lambda: self._ready, self._publish, random)
         self._leader = LeaderMonitor(lambda: self._ready, metadata, self._set_leader, random)
-        self._errors: dict[str, BaseException] = {}  # the last ones of endpoints that are not kept now
-        self._refused: set[str] = set()  # endpoints that are not kept now, and refused since any was READY
-        self._demanded: dict[str, float] = {}
-        self._again: asyncio.TimerHandle | None = None
-        self._is_publishing = self._is_stale = False
         self._endpoints: dict[str, Endpoint] = {endpoint.name: endpoint for endpoint in endpoints}
+        self._connection_set = ConnectionSet(self._policy.needs.keep, DIAL_BACKOFF, random)
+        self._choose_again: asyncio.TimerHandle | None = None
         self._current: dict[str, SubConnection] = {}
         self._draining: set[SubConnection] = set()
-        self._waiters: set[asyncio.Future[bool]] = set()
-        self._outage_waiters: set[asyncio.Future[bool]] = set()
+        self._errors: dict[str, BaseException] = {}  # the last errors of endpoints that are not connected now
+        self._refused: set[str] = set()  # endpoints that are not connected now, and refused since any was READY
+        self._is_publishing = self._is_stale = False
         self._is_started = False
         self._is_closed = False
 
-    # Who takes the next attempt.
+    def start(self) -> None:
+        """Begin to connect to the endpoints. Safe to repeat. Must run in the client's loop."""
+        if self._is_started or self._is_closed:
+            return
+        self._is_started = True
+        self.set_endpoints(self._endpoints.values())
+
+    def close(self) -> Unwinding:
+        """Close every sub-connection now; calls that wait for one fail at once."""
+        self._is_closed = True
+        self._picker = self._local_picker = None
+        self._ready = ()
+        self._changes.close()
+        self._outages.close()
+        if self._choose_again is not None:
+            self._choose_again.cancel()
+        return close_all((self._health, self._leader, *self._current.values(), *self._draining))
+
+    # Picking.
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -109,15 +117,8 @@ class Balancer(TwoPartClose):
 
     @property
     def ready_count(self) -> int:
-        """How many sub-connections are READY."""
+        """The number of READY sub-connections."""
         return len(self._ready)
-
-    def start(self) -> None:
-        """Begin to connect to every endpoint; harmless if it has begun. Must run in the client's loop."""
-        if self._is_started or self._is_closed:
-            return
-        self._is_started = True
-        self.set_endpoints(self._endpoints.values())
 
     @property
     def slow(self) -> float:
@@ -131,14 +132,14 @@ class Balancer(TwoPartClose):
     ) -> SubConnection | None:
         """A READY sub-connection, one that is not in `avoid` if there is any other; None if none is READY.
 
-        Those that look bad come last, for what `needs_leader` or for what members serve alone.
+        Unhealthy ones are used last; `needs_leader` says which of their two services counts.
         """
         picker = self._picker if needs_leader else self._local_picker
         return None if picker is None else picker.pick(avoid)
 
     def has_other(self, avoid: Collection[SubConnection]) -> bool:
         """Whether a sub-connection is READY that is not in `avoid`."""
-        return any(one not in avoid for one in self._ready)
+        return any(sub_connection not in avoid for sub_connection in self._ready)
 
     async def wait_for_pick(
         self,
@@ -154,10 +155,10 @@ class Balancer(TwoPartClose):
             deadline: when to give up.
             avoid: see `pick`.
             needs_leader: see `pick`.
-            is_patient: wait whatever `fail_fast` says.
+            is_patient: wait even with `fail_fast`.
 
         Raises:
-            NoAvailableEndpointsError: none was READY by then, or need not be waited for.
+            NoAvailableEndpointsError: none was READY in time, or every endpoint has refused and `fail_fast` is set.
             ClientClosedError: the balancer was closed meanwhile.
         """
         while True:
@@ -168,15 +169,18 @@ class Balancer(TwoPartClose):
                 raise self.no_available_endpoints()
 
     def fails_fast(self, only: str | None = None) -> bool:
-        """Whether an attempt that finds nothing READY fails at once: every endpoint, or this one, has refused.
+        """Whether a call that finds no READY sub-connection fails at once: `fail_fast` is set, and all have refused.
 
-        A policy that keeps few connections has had them all tried in turn.
+        A policy that keeps one connection has tried every endpoint in turn by then.
+
+        Args:
+            only: the one endpoint that counts; None for all.
         """
         if not self._fail_fast or not self._current or self._is_closed:
             return False
         if only is not None:
             return only in self._current and self._current[only].has_refused
-        if not all(one.has_refused for one in self._current.values()):
+        if not all(sub_connection.has_refused for sub_connection in self._current.values()):
             return False
         return self._endpoints.keys() <= self._refused | self._current.keys()
 
@@ -186,81 +190,69 @@ class Balancer(TwoPartClose):
         Raises:
             ClientClosedError: the balancer is closed, or was closed meanwhile.
         """
-        return await self._wait(self._waiters, deadline)
+        return await self._changes.wait(deadline)
 
     async def outage(self, deadline: float) -> bool:
-        """Wait until nothing is READY, which may be so already; False if `deadline` came first.
+        """Wait until no sub-connection is READY, which may be so already; False if `deadline` came first.
 
         Raises:
             ClientClosedError: the balancer is closed, or was closed meanwhile.
         """
         if not self._ready and not self._is_closed:
             return True
-        return await self._wait(self._outage_waiters, deadline)
-
-    async def _wait(self, waiters: "set[asyncio.Future[bool]]", deadline: float) -> bool:
-        if self._is_closed:
-            raise ClientClosedError
-        loop = asyncio.get_running_loop()
-        if loop.time() >= deadline:
-            return False
-        waiter: asyncio.Future[bool] = loop.create_future()
-        waiters.add(waiter)
-        try:
-            has_come = await wait_until(waiter, deadline, False)
-        finally:
-            waiters.discard(waiter)
-        if self._is_closed:
-            raise ClientClosedError
-        return has_come
+        return await self._outages.wait(deadline)
 
     def no_available_endpoints(self, only: str | None = None) -> NoAvailableEndpointsError:
-        """The error that names every endpoint's last real error, or that of one."""
+        """The error with the last real error of every endpoint, or of one."""
         errors: dict[str, BaseException] = {} if only is not None else dict(self.unresolved)
-        for name in self._endpoints:
-            if only is None or name == only:
-                sub_connection = self._current.get(name)
-                found = sub_connection.last_error if sub_connection is not None else None
-                found = found or self._errors.get(name)
-                errors[name] = found or ConnectError("connecting was not finished in time")
+        for name in self._endpoints if only is None else self._endpoints.keys() & {only}:
+            current = self._current.get(name)
+            error = current.last_error if current is not None else None
+            errors[name] = error or self._errors.get(name) or ConnectError("connecting was not finished in time")
         return NoAvailableEndpointsError(errors=errors)
 
     # One endpoint.
 
-    def only(self, endpoint: str) -> OnlyEndpoint:
-        """What a call sees of the balancer that must go to `endpoint`, in any spelling; its scheme may be left out.
+    def only(self, endpoint: str) -> "SingleEndpointView":
+        """The view of the balancer that is restricted to one endpoint.
+
+        Args:
+            endpoint: its name, in any spelling; the scheme may be left out.
 
         Raises:
             UnknownEndpointError: it is none of the endpoints in use.
         """
-        return OnlyEndpoint(self, self._found(endpoint))
+        return SingleEndpointView(self, self._find(endpoint))
 
     def sub_connection(self, name: str) -> SubConnection | None:
-        """The sub-connection of an endpoint, whatever its state; None if there is none.
+        """The sub-connection of an endpoint; None if there is none now."""
+        return self._current.get(name)
 
-        There is one if the endpoint is in use: one that the policy would not keep is connected for the while, which is
-        as long as something is under way there, and `DEMAND_HOLDS` more.
+    def demand(self, name: str) -> SubConnection | None:
+        """The sub-connection of an endpoint in use, connecting it if the policy does not; None if it is not in use.
+
+        It stays connected for as long as anything is under way there, and `DEMAND_SECONDS` more.
         """
-        found = self._current.get(name)
-        if name in self._endpoints and self._is_started and not self._is_closed:
-            if name in self._demanded or found is None:
-                self._demanded[name] = asyncio.get_running_loop().time() + DEMAND_HOLDS
-            if found is None:
-                self._publish()
-                found = self._current.get(name)
-        return found
+        if name not in self._endpoints or not self._is_started or self._is_closed:
+            return self._current.get(name)
+        is_kept = name in self._current
+        if not is_kept or self._connection_set.is_demanded(name):
+            self._connection_set.demand(name, asyncio.get_running_loop().time())
+        if not is_kept:
+            self._publish()
+        return self._current.get(name)
 
     def target(self, name: str) -> Target:
-        """What is dialled for an endpoint in use.
+        """What the transport dials for an endpoint in use.
 
         Raises:
             UnknownEndpointError: it is not in use.
-            EtcdError: its TLS configuration cannot be made.
+            EtcdError: its TLS configuration cannot be used.
         """
-        endpoint = self._found(name)
+        endpoint = self._find(name)
         return endpoint.target(self._tls_for(endpoint))
 
-    def _found(self, text: str) -> Endpoint:
+    def _find(self, text: str) -> Endpoint:
         try:
             wanted = parse_endpoint(text)
         except ConfigError as error:
@@ -268,15 +260,15 @@ class Balancer(TwoPartClose):
         else:
             if wanted.name in self._endpoints:
                 return self._endpoints[wanted.name]
-            # Who names a scheme means it: nothing is sent in the clear that was meant for TLS.
+            # A scheme must match: nothing may go in plain text that the caller meant for TLS.
             place = (wanted.host, wanted.port, wanted.path) if wanted.security is Security.OPTIONAL else None
-            for one in self._endpoints.values():
-                if (one.host, one.port, one.path) == place:
-                    return one
-            reason = f"endpoint {wanted.name} is none of this client's: {', '.join(self._endpoints)}"
+            for endpoint in self._endpoints.values():
+                if (endpoint.host, endpoint.port, endpoint.path) == place:
+                    return endpoint
+            reason = f"{wanted.name} is not an endpoint of this client; it has {', '.join(self._endpoints)}"
         raise UnknownEndpointError(reason)
 
-    # Which endpoints there are.
+    # Which endpoints are connected.
 
     def set_endpoints(self, endpoints: Iterable[Endpoint]) -> None:
         """Replace the endpoints: those that stay keep their connections, removed ones drain, new ones are dialled."""
@@ -287,14 +279,14 @@ class Balancer(TwoPartClose):
         before, self._endpoints = self._endpoints, wanted
         try:
             self._publish()
-        except BaseException:  # one of them cannot be made
+        except BaseException:  # a new sub-connection could not be made
             self._endpoints = before
             raise
         if before.keys() - wanted.keys():
-            self._wake(self._waiters)  # whoever waits for one of them waits in vain
+            self._changes.wake()  # a call may wait for one that is gone
 
     def look_for_leader(self) -> None:
-        """The leader may be another one, if anybody wants to know."""
+        """Find out which member leads, if the policy needs to know."""
         if self._policy.needs.leader and self._is_started and not self._is_closed:
             self._leader.search()
 
@@ -302,20 +294,65 @@ class Balancer(TwoPartClose):
         """One record for each endpoint, in the order given; empty before the first use."""
         if not self._is_started:
             return ()
-        found = ((name, self._current.get(name)) for name in self._endpoints)
-        return tuple(unused(name, self._errors.get(name)) if one is None else one.statistics() for name, one in found)
+        current = self._current
+        return tuple(
+            current[name].statistics() if name in current else unused(name, self._errors.get(name))
+            for name in self._endpoints
+        )
 
-    def close(self) -> Unwinding:
-        """Close every sub-connection now; calls that wait for one fail at once."""
-        self._is_closed = True
-        self._picker = self._local_picker = None
-        self._ready = ()
-        self._wake(self._waiters | self._outage_waiters)
-        if self._again is not None:
-            self._again.cancel()
-        return close_all((self._health, self._leader, *self._current.values(), *self._draining))
+    # Generations.
 
-    # Inside.
+    def _publish(self) -> None:
+        """Connect and disconnect endpoints, make the pickers of a new generation, and wake waiting calls.
+
+        Connecting and draining change sub-connections, which calls this again; such a call only has the loop run once
+        more.
+        """
+        self._is_stale = True
+        if self._is_publishing:
+            return
+        self._is_publishing = True
+        try:
+            while self._is_stale and not self._is_closed:
+                self._is_stale = False
+                removed = self._update_connections()
+                self._make_pickers()  # first, so that no picker chooses what drains
+                for sub_connection in removed:
+                    sub_connection.drain()
+                self._draining = {sub_connection for sub_connection in self._draining if not sub_connection.is_over}
+                if self._fail_fast:
+                    self._changes.wake()  # an endpoint may have refused
+        finally:
+            self._is_publishing = False
+
+    def _update_connections(self) -> list[SubConnection]:
+        """Connect what should be connected; returns the sub-connections that should not exist any more."""
+        if not self._is_started:
+            return []
+        wanted = self._choose_connections()
+        old = self._current
+        self._current = {
+            name: old.get(name) or self._new(endpoint) for name, endpoint in self._endpoints.items() if name in wanted
+        }
+        for sub_connection in self._current.values():
+            sub_connection.start()
+        removed = [sub_connection for name, sub_connection in old.items() if name not in self._current]
+        self._draining.update(removed)
+        self._refused.update(one.endpoint_name for one in removed if one.has_refused)
+        self._errors.update({one.endpoint_name: one.last_error for one in removed if one.last_error is not None})
+        return removed
+
+    def _choose_connections(self) -> Collection[str]:
+        loop = asyncio.get_running_loop()
+        states = {name: _state_of(self._current.get(name)) for name in self._endpoints}
+        busy = [name for name, one in self._current.items() if self._connection_set.is_demanded(name) and one.is_busy]
+        wanted = self._connection_set.choose(states, busy, loop.time())
+        if self._choose_again is not None:
+            self._choose_again.cancel()
+            self._choose_again = None
+        if self._connection_set.choose_again_at != NEVER:
+            self._choose_again = loop.call_at(self._connection_set.choose_again_at, self._publish)
+        return wanted
 
     def _new(self, endpoint: Endpoint) -> SubConnection:
         return SubConnection(
@@ -329,103 +366,119 @@ class Balancer(TwoPartClose):
             on_busy=self._health.arm,
             on_health=self._health.on_changed,
             slow=lambda: self._health.slow,
-            failures=self._keeper.in_vain,
+            failures=self._connection_set.failed_changes,
         )
 
-    def _publish(self) -> None:
-        """Make the pickers of this generation, and wake whoever waits for them.
-
-        What it does to sub-connections changes them, which has this done once more, at the end.
-        """
-        self._is_stale = True
-        if self._is_publishing:
-            return
-        self._is_publishing = True
-        try:
-            while self._is_stale and not self._is_closed:
-                self._is_stale = False
-                removed = self._keep()
-                self._make_pickers()  # first, so that nobody picks what drains
-                for sub_connection in removed:
-                    sub_connection.drain()
-                self._draining = {one for one in self._draining if not one.is_over}
-                if self._fail_fast:
-                    self._wake(self._waiters)  # they find out whether what they wait for has refused
-        finally:
-            self._is_publishing = False
-
-    def _keep(self) -> list[SubConnection]:
-        """Connect what the policy wants connected; returns what it does not want any more."""
-        if not self._is_started:
-            return []
-        now = asyncio.get_running_loop().time()
-        ask_again = self._expire_demands(now)
-        standings = {name: _standing(self._current.get(name)) for name in self._endpoints}
-        wanted = {*self._keeper.wanted(standings, now), *self._demanded}
-        self._ask_again(min(self._keeper.ask_again, ask_again))
-        old = self._current
-        self._current = {
-            name: old.get(name) or self._new(endpoint) for name, endpoint in self._endpoints.items() if name in wanted
-        }
-        for sub_connection in self._current.values():
-            sub_connection.start()
-        removed = [one for name, one in old.items() if name not in self._current]
-        self._draining.update(removed)
-        self._refused.update(one.endpoint_name for one in removed if one.has_refused)
-        self._errors.update({one.endpoint_name: one.last_error for one in removed if one.last_error is not None})
-        return removed
-
-    def _expire_demands(self, now: float) -> float:
-        """Forget the endpoints that no call needs any more; returns when to look at the others."""
-        busy = {name for name in self._demanded if name in self._current and self._current[name].is_busy}
-        self._demanded.update(dict.fromkeys(busy, now + DEMAND_HOLDS))
-        self._demanded = {name: until for name, until in self._demanded.items() if until > now}
-        return min(*self._demanded.values(), now + _DEMAND_LOOK if busy else NEVER, NEVER)
-
-    def _ask_again(self, when: float) -> None:
-        if self._again is not None:
-            self._again.cancel()
-            self._again = None
-        if when != NEVER:
-            self._again = asyncio.get_running_loop().call_at(when, self._publish)
-
     def _make_pickers(self) -> None:
-        ready = tuple(one for one in self._current.values() if one.state is ConnectivityState.READY)
-        quorum = _preferred(ready, lambda one: one.quorum)
-        local = _preferred(ready, lambda one: one.local)
-        generation = (ready, quorum, local, tuple(one for one in ready if one.is_leader))
+        current = self._current.values()
+        ready = tuple(sub for sub in current if sub.state is ConnectivityState.READY)
+        quorum = _healthy(ready, lambda sub: sub.quorum)
+        local = _healthy(ready, lambda sub: sub.local)
+        generation = (ready, quorum, local, tuple(sub for sub in ready if sub.is_leader))
         if generation == self._generation:
             return
-        is_news = ready != self._ready
+        has_changed = ready != self._ready
         self._ready, self._generation = ready, generation
         if ready:
             self._refused.clear()
         self._picker = self._policy.picker(quorum, ready) if ready else None
         self._local_picker = self._local_policy.picker(local, ready) if ready else None
-        if is_news:
+        if has_changed:
             self.look_for_leader()
-            self._wake(self._waiters if ready else self._outage_waiters)
+            (self._changes if ready else self._outages).wake()
 
     def _set_leader(self, leader: SubConnection | None) -> None:
-        for one in self._current.values():
-            one.is_leader = one is leader
+        for sub_connection in self._current.values():
+            sub_connection.is_leader = sub_connection is leader
         self._publish()
 
-    def _wake(self, waiters: "set[asyncio.Future[bool]]") -> None:
-        for waiter in tuple(waiters):
-            resolve(waiter, True)
+
+class SingleEndpointView:
+    """A view of the balancer that is restricted to one endpoint.
+
+    It has the methods that a call uses, so that a call to one endpoint is a call like every other: it waits until the
+    endpoint is READY, and retries go to the same endpoint.
+
+    Args:
+        balancer: the whole.
+        endpoint: the one endpoint.
+    """
+
+    __slots__ = ("_balancer", "_name", "endpoints")
+
+    slow = 0.0  # there is no other endpoint to compare with
+
+    def __init__(self, balancer: Balancer, endpoint: Endpoint) -> None:
+        self._balancer = balancer
+        self._name = endpoint.name
+        self.endpoints = (endpoint,)
+
+    @property
+    def ready_count(self) -> int:
+        """The number of READY sub-connections: one or none."""
+        return 0 if _if_ready(self._balancer.sub_connection(self._name)) is None else 1
+
+    def pick(
+        self,
+        avoid: Collection[SubConnection] = (),
+        needs_leader: bool = True,
+    ) -> SubConnection | None:
+        """The sub-connection if it is READY, even if it is in `avoid` or unhealthy: there is no other.
+
+        If the policy does not keep the endpoint connected, it is connected for the time of the call.
+        """
+        del avoid, needs_leader
+        return _if_ready(self._balancer.demand(self._name))
+
+    def has_other(self, avoid: Collection[SubConnection]) -> bool:
+        """Whether the sub-connection is READY and not in `avoid`."""
+        found = _if_ready(self._balancer.sub_connection(self._name))
+        return found is not None and found not in avoid
+
+    async def wait_for_pick(
+        self,
+        deadline: float,
+        avoid: Collection[SubConnection] = (),
+        needs_leader: bool = True,
+    ) -> SubConnection:
+        """The sub-connection, once it is READY.
+
+        Raises:
+            NoAvailableEndpointsError: it was not READY by `deadline`, or has refused and `fail_fast` is set.
+            UnknownEndpointError: the endpoint was taken from the client meanwhile.
+            ClientClosedError: the balancer was closed meanwhile.
+        """
+        clock = asyncio.get_running_loop().time
+        while True:
+            chosen = self.pick(avoid, needs_leader)
+            if chosen is not None:
+                return chosen
+            if self._balancer.sub_connection(self._name) is None:
+                raise UnknownEndpointError(f"endpoint {self._name} was removed from this client")
+            if self._balancer.fails_fast(self._name):
+                raise self._balancer.no_available_endpoints(self._name)
+            # The demand is renewed while the call waits: without one the endpoint is not dialled.
+            has_changed = await self._balancer.changed(min(deadline, clock() + _DEMAND_INTERVAL))
+            if not has_changed and clock() >= deadline:
+                raise self._balancer.no_available_endpoints(self._name)
 
 
-def _preferred(
+def _healthy(
     ready: tuple[SubConnection, ...], service: Callable[[SubConnection], Service]
 ) -> tuple[SubConnection, ...]:
-    """Those that do not look bad; all, if all do: bad health is an opinion, and somebody has to serve."""
-    return tuple(one for one in ready if service(one).health is Health.HEALTHY) or ready
+    """Those that are healthy; all if none is: health is an estimate, and some member has to serve."""
+    return tuple(sub for sub in ready if service(sub).health is Health.HEALTHY) or ready
 
 
-def _standing(sub_connection: SubConnection | None) -> Standing:
+def _if_ready(sub_connection: SubConnection | None) -> SubConnection | None:
+    is_ready = sub_connection is not None and sub_connection.state is ConnectivityState.READY
+    return sub_connection if is_ready else None
+
+
+def _state_of(sub_connection: SubConnection | None) -> EndpointState:
     if sub_connection is None:
-        return Standing.UNUSED
+        return EndpointState.UNUSED
     if sub_connection.state is ConnectivityState.READY:
-        return Standing.GOOD if sub_connection.quorum.health is Health.HEALTHY else Standing.BAD
-    return Standing.FAILED if sub_connection.has_failed else Standing.TRYING
+        is_healthy = sub_connection.quorum.health is Health.HEALTHY
+        return EndpointState.HEALTHY if is_healthy else EndpointState.UNHEALTHY
+    return EndpointState.FAILED if sub_connection.has_failed else EndpointState.CONNECTING

@@ -1,102 +1,139 @@
-"""Keeping: which endpoints are to be connected. Pure.
+"""Which endpoints stay connected: those that the policy keeps, and those that calls have named. Pure.
 
-Knows: how each endpoint stands, and the instant. Never knows: connections, dials, clocks.
+Most policies keep a connection to every endpoint, so that a failure costs nothing but the next pick. Two keep a single
+connection, as the official client did before etcd 3.4, to spare the members' connections; both switch when it fails.
+The first dial to an endpoint has no wait before it, so switching has a backoff of its own, which begins once every
+endpoint was tried.
 
-Most policies keep a connection to every endpoint, so that a failure costs nothing but the next pick. Two keep one, as
-the official client did before etcd 3.4, for whoever must spare the members' connections; both switch when it fails. A
-new connection begins with a dial at once, so switching has a backoff of its own: after every endpoint has had its turn.
+A call that names an endpoint demands a connection to it, whatever the policy. The demand ends some time after the last
+attempt or stream there.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from enum import Enum
 from math import inf
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from etcd_aio.backoff import Backoff
 
-
-class Standing(Enum):
-    """How an endpoint stands."""
-
-    UNUSED = "not connected, nor to be"
-    TRYING = "being connected"
-    GOOD = "connected, and healthy"
-    FAILED = "it could not be connected, or was lost; it is dialled again by itself"
-    BAD = "connected, but it looks bad"
+DEMAND_SECONDS: Final = 30.0  # for which an endpoint that a call named stays connected after the call
+_BUSY_INTERVAL: Final = 5.0  # seconds between two checks whether calls on demanded endpoints are still under way
 
 
-Keep: TypeAlias = Callable[[Mapping[str, Standing], Callable[[], float]], tuple[str, ...]]
-"""Given how every endpoint stands, in the order given, and randomness: the endpoints to be connected."""
+class EndpointState(Enum):
+    """The state of an endpoint, as far as it matters for the choice."""
+
+    UNUSED = "not connected, and not meant to be"
+    CONNECTING = "being connected"
+    HEALTHY = "connected and healthy"
+    UNHEALTHY = "connected and unhealthy"
+    FAILED = "the dial failed or the connection was lost; it is dialled again"
 
 
-def keep_all(standings: Mapping[str, Standing], random: Callable[[], float]) -> tuple[str, ...]:
+Keep: TypeAlias = Callable[[Mapping[str, EndpointState], Callable[[], float]], tuple[str, ...]]
+"""Given the state of every endpoint, in the order given, and a source of random numbers: the endpoints to keep."""
+
+
+def keep_all(states: Mapping[str, EndpointState], random: Callable[[], float]) -> tuple[str, ...]:
     """Every endpoint."""
     del random
-    return tuple(standings)
+    return tuple(states)
 
 
-def keep_first(standings: Mapping[str, Standing], random: Callable[[], float]) -> tuple[str, ...]:
+def keep_first(states: Mapping[str, EndpointState], random: Callable[[], float]) -> tuple[str, ...]:
     """The first that is connected; every endpoint until one is, and again once it fails.
 
     The official client with gRPC 1.7 (etcd 3.2 and 3.3).
     """
     del random
-    good = tuple(name for name, standing in standings.items() if standing is Standing.GOOD)
-    rest = tuple(name for name, standing in standings.items() if standing is not Standing.BAD)
-    return good[:1] or rest or tuple(standings)
+    healthy = tuple(name for name, state in states.items() if state is EndpointState.HEALTHY)
+    others = tuple(name for name, state in states.items() if state is not EndpointState.UNHEALTHY)
+    return healthy[:1] or others or tuple(states)
 
 
-def keep_random(standings: Mapping[str, Standing], random: Callable[[], float]) -> tuple[str, ...]:
-    """One drawn by lot; another one once it fails. The official client with gRPC 1.0 (etcd 3.1)."""
-    kept = tuple(name for name, standing in standings.items() if standing in (Standing.GOOD, Standing.TRYING))
+def keep_random(states: Mapping[str, EndpointState], random: Callable[[], float]) -> tuple[str, ...]:
+    """One drawn at random; another one once it fails. The official client with gRPC 1.0 (etcd 3.1)."""
+    kept = tuple(name for name, state in states.items() if state in (EndpointState.HEALTHY, EndpointState.CONNECTING))
     if kept:
         return kept[:1]
-    unused = [name for name, standing in standings.items() if standing is Standing.UNUSED] or list(standings)
+    unused = [name for name, state in states.items() if state is EndpointState.UNUSED] or list(states)
     return (unused[int(random() * len(unused))],)
 
 
-class Keeper:
-    """Says what is to be connected, and not more often than it should change its mind.
+class ConnectionSet:
+    """The endpoints that stay connected; their choice changes no more often than the backoff allows.
 
     Args:
-        keep: the policy's way.
-        backoff: waits between two changes, once every endpoint had its turn in vain.
+        keep: the policy's choice.
+        backoff: waits between two choices, once every endpoint was tried without success.
         random: returns a number in [0, 1).
 
     Attributes:
-        ask_again: the instant at which to ask again even if nothing changes.
+        choose_again_at: the instant at which to choose again even if nothing changes.
     """
 
-    __slots__ = ("_backoff", "_changes", "_endpoints", "_keep", "_not_before", "_random", "_wanted", "ask_again")
+    __slots__ = (
+        *("_backoff", "_changes", "_demanded_until", "_endpoints", "_keep", "_kept", "_not_before", "_random"),
+        "choose_again_at",
+    )
 
     def __init__(self, keep: Keep, backoff: Backoff, random: Callable[[], float]) -> None:
         self._keep = keep
         self._backoff = backoff
         self._random = random
         self._endpoints: tuple[str, ...] = ()
-        self._wanted: tuple[str, ...] = ()
-        self._changes = 0  # in vain, in a row
+        self._kept: tuple[str, ...] = ()
+        self._changes = 0  # in a row, without success
         self._not_before = -inf
-        self.ask_again = inf
+        self._demanded_until: dict[str, float] = {}
+        self.choose_again_at = inf
 
     @property
-    def in_vain(self) -> int:
+    def failed_changes(self) -> int:
         """Changes in a row, beyond one for each endpoint, that brought no connection."""
         return max(self._changes - len(self._endpoints), 0)
 
-    def wanted(self, standings: Mapping[str, Standing], now: float) -> tuple[str, ...]:
-        """The endpoints to be connected now."""
-        self.ask_again = inf
-        endpoints = tuple(standings)
-        if Standing.GOOD in standings.values() or endpoints != self._endpoints:
+    def demand(self, endpoint: str, now: float) -> None:
+        """Note that a call needs a connection to this endpoint."""
+        self._demanded_until[endpoint] = now + DEMAND_SECONDS
+
+    def is_demanded(self, endpoint: str) -> bool:
+        """Whether a call has named this endpoint not long ago."""
+        return endpoint in self._demanded_until
+
+    def choose(self, states: Mapping[str, EndpointState], busy: Collection[str], now: float) -> frozenset[str]:
+        """The endpoints to be connected now.
+
+        Args:
+            states: the state of every endpoint in use, in the order given.
+            busy: the endpoints with attempts or streams under way.
+            now: the instant.
+        """
+        self.choose_again_at = inf
+        kept = self._choose_kept(states, now)
+        self._expire_demands(busy, now)
+        return frozenset((*kept, *self._demanded_until))
+
+    def _choose_kept(self, states: Mapping[str, EndpointState], now: float) -> tuple[str, ...]:
+        endpoints = tuple(states)
+        if EndpointState.HEALTHY in states.values() or endpoints != self._endpoints:
             self._endpoints, self._changes, self._not_before = endpoints, 0, -inf
         if now < self._not_before:
-            self.ask_again = self._not_before
-            return self._wanted
-        found = self._keep(standings, self._random)
-        if found != self._wanted:
-            self._wanted = found
+            self.choose_again_at = self._not_before
+            return self._kept
+        kept = self._keep(states, self._random)
+        if kept != self._kept:
+            self._kept = kept
             self._changes += 1
             if self._changes >= len(endpoints):
-                self._not_before = now + self._backoff.wait(self.in_vain, self._random)
-        return found
+                self._not_before = now + self._backoff.wait(self.failed_changes, self._random)
+        return kept
+
+    def _expire_demands(self, busy: Collection[str], now: float) -> None:
+        if not self._demanded_until:
+            return
+        still_busy = self._demanded_until.keys() & busy
+        self._demanded_until.update(dict.fromkeys(still_busy, now + DEMAND_SECONDS))
+        self._demanded_until = {name: until for name, until in self._demanded_until.items() if until > now}
+        check_at = now + _BUSY_INTERVAL if still_busy else inf
+        self.choose_again_at = min(*self._demanded_until.values(), check_at, self.choose_again_at, inf)

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Final, Generic, NoReturn
 
 from etcd_aio import codec
-from etcd_aio.balancer import Balancer, ClusterIdentity, Metadata, OnlyEndpoint, SubConnection
+from etcd_aio.balancer import Balancer, ClusterIdentity, Metadata, SingleEndpointView, SubConnection
 from etcd_aio.deadline import NEVER
 from etcd_aio.error_handler.answer import answer
 from etcd_aio.error_handler.credentials import Credentials
@@ -81,7 +81,7 @@ class CallContext:
         tokens: TokenManager,
         credentials: Credentials | None = None,
     ) -> None:
-        self.balancer: Balancer | OnlyEndpoint = balancer
+        self.balancer: Balancer | SingleEndpointView = balancer
         self.may_move = True
         self.is_heavy = False
         self.lifetime = lifetime
@@ -94,7 +94,7 @@ class CallContext:
         self.tokens = tokens
         self.credentials = credentials
 
-    def only(self, endpoint: OnlyEndpoint) -> "CallContext":
+    def only(self, endpoint: SingleEndpointView) -> "CallContext":
         """The same for calls that must go to one endpoint."""
         found = copy.copy(self)
         found.balancer = endpoint

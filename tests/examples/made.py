@@ -19,7 +19,7 @@ from benchmarks.failover import record
 from benchmarks.failover.faults import FAULTS
 from etcd_aio import Client, EtcdError, RetryPolicy, methods
 from etcd_aio.balancer import POLICIES, Candidate, PolicyName
-from etcd_aio.balancer.connection_set import Standing
+from etcd_aio.balancer.connection_set import EndpointState
 from etcd_aio.balancer.health import patience
 from etcd_aio.balancer.picker import Policy
 from etcd_aio.error_handler.verdicts import CALL_VERDICTS, STREAM_VERDICTS, CallSituation, StreamSituation, Verdict
@@ -165,7 +165,7 @@ def policies() -> str:
     """The policies: the member that each picks, and the number of connections that it keeps."""
 
     def connections(name: PolicyName) -> int:
-        three = dict.fromkeys("abc", Standing.GOOD)
+        three = dict.fromkeys("abc", EndpointState.HEALTHY)
         return len(Policy[Candidate](name, lambda: 0.0).needs.keep(three, lambda: 0.0))
 
     kept = {1: "one", 3: "one per endpoint"}

@@ -160,7 +160,7 @@ async def test_a_cancelled_wait_leaves_nothing() -> None:
     waiting.cancel()
     await asyncio.wait([waiting])
     assert waiting.cancelled()
-    assert not world.balancer._waiters
+    assert not world.balancer._changes
     with_deadline = asyncio.ensure_future(world.balancer.wait_for_pick(world.loop.time() + 3600.0))
     await turns()
     before = timers()

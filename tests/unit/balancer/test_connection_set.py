@@ -1,4 +1,4 @@
-"""Keeping: what each policy keeps connected, when it switches, and how often."""
+"""What each policy keeps connected, when it switches and how often, and what calls demand."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -9,9 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from etcd_aio.backoff import Backoff
-from etcd_aio.balancer.connection_set import Keeper, Standing, keep_all, keep_first, keep_random
+from etcd_aio.balancer.connection_set import (
+    DEMAND_SECONDS,
+    ConnectionSet,
+    EndpointState,
+    keep_all,
+    keep_first,
+    keep_random,
+)
 
-UNUSED, TRYING, GOOD, FAILED, BAD = Standing
+UNUSED, CONNECTING, HEALTHY, UNHEALTHY, FAILED = EndpointState
 BACKOFF = Backoff(initial=1.0, multiplier=2.0, maximum=4.0, jitter=0.0)
 
 
@@ -19,88 +26,105 @@ def zero() -> float:
     return 0.0
 
 
-def three(one: Standing, two: Standing, three: Standing) -> dict[str, Standing]:
+def three(one: EndpointState, two: EndpointState, three: EndpointState) -> dict[str, EndpointState]:
     return {"m1": one, "m2": two, "m3": three}
 
 
-@pytest.mark.parametrize("standing", list(Standing))
-def test_most_policies_keep_every_endpoint(standing: Standing) -> None:
-    assert keep_all(three(standing, GOOD, standing), zero) == ("m1", "m2", "m3")
+@pytest.mark.parametrize("state", list(EndpointState))
+def test_most_policies_keep_every_endpoint(state: EndpointState) -> None:
+    assert keep_all(three(state, HEALTHY, state), zero) == ("m1", "m2", "m3")
 
 
 @pytest.mark.parametrize(
-    ("standings", "kept"),
+    ("states", "kept"),
     [
         (three(UNUSED, UNUSED, UNUSED), ("m1", "m2", "m3")),
-        (three(TRYING, TRYING, FAILED), ("m1", "m2", "m3")),
-        (three(TRYING, GOOD, TRYING), ("m2",)),
-        (three(TRYING, GOOD, GOOD), ("m2",)),
+        (three(CONNECTING, CONNECTING, FAILED), ("m1", "m2", "m3")),
+        (three(CONNECTING, HEALTHY, CONNECTING), ("m2",)),
+        (three(CONNECTING, HEALTHY, HEALTHY), ("m2",)),
         (three(UNUSED, FAILED, UNUSED), ("m1", "m2", "m3")),
-        (three(UNUSED, BAD, UNUSED), ("m1", "m3")),
-        (three(TRYING, UNUSED, GOOD), ("m3",)),
-        (three(BAD, BAD, BAD), ("m1", "m2", "m3")),
+        (three(UNUSED, UNHEALTHY, UNUSED), ("m1", "m3")),
+        (three(CONNECTING, UNUSED, HEALTHY), ("m3",)),
+        (three(UNHEALTHY, UNHEALTHY, UNHEALTHY), ("m1", "m2", "m3")),
     ],
 )
-def test_pinned_keeps_the_first_that_is_connected(standings: dict[str, Standing], kept: tuple[str, ...]) -> None:
-    assert keep_first(standings, zero) == kept
+def test_pinned_keeps_the_first_that_is_connected(states: dict[str, EndpointState], kept: tuple[str, ...]) -> None:
+    assert keep_first(states, zero) == kept
 
 
 @pytest.mark.parametrize(
-    ("standings", "chance", "kept"),
+    ("states", "chance", "kept"),
     [
         (three(UNUSED, UNUSED, UNUSED), 0.0, "m1"),
         (three(UNUSED, UNUSED, UNUSED), 0.99, "m3"),
-        (three(UNUSED, TRYING, UNUSED), 0.0, "m2"),
-        (three(UNUSED, GOOD, UNUSED), 0.0, "m2"),
+        (three(UNUSED, CONNECTING, UNUSED), 0.0, "m2"),
+        (three(UNUSED, HEALTHY, UNUSED), 0.0, "m2"),
         (three(FAILED, UNUSED, UNUSED), 0.0, "m2"),
-        (three(UNUSED, BAD, UNUSED), 0.99, "m3"),
+        (three(UNUSED, UNHEALTHY, UNUSED), 0.99, "m3"),
         ({"m1": FAILED}, 0.5, "m1"),
     ],
 )
 def test_random_pinned_keeps_one_and_draws_another_when_it_fails(
-    standings: dict[str, Standing], chance: float, kept: str
+    states: dict[str, EndpointState], chance: float, kept: str
 ) -> None:
-    assert keep_random(standings, lambda: chance) == (kept,)
+    assert keep_random(states, lambda: chance) == (kept,)
 
 
-def test_switching_has_a_backoff_once_every_endpoint_had_its_turn() -> None:
-    keeper = Keeper(keep_random, BACKOFF, zero)
+def test_switching_has_a_backoff_once_every_endpoint_was_tried() -> None:
+    connections = ConnectionSet(keep_random, BACKOFF, zero)
     now, kept = 100.0, ""
     switched: list[float] = []
     while len(switched) < 8:
-        [chosen] = keeper.wanted({name: FAILED if name == kept else UNUSED for name in ("m1", "m2", "m3")}, now)
+        states = {name: FAILED if name == kept else UNUSED for name in ("m1", "m2", "m3")}
+        [chosen] = connections.choose(states, (), now)
         if chosen != kept:
             kept = chosen
             switched.append(now)
         else:
-            assert now < keeper.ask_again < inf
-            now = keeper.ask_again
+            assert now < connections.choose_again_at < inf
+            now = connections.choose_again_at
     gaps = [later - earlier for earlier, later in pairwise(switched)]
     assert gaps == [0.0, 0.0, 1.0, 2.0, 4.0, 4.0, 4.0]
 
 
 def test_success_and_new_endpoints_end_the_backoff() -> None:
-    keeper = Keeper(keep_random, BACKOFF, zero)
+    connections = ConnectionSet(keep_random, BACKOFF, zero)
     one = {"m1": FAILED}
     for _ in range(5):
-        keeper.wanted(one, 100.0)
-    assert keeper.wanted({"m1": FAILED, "m2": UNUSED}, 100.0) == ("m2",)
-    assert keeper.wanted({"m1": UNUSED, "m2": GOOD}, 100.0) == ("m2",)
-    assert keeper.ask_again == inf
+        connections.choose(one, (), 100.0)
+    assert connections.choose({"m1": FAILED, "m2": UNUSED}, (), 100.0) == {"m2"}
+    assert connections.choose({"m1": UNUSED, "m2": HEALTHY}, (), 100.0) == {"m2"}
+    assert connections.choose_again_at == inf
 
 
 @given(
     st.sampled_from([keep_all, keep_first, keep_random]),
-    st.lists(st.lists(st.sampled_from(Standing), min_size=1, max_size=5), max_size=30),
+    st.lists(st.lists(st.sampled_from(EndpointState), min_size=1, max_size=5), max_size=30),
     st.floats(0, 0.999),
 )
-def test_something_is_always_kept_and_never_a_stranger(
-    keep: Callable[..., tuple[str, ...]], history: list[list[Standing]], chance: float
+def test_some_endpoint_is_always_kept_and_no_unknown_one(
+    keep: Callable[..., tuple[str, ...]], history: list[list[EndpointState]], chance: float
 ) -> None:
-    keeper = Keeper(keep, BACKOFF, lambda: chance)
+    connections = ConnectionSet(keep, BACKOFF, lambda: chance)
     for now, row in enumerate(history):
-        standings = {f"m{number}": standing for number, standing in enumerate(row)}
-        wanted = keeper.wanted(standings, float(now))
+        states = {f"m{number}": state for number, state in enumerate(row)}
+        wanted = connections.choose(states, (), float(now))
         assert wanted
-        assert set(wanted) <= set(standings)
-        assert keeper.ask_again > now
+        assert set(wanted) <= set(states)
+        assert connections.choose_again_at > now
+
+
+def test_a_demanded_endpoint_is_connected_until_some_time_after_its_last_attempt() -> None:
+    connections = ConnectionSet(keep_first, BACKOFF, zero)
+    states = {"m1": HEALTHY, "m2": UNUSED}
+    assert connections.choose(states, (), 100.0) == {"m1"}
+    connections.demand("m2", 100.0)
+    assert connections.is_demanded("m2")
+    assert connections.choose(states, (), 101.0) == {"m1", "m2"}
+    assert connections.choose_again_at == 100.0 + DEMAND_SECONDS
+    assert connections.choose(states, ["m2"], 129.0) == {"m1", "m2"}
+    assert connections.choose_again_at == 134.0, "whether it is still busy"
+    assert connections.choose(states, (), 158.0) == {"m1", "m2"}
+    assert connections.choose(states, (), 129.0 + DEMAND_SECONDS) == {"m1"}
+    assert not connections.is_demanded("m2")
+    assert connections.choose_again_at == inf

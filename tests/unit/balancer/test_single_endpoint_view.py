@@ -42,7 +42,7 @@ async def test_an_endpoint_is_found_in_any_spelling(given: str, found: str) -> N
 
 
 @pytest.mark.parametrize("given", ["m3", "m1:2380", "https://m2", "http://m1", "unixs:/run/etcd", "", "ftp://m1"])
-async def test_another_one_is_unknown(given: str) -> None:
+async def test_an_endpoint_of_no_member_is_refused(given: str) -> None:
     world = await BalancerWorld(EVERY_FORM).started()
     with pytest.raises(UnknownEndpointError):
         world.balancer.only(given)
@@ -51,14 +51,16 @@ async def test_another_one_is_unknown(given: str) -> None:
 
 async def test_the_error_names_the_endpoints_and_no_password() -> None:
     world = BalancerWorld("m1,m2")
-    with pytest.raises(UnknownEndpointError, match="m3:2379 is none of this client's: m1:2379, m2:2379"):
+    with pytest.raises(
+        UnknownEndpointError, match="m3:2379 is not an endpoint of this client; it has m1:2379, m2:2379"
+    ):
         world.balancer.only("m3")
     with pytest.raises(UnknownEndpointError) as caught:
         world.balancer.only("http://root:c4n4ry@m1")
     assert "c4n4ry" not in str(caught.value)
 
 
-async def test_it_is_picked_whatever_is_to_be_avoided_and_others_are_not() -> None:
+async def test_it_is_picked_even_if_it_is_to_be_avoided() -> None:
     world = await BalancerWorld("m1,m2").started()
     only = world.balancer.only("m2")
     chosen = only.pick()
@@ -75,7 +77,7 @@ async def test_it_is_picked_whatever_is_to_be_avoided_and_others_are_not() -> No
     await world.balancer.aclose()
 
 
-async def test_it_is_waited_for_while_others_are_ready() -> None:
+async def test_a_call_waits_for_it_while_others_are_ready() -> None:
     world = BalancerWorld("m1,m2")
     world.engine["m2:2379"].dial = Accept(seconds=0.5)
     await world.started()
@@ -88,7 +90,7 @@ async def test_it_is_waited_for_while_others_are_ready() -> None:
     await world.balancer.aclose()
 
 
-async def test_the_wait_ends_at_the_deadline_with_its_own_error_only() -> None:
+async def test_the_wait_ends_at_the_deadline_with_the_error_of_this_endpoint_alone() -> None:
     world = BalancerWorld("m1,m2,m3")
     refused = ConnectionRefusedError(111, "refused")
     for name in ("m2", "m3"):
@@ -104,7 +106,7 @@ async def test_the_wait_ends_at_the_deadline_with_its_own_error_only() -> None:
 
 
 @pytest.mark.parametrize("is_closed", [False, True])
-async def test_the_wait_ends_at_once_when_the_endpoint_or_the_client_goes(is_closed: bool) -> None:
+async def test_the_wait_ends_at_once_when_the_endpoint_is_removed_or_the_client_is_closed(is_closed: bool) -> None:
     world = BalancerWorld("m1,m2")
     world.engine["m2:2379"].dial = Hang()
     await world.started()
@@ -121,10 +123,27 @@ async def test_the_wait_ends_at_once_when_the_endpoint_or_the_client_goes(is_clo
     await world.balancer.aclose()
 
 
-async def test_an_endpoint_that_is_gone_is_not_waited_for() -> None:
+async def test_a_removed_endpoint_is_not_waited_for() -> None:
     world = await BalancerWorld("m1,m2").started()
     only = world.balancer.only("m2")
     world.balancer.set_endpoints(parse_endpoints("m1"))
-    with pytest.raises(UnknownEndpointError, match="any more"):
+    with pytest.raises(UnknownEndpointError, match="was removed"):
         await only.wait_for_pick(NEVER)
+    await world.balancer.aclose()
+
+
+async def test_looking_at_the_view_connects_nothing() -> None:
+    world = await BalancerWorld("m1,m2", policy="pinned").started()
+    await turns()
+    [unused] = [name for name, state in world.states().items() if state == "IDLE"]
+    dials = len(world.engine[unused].dials)
+    view = world.balancer.only(unused)
+    assert view.ready_count == 0
+    assert not view.has_other([])
+    assert world.balancer.sub_connection(unused) is None
+    await turns()
+    assert len(world.engine[unused].dials) == dials
+    assert view.pick() is None, "which has it connected"
+    await turns()
+    assert view.ready_count == 1
     await world.balancer.aclose()
