@@ -14,13 +14,14 @@ from typing import Final
 from etcd_aio.balancer.cluster_id import ClusterIdentity
 from etcd_aio.balancer.connection_set import ConnectionSet, EndpointState
 from etcd_aio.balancer.connectivity import ConnectivityState
+from etcd_aio.balancer.dialler import DIAL_BACKOFF
 from etcd_aio.balancer.endpoint import Endpoint, Security, parse_endpoint
 from etcd_aio.balancer.health import Health, Service
 from etcd_aio.balancer.health_monitor import HealthMonitor
 from etcd_aio.balancer.leader_monitor import LeaderMonitor
 from etcd_aio.balancer.picker import Choice, Picker, Policy, PolicyName
 from etcd_aio.balancer.statistics import EndpointStatistics, unused
-from etcd_aio.balancer.sub_connection import DIAL_BACKOFF, SubConnection
+from etcd_aio.balancer.sub_connection import SubConnection
 from etcd_aio.balancer.waiters import Waiters
 from etcd_aio.closing import TwoPartClose, Unwinding, close_all
 from etcd_aio.deadline import NEVER
@@ -357,16 +358,14 @@ class Balancer(TwoPartClose):
     def _new(self, endpoint: Endpoint) -> SubConnection:
         return SubConnection(
             endpoint,
-            endpoint.target(self._tls_for(endpoint)),
+            self._tls_for(endpoint),
             self._engine,
+            self._health,
             verify=self.identity.verify,
             verify_all=self._verify_all,
+            failures=self._connection_set.failed_changes,
             random=self._random,
             on_change=self._publish,
-            on_busy=self._health.arm,
-            on_health=self._health.on_changed,
-            slow=lambda: self._health.slow,
-            failures=self._connection_set.failed_changes,
         )
 
     def _make_pickers(self) -> None:

@@ -8,7 +8,6 @@ import anyio
 import pytest
 
 from etcd_aio import Client, ClientClosedError
-from etcd_aio.balancer import Health
 from etcd_aio.closing import TwoPartClose, Unwinding, close_all, unwound
 from etcd_aio.transport.metadata import token_of
 from tests.support.fake_engine import Accept, FakeEngine, Hang, Refuse
@@ -168,7 +167,7 @@ async def test_a_busy_client_leaves_nothing(close: Close, engine: FakeEngine) ->
     client.set_endpoints("serves,silent,refuses")
     for sub_connection in client._balancer._current.values():
         if sub_connection.endpoint_name.startswith("serves"):
-            sub_connection._refused(Health.NO_LEADER, "no leader")
+            sub_connection.note_refusal(NoLeaderError("no leader"))
     await asyncio.sleep(1.0)
     names = " ".join(task.get_name() for task in tasks())
     for part in ("dial serves", "dial silent", "dial refuses", "discovery", "leader", "probe serves", "watch"):

@@ -6,9 +6,10 @@ import re
 import pytest
 
 from etcd_aio.balancer.connectivity import ConnectivityState
+from etcd_aio.balancer.dialler import DIAL_BACKOFF, STABLE_AFTER
 from etcd_aio.balancer.endpoint import parse_endpoint
-from etcd_aio.balancer.health import Health
-from etcd_aio.balancer.sub_connection import DIAL_BACKOFF, STABLE_AFTER, SubConnection
+from etcd_aio.balancer.health import Health, Service
+from etcd_aio.balancer.sub_connection import SubConnection
 from etcd_aio.errors import (
     AttemptFailure,
     ClusterChangedError,
@@ -45,16 +46,20 @@ class World:
         endpoint = parse_endpoint("m1:2379")
         self.sub = SubConnection(
             endpoint,
-            endpoint.target(None),
+            None,
             self.engine,
+            self,
             verify=self.verify,
+            verify_all=verify_all,
             random=lambda: chance,
             on_change=lambda: self.states.append(self.sub.state),
-            on_busy=lambda: None,
-            on_health=lambda one, service: self.healths.append((service is one.quorum, service.health)),
-            slow=lambda: self.slow,
-            verify_all=verify_all,
         )
+
+    def arm(self) -> None:
+        """An attempt begins."""
+
+    def on_changed(self, sub_connection: SubConnection, service: Service) -> None:
+        self.healths.append((service is sub_connection.quorum, service.health))
 
     async def verify(self, connection: Connection, endpoint: str) -> None:
         self.verified.append(connection)
@@ -337,7 +342,7 @@ async def test_the_owner_of_a_stream_is_asked_to_leave_a_removed_endpoint() -> N
     over = await world.sub.open_stream("/p", (), NEVER, reasons.append)
     over.cancel()
     world.sub.drain()
-    assert reasons == ["the endpoint is used no more"]
+    assert reasons == ["the endpoint is no longer used"]
     stream.cancel()
     await closed(world)
 
@@ -376,7 +381,7 @@ async def test_a_stream_that_was_opened_while_the_endpoint_was_removed_is_asked_
     world.member.on_stream = lambda stream: world.sub.drain()
     stream = await world.sub.open_stream("/p", (), NEVER, reasons.append)
     await turns()
-    assert reasons == ["the endpoint is used no more"]
+    assert reasons == ["the endpoint is no longer used"]
     assert not connection.is_lost
     stream.cancel()
     assert connection.is_lost

@@ -1,0 +1,120 @@
+"""One connection of a sub-connection, from its dial to its end: what runs on it, and how it ended."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from etcd_aio.errors import ConnectionLostError
+from etcd_aio.transport import Connection, Stream
+
+if TYPE_CHECKING:
+    from etcd_aio.balancer.health import Service
+
+OnLeave: TypeAlias = Callable[[str], None]
+"""Called once, with the reason, when a stream should be moved to another connection."""
+
+
+class RecordOwner(Protocol):
+    """The sub-connection, as the records of its connections see it."""
+
+    last_error: BaseException | None
+
+    def on_connection_ended(self, record: "ConnectionRecord", reason: str) -> None:
+        """The connection takes no new attempts any more."""
+        ...
+
+    def on_connection_over(self, record: "ConnectionRecord") -> None:
+        """The connection is gone, with everything that ran on it."""
+        ...
+
+
+class ConnectionRecord:
+    """The `transport.ConnectionOwner` of one connection. Every dial has its own, so an old one is never mistaken.
+
+    Args:
+        owner: the sub-connection.
+
+    Attributes:
+        connection: None until the sub-connection uses it.
+        ended: set when it takes no new attempts any more, which may be before `connection` is set.
+        cause: why it ended.
+        is_rejected: it ended because its peer is not the right one.
+        services: the health of the member's services, as seen over this connection.
+        streams: those that are open on it.
+    """
+
+    __slots__ = ("_owner", "cause", "connection", "ended", "is_rejected", "services", "streams")
+
+    def __init__(self, owner: RecordOwner) -> None:
+        self._owner = owner
+        self.connection: Connection | None = None
+        self.ended = asyncio.Event()
+        self.cause: BaseException | None = None
+        self.is_rejected = False
+        self.services: tuple[Service, ...] = ()
+        self.streams: set[SubConnectionStream] = set()
+
+    @property
+    def in_flight(self) -> int:
+        """The number of attempts under way."""
+        return sum(service.in_flight for service in self.services)
+
+    def on_draining(self, reason: str) -> None:
+        """See `ConnectionOwner.on_draining`."""
+        self._end(ConnectionLostError(reason), reason)
+        self.leave_streams(reason)
+        if self.connection is not None:
+            self.connection.drain()
+
+    def on_lost(self, error: BaseException | None) -> None:
+        """See `ConnectionOwner.on_lost`."""
+        if error is None and not self.ended.is_set():
+            error = ConnectionLostError("the connection was closed")
+        if error is not None:
+            self._owner.last_error = error
+            self._end(error, f"connection lost: {error}")
+        self._owner.on_connection_over(self)
+
+    def leave_streams(self, reason: str) -> None:
+        """Ask the owners of all streams to leave."""
+        for stream in tuple(self.streams):
+            stream.leave(reason)
+
+    def _end(self, cause: BaseException, reason: str) -> None:
+        if not self.ended.is_set():
+            self.cause = cause
+            self.ended.set()
+            self._owner.on_connection_ended(self, reason)
+
+
+class SubConnectionStream:
+    """A stream that its connection's record counts, and whose owner can be asked to leave. See `Stream`.
+
+    Args:
+        stream: the engine's.
+        streams: those that are open on the connection.
+        on_leave: see `SubConnection.open_stream`.
+    """
+
+    __slots__ = ("_on_leave", "_stream", "_streams", "half_close", "receive", "send")
+
+    def __init__(self, stream: Stream, streams: "set[SubConnectionStream]", on_leave: OnLeave | None) -> None:
+        self._stream = stream
+        self._streams = streams
+        self._on_leave = on_leave
+        self.send = stream.send  # the engine's own methods: no extra call for each event
+        self.receive = stream.receive
+        self.half_close = stream.half_close
+        streams.add(self)
+
+    def leave(self, reason: str) -> None:
+        """Ask the owner to leave; only once, and not if the stream is over."""
+        on_leave, self._on_leave = self._on_leave, None
+        if on_leave is not None:
+            on_leave(reason)
+
+    def cancel(self) -> None:
+        """See `Stream.cancel`. The owner always calls it at the end, however the stream ended."""
+        self._on_leave = None
+        self._streams.discard(self)
+        self._stream.cancel()

@@ -1,0 +1,136 @@
+"""Keeps one endpoint connected: dials, waits its backoff, and dials again when the connection has ended.
+
+One task lives from `start()` to the end of the sub-connection. A failed dial waits its backoff. A connection that is
+lost or drains is replaced at once if it had lived for `STABLE_AFTER`, else after the backoff, so that an endpoint that
+accepts connections and drops them makes no busy loop.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, Protocol, TypeAlias
+
+from etcd_aio.aio import start_background_task
+from etcd_aio.backoff import Backoff
+from etcd_aio.balancer.connection_record import ConnectionRecord
+from etcd_aio.errors import ConnectionLostError
+from etcd_aio.transport import Connection, Engine, Target
+
+DIAL_BACKOFF: Final = Backoff(initial=0.05, multiplier=1.6, maximum=1.0, jitter=0.2)
+"""Waits between dials. gRPC's limit of 120 s would leave a member unused for two minutes after its return. One dial a
+second costs little, and a returning member is found within about a second."""
+
+STABLE_AFTER: Final = 1.0  # seconds READY, after which a lost connection is redialled without a wait
+
+Verify: TypeAlias = Callable[[Connection, str], Awaitable[None]]
+"""Raises if the peer of this connection, to the endpoint of this name, must not be used."""
+
+
+class DialOwner(Protocol):
+    """The sub-connection, as its dialler sees it."""
+
+    def on_dialling(self) -> ConnectionRecord:
+        """A dial begins; returns the record of the connection to be."""
+        ...
+
+    def on_connected(self, record: ConnectionRecord, connection: Connection) -> None:
+        """The dial has succeeded, and the peer may be used."""
+        ...
+
+    def on_dial_failed(self, error: Exception) -> None:
+        """The dial has failed."""
+        ...
+
+
+class Dialler:
+    """The only dialler of one endpoint.
+
+    Args:
+        owner: is called about every dial.
+        endpoint: its name.
+        target: what the engine dials.
+        engine: opens connections.
+        verify: checks the peer of a new connection after a rejection, or always.
+        verify_all: check every connection.
+        failures: how many dials to other endpoints have failed in a row before; the backoff continues from there.
+        random: returns a number in [0, 1), for jitter.
+
+    Attributes:
+        is_suspect: the last peer was rejected, and no other was accepted since.
+        seconds: how long the last successful dial took.
+        task: None before the start.
+    """
+
+    def __init__(
+        self,
+        owner: DialOwner,
+        endpoint: str,
+        target: Target,
+        engine: Engine,
+        *,
+        verify: Verify,
+        verify_all: bool,
+        failures: int,
+        random: Callable[[], float],
+    ) -> None:
+        self.is_suspect = False
+        self.seconds = 0.0
+        self.task: asyncio.Task[None] | None = None
+        self._owner = owner
+        self._endpoint = endpoint
+        self._target = target
+        self._engine = engine
+        self._verify = verify
+        self._verify_all = verify_all
+        self._failures = failures
+        self._random = random
+
+    def start(self) -> None:
+        """Begin to dial. Safe to repeat."""
+        if self.task is None:
+            self.task = start_background_task(self._keep_connected(), name=f"etcd_aio dial {self._endpoint}")
+
+    def cancel(self) -> None:
+        """Stop dialling. The current connection is not touched."""
+        if self.task is not None:
+            self.task.cancel()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether no dial is under way, and none will be unless it is started."""
+        return self.task is None or self.task.done()
+
+    async def _keep_connected(self) -> None:
+        clock = asyncio.get_running_loop().time
+        failures = self._failures  # in a row: failed dials, and connections that did not last
+        while True:
+            record = self._owner.on_dialling()
+            try:
+                connection = await self._connect(record)
+            except Exception as error:  # whatever it is, this endpoint cannot be used, and the user must see why
+                self._owner.on_dial_failed(error)
+            else:
+                connected_at = clock()
+                self._owner.on_connected(record, connection)
+                await record.ended.wait()
+                if clock() - connected_at >= STABLE_AFTER and not record.is_rejected:
+                    failures = 0
+                    continue
+            await asyncio.sleep(DIAL_BACKOFF.wait(failures, self._random))
+            failures += 1
+
+    async def _connect(self, record: ConnectionRecord) -> Connection:
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        connection = await self._engine.connect(self._target, record)
+        self.seconds = clock() - began
+        try:
+            if self.is_suspect or self._verify_all:
+                await self._verify(connection, self._endpoint)
+            # The peer may have ended the connection before this task continued.
+            if record.ended.is_set():
+                raise ConnectionLostError(f"the connection ended at once: {record.cause}") from record.cause
+        except BaseException:  # also a cancellation: the connection has no other owner yet
+            connection.close()
+            raise
+        self.is_suspect = False
+        return connection
