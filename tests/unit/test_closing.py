@@ -9,6 +9,7 @@ import pytest
 
 from etcd_aio import Client, ClientClosedError
 from etcd_aio.closing import TwoPartClose, Unwinding, close_all, unwound
+from etcd_aio.errors import NoLeaderError
 from etcd_aio.transport.metadata import token_of
 from tests.support.fake_engine import Accept, FakeEngine, Hang, Refuse
 from tests.support.virtual_time import VirtualTimeLoop, tasks, timers, turns
