@@ -1,7 +1,4 @@
-"""Watch: following the changes of keys.
-
-Knows: how users spell a watch, and which of its options go together. Never knows: what becomes of it (`watcher.py`).
-"""
+"""WatchCalls: `client.watch()`, and the check of its arguments."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -20,18 +17,17 @@ from etcd_aio.types import (
     parse_word,
     whole_number,
 )
-from etcd_aio.watch.service import WatchService
 from etcd_aio.watch.state import WatchOptions
-from etcd_aio.watch.watcher import Watcher
+from etcd_aio.watch.watcher import Watcher, Watches
 
 DEFAULT_MAX_PENDING: Final = 16 * 2**20
-"""Bytes. What a consumer that takes a hundred thousand small events in a second may be late by a third of one."""
+"""Bytes: a third of a second for a consumer that takes a hundred thousand small events in a second."""
 
 
 class WatchCalls:
     """The watch API."""
 
-    def __init__(self, watches: WatchService) -> None:
+    def __init__(self, watches: Watches) -> None:
         self._watches = watches
 
     def watch(
@@ -52,7 +48,7 @@ class WatchCalls:
         max_outage: float | None = None,
         timeout: Timeout = UNSET,
     ) -> Watcher:
-        """Follow the changes of keys. Every change is delivered once and in order, whatever happens to members.
+        """Follow the changes of keys. Every change is delivered once and in order, also when members fail.
 
             async with client.watch(prefix="svc/") as watcher:
                 async for event in watcher: ...
@@ -63,54 +59,55 @@ class WatchCalls:
             prefix: every key that begins with this.
             from_key: every key from this one on.
             all_keys: every key.
-            start_revision: the first revision of interest. 0 is from now: what is written once the watch is entered,
-                and what was written shortly before, if the member that serves it is behind.
-                After a range or scan, its `revision + 1` continues it without a gap.
-            prev_kv: tell of each event what the key held before, as far as that is not compacted.
-            progress_notify: have the server tell now and then how far a watch without events is, every 10 minutes
-                unless it is configured otherwise: an empty batch. It also keeps a quiet watch from falling behind what
-                is compacted.
-            filters: what to leave out: `"no_put"`, `"no_delete"`. The server does so.
-            fragment: have the server send what is too large for one message in several. What is delivered is the same.
-                Default: None, only after a message came that was larger than the client's `max_receive_bytes`. With
-                False, such a message ends the watch with `ReplyTooLargeError`. etcd
-                cuts in time that grows with the square of the number of events: a catch-up of 100 000 small events of
-                1000 txns took it a minute, and 0.4 s uncut.
-            on_compaction: what happens if the next revision was compacted while the watch was not connected, or if
-                `start_revision` was: `"raise"` ends it with `CompactedError`; `"resync"` lists the keys as they are,
+            start_revision: the first revision of interest. 0 starts from now: with the writes after the watch is
+                entered, and with some written shortly before if the member that serves it is behind. After a range or
+                scan, its `revision + 1` continues it without a gap.
+            prev_kv: each event has the previous key-value, unless that is compacted.
+            progress_notify: the server reports from time to time how far a watch without events is, by an empty batch;
+                every 10 minutes unless it is configured otherwise. It also keeps a quiet watch from falling behind a
+                compaction.
+            filters: events that the server leaves out: `"no_put"`, `"no_delete"`.
+            fragment: the server splits messages that are too large. The delivered events are the same. Default: None,
+                only after a message came that was larger than the client's `max_receive_bytes`. With False, such a
+                message ends the watch with `ReplyTooLargeError`. etcd splits in time that grows with the square of the
+                number of events: a catch-up of 100 000 small events of 1000 txns took it a minute, and 0.4 s unsplit.
+            on_compaction: the behaviour if the next revision was compacted while the watch was not connected, or if
+                `start_revision` was. `"raise"` ends it with `CompactedError`. `"resync"` lists the present keys,
                 delivers the difference as one batch of events with `is_resync`, and goes on behind it. For that it
-                remembers each key of the range (its size and some 100 bytes), lists them all when it is entered, and
-                holds the whole difference in memory at once. If even the revision before `start_revision` is
-                compacted when the watch is entered, it cannot know which keys were there then, and tells of no delete
-                of those; if `start_revision` is in the future, it compares with the keys that exist now. Deletes
-                cannot be told of with the filter `"no_put"`, so the two exclude each other.
-                A store that went back, since a backup was restored, is treated the same way: `"raise"` ends the watch
-                with `StoreRolledBackError`, `"resync"` tells of every key that there is, and `revision` goes back too.
+                remembers each key of the range (its size and some 100 bytes), lists all keys on entering, and holds
+                the whole difference in memory at once. If even the revision before `start_revision` is compacted on
+                entering, the keys of that time are unknown, and their deletes are not reported; if `start_revision` is
+                in the future, the watch compares with the keys that exist now. Deletes cannot be reported with the
+                filter `"no_put"`, so the two exclude each other. A store that went back, since a backup was restored,
+                is treated the same way: `"raise"` ends the watch with `StoreRolledBackError`; `"resync"` reports every
+                key that exists, and `revision` goes back too.
             max_pending: bytes of memory, estimated, that undelivered events may take. If a consumer is slower than
-                that, its watch is cancelled on the server and created again when half of it is taken. No other watch
-                notices, and nothing is lost, unless what it has yet to see is compacted before: then see
-                `on_compaction`. A batch that is larger by itself is taken alone. Default: 16 MiB.
+                that, its watch is cancelled on the server, and created again when half of them are taken. No other
+                watch is affected, and nothing is lost unless the next events are compacted before: then see
+                `on_compaction`. A larger single batch is accepted. Default: 16 MiB.
             max_outage: seconds without any member to watch on, after which the watch ends with
-                `NoAvailableEndpointsError`. Default: None, it waits for ever.
-            timeout: seconds that entering may take; None waits for ever; the client's default if it is not given.
+                `NoAvailableEndpointsError`. Default: None, it waits without a limit.
+            timeout: seconds that entering may take; None for no limit; the client's default if it is not given.
 
         Returns:
             Watcher: nothing is sent before it is entered.
 
         Raises:
-            InvalidRequestError: not exactly one form names the keys, or an option is out of bounds.
+            InvalidRequestError: the keys are not given in exactly one form, or an option is out of bounds.
             EmptyKeyError: the key is empty.
-            TypeError: something is of a wrong type.
+            TypeError: an argument has a wrong type.
         """
         keys = KeyRange.of(key, range_end=range_end, prefix=prefix, from_key=from_key, all_keys=all_keys)
         if keys.range_end > b"\0" and keys.range_end <= keys.key:
-            raise InvalidRequestError("the range holds no key, since its end is not behind its first key")
+            raise InvalidRequestError("the range is empty: range_end must be greater than key")
         if isinstance(filters, str):
             raise TypeError("filters must be a list of words, got str")
-        chosen = tuple(dict.fromkeys(parse_word(WatchFilter, one, "filters") for one in filters))
+        chosen = tuple(dict.fromkeys(parse_word(WatchFilter, word, "filters") for word in filters))
         resync = parse_word(OnCompaction, on_compaction, "on_compaction") is OnCompaction.RESYNC
         if resync and WatchFilter.NO_PUT in chosen:
-            raise InvalidRequestError('on_compaction="resync" needs to see puts: it excludes the filter "no_put"')
+            raise InvalidRequestError(
+                'on_compaction="resync" cannot be combined with the filter "no_put", since it compares puts'
+            )
         if max_outage is not None:
             deadline_after(max_outage, 0.0)
         if timeout is not UNSET:

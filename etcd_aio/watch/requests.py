@@ -17,10 +17,10 @@ def watch_request(watch: WatchOptions, watch_id: int, start_revision: int, in_fr
     """The message that creates a watch.
 
     Args:
-        watch: what the user asked for.
-        watch_id: the id that the server shall give it.
+        watch: the options.
+        watch_id: the id that the server is to use.
         start_revision: the first revision of interest; 0 is "from now".
-        in_fragments: what to ask for if the user does not care.
+        in_fragments: whether the server splits large messages.
     """
     return pb.WatchRequest(
         create_request=pb.WatchCreateRequest(
@@ -28,10 +28,10 @@ def watch_request(watch: WatchOptions, watch_id: int, start_revision: int, in_fr
             range_end=watch.keys.range_end,
             start_revision=start_revision,
             progress_notify=watch.progress_notify,
-            filters=[_WATCH_FILTERS[one] for one in watch.filters],
+            filters=[_WATCH_FILTERS[filter_] for filter_ in watch.filters],
             prev_kv=watch.prev_kv,
             watch_id=watch_id,
-            fragment=in_fragments if watch.fragment is None else watch.fragment,
+            fragment=in_fragments,
         )
     )
 
@@ -42,5 +42,5 @@ def watch_cancel_request(watch_id: int) -> pb.WatchRequest:
 
 
 def watch_progress_request() -> pb.WatchRequest:
-    """The message that asks how far all watches of a stream are."""
+    """The message that requests the progress of all watches of a stream."""
     return pb.WatchRequest(progress_request=pb.WatchProgressRequest())

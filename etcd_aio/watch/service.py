@@ -1,7 +1,6 @@
-"""Watch hub: where the watches of a client meet the stream and the store.
+"""WatchService: the watches of a client, with their stream, its supervisor, and the calls that they need besides.
 
-Knows: the multiplexer, its supervisor, how keys are listed. Never knows: what a user does with a watch, or which phase
-follows which.
+What follows from a message of the server is decided by `stream.py`; here are the background tasks that it asks for.
 """
 
 import asyncio
@@ -9,15 +8,16 @@ import random
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from etcd_aio import methods, pb
 from etcd_aio.aio import start_background_task
 from etcd_aio.backoff import Backoff
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.deadline import time_left
-from etcd_aio.error_handler import unexpected_error
+from etcd_aio.error_handler import StreamHandler, unexpected_error
 from etcd_aio.errors import (
     CompactedError,
     EtcdError,
@@ -27,93 +27,144 @@ from etcd_aio.errors import (
     ServerError,
 )
 from etcd_aio.kv import DEFAULT_PAGE_SIZE, RangeOp, ReadPage, ScanPages
+from etcd_aio.methods import AnyMethod, Method, Reply, Request
 from etcd_aio.pb import WatchCreateRequest, WatchRequest
 from etcd_aio.types import KeyRange, KeyValue, RangeResult, WatchFilter, version_tuple
 from etcd_aio.watch.resync import difference
 from etcd_aio.watch.state import Phase, WatchState
 from etcd_aio.watch.stream import WatchStream
 
-if TYPE_CHECKING:
-    from etcd_aio.error_handler import Invoker
-
 MAX_REQUEST_BYTES: Final = 512 * 1024
-"""What every etcd takes, whatever its `--max-request-bytes`: it adds as much to that. A larger request might
-be refused, which etcd does by ending the stream, with all watches on it."""
+"""The size that every etcd accepts, whatever its `--max-request-bytes`: it adds as much to that. etcd refuses a larger
+request by ending the stream, with all watches on it."""
 
-_FRAME_BYTES: Final = 64  # of a creation, at most, beside its keys
+_FRAME_BYTES: Final = 64  # of a creation, at most, besides its keys
 
 _BACKOFF: Final = Backoff(initial=0.1, multiplier=2.0, maximum=5.0, jitter=0.2)
 
 OnPage: TypeAlias = Callable[[RangeResult], None]
 
 
+class WatchStreamSupervisor(Protocol):
+    """The methods of a stream's supervisor that watches use."""
+
+    @property
+    def endpoint(self) -> str:
+        """The endpoint where the stream is open; empty if it is not."""
+        ...
+
+    @property
+    def has_old_token(self) -> bool:
+        """Whether the stream was opened with another token than it would be now."""
+        ...
+
+    def wake(self) -> None:
+        """Look at the stream's handler in the next turn of the loop. Raises if the client cannot be used here."""
+        ...
+
+    async def renew_token(self, error: EtcdError) -> EtcdError | None:
+        """Get another token than the stream's after a refusal; returns why there is none."""
+        ...
+
+    def outage_error(self) -> EtcdError:
+        """The error that names, for each endpoint, why there is no stream on it."""
+        ...
+
+    def timeout_error(self, since: float) -> EtcdError:
+        """The error of a wait for an answer that began at `since` and was in vain."""
+        ...
+
+
+class WatchInvoker(Protocol):
+    """The methods of the invoker that watches use."""
+
+    @property
+    def max_send_bytes(self) -> int:
+        """The largest request message."""
+        ...
+
+    def clock(self) -> float:
+        """The time of the running loop."""
+        ...
+
+    def deadline(self, timeout: Timeout, now: float) -> float:
+        """The instant at which a timeout ends that begins now."""
+        ...
+
+    async def unary(
+        self, method: Method[Request, Reply], request: Request, /, *, needs_leader: bool, endpoint: str
+    ) -> Reply:
+        """Run a call."""
+        ...
+
+    def supervise(
+        self, method: Method[Request, Reply], handler: StreamHandler[Request, Reply], name: str, /
+    ) -> WatchStreamSupervisor:
+        """Supervise a stream."""
+        ...
+
+    def may_renew_token(self, error: EtcdError) -> bool:
+        """Whether another token may help after this refusal."""
+        ...
+
+    def explain(self, error: EtcdError, method: AnyMethod, request: pb.Message) -> None:
+        """Note on an error which request it ends."""
+        ...
+
+
 class WatchService:
-    """All watches of a client. Making it touches nothing.
+    """All watches of a client. Constructing it sends nothing.
 
     Args:
-        invoker: has the stream.
+        invoker: runs calls and supervises the stream.
         read_page: reads a page of a range.
     """
 
-    def __init__(self, invoker: "Invoker", read_page: ReadPage) -> None:
+    def __init__(self, invoker: WatchInvoker, read_page: ReadPage) -> None:
         self._invoker = invoker
         self._read_page = read_page
-        self._watches = WatchStream(self._outage_error)
-        self._supervisor = invoker.supervise(methods.WATCH, self._watches, "watch")
-        self._watches.wake = self._supervisor.wake
-        self._watches.renew_token = self._renew_token
-        self._watches.check_store = self._check_store
-        self._watches.check_marks = self._check_marks
-        # They end by themselves, with the client at the latest.
+        self._stream = WatchStream(self)
+        self._supervisor = invoker.supervise(methods.WATCH, self._stream, "watch")
+        # Watchers call these directly.
+        self.clock = invoker.clock
+        self.close = self._stream.close
+        self.resume = self._stream.resume
+        self.request_progress = self._stream.request_progress
+        # The tasks end by themselves, with the client at the latest.
         self._renewal: asyncio.Task[None] | None = None
         self._refusals: deque[tuple[WatchState, ServerError]] = deque()  # that the renewal is about
-        self._check: asyncio.Task[None] | None = None
-        self._mark_check: asyncio.Task[None] | None = None
-        self._watches.explain = self._explain
+        self._store_check: asyncio.Task[None] | None = None
+        self._release_check: asyncio.Task[None] | None = None
+        self._listings: dict[WatchState, asyncio.Task[None]] = {}
 
-    @property
-    def clock(self) -> Callable[[], float]:
-        """The clock of every instant here."""
-        return self._invoker.clock
+    # Calls of watchers.
 
     def add(self, watch: WatchState) -> None:
-        """A new watch.
+        """Add a new watch.
 
         Raises:
             ClientUsageError: the client belongs to another loop or process.
-            RequestTooLargeError: some server might refuse it, which would end all watches.
+            RequestTooLargeError: some servers would refuse it, which would end all watches.
         """
         size = _FRAME_BYTES + len(watch.options.keys.key) + len(watch.options.keys.range_end)
         most = min(MAX_REQUEST_BYTES, self._invoker.max_send_bytes)
         if size > most:
-            text = f"the keys of the watch make a request of {size} bytes, and no more than {most} are sent"
+            text = f"the keys of the watch make a request of {size} bytes, but at most {most} can be sent"
             raise RequestTooLargeError(text)
-        self._watches.add(watch, self._invoker.clock())
-
-    def close(self, watch: WatchState) -> None:
-        """Its consumer wants no more of it. It is cancelled on the server at once, which nobody waits for."""
-        self._watches.close(watch)
-
-    def after_take(self, watch: WatchState) -> None:
-        """Its consumer took a batch."""
-        self._watches.after_take(watch)
-
-    def ask_for_mark(self, watch: WatchState) -> None:
-        """Its consumer wants a progress mark."""
-        self._watches.ask_for_mark(watch)
+        self._stream.add(watch, self._invoker.clock())
 
     def deadline(self, timeout: Timeout) -> float:
-        """The instant that a timeout means, from now on."""
+        """The instant at which a timeout ends that begins now."""
         return self._invoker.deadline(timeout, self._invoker.clock())
 
     def timeout_error(self, watch: WatchState, since: float) -> EtcdError:
-        """Why a watch that was waited for since an instant is not on any server in time."""
+        """Why a watch is not on any server in time, after a wait since then."""
         error = self._supervisor.timeout_error(since)
-        self._explain(watch, error)
+        self.explain(watch, error)
         return error
 
-    async def begin_known(self, watch: WatchState, deadline: float) -> None:
-        """List the keys that there were when a watch with `resync` began.
+    async def list_first_keys(self, watch: WatchState, deadline: float) -> None:
+        """List the keys that existed when a watch with `resync` began.
 
         Raises:
             EtcdError: they could not be listed.
@@ -131,43 +182,96 @@ class WatchService:
             try:
                 await self._list(operation, on_page, deadline)
             except CompactedError:
-                keys.clear()  # too old to know: see on_compaction= of `client.watch()`
+                keys.clear()  # unknown: see on_compaction= of `client.watch()`
             except FutureRevisionError:
                 await self._list(replace(operation, revision=0), on_page, deadline)
-        if not known.is_complete:  # a resync has come in between, and knows better
+        if not known.is_complete:  # a resync meanwhile has newer keys
             known.begin(keys)
 
-    async def resync(self, watch: WatchState) -> None:
-        """List what there is instead of the history that is gone, until it succeeds; the watch goes on from there."""
+    # Calls of the stream: see `WatchStreamOwner`.
+
+    def wake(self) -> None:
+        """Have the supervisor look at the stream in the next turn of the loop."""
+        self._supervisor.wake()
+
+    def outage_error(self) -> EtcdError:
+        """Why there is no stream, for each endpoint."""
+        return self._supervisor.outage_error()
+
+    def explain(self, watch: WatchState, error: EtcdError) -> None:
+        """Note on an error which watch it ends."""
+        keys = watch.options.keys
+        create = WatchCreateRequest(key=keys.key, range_end=keys.range_end, start_revision=watch.next_revision)
+        self._invoker.explain(error, methods.WATCH, WatchRequest(create_request=create))
+
+    def start_listing(self, watch: WatchState) -> None:
+        """List the keys of a watch whose history is compacted, unless they are being listed."""
+        listing = self._listings.get(watch)
+        if listing is None or listing.done():
+            listing = start_background_task(self._resync(watch), name="etcd_aio watch resync")
+            self._listings[watch] = listing
+            listing.add_done_callback(partial(self._forget_listing, watch))
+
+    def stop_listing(self, watch: WatchState) -> None:
+        """A watch has ended while its keys were listed."""
+        listing = self._listings.pop(watch, None)
+        if listing is not None and listing is not asyncio.current_task():
+            listing.cancel()
+
+    def check_store(self, watch: WatchState) -> None:
+        """Find out the revision of the store, by a key that the user of the watch may read."""
+        if self._store_check is None or self._store_check.done():
+            check = self._find_revision(watch.options.keys)
+            self._store_check = start_background_task(check, name="etcd_aio watch store")
+
+    def check_progress(self, stream: int) -> None:
+        """Find out whether the progress notifications of the stream's member are reliable."""
+        if self._release_check is None or self._release_check.done():
+            check = self._find_release(stream, self._supervisor.endpoint)
+            self._release_check = start_background_task(check, name="etcd_aio watch release")
+
+    def renew_token(self, error: ServerError, watch: WatchState) -> bool:
+        """Get another token for a refused watch, if that may help."""
+        if not self._invoker.may_renew_token(error):
+            return False
+        self._refusals.append((watch, error))
+        if self._renewal is None or self._renewal.done():
+            self._renewal = start_background_task(self._renew(), name="etcd_aio watch token")
+        return True
+
+    # Background tasks.
+
+    async def _resync(self, watch: WatchState) -> None:
+        """List the keys until that succeeds; the watch goes on from there."""
         failures = 0
         while watch.phase is Phase.LISTING:
             try:
                 await self._resync_once(watch)
             except EtcdError as error:
-                # A listing that takes so long that it is compacted itself begins anew, as one that failed does. So
-                # does one between whose pages the store went back.
+                # A listing begins anew if it took so long that its own revision was compacted, or if the store went
+                # back between two pages.
                 if not error.retryable and not isinstance(error, CompactedError | FutureRevisionError):
-                    self._watches.fail(watch, error)
+                    self._stream.fail(watch, error)
                     return
                 await asyncio.sleep(_BACKOFF.wait(failures, random.random))
                 failures += 1
-            except Exception as error:  # a user's policy's: it must reach whoever waits for the watch
-                self._watches.fail(watch, unexpected_error(error))
+            except Exception as error:  # of the user's policy: the consumer of the watch must see it
+                self._stream.fail(watch, unexpected_error(error))
                 return
 
     async def _resync_once(self, watch: WatchState) -> None:
         since = watch.resume_revision
         changed: list[KeyValue] = []
-        there: list[bytes] = []
+        keys: list[bytes] = []
 
         def on_page(page: RangeResult) -> None:
-            there.extend(kv.key for kv in page.kvs)
+            keys.extend(kv.key for kv in page.kvs)
             changed.extend(kv for kv in page.kvs if kv.mod_revision >= since)
 
         revision = await self._list(RangeOp(watch.options.keys), on_page, inf)
-        gone = () if watch.known is None else watch.known.replace(there)
+        gone = () if watch.known is None else watch.known.replace(keys)
         hides_deletes = WatchFilter.NO_DELETE in watch.options.filters
-        self._watches.listed(watch, difference(changed, gone, revision, hides_deletes=hides_deletes), revision)
+        self._stream.listed(watch, difference(changed, gone, revision, hides_deletes=hides_deletes), revision)
 
     async def _list(self, operation: RangeOp, on_page: OnPage, deadline: float) -> int:
         """Read all pages of a range at one revision; returns the revision."""
@@ -181,80 +285,56 @@ class WatchService:
             on_page(page)
         return pages.revision
 
-    def _check_store(self, watch: WatchState) -> None:
-        if self._check is None or self._check.done():
-            checking = self._find_revision(watch.options.keys)
-            self._check = start_background_task(checking, name="etcd_aio watch store")
+    def _forget_listing(self, watch: WatchState, listing: "asyncio.Task[None]") -> None:
+        if self._listings.get(watch) is listing:
+            del self._listings[watch]
 
     async def _find_revision(self, keys: KeyRange) -> None:
-        """Find out how far the store is, however long it takes: by one key, which whoever watches may read."""
         try:
-            found = await self._read_page(RangeOp(KeyRange(keys.key), count_only=True), None, None)
+            result = await self._read_page(RangeOp(KeyRange(keys.key), count_only=True), None, None)
         except EtcdError:
-            return  # it is tried again if the next stream raises the doubt again
-        self._watches.store_is_at(found.revision)
-
-    def _check_marks(self, stream: int) -> None:
-        if self._mark_check is None or self._mark_check.done():
-            checking = self._find_release(stream, self._supervisor.endpoint)
-            self._mark_check = start_background_task(checking, name="etcd_aio watch release")
+            return  # the next stream whose member is behind starts another check
+        self._stream.store_is_at(result.revision)
 
     async def _find_release(self, stream: int, endpoint: str) -> None:
-        """Find out whether a member's marks for all can be relied on. Not knowing it loses nothing."""
         try:
             status = await self._invoker.unary(
                 methods.STATUS, pb.StatusRequest(), needs_leader=False, endpoint=endpoint
             )
         except EtcdError:
-            return
+            return  # unknown counts as unreliable, which loses nothing
         release = version_tuple(status.version)
         if release >= (3, 5, 8) or (3, 4, 25) <= release < (3, 5, 0):
-            self._watches.marks_are_sure(stream)
-
-    def _renew_token(self, error: ServerError, watch: WatchState) -> bool:
-        if not self._invoker.may_renew_token(error):
-            return False
-        self._refusals.append((watch, error))
-        if self._renewal is None or self._renewal.done():
-            self._renewal = start_background_task(self._renew(), name="etcd_aio watch token")
-        return True
+            self._stream.progress_is_reliable(stream)
 
     async def _renew(self) -> None:
-        """Have another token for the watches that were refused, or tell them why there is none."""
+        """Get another token for the watches that were refused, or end them with the reason why there is none."""
         refusals = self._refusals
         while refusals:
             watch, error = refusals[0]
             try:
-                lacking = await self._lacking(error, watch.options.keys)
-            except Exception as raised:  # a user's policy's: it must reach whoever waits for the watch
-                lacking = unexpected_error(raised)
-            if lacking is None:
+                reason = await self._get_token(error, watch.options.keys)
+            except Exception as raised:  # of the user's policy: the consumer of the watch must see it
+                reason = unexpected_error(raised)
+            if reason is None:
                 refusals.clear()
-                self._watches.renewed()
+                self._stream.renewed()
                 continue
-            # A denied permission is about the keys of one watch; whatever else stands in the way, for all of them.
-            for _ in range(1 if isinstance(lacking, PermissionDeniedError) else len(refusals)):
+            # A denied permission is about the keys of one watch; any other reason is true for all of them.
+            for _ in range(1 if isinstance(reason, PermissionDeniedError) else len(refusals)):
                 watch, error = refusals.popleft()
-                error.__cause__ = lacking
-                self._watches.denied(watch, error)
+                error.__cause__ = reason
+                self._stream.denied(watch, error)
 
-    async def _lacking(self, error: ServerError, keys: KeyRange) -> EtcdError | None:
-        """Have another token than the stream's, if that is what a watch was refused for; returns why there is none."""
+    async def _get_token(self, error: ServerError, keys: KeyRange) -> EtcdError | None:
+        """Get another token than the stream's, if a watch was refused for that; returns why there is none."""
         if isinstance(error, PermissionDeniedError) and not self._supervisor.has_old_token:
             try:
-                # It needs the same permission, and renews the token if it has to.
+                # This read needs the same permission, and renews the token if it has to.
                 await self._read_page(RangeOp(keys, count_only=True, serializable=True), UNSET, None)
             except EtcdError as denied:
                 return None if self._supervisor.has_old_token else denied
-            # It is permitted: the token is no good where the stream is, though another member took it, maybe.
+            # Permitted: perhaps another member accepted the token, which the stream's member does not.
         if self._supervisor.has_old_token:
             return None
         return await self._supervisor.renew_token(error)
-
-    def _explain(self, watch: WatchState, error: EtcdError) -> None:
-        keys = watch.options.keys
-        create = WatchCreateRequest(key=keys.key, range_end=keys.range_end, start_revision=watch.next_revision)
-        self._invoker.explain(error, methods.WATCH, WatchRequest(create_request=create))
-
-    def _outage_error(self) -> EtcdError:
-        return self._supervisor.outage_error()

@@ -56,7 +56,7 @@ class Consumer:
         self.settle()
         if self.state.pending:
             batch = self.state.take()
-            self.world.multiplexer.after_take(self.state)
+            self.world.machine.resume(self.state)
             self.check(batch)
 
     def check(self, batch: WatchBatch) -> None:
@@ -86,18 +86,37 @@ class World:
     def __init__(self) -> None:
         self.store = ModelStore()
         self.now = 1000.0
-        self.multiplexer = WatchStream(self.outage)
-        self.multiplexer.check_marks = self.tell_release
+        self.machine = WatchStream(self)
         self.consumers: list[Consumer] = []
         self.stream: ModelStream | None = None
         self.counts: Counter[str] = Counter()
 
-    def outage(self) -> EtcdError:
-        return NoAvailableEndpointsError()
+    # As the owner of the machine.
 
-    def tell_release(self, stream: int) -> None:
+    def wake(self) -> None:
+        """Do nothing: what the machine wants is done at random."""
+
+    def renew_token(self, error: EtcdError, watch: WatchState) -> bool:
+        return False
+
+    def check_store(self, watch: WatchState) -> None:
+        """Do nothing: the store never goes back."""
+
+    def check_progress(self, stream: int) -> None:
         if stream % 2:
-            self.multiplexer.marks_are_sure(stream)
+            self.machine.progress_is_reliable(stream)
+
+    def start_listing(self, watch: WatchState) -> None:
+        assert watch.phase is Phase.LISTING
+
+    def stop_listing(self, watch: WatchState) -> None:
+        assert watch.phase is Phase.LISTING
+
+    def explain(self, watch: WatchState, error: EtcdError) -> None:
+        """Do nothing."""
+
+    def outage_error(self) -> EtcdError:
+        return NoAvailableEndpointsError()
 
     # What may happen. Each gets a number that decides what is left open.
 
@@ -148,7 +167,7 @@ class World:
         if self.stream is not None:
             for _ in range(1 + number % 3):
                 if self.stream.wire:
-                    self.multiplexer.on_reply(self.stream.wire.popleft(), self.now)
+                    self.machine.on_reply(self.stream.wire.popleft(), self.now)
                     self.check()
 
     def say(self, number: int) -> None:
@@ -157,7 +176,7 @@ class World:
             self.stream.inbox.extend(self.requests())
 
     def requests(self) -> list[WatchRequest]:
-        found = self.multiplexer.requests(self.now)
+        found = self.machine.requests(self.now)
         ages = [one for one in found if one.create_request is not None]
         self.counts["created"] += len(ages)
         return found
@@ -182,13 +201,13 @@ class World:
         )
         consumer = Consumer(self, key, start, options)
         self.consumers.append(consumer)
-        self.multiplexer.add(consumer.state, self.now)
+        self.machine.add(consumer.state, self.now)
 
     def close(self, number: int) -> None:
         if self.consumers and number % 3 == 0:
             consumer = self.consumers[number % len(self.consumers)]
             consumer.is_closed = True
-            self.multiplexer.close(consumer.state)
+            self.machine.close(consumer.state)
 
     def take(self, number: int) -> None:
         if self.consumers:
@@ -203,7 +222,7 @@ class World:
         if self.consumers:
             consumer = self.consumers[number % len(self.consumers)]
             if consumer.state.phase is not Phase.ENDED:
-                self.multiplexer.ask_for_mark(consumer.state)
+                self.machine.request_progress(consumer.state)
 
     def auto_progress(self, number: int) -> None:
         if self.stream is not None and self.stream.watchers:
@@ -225,12 +244,12 @@ class World:
     def lose(self, number: int) -> None:
         if self.stream is not None and number % 3 == 0:
             self.stream = None
-            self.multiplexer.on_lost(ConnectionLostError("lost"), self.now)
+            self.machine.on_lost(ConnectionLostError("lost"), self.now)
 
     def open(self, number: int) -> None:
-        if self.stream is None and self.multiplexer.is_needed:
+        if self.stream is None and self.machine.is_needed:
             self.stream = ModelStream(self.store, max(self.store.revision - number % 3, 1), number % 5 == 0)
-            self.multiplexer.on_open("m1", self.now)
+            self.machine.on_open("m1", self.now)
             self.say(number)
 
     def list(self, number: int) -> None:
@@ -243,20 +262,20 @@ class World:
                 changed = [KeyValue(key, mod_revision=at) for key, at in there.items() if at >= state.resume_revision]
                 assert state.known is not None
                 gone = state.known.replace(there)
-                self.multiplexer.listed(state, difference(changed, gone, revision, hides_deletes=False), revision)
+                self.machine.listed(state, difference(changed, gone, revision, hides_deletes=False), revision)
 
     def time(self, number: int) -> None:
         self.now += number % 4
-        if self.multiplexer.due <= self.now:
-            reason = self.multiplexer.on_time(self.now)
+        if self.machine.due <= self.now:
+            reason = self.machine.on_time(self.now)
             if reason is not None:
-                assert "said nothing" in reason
+                assert "sent nothing" in reason
                 self.lose(0)
 
     # What must hold all the time.
 
     def check(self) -> None:
-        machine = self.multiplexer
+        machine = self.machine
         for consumer in self.consumers:
             state = consumer.state
             assert (state.phase is Phase.LIVE) == (machine._live.get(state.watch_id) is state)
@@ -299,14 +318,14 @@ class World:
     def check_server(self) -> None:
         """The server has a watcher for each watch, and no other."""
         if self.stream is not None:
-            assert set(self.stream.watchers) == set(self.multiplexer._live)
+            assert set(self.stream.watchers) == set(self.machine._live)
 
     def is_settled(self) -> bool:
         live = [one for one in self.consumers if one.state.phase is not Phase.ENDED]
         last = self.store.revision
         return all(
             one.state.phase is Phase.LIVE
-            and not one.state.wants_mark
+            and not one.state.wants_progress
             and not self.store.events(max(one.revision + 1, one.first), last, one.key)
             for one in live
         )

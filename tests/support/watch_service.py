@@ -1,7 +1,6 @@
-"""A scripted hub: a watcher with nothing beneath it but what a test makes happen."""
+"""A scripted watch service: a watcher, and the replies that a test makes up."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 from etcd_aio.call_options import Timeout
@@ -18,7 +17,7 @@ def events(*revisions: int) -> tuple[Event, ...]:
 
 
 class ScriptedService:
-    """What a watcher asks of its hub, and what a test makes happen."""
+    """The calls of a watcher, and the replies that a test makes up."""
 
     def __init__(self) -> None:
         self.state: WatchState | None = None
@@ -31,9 +30,8 @@ class ScriptedService:
         assert self.state is not None
         return self.state
 
-    @property
-    def clock(self) -> Callable[[], float]:
-        return asyncio.get_running_loop().time
+    def clock(self) -> float:
+        return asyncio.get_running_loop().time()
 
     def deadline(self, timeout: Timeout) -> float:
         return self.clock() + (timeout if isinstance(timeout, int | float) else 5.0)
@@ -50,31 +48,26 @@ class ScriptedService:
             watch.move(Transition.ENDED)
         watch.drop()
 
-    def after_take(self, watch: WatchState) -> None:
+    def resume(self, watch: WatchState) -> None:
         del watch
 
-    def ask_for_mark(self, watch: WatchState) -> None:
+    def request_progress(self, watch: WatchState) -> None:
         del watch
-        self.said.append("mark")
+        self.said.append("progress")
 
     def timeout_error(self, watch: WatchState, since: float) -> EtcdError:
         del watch, since
         return EtcdTimeoutError()
 
-    async def begin_known(self, watch: WatchState, deadline: float) -> None:
+    async def list_first_keys(self, watch: WatchState, deadline: float) -> None:
         del watch, deadline
         if self.listing is not None:
             raise self.listing
 
-    async def resync(self, watch: WatchState) -> None:
-        del watch
-        self.said.append("resync")
-        await asyncio.Event().wait()
-
     # The server's side.
 
     def created(self, revision: int = 10) -> None:
-        self.watch.move(Transition.ASKED)
+        self.watch.move(Transition.REQUESTED)
         self.watch.move(Transition.CREATED)
         self.watch.created_revision = revision
         self.watch.begin(revision)
@@ -91,15 +84,15 @@ class ScriptedService:
 
 
 def make(**options: Any) -> tuple[ScriptedService, Watcher]:
-    hub = ScriptedService()
-    return hub, WatchCalls(hub).watch("k", **options)  # type: ignore[arg-type]
+    service = ScriptedService()
+    return service, WatchCalls(service).watch("k", **options)
 
 
 async def entered(**options: Any) -> tuple[ScriptedService, Watcher]:
-    hub, watcher = make(**options)
+    service, watcher = make(**options)
     entering = asyncio.create_task(watcher.__aenter__())
     await turns()
     assert not entering.done()
-    hub.created()
+    service.created()
     assert await entering is watcher
-    return hub, watcher
+    return service, watcher

@@ -12,7 +12,7 @@ from tests.support.virtual_time import VirtualTimeLoop
 from tests.support.watch_service import ScriptedService, entered
 
 # Most of these tests drop what they entered.
-pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore:dropped without being left:ResourceWarning")]
+pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore:watch was not closed:ResourceWarning")]
 
 
 @pytest.fixture
@@ -46,23 +46,23 @@ def anyio_backend() -> tuple[str, dict[str, object]]:
 def test_what_cannot_be_right_is_refused_before_anything_is_sent(
     arguments: dict[str, Any], error: type[Exception]
 ) -> None:
-    hub = ScriptedService()
+    service = ScriptedService()
     with pytest.raises(error):
-        WatchCalls(hub).watch(**arguments)  # type: ignore[arg-type]
-    assert hub.said == []
+        WatchCalls(service).watch(**arguments)
+    assert service.said == []
 
 
 async def test_what_was_asked_for_arrives() -> None:
-    hub, _ = await entered(
+    service, _ = await entered(
         start_revision=7,
         prev_kv=True,
         filters=["no_delete", WatchFilter.NO_DELETE],
         on_compaction=OnCompaction.RESYNC,
         max_outage=3,
     )
-    options = hub.watch.options
+    options = service.watch.options
     assert (options.keys, options.prev_kv, options.fragment, options.resync) == (KeyRange.of("k"), True, None, True)
     assert (options.filters, options.max_outage) == ((WatchFilter.NO_DELETE,), 3)
     assert options.max_pending == DEFAULT_MAX_PENDING
-    assert hub.watch.next_revision == 7
-    assert hub.watch.known is None  # it hears of no delete, so it need not know what is gone
+    assert service.watch.next_revision == 7
+    assert service.watch.known is None  # it hears of no delete, so it need not know what is gone

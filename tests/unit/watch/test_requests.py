@@ -13,10 +13,9 @@ def test_what_is_said_on_a_watch_stream() -> None:
         prev_kv=True,
         progress_notify=True,
         filters=(WatchFilter.NO_DELETE, WatchFilter.NO_PUT),
-        fragment=False,
     )
     types = pb.WatchCreateRequestFilterType
-    assert requests.watch_request(options, 9, 7, True) == pb.WatchRequest(
+    assert requests.watch_request(options, 9, 7, False) == pb.WatchRequest(
         create_request=pb.WatchCreateRequest(
             key=b"k",
             range_end=b"l",

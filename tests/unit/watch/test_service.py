@@ -1,4 +1,4 @@
-"""Watch hub: what is listed for a resync, and what happens when it cannot be."""
+"""Watch service: what is listed for a resync, and what happens when it cannot be."""
 
 import asyncio
 import sys
@@ -32,7 +32,7 @@ from etcd_aio.watch.requests import watch_request
 from etcd_aio.watch.resync import KnownKeys
 from etcd_aio.watch.service import MAX_REQUEST_BYTES, WatchService
 from etcd_aio.watch.state import Phase, Transition, WatchOptions, WatchState
-from tests.support.virtual_time import VirtualTimeLoop
+from tests.support.virtual_time import VirtualTimeLoop, tasks, turns
 
 pytestmark = pytest.mark.anyio
 KEYS = KeyRange.of(prefix="k")
@@ -94,7 +94,7 @@ class Invoker:
     def may_renew_token(self, error: EtcdError) -> bool:
         return self.may_renew
 
-    async def unary(self, method: object, request: object, *, needs_leader: bool, endpoint: str) -> StatusResult:
+    async def unary(self, method: object, request: object, *, needs_leader: bool, endpoint: str) -> Any:
         assert (method, request, needs_leader, endpoint) == (methods.STATUS, pb.StatusRequest(), False, "m1")
         self.asked += 1
         if isinstance(self.release, EtcdError):
@@ -104,8 +104,8 @@ class Invoker:
     def clock(self) -> float:
         return asyncio.get_running_loop().time()
 
-    def deadline(self, timeout: Timeout) -> float:
-        return self.clock() + (timeout if isinstance(timeout, int | float) else 5.0)
+    def deadline(self, timeout: Timeout, now: float) -> float:
+        return now + (timeout if isinstance(timeout, int | float) else 5.0)
 
 
 class Store:
@@ -115,7 +115,7 @@ class Store:
         self.answers = deque(answers)
         self.asked: list[tuple[RangeOp, Timeout]] = []
         self.invoker = Invoker()
-        self.hub = WatchService(self.invoker, self.read_page)  # type: ignore[arg-type]
+        self.service = WatchService(self.invoker, self.read_page)
 
     async def read_page(self, operation: RangeOp, timeout: Timeout, retry: RetryMode | None) -> RangeResult:
         assert retry is None
@@ -128,11 +128,18 @@ class Store:
     def watch(self, start: int, phase: Phase, **options: Any) -> WatchState:
         state = WatchState(WatchOptions(KEYS, resync=True, **options), start, lambda: None)
         state.known = KnownKeys()
-        self.hub.add(state)
+        self.service.add(state)
         if phase is Phase.LISTING:
-            state.move(Transition.ASKED)
+            state.move(Transition.REQUESTED)
             state.move(Transition.COMPACTED)
+            self.service.start_listing(state)
         return state
+
+
+async def listed(state: WatchState) -> None:
+    """Wait until the keys of a watch are listed."""
+    while state.phase is Phase.LISTING:  # noqa: ASYNC110 - virtual time
+        await asyncio.sleep(0.001)
 
 
 def page(revision: int, *kvs: tuple[bytes, int], more: bool = False) -> RangeResult:
@@ -143,7 +150,7 @@ def page(revision: int, *kvs: tuple[bytes, int], more: bool = False) -> RangeRes
 async def test_the_first_keys_are_listed_as_they_were_before_the_beginning() -> None:
     store = Store(page(9, (b"ka", 1), more=True), page(9, (b"kb", 2)))
     state = store.watch(8, Phase.WAITING)
-    await store.hub.begin_known(state, store.invoker.clock() + 5)
+    await store.service.list_first_keys(state, store.invoker.clock() + 5)
     assert state.known is not None
     assert state.known.replace([]) == {b"ka", b"kb"}
     for operation, timeout in store.asked:
@@ -154,7 +161,7 @@ async def test_the_first_keys_are_listed_as_they_were_before_the_beginning() -> 
 async def test_where_there_is_no_before_nothing_is_known(start: int) -> None:
     store = Store(CompactedError())
     state = store.watch(start, Phase.WAITING)
-    await store.hub.begin_known(state, store.invoker.clock() + 5)
+    await store.service.list_first_keys(state, store.invoker.clock() + 5)
     assert state.known is not None
     assert state.known.is_complete
     assert state.known.replace([b"k"]) == set()
@@ -164,7 +171,7 @@ async def test_where_there_is_no_before_nothing_is_known(start: int) -> None:
 async def test_before_a_beginning_that_is_still_to_come_the_keys_of_now_are_known() -> None:
     store = Store(FutureRevisionError(), page(5, (b"ka", 1)))
     state = store.watch(8, Phase.WAITING)
-    await store.hub.begin_known(state, store.invoker.clock() + 5)
+    await store.service.list_first_keys(state, store.invoker.clock() + 5)
     assert state.known is not None
     assert state.known.replace([]) == {b"ka"}
     assert [operation.revision for operation, _ in store.asked] == [7, 0]
@@ -175,7 +182,7 @@ async def test_a_resync_delivers_the_difference() -> None:
     state = store.watch(8, Phase.LISTING)
     assert state.known is not None
     state.known.begin([b"ka", b"kgone"])
-    await store.hub.resync(state)
+    await listed(state)
     batch = state.take()
     assert [(event.type.name, event.key) for event in batch] == [("PUT", b"kc"), ("PUT", b"kb"), ("DELETE", b"kgone")]
     assert (batch.revision, state.next_revision, state.phase) == (30, 31, Phase.WAITING)
@@ -187,7 +194,7 @@ async def test_without_deletes_none_is_made_up() -> None:
     store = Store(page(30, (b"ka", 20)))
     state = store.watch(8, Phase.LISTING, filters=(WatchFilter.NO_DELETE,))
     state.known = None
-    await store.hub.resync(state)
+    await listed(state)
     assert [event.key for event in state.take()] == [b"ka"]
 
 
@@ -196,7 +203,7 @@ async def test_a_resync_goes_on_until_it_succeeds() -> None:
     store.answers.append(page(40, (b"ka", 9)))
     state = store.watch(8, Phase.LISTING)
     began = store.invoker.clock()
-    await store.hub.resync(state)
+    await listed(state)
     assert state.take().revision == 40
     assert 0.4 < store.invoker.clock() - began < 1.2
 
@@ -204,14 +211,14 @@ async def test_a_resync_goes_on_until_it_succeeds() -> None:
 async def test_what_no_repetition_helps_ends_the_watch() -> None:
     store = Store(PermissionDeniedError())
     state = store.watch(8, Phase.LISTING)
-    await store.hub.resync(state)
+    await listed(state)
     assert isinstance(state.error, PermissionDeniedError)
 
 
 async def test_a_mistake_of_a_users_own_ends_the_watch_instead_of_hanging_it() -> None:
     store = Store()  # which has no answer: an IndexError
     state = store.watch(8, Phase.LISTING)
-    await store.hub.resync(state)
+    await listed(state)
     assert state.phase is Phase.ENDED
     assert isinstance(state.error, EtcdError)
     assert isinstance(state.error.__cause__, IndexError)
@@ -225,30 +232,49 @@ async def test_a_request_that_could_be_refused_is_not_sent(max_send_bytes: int, 
         state = WatchState(WatchOptions(KeyRange.of(prefix=bytes(size))), 2**63 - 1, lambda: None)
         assert (len(codec.encode(watch_request(state.options, 2**62, 2**63 - 1, True))) < most) == is_sent
         if is_sent:
-            store.hub.add(state)
+            store.service.add(state)
         else:
-            with pytest.raises(RequestTooLargeError, match=f"no more than {most}"):
-                store.hub.add(state)
+            with pytest.raises(RequestTooLargeError, match=f"at most {most} can be sent"):
+                store.service.add(state)
 
 
 async def test_a_watch_that_ended_meanwhile_is_listed_no_more() -> None:
     store = Store(EtcdTimeoutError())
     state = store.watch(8, Phase.LISTING)
-    listing = asyncio.create_task(store.hub.resync(state))
-    await asyncio.sleep(0)
-    store.hub.close(state)
-    await listing
+    await turns()
+    (task,) = [task for task in asyncio.all_tasks() if task.get_name() == "etcd_aio watch resync"]
+    store.service.close(state)
+    await turns()
+    assert task.cancelled()
     assert len(store.asked) == 1
+
+
+async def test_the_keys_of_a_watch_are_listed_by_one_task_at_a_time() -> None:
+    store = Store(EtcdTimeoutError(), page(30))
+    state = store.watch(8, Phase.LISTING)
+    await turns()
+    store.service.start_listing(state)
+    await listed(state)
+    assert len(store.asked) == 2
+    await turns()
+    store.answers.append(page(40))
+    state.move(Transition.REQUESTED)
+    state.move(Transition.COMPACTED)
+    store.service.start_listing(state)
+    await listed(state)
+    assert len(store.asked) == 3
+    await turns()
+    assert not tasks()
 
 
 async def test_why_a_watch_is_nowhere_in_time() -> None:
     store = Store()
-    watch = store.hub.timeout_error(WatchState(WatchOptions(KeyRange(b"k")), 7, lambda: None), 0.0)
+    watch = store.service.timeout_error(WatchState(WatchOptions(KeyRange(b"k")), 7, lambda: None), 0.0)
     assert isinstance(watch, NoAvailableEndpointsError)
     assert watch.call == "watch 'k' from revision 7"
     store.invoker.supervisor.is_open = True
     assert isinstance(
-        store.hub.timeout_error(WatchState(WatchOptions(KeyRange(b"k")), 7, lambda: None), 0.0), EtcdTimeoutError
+        store.service.timeout_error(WatchState(WatchOptions(KeyRange(b"k")), 7, lambda: None), 0.0), EtcdTimeoutError
     )
 
 
@@ -256,8 +282,8 @@ async def went_back(*answers: RangeResult | EtcdError) -> tuple[Store, WatchStat
     """A watch that was told revision 52, on a new stream whose member is at 30."""
     store = Store(*answers)
     watch = WatchState(WatchOptions(KEYS), 0, lambda: None)
-    machine = store.hub._watches
-    store.hub.add(watch)
+    machine = store.service._stream
+    store.service.add(watch)
     for revision in (52, 30):
         machine.on_open("m1", 0.0)
         (request,) = machine.requests(0.0)
@@ -283,20 +309,20 @@ async def test_a_member_that_lags_ends_no_watch(answer: RangeResult | EtcdError)
 
 
 @pytest.mark.parametrize(
-    ("release", "is_sure"),
+    ("release", "is_reliable"),
     [
         *[(release, False) for release in ("3.4.24", "3.5.0", "3.5.7", "", EtcdTimeoutError())],
         *[(release, True) for release in ("3.4.25", "3.5.8", "3.6.0-rc.1", "3.7.3")],
     ],
 )
 async def test_marks_for_all_are_relied_on_as_far_as_the_release_is_known_for_it(
-    release: str | EtcdError, is_sure: bool
+    release: str | EtcdError, is_reliable: bool
 ) -> None:
     store = Store()
     store.invoker.release = release
     watch = WatchState(WatchOptions(KEYS), 5, lambda: None)
-    store.hub.add(watch)
-    machine = store.hub._watches
+    store.service.add(watch)
+    machine = store.service._stream
     machine.on_open("m1", 0.0)
     (request,) = machine.requests(0.0)
     assert request.create_request is not None
@@ -304,7 +330,7 @@ async def test_marks_for_all_are_relied_on_as_far_as_the_release_is_known_for_it
     for revision in (20, 30):
         machine.on_reply(WatchReply(Header(1, 1, revision), -1), 0.0)
         await asyncio.sleep(1)
-    assert (watch.next_revision, watch.resume_revision) == (31, 31 if is_sure else 5)
+    assert (watch.next_revision, watch.resume_revision) == (31, 31 if is_reliable else 5)
     assert store.invoker.asked == 1
 
 
@@ -315,10 +341,10 @@ def refused_watches(store: Store, count: int, reason: str = "etcdserver: invalid
     """Watches that an open stream has just refused."""
     refusal = WatchReply(Header(revision=10), -1, True, True, cancel_reason=reason)
     watches = [WatchState(WatchOptions(KEYS), 5, lambda: None) for _ in range(count)]
-    machine = store.hub._watches
+    machine = store.service._stream
     machine.on_open("m1", 0.0)
     for watch in watches:
-        store.hub.add(watch)
+        store.service.add(watch)
     for _ in watches:
         machine.requests(0.0)
         machine.on_reply(refusal, 0.0)
@@ -366,7 +392,7 @@ async def test_a_denied_permission_is_about_the_token_if_a_read_renews_it(answer
             raise answer
         return answer
 
-    store.hub._read_page = read_page
+    store.service._read_page = read_page
     watches = refused_watches(store, 3, DENIED)
     await asyncio.sleep(1)
     assert {watch.phase for watch in watches} == {Phase.WAITING}
@@ -419,6 +445,6 @@ async def test_a_token_that_is_fetched_without_waiting_is_used() -> None:
         watches = refused_watches(store, 2)
         await asyncio.sleep(0)
         assert {watch.phase for watch in watches} == {Phase.WAITING}
-        store.hub._watches.on_lost(ConnectionLostError("lost"), 0.0)
+        store.service._stream.on_lost(ConnectionLostError("lost"), 0.0)
         for watch in watches:
-            store.hub.close(watch)
+            store.service.close(watch)

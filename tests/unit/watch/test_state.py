@@ -4,9 +4,9 @@ import itertools
 
 import pytest
 
-from etcd_aio.types import Event, EventType, KeyValue, WatchBatch
+from etcd_aio.types import Event, EventType, KeyValue
 from etcd_aio.types.keys import KeyRange
-from etcd_aio.watch.state import EVENT_BYTES, Phase, Transition, WatchOptions, WatchState, size_of
+from etcd_aio.watch.state import EVENT_BYTES, Phase, Transition, WatchOptions, WatchState
 
 KEYS = KeyRange.of("k")
 
@@ -109,44 +109,44 @@ def test_a_fragment_may_begin_where_the_one_before_ended_a_revision() -> None:
 
 def test_what_a_silent_mark_covered_stays_covered() -> None:
     watch = state()
-    watch.add_mark(20, is_sure=True)
+    watch.add_progress(20, is_reliable=True)
     watch.add_events(events(21), is_fragment=False)
     assert watch.taken_revision == 20
     late = state()
-    late.add_mark(20, is_sure=True)
+    late.add_progress(20, is_reliable=True)
     late.add_events(events(15), is_fragment=False)  # the mark was wrong
     assert late.taken_revision == 0
 
 
 def test_a_mark_moves_on_and_is_told_to_those_who_want_it() -> None:
     quiet = state()
-    quiet.add_mark(7, is_sure=True)
+    quiet.add_progress(7, is_reliable=True)
     assert (quiet.next_revision, taken(quiet)) == (8, [])
     asking = state()
-    asking.wants_mark = True
-    asking.add_mark(7, is_sure=True)
-    asking.add_mark(8, is_sure=True)
-    assert (asking.next_revision, taken(asking), asking.wants_mark) == (9, [([], 7)], False)
+    asking.wants_progress = True
+    asking.add_progress(7, is_reliable=True)
+    asking.add_progress(8, is_reliable=True)
+    assert (asking.next_revision, taken(asking), asking.wants_progress) == (9, [([], 7)], False)
     told = state(progress_notify=True)
-    told.add_mark(7, is_sure=True)
-    told.add_mark(8, is_sure=True)
-    told.add_mark(8, is_sure=True)
+    told.add_progress(7, is_reliable=True)
+    told.add_progress(8, is_reliable=True)
+    told.add_progress(8, is_reliable=True)
     assert taken(told) == [([], 8)]  # the newer one says all
 
 
 def test_a_mark_never_goes_back() -> None:
     watch = state(progress_notify=True)
     watch.add_events(events(9), is_fragment=False)
-    watch.add_mark(5, is_sure=True)
+    watch.add_progress(5, is_reliable=True)
     assert (watch.next_revision, taken(watch)) == (10, [([9], 9)])
-    watch.wants_mark = True
-    watch.add_mark(5, is_sure=True)
+    watch.wants_progress = True
+    watch.add_progress(5, is_reliable=True)
     assert (watch.next_revision, taken(watch)) == (10, [([], 9)])
 
 
 def test_an_event_behind_its_mark_is_late_and_not_lost() -> None:
     watch = state()
-    watch.add_mark(7, is_sure=True)
+    watch.add_progress(7, is_reliable=True)
     watch.add_events(events(6), is_fragment=False)
     assert taken(watch) == [([6], 7)]
     assert watch.next_revision == 8
@@ -155,7 +155,7 @@ def test_an_event_behind_its_mark_is_late_and_not_lost() -> None:
 def test_a_mark_in_the_middle_of_a_fragment_is_not_believed() -> None:
     watch = state()
     watch.add_events(events(3), is_fragment=True)
-    watch.add_mark(7, is_sure=True)
+    watch.add_progress(7, is_reliable=True)
     assert watch.next_revision == 1
     watch.add_events(events(3), is_fragment=False)
     assert taken(watch) == [([3, 3], 3)]
@@ -164,7 +164,7 @@ def test_a_mark_in_the_middle_of_a_fragment_is_not_believed() -> None:
 def test_what_waits_is_counted() -> None:
     watch = state(max_pending=3 * EVENT_BYTES)
     watch.add_events(events(2), is_fragment=False)
-    assert (watch.pending_events, watch.pending_bytes) == (1, size_of(WatchBatch(events(2), 2)))
+    assert (watch.pending_events, watch.pending_bytes) == (1, 2 * EVENT_BYTES + 2)
     assert not watch.is_full
     watch.add_events(events(3, 4), is_fragment=False)
     assert watch.is_full
@@ -177,7 +177,9 @@ def test_what_waits_is_counted() -> None:
 
 def test_the_size_of_a_batch_has_its_keys_and_values() -> None:
     kv = KeyValue(b"kk", b"vvv", mod_revision=1)
-    assert size_of(WatchBatch((Event(EventType.PUT, kv, kv),), 1)) == 2 * EVENT_BYTES + 10
+    watch = state()
+    watch.add_events((Event(EventType.PUT, kv, kv),), is_fragment=False)
+    assert watch.pending_bytes == 2 * EVENT_BYTES + 10
 
 
 @pytest.mark.parametrize("transition", [Transition.ENDED])
@@ -193,11 +195,11 @@ def test_nothing_follows_the_end(transition: Transition) -> None:
 def test_a_mark_that_may_be_ahead_of_its_events_does_not_move_where_the_watch_goes_on() -> None:
     watch = state(5)
     watch.add_events(events(6), is_fragment=False)
-    watch.add_mark(20, is_sure=False)
+    watch.add_progress(20, is_reliable=False)
     assert (watch.next_revision, watch.resume_revision) == (21, 7)
     watch.add_events(events(9), is_fragment=False)
     assert (watch.next_revision, watch.resume_revision) == (21, 10)
-    watch.add_mark(15, is_sure=True)
+    watch.add_progress(15, is_reliable=True)
     assert (watch.next_revision, watch.resume_revision) == (21, 16)
-    watch.add_mark(30, is_sure=True)
+    watch.add_progress(30, is_reliable=True)
     assert (watch.next_revision, watch.resume_revision) == (31, 31)

@@ -12,6 +12,7 @@ import pytest
 from etcd_aio.errors import (
     CompactedError,
     ConnectionLostError,
+    EtcdError,
     InvalidTokenError,
     NoAvailableEndpointsError,
     PermissionDeniedError,
@@ -55,19 +56,54 @@ class Bench:
     """
 
     def __init__(self) -> None:
-        self.machine = WatchStream(NoAvailableEndpointsError)
+        self.machine = WatchStream(self)
         self.wakes = 0
-        self.machine.wake = self.wake
         self.changes: list[WatchState] = []
+        self.listings: list[WatchState] = []
+        self.store_checks: list[WatchState] = []
+        self.progress_checks: list[int] = []
+        self.renewals: list[ServerError] = []
+        self.has_tokens = False
+        self.on_renewal: Callable[[], None] = lambda: None
         self.now = 100.0
         self.open()
+
+    # As the owner of the machine.
+
+    def wake(self) -> None:
+        self.wakes += 1
+
+    def renew_token(self, error: ServerError, watch: WatchState) -> bool:
+        assert watch.phase is Phase.REFUSED  # what follows may follow at once
+        if self.has_tokens:
+            self.renewals.append(error)
+            self.on_renewal()
+        return self.has_tokens
+
+    def check_store(self, watch: WatchState) -> None:
+        self.store_checks.append(watch)
+
+    def check_progress(self, stream: int) -> None:
+        self.progress_checks.append(stream)
+
+    def start_listing(self, watch: WatchState) -> None:
+        assert watch.phase is Phase.LISTING
+        self.listings.append(watch)
+
+    def stop_listing(self, watch: WatchState) -> None:
+        self.listings.remove(watch)
+
+    def explain(self, watch: WatchState, error: EtcdError) -> None:
+        del watch, error
+
+    def outage_error(self) -> EtcdError:
+        return NoAvailableEndpointsError()
+
+    # As its supervisor, and the server.
 
     def open(self, *, is_known: bool = True) -> None:
         self.machine.on_open("m1", self.now)
         self.machine._creations.takes_ids = is_known
-
-    def wake(self) -> None:
-        self.wakes += 1
 
     def watch(self, start: int = 0, **options: object) -> WatchState:
         keys = options.pop("keys", KeyRange.of(prefix="k"))
@@ -104,7 +140,7 @@ class Bench:
         self.open(is_known=is_known)
 
 
-def test_creations_are_under_way_at_once_and_matched_by_their_ids() -> None:
+def test_creations_are_unanswered_at_once_and_matched_by_their_ids() -> None:
     bench = Bench()
     first, second = bench.watch(5), bench.watch(6)
     assert bench.said() == [("create", 5), ("create", 6)]
@@ -142,7 +178,7 @@ def test_a_peer_with_ids_of_its_own_gets_one_creation_after_the_other() -> None:
     assert bench.said() == [("create", 5)]
 
 
-def test_so_many_creations_are_under_way_and_no_more() -> None:
+def test_so_many_creations_are_unanswered_and_no_more() -> None:
     bench = Bench()
     for _ in range(WINDOW + 7):
         bench.watch()
@@ -353,15 +389,8 @@ TOKEN_REFUSED = "rpc error: code = Unauthenticated desc = etcdserver: invalid au
 
 def renewable(bench: Bench) -> list[ServerError]:
     """Promise another token from now on; returns for which refusals it was asked for."""
-    asked: list[ServerError] = []
-
-    def renew(error: ServerError, watch: WatchState) -> bool:
-        assert watch.phase is Phase.REFUSED  # what follows may follow at once
-        asked.append(error)
-        return True
-
-    bench.machine.renew_token = renew
-    return asked
+    bench.has_tokens = True
+    return bench.renewals
 
 
 @pytest.mark.parametrize(
@@ -388,7 +417,7 @@ def test_a_watch_that_is_refused_for_its_token_waits_for_another_and_takes_all_a
     bench.machine.renewed()
     assert bench.wakes == wakes + 1
     assert bench.machine.due <= bench.now + 1
-    assert bench.machine.on_time(bench.now + 1) == "another stream carries the new token"
+    assert bench.machine.on_time(bench.now + 1) == "the next stream carries the new token"
     bench.reopen()
     assert bench.said() == [("create", 7), ("create", 7)]
     bench.hear(created(0))
@@ -442,19 +471,13 @@ def test_without_another_token_only_those_that_were_refused_are_over() -> None:
 
 def test_a_token_may_be_there_at_once() -> None:
     bench = Bench()
-
-    def renew(error: ServerError, watch: WatchState) -> bool:
-        del error
-        assert watch.phase is Phase.REFUSED
-        bench.machine.renewed()
-        return True
-
-    bench.machine.renew_token = renew
+    bench.has_tokens = True
+    bench.on_renewal = bench.machine.renewed
     watch = bench.watch(5)
     bench.said()
     bench.hear(refused(TOKEN_REFUSED))
     assert watch.phase is Phase.WAITING
-    assert bench.machine.on_time(bench.now) == "another stream carries the new token"
+    assert bench.machine.on_time(bench.now) == "the next stream carries the new token"
     bench.reopen()
     assert bench.said() == [("create", 5)]
 
@@ -550,7 +573,7 @@ def test_a_resync_lists_and_goes_on_behind_it() -> None:
     bench.said()
     bench.hear(refused(compact_revision=20))
     assert watch.phase is Phase.LISTING
-    assert bench.changes == [watch]
+    assert bench.listings == [watch]
     bench.reopen()
     assert bench.said() == []
     bench.machine.listed(watch, events(12, 22), 30)
@@ -570,13 +593,17 @@ def test_a_mark_for_one_is_about_it_alone() -> None:
 def test_a_mark_for_all_speaks_for_those_that_were_there() -> None:
     bench = Bench()
     asking, old = bench.live(0, 5), bench.live(1, 5)
-    bench.machine.ask_for_mark(asking)
+    bench.machine.request_progress(asking)
     assert bench.said() == [("progress", 0)]
     young = bench.live(2, 5)  # its creation overtakes the mark, and the store has not moved on since
     bench.hear(WatchReply(Header(1, 1, 10), -1))
     assert (asking.next_revision, old.next_revision, young.next_revision) == (11, 11, 5)
-    assert [(len(watch.pending), watch.wants_mark) for watch in (asking, old, young)] == [(1, False), (0, 0), (0, 0)]
-    bench.machine.ask_for_mark(asking)
+    assert [(len(watch.pending), watch.wants_progress) for watch in (asking, old, young)] == [
+        (1, False),
+        (0, 0),
+        (0, 0),
+    ]
+    bench.machine.request_progress(asking)
     bench.said()
     bench.hear(WatchReply(Header(1, 1, 10), -1))
     assert young.next_revision == 11
@@ -604,19 +631,18 @@ def test_a_mark_that_overtook_events_loses_none_with_the_stream() -> None:
 
 def test_marks_of_a_sound_release_are_where_watches_go_on() -> None:
     bench = Bench()
-    checked: list[int] = []
-    bench.machine.check_marks = checked.append
+    checked = bench.progress_checks
     watch = bench.live(0, 5)
     mark_for_all(bench, 20)
     mark_for_all(bench, 21)
     assert len(checked) == 1, "once for each stream"
-    bench.machine.marks_are_sure(checked[0])
+    bench.machine.progress_is_reliable(checked[0])
     mark_for_all(bench, 22)
     assert watch.resume_revision == 23
     bench.reopen()
     assert bench.said() == [("create", 23)]
     bench.hear(created(0))
-    bench.machine.marks_are_sure(checked[0])  # of a stream that is gone
+    bench.machine.progress_is_reliable(checked[0])  # of a stream that is gone
     mark_for_all(bench, 30)
     assert (watch.resume_revision, len(checked)) == (23, 2)
 
@@ -636,7 +662,7 @@ def test_where_a_mark_is_in_doubt_and_its_events_are_compacted_the_watch_goes_on
 def test_a_mark_is_asked_for_again_until_it_comes_and_on_new_streams_too() -> None:
     bench = Bench()
     watch = bench.live(0, 5)
-    bench.machine.ask_for_mark(watch)
+    bench.machine.request_progress(watch)
     times = 0
     for _ in range(300):
         times += len(bench.said())
@@ -657,7 +683,7 @@ def test_watches_for_which_the_server_gives_no_mark_are_created_again_from_what_
     bench = Bench()
     asking = bench.live(0, 5)
     listed, future, now = bench.live(1, 11), bench.live(2, 500), bench.live(3)  # the store is at 10
-    bench.machine.ask_for_mark(asking)
+    bench.machine.request_progress(asking)
     assert bench.said() == [("progress", 0)]
     bench.now = bench.machine.due
     assert bench.said() == [("cancel", 1), ("cancel", 2), ("create", 10), ("create", 10), ("progress", 0)]
@@ -675,7 +701,7 @@ def test_watches_for_which_the_server_gives_no_mark_are_created_again_from_what_
 def test_who_asks_behind_the_end_of_the_store_is_answered_when_it_is_created_again() -> None:
     bench = Bench()
     watch = bench.live(0, 11)
-    bench.machine.ask_for_mark(watch)
+    bench.machine.request_progress(watch)
     bench.said()
     bench.now = bench.machine.due
     assert bench.said() == [("cancel", 0), ("create", 10)]
@@ -687,7 +713,7 @@ def test_nothing_is_created_again_for_a_mark_once_the_store_has_moved_on() -> No
     bench = Bench()
     asking, listed = bench.live(0, 5), bench.live(1, 11)
     bench.hear(changed(0, 12))
-    bench.machine.ask_for_mark(asking)
+    bench.machine.request_progress(asking)
     bench.said()
     bench.now = bench.machine.due
     assert bench.said() == [("progress", 0)]
@@ -697,7 +723,7 @@ def test_nothing_is_created_again_for_a_mark_once_the_store_has_moved_on() -> No
 def test_what_was_compacted_meanwhile_does_not_keep_a_watch_from_being_created() -> None:
     bench = Bench()
     asking, watch = bench.live(0, 5), bench.live(1, 20)
-    bench.machine.ask_for_mark(asking)
+    bench.machine.request_progress(asking)
     bench.said()
     bench.now = bench.machine.due
     assert ("create", 10) in bench.said()
@@ -710,7 +736,7 @@ def test_what_was_compacted_meanwhile_does_not_keep_a_watch_from_being_created()
 def test_a_watch_that_is_created_at_the_end_of_the_store_needs_no_mark() -> None:
     bench = Bench()
     watch = bench.watch()
-    bench.machine.ask_for_mark(watch)
+    bench.machine.request_progress(watch)
     assert bench.said() == [("create", 0)]
     bench.hear(created(0, 10))
     assert [batch.revision for batch, _ in watch.pending] == [10]
@@ -768,10 +794,10 @@ def test_a_slow_consumer_is_taken_off_the_server_until_half_is_taken() -> None:
     bench.hear(changed(0, 23))  # was under way
     assert (len(slow.pending), len(other.pending), slow.pauses) == (3, 3, 1)
     slow.take()
-    bench.machine.after_take(slow)
+    bench.machine.resume(slow)
     assert bench.said() == []
     slow.take()
-    bench.machine.after_take(slow)
+    bench.machine.resume(slow)
     assert bench.said() == [("create", 23)]
 
 
@@ -784,7 +810,7 @@ def test_a_slow_consumer_stays_off_over_a_new_stream() -> None:
     assert bench.said() == []
     assert bench.machine.is_needed
     slow.take()
-    bench.machine.after_take(slow)
+    bench.machine.resume(slow)
     assert bench.said() == [("create", 21)]
 
 
@@ -916,29 +942,22 @@ def test_an_outage_collects_nothing_of_those_who_gave_up() -> None:
 
 
 def test_nothing_is_added_if_the_client_cannot_be_used() -> None:
-    def refuse() -> None:
-        raise RuntimeError
+    class Unusable(Bench):
+        def wake(self) -> None:
+            raise RuntimeError
 
-    machine = WatchStream(NoAvailableEndpointsError)
-    machine.wake = refuse
+    bench = Unusable()
     with pytest.raises(RuntimeError):
-        machine.add(WatchState(WatchOptions(KeyRange.of("k")), 0, lambda: None), 0.0)
-    assert not machine.is_needed
+        bench.watch()
+    assert not bench.machine.is_needed
 
 
 # --- a store that went back ---
 
 
-def doubting(bench: Bench) -> list[WatchState]:
-    """Notes by which watches the store is to be checked."""
-    asked: list[WatchState] = []
-    bench.machine.check_store = asked.append
-    return asked
-
-
 def test_a_member_that_is_behind_what_was_seen_raises_a_doubt_once_for_each_stream() -> None:
     bench = Bench()
-    asked = doubting(bench)
+    asked = bench.store_checks
     watch, other = bench.live(0, 5), bench.live(1)
     bench.hear(created(2, 52))
     assert not asked
@@ -959,7 +978,7 @@ def test_a_member_that_is_behind_what_was_seen_raises_a_doubt_once_for_each_stre
 
 def test_what_a_proxy_makes_up_raises_no_doubt() -> None:
     bench = Bench()
-    asked = doubting(bench)
+    asked = bench.store_checks
     bench.watch(500)
     bench.said()
     bench.hear(WatchReply(Header(revision=500), 0, created=True))
@@ -986,7 +1005,7 @@ def test_a_store_that_went_back_ends_those_that_were_told_more_than_it_holds() -
         assert isinstance(watch.error, StoreRolledBackError)
         assert (watch.error.revision, watch.error.seen) == (31, 52)
     assert (quiet.error, future.error) == (None, None)
-    assert (resync.phase, resync.next_revision) == (Phase.LISTING, 1)
+    assert (resync.phase, resync.next_revision, bench.listings) == (Phase.LISTING, 1, [resync])
     bench.said()
     bench.machine.listed(resync, events(20), 33)
     assert bench.said() == [("create", 34)]

@@ -1,4 +1,4 @@
-"""Watcher: entering and leaving, and the hand-over to whoever iterates. The hub is scripted."""
+"""Watcher: entering and leaving, and the hand-over to whoever iterates. The service is scripted."""
 
 import asyncio
 import gc
@@ -9,13 +9,12 @@ import pytest
 from etcd_aio.errors import ClientUsageError, CompactedError, EtcdTimeoutError, PermissionDeniedError, WrongLoopError
 from etcd_aio.types import KeyValue
 from etcd_aio.watch.resync import difference
-from etcd_aio.watch.state import Transition
 from etcd_aio.watch.watcher import Watcher
 from tests.support.virtual_time import VirtualTimeLoop, turns
 from tests.support.watch_service import entered, make
 
 # Most of these tests drop what they entered.
-pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore:dropped without being left:ResourceWarning")]
+pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore:watch was not closed:ResourceWarning")]
 
 
 @pytest.fixture
@@ -24,47 +23,47 @@ def anyio_backend() -> tuple[str, dict[str, object]]:
 
 
 async def test_entering_waits_for_the_server_but_not_for_ever() -> None:
-    hub, watcher = make(timeout=2.0)
-    began = hub.clock()
+    service, watcher = make(timeout=2.0)
+    began = service.clock()
     with pytest.raises(EtcdTimeoutError):
         await watcher.__aenter__()
-    assert hub.clock() == began + 2.0
-    assert hub.said == ["add", "close"]
+    assert service.clock() == began + 2.0
+    assert service.said == ["add", "close"]
 
 
 async def test_a_client_that_cannot_be_used_says_so_and_nothing_else() -> None:
-    hub, watcher = make()
-    hub.refusal = WrongLoopError()
+    service, watcher = make()
+    service.refusal = WrongLoopError()
     for _ in range(2):
         with pytest.raises(WrongLoopError):
             await watcher.__aenter__()
     await watcher.aclose()
-    assert hub.said == []
+    assert service.said == []
     with pytest.raises(ClientUsageError, match="once"):
         await watcher.__aenter__()
 
 
 @pytest.mark.parametrize("how", ["refused", "cancelled", "not listed"])
 async def test_entering_that_fails_leaves_nothing_behind(how: str) -> None:
-    hub, watcher = make(on_compaction="resync")
+    service, watcher = make(on_compaction="resync")
     entering = asyncio.create_task(watcher.__aenter__())
     await turns()
     if how == "refused":
-        hub.end(PermissionDeniedError())
+        service.end(PermissionDeniedError())
     elif how == "cancelled":
         entering.cancel()
     else:
-        hub.listing = PermissionDeniedError()
-        hub.created()
+        service.listing = PermissionDeniedError()
+        service.created()
     with pytest.raises(asyncio.CancelledError if how == "cancelled" else PermissionDeniedError):
         await entering
-    assert hub.said == ["add", "close"]
+    assert service.said == ["add", "close"]
 
 
 async def test_events_come_singly_and_revision_counts_whole_revisions() -> None:
-    hub, watcher = await entered()
+    service, watcher = await entered()
     assert watcher.revision == 10
-    hub.come(11, 11, 12)
+    service.come(11, 11, 12)
     found = [(watcher.revision, (await anext(watcher)).revision) for _ in range(3)]
     assert found == [(10, 11), (10, 11), (11, 12)]
     assert watcher.revision == 12
@@ -72,10 +71,10 @@ async def test_events_come_singly_and_revision_counts_whole_revisions() -> None:
 
 
 async def test_a_waiting_step_gets_what_comes_and_a_cancelled_one_loses_nothing() -> None:
-    hub, watcher = await entered()
+    service, watcher = await entered()
     step = asyncio.ensure_future(anext(watcher))
     await turns()
-    hub.come(11)
+    service.come(11)
     step.cancel()  # after it was told, before it ran
     with pytest.raises(asyncio.CancelledError):
         await step
@@ -83,22 +82,22 @@ async def test_a_waiting_step_gets_what_comes_and_a_cancelled_one_loses_nothing(
 
 
 async def test_marks_move_the_revision_and_are_no_events() -> None:
-    hub, watcher = await entered(progress_notify=True)
+    service, watcher = await entered(progress_notify=True)
     step = asyncio.ensure_future(anext(watcher))
     await turns()
-    hub.watch.add_mark(20, is_sure=True)
-    hub.watch.on_change()
+    service.watch.add_progress(20, is_reliable=True)
+    service.watch.on_change()
     await turns()
     assert watcher.revision == 20
     assert not step.done()
-    hub.come(21)
+    service.come(21)
     assert (await step).revision == 21
 
 
 async def test_batches_are_whole() -> None:
-    hub, watcher = await entered()
+    service, watcher = await entered()
     batches = watcher.batches()
-    hub.come(11, 11, 12)
+    service.come(11, 11, 12)
     batch = await anext(batches)
     assert (len(batch), batch.revision, watcher.revision) == (3, 12, 12)
     assert watcher.batches() is not batches
@@ -110,22 +109,22 @@ async def test_batches_are_whole() -> None:
 
 
 async def test_the_end_comes_behind_the_events_and_again() -> None:
-    hub, watcher = await entered()
-    hub.come(11)
-    hub.end(CompactedError(compact_revision=20))
+    service, watcher = await entered()
+    service.come(11)
+    service.end(CompactedError(compact_revision=20))
     assert (await anext(watcher)).revision == 11
     for _ in range(2):
         with pytest.raises(CompactedError) as caught:
             await anext(watcher)
-        assert caught.value is hub.watch.error
+        assert caught.value is service.watch.error
     assert watcher.revision == 11
     with pytest.raises(CompactedError):
         await watcher.request_progress()
 
 
 async def test_an_end_that_is_asked_for_often_does_not_grow() -> None:
-    hub, watcher = await entered()
-    hub.end(CompactedError(compact_revision=20))
+    service, watcher = await entered()
+    service.end(CompactedError(compact_revision=20))
     depths = []
     for _ in range(3):
         for use in (lambda: anext(watcher), watcher.request_progress):
@@ -138,21 +137,21 @@ async def test_an_end_that_is_asked_for_often_does_not_grow() -> None:
 
 async def test_of_a_resync_nothing_counts_before_all_of_it_is_delivered() -> None:
     # The deletes come last, and may have happened before the puts: a new watch from a put would not tell of them.
-    hub, watcher = await entered()
-    hub.watch.add_mark(15, is_sure=True)
+    service, watcher = await entered()
+    service.watch.add_progress(15, is_reliable=True)
     found = difference([KeyValue(b"a", b"", mod_revision=25)], [b"gone"], 30, hides_deletes=False)
-    hub.watch.add_resync(found, 30)
-    hub.watch.on_change()
+    service.watch.add_resync(found, 30)
+    service.watch.on_change()
     seen = [((await anext(watcher)).key, watcher.revision) for _ in range(2)]
     assert seen == [(b"a", 15), (b"gone", 30)]
 
 
 async def test_one_batch_may_be_taken_by_itself() -> None:
-    hub, watcher = make()
+    service, watcher = make()
     with pytest.raises(ClientUsageError, match="not entered"):
         await watcher.next_batch()
-    hub, watcher = await entered()
-    hub.come(11, 12)
+    service, watcher = await entered()
+    service.come(11, 12)
     assert len(await watcher.next_batch()) == 2
     assert watcher.statistics().delivered == 2
     with pytest.raises(ClientUsageError, match="not both"):
@@ -160,16 +159,16 @@ async def test_one_batch_may_be_taken_by_itself() -> None:
 
 
 async def test_a_watch_that_is_dropped_is_closed_when_it_is_collected() -> None:
-    hub, watcher = await entered()
+    service, watcher = await entered()
     await turns()  # what it was entered by is gone
-    with pytest.warns(ResourceWarning, match="dropped without being left: <Watcher"):
+    with pytest.warns(ResourceWarning, match="watch was not closed: <Watcher"):
         del watcher
     await turns()
-    assert hub.said == ["add", "close"]
+    assert service.said == ["add", "close"]
 
 
 async def test_a_watch_that_a_forgotten_task_waits_on_is_not_dropped() -> None:
-    hub, _ = made = make()
+    service, _ = made = make()
     del made
     seen: list[int] = []
 
@@ -184,43 +183,43 @@ async def test_a_watch_that_a_forgotten_task_waits_on_is_not_dropped() -> None:
     del _
     await turns()
     gc.collect()
-    hub.created()
+    service.created()
     await turns()
     gc.collect()
-    hub.come(11)
+    service.come(11)
     await turns()
     gc.collect()
-    hub.come(12)
+    service.come(12)
     await turns()
     assert seen == [11, 12]
-    assert hub.said == ["add", "close"]
+    assert service.said == ["add", "close"]
 
 
 @pytest.mark.parametrize("how", ["left", "ended", "never entered"])
 async def test_a_watch_that_has_nothing_left_on_the_server_is_dropped_in_silence(how: str) -> None:
-    hub, watcher = make() if how == "never entered" else await entered()
+    service, watcher = make() if how == "never entered" else await entered()
     if how == "left":
         await watcher.aclose()
     elif how == "ended":
-        hub.end(CompactedError())
+        service.end(CompactedError())
     await turns()
-    said = list(hub.said)
+    said = list(service.said)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         del watcher
         gc.collect()
     await turns()
-    assert hub.said == said
+    assert service.said == said
 
 
 async def test_closing_ends_whoever_waits_and_keeps_what_was_delivered() -> None:
-    hub, watcher = await entered()
-    hub.come(11, 12)
-    hub.come(13)
+    service, watcher = await entered()
+    service.come(11, 12)
+    service.come(13)
     assert (await anext(watcher)).revision == 11
     await watcher.aclose()
     await watcher.aclose()
-    assert hub.said == ["add", "close"]
+    assert service.said == ["add", "close"]
     assert watcher.revision == 11
     assert watcher.statistics().delivered == 1
     with pytest.raises(StopAsyncIteration):
@@ -235,7 +234,7 @@ async def test_closing_ends_whoever_waits_and_keeps_what_was_delivered() -> None
 
 
 async def test_wrong_use_says_so() -> None:
-    hub, watcher = make()
+    service, watcher = make()
     for use in (lambda: anext(watcher), watcher.request_progress):
         with pytest.raises(ClientUsageError, match="not entered"):
             await use()
@@ -243,27 +242,14 @@ async def test_wrong_use_says_so() -> None:
         watcher.batches()
     with pytest.raises(ClientUsageError, match="write `async with"):
         await watcher  # type: ignore[misc] # what is tested
-    hub, watcher = await entered()
+    service, watcher = await entered()
     with pytest.raises(ClientUsageError, match="once"):
         await watcher.__aenter__()
     step = asyncio.ensure_future(anext(watcher))
     await turns()
     with pytest.raises(ClientUsageError, match="two tasks"):
         await anext(watcher)
-    hub.come(11)
+    service.come(11)
     await step
     await watcher.request_progress()
-    assert hub.said == ["add", "mark"]
-
-
-async def test_a_history_that_is_gone_is_listed_by_one_task_that_ends_with_the_watch() -> None:
-    hub, watcher = await entered(on_compaction="resync")
-    hub.watch.move(Transition.COMPACTED)
-    for _ in range(2):
-        hub.watch.on_change()
-        await turns()
-    assert hub.said == ["add", "resync"]
-    (task,) = [task for task in asyncio.all_tasks() if task.get_name() == "etcd_aio watch resync"]
-    await watcher.aclose()
-    await turns()
-    assert task.cancelled()
+    assert service.said == ["add", "progress"]
