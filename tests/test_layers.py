@@ -67,7 +67,7 @@ PURE = (
     "discovery/member_urls",
     "discovery/resolver",
     "discovery/srv_records",
-    "error_handler/answer",
+    "error_handler/outcome",
     "error_handler/credentials",
     "error_handler/retry",
     "error_handler/token_refusals",

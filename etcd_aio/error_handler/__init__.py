@@ -6,9 +6,9 @@ there are.
 """
 
 from etcd_aio.error_handler.credentials import Credentials, TokenFunction, credentials_from
-from etcd_aio.error_handler.ending import unexpected_error
 from etcd_aio.error_handler.invoker import Invoker
 from etcd_aio.error_handler.lifetime import Lifetime
+from etcd_aio.error_handler.outcome import unexpected_error
 from etcd_aio.error_handler.retry import RetryPolicy, RetryThrottling
 from etcd_aio.error_handler.stream_handler import StreamHandler
 from etcd_aio.error_handler.streamed_reply import StreamedReply

@@ -3,7 +3,6 @@
 Knows: gRPC's retry vocabulary (proposal A6). Never knows: what failed or why.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -95,32 +94,3 @@ class RetryBudget:
     def on_failure(self) -> None:
         """An attempt failed in a way that may be the server's trouble."""
         self._tokens = max(self._tokens - 1, 0.0)
-
-
-def wait_before(
-    repetition: int,
-    *,
-    endpoints: int,
-    backoff: Backoff,
-    is_throttled: bool,
-    pushback: float | None,
-    random: Callable[[], float],
-) -> float:
-    """Seconds to wait before repetition number `repetition` (1 is the second attempt).
-
-    Args:
-        repetition: attempts that were made before.
-        endpoints: how many endpoints the client has; after each quorum of them a wait is due.
-        backoff: the series of waits.
-        is_throttled: the budget is exhausted.
-        pushback: the wait that the server asked for, which goes before everything else.
-        random: returns a number in [0, 1).
-    """
-    if pushback is not None:
-        return max(pushback, 0.0)
-    if is_throttled:
-        return backoff.longest(random)
-    quorum = endpoints // 2 + 1
-    if repetition % quorum:
-        return 0.0
-    return backoff.wait(repetition // quorum - 1, random)

@@ -1,16 +1,14 @@
-"""StreamedReply: a reply that the server streams, taken chunk by chunk over as many streams as it needs.
+"""Streamed replies: a reply that the server streams, read message by message over as many streams as it needs.
 
-Knows: one open stream, and that whoever reads can say at every step what is left to read. Never knows: what is read.
+Each step is a call of its own: it takes the next message of the open stream, or opens a stream for the rest of the
+reply and takes its first message. So a failure means the same at the start and in the middle of a reply: this step's
+attempt failed, the stream is gone, and the decision table says whether another endpoint is asked for the rest. All of
+that is inherited from `Call`. Between two steps nothing runs here: the server sends ahead as far as the stream's flow
+control window allows, and no further.
 
-Theory of operation. Each step is a call of its own: it takes the next message of the open stream, or opens one for what
-is left and takes its first. So a failure has the same meaning at the start and in the midst of a stream: this step's
-attempt failed, the stream is gone, and the verdict table says whether another endpoint is asked for what is left. All
-of that is inherited from `Call`. Between two steps nothing runs here: the server sends ahead as far as the stream's
-window lets it, and no further.
-
-What is not open is not owed: every step that does not end with a message closes the stream, cancelled ones too. A
-reading that is dropped without `cancel()` closes its stream when it is collected, so that nobody has to remember. A
-connection that drains is not pinned by a reader that takes his time: its stream is closed, and opened elsewhere.
+If a step does not return a message, including when it is cancelled, the stream is closed. A `StreamedReply` that is
+dropped without `cancel()` closes its stream when it is garbage collected. A slow reader does not hold a draining
+connection open: its stream is closed, and opened elsewhere.
 """
 
 import asyncio
@@ -22,9 +20,9 @@ from weakref import ref
 from etcd_aio.balancer import Metadata, Stream, SubConnection
 from etcd_aio.deadline import NEVER
 from etcd_aio.error_handler.call import Call, CallContext
-from etcd_aio.error_handler.large import LARGE
+from etcd_aio.error_handler.outcome import attempt_of
+from etcd_aio.error_handler.reply import LARGE
 from etcd_aio.errors import (
-    Attempt,
     AttemptFailure,
     ConnectionLostError,
     Delivery,
@@ -36,17 +34,17 @@ from etcd_aio.methods import Method, Reply, Request
 
 
 class StreamedReply(Generic[Request, Reply]):
-    """What is open of one streamed reply. Give it to `Invoker.read`, by one task at a time.
+    """The open part of one streamed reply. Pass it to `Invoker.read`, from one task at a time.
 
     Args:
-        method: which RPC; it must only read.
-        resumes: what is left can be asked for, anywhere. If not, another stream may be opened until the first reply
-            has come, and never after it; and the stream stays with its connection, however that fares.
+        method: the RPC, which must only read.
+        resumes: the rest of the reply can be asked for at any member. If not, another stream may be opened until the
+            first message has come, and never after it; and the stream stays on its connection, even a draining one.
 
     Attributes:
-        sub_connection: where its stream is open; None if none is.
-        endpoint: the endpoint that sent the last reply; empty before the first.
-        is_cancelled: whether it has been ended by `cancel()`.
+        sub_connection: where the stream is open; None if it is not.
+        endpoint: the endpoint that sent the last message; empty before the first.
+        is_cancelled: whether `cancel()` ended it.
     """
 
     __slots__ = (
@@ -72,7 +70,7 @@ class StreamedReply(Generic[Request, Reply]):
         self._is_late = False
 
     def __del__(self) -> None:
-        # The collector may run in any thread. A loop that is closed has nothing open any more.
+        # The garbage collector may run in any thread. A closed loop has no open stream.
         stream = self._stream
         if stream is not None and self._loop is not None:
             with suppress(RuntimeError):
@@ -80,16 +78,16 @@ class StreamedReply(Generic[Request, Reply]):
 
     @property
     def may_open(self) -> bool:
-        """Whether a stream may be opened for it, again or for the first time."""
+        """Whether a stream may be opened, for the first time or again."""
         return self.resumes or not self.endpoint
 
     def cancel(self) -> None:
-        """End it: its stream is closed at once, and a step under way ends without a reply. Safe to repeat."""
+        """End the reply: the stream is closed at once, and a running step ends without a message. Safe to repeat."""
         self.is_cancelled = True
         self.close_stream()
 
     def close_stream(self) -> None:
-        """Close its stream, if one is open; the next step opens another."""
+        """Close the stream if it is open; the next step opens another."""
         stream, self._stream, self.sub_connection = self._stream, None, None
         if stream is not None:
             stream.cancel()
@@ -97,16 +95,16 @@ class StreamedReply(Generic[Request, Reply]):
     async def receive(
         self, sub_connection: SubConnection, request: bytes, metadata: Metadata, deadline: float
     ) -> bytes | None:
-        """One attempt at the next message; None if the server has sent all. Opens the stream if none is open.
+        """Make one attempt at the next message; None if the server has sent all. Opens the stream if it is not open.
 
         Args:
-            sub_connection: where to open it.
-            request: what to ask for then.
+            sub_connection: where to open the stream.
+            request: the request for the rest of the reply, sent on a new stream.
             metadata: the request's metadata.
-            deadline: instant by which the message is there.
+            deadline: instant by which the message must have come.
 
         Raises:
-            AttemptFailure: there is no message; the stream is closed. After anything else, close it.
+            AttemptFailure: no message came; the stream is closed. After any other exception, the caller closes it.
         """
         loop = self._loop = asyncio.get_running_loop()
         self._is_late = False
@@ -120,7 +118,7 @@ class StreamedReply(Generic[Request, Reply]):
                 )
                 self.sub_connection = sub_connection
                 if self.is_cancelled:
-                    raise AttemptFailure(StatusCode.CANCELLED, "the reading was cancelled", Delivery.UNKNOWN)
+                    raise AttemptFailure(StatusCode.CANCELLED, "the reader cancelled the reply", Delivery.UNKNOWN)
             if deadline != NEVER:
                 timer = loop.call_at(deadline, self._expire)
             if is_new:
@@ -133,57 +131,57 @@ class StreamedReply(Generic[Request, Reply]):
             if not self._is_late or failure.delivery is Delivery.ANSWERED:
                 raise
         else:
-            if message is None or self._is_late:  # late by a hair: the message counts, its stream is gone
+            if message is None or self._is_late:  # the message came just in time: it counts, its stream is gone
                 self.close_stream()
             return message
         finally:
             if timer is not None:
                 timer.cancel()
-        text = "the deadline passed before the server sent more"
+        text = "the deadline passed before the server sent the next message"
         raise AttemptFailure(StatusCode.DEADLINE_EXCEEDED, text, Delivery.UNKNOWN, is_local_deadline=True)
 
     def _expire(self) -> None:
-        # Not by a cancellation of the task, which its owner could not tell from his own.
+        # Not by cancelling the task, which its owner could not tell from a cancellation of its own.
         self._is_late = True
         if self._stream is not None:
             self._stream.cancel()
 
 
-def _leaver(reading: StreamedReply[Request, Reply]) -> Callable[[str], None]:
-    """Closes the reading's stream when its connection is to be left, for the next step to open it elsewhere.
+def _leaver(reply: StreamedReply[Request, Reply]) -> Callable[[str], None]:
+    """Return a function that closes the stream when its connection should be left; the next step opens another.
 
-    Weakly: the connection knows its streams, and must not keep a reading that was dropped.
+    It has a weak reference: the connection knows its streams, and must not keep a reply alive that was dropped.
     """
-    known = ref(reading)
+    reference = ref(reply)
 
     def leave(reason: str) -> None:
         del reason
-        reading = known()
-        if reading is not None:
-            reading.close_stream()
+        reply = reference()
+        if reply is not None:
+            reply.close_stream()
 
     return leave
 
 
 class NextReply(Call[Request, Reply]):
-    """The next reply of a reading. `take` is awaited once.
+    """The next message of a streamed reply. `take` is awaited once.
 
     Args:
         context: what all calls share.
-        reading: what is open.
-        request: the encoded request for what is left.
+        reply: the streamed reply.
+        request: the encoded request for the rest of it.
         metadata: its metadata.
         deadline: when the step is over, on the loop's clock.
         may_retry: the caller allows more than one attempt.
         needs_leader: a member cannot serve it alone.
     """
 
-    __slots__ = ("_reading",)
+    __slots__ = ("_reply",)
 
     def __init__(
         self,
         context: CallContext,
-        reading: StreamedReply[Request, Reply],
+        reply: StreamedReply[Request, Reply],
         request: bytes,
         metadata: Metadata,
         deadline: float,
@@ -193,40 +191,40 @@ class NextReply(Call[Request, Reply]):
     ) -> None:
         super().__init__(
             context,
-            reading.method,
+            reply.method,
             request,
             metadata,
             deadline,
             is_mutation=False,
             may_repeat=True,
-            may_retry=may_retry and reading.may_open,
+            may_retry=may_retry and reply.may_open,
             needs_leader=needs_leader,
         )
-        self._reading = reading
+        self._reply = reply
 
     async def take(self) -> Reply | None:
-        """Make attempts until one brings a reply; None after the last one, or if the reading was cancelled."""
+        """Make attempts until a message comes; None after the last message, or if the reply was cancelled."""
         self._began = self._loop.time()
         try:
             return await self._take()
-        except BaseException:  # a cancellation too: what is not read now is asked for anew, even if half decoded
-            self._reading.close_stream()
+        except BaseException:  # a cancellation too: a message that was not returned is asked for again
+            self._reply.close_stream()
             raise
 
     async def _take(self) -> Reply | None:
-        reading, context = self._reading, self._context
-        while not reading.is_cancelled:
+        reply, context = self._reply, self._context
+        while not reply.is_cancelled:
             sub_connection = await self._choose()
-            unserved = sub_connection.unserved  # of this connection, whatever becomes of it
+            unserved = sub_connection.unserved  # of this connection; by the time of the failure there may be another
             started = self._loop.time()
             if started >= self._deadline:
                 raise self._finish(EtcdTimeoutError())
             try:
-                raw = await reading.receive(
+                raw = await reply.receive(
                     sub_connection, self._payload, self._metadata, self._attempt_deadline(started, sub_connection)
                 )
             except AttemptFailure as failure:
-                if not reading.is_cancelled:
+                if not reply.is_cancelled:
                     if failure.code is StatusCode.UNIMPLEMENTED:
                         unserved.add(self._method.path)
                     await self._after_failure(failure, sub_connection, self._loop.time() - started)
@@ -236,42 +234,40 @@ class NextReply(Call[Request, Reply]):
             if raw is None:
                 return None
             if len(raw) <= LARGE:
-                reply = self._decode(raw, sub_connection, started)
+                message = self._decode(raw, sub_connection, started)
             else:
-                reply = await self._decode_large(raw, sub_connection, started)
-            if reply is not None:
-                reading.endpoint = sub_connection.endpoint_name
-                return reply
-            reading.close_stream()  # the reply was of another cluster
+                message = await self._decode_in_steps(raw, sub_connection, started)
+            if message is not None:
+                reply.endpoint = sub_connection.endpoint_name
+                return message
+            reply.close_stream()  # the message came from another cluster
         return None
 
     async def _choose(self) -> SubConnection:
-        """Where the stream is open, or is to be opened: where the RPC may be served, as far as is known."""
-        if self._reading.sub_connection is not None:
-            return self._reading.sub_connection
-        if not self._reading.may_open:
-            text = f"the stream of {self._method.name} from {self._reading.endpoint} was given up, and cannot go on"
+        """Return where the stream is open, or where to open it: on a member that has the RPC, as far as is known."""
+        if self._reply.sub_connection is not None:
+            return self._reply.sub_connection
+        if not self._reply.may_open:
+            text = f"the stream of {self._method.name} from {self._reply.endpoint} was lost, and cannot be resumed"
             raise self._finish(ConnectionLostError(text))
-        avoid = self._avoid
+        avoided = self._avoided
         while True:
-            chosen = self._context.balancer.pick(avoid, self._needs_leader) or await self._wait_for_pick()
+            chosen = self._context.balancer.pick(avoided, self._needs_leader) or await self._wait_for_pick()
             is_served = self._method.path not in chosen.unserved
-            if is_served and (avoid is self._avoid or chosen not in avoid):
+            if is_served and (avoided is self._avoided or chosen not in avoided):
                 return chosen
-            if chosen in avoid:  # and so is every other that is READY
+            if chosen in avoided:  # and so is every other member that is READY
                 raise self._finish(
                     NotSupportedByServerError(
                         "no connected member has it", feature=self._method.name, needs=self._method.since
                     )
                 )
-            avoid = (*avoid, chosen)
+            avoided = (*avoided, chosen)
 
     async def _after_failure(self, failure: AttemptFailure, sub_connection: SubConnection, seconds: float) -> None:
         if failure.code is not StatusCode.UNIMPLEMENTED or not self._may_continue(failure):
-            await self._after(failure, sub_connection, seconds)
+            await super()._after_failure(failure, sub_connection, seconds)
             return
-        # Of an older release, or behind a proxy that is. Others may have it; if none has, `_choose` says so.
-        self._attempts += (
-            Attempt(sub_connection.endpoint_name, failure.code, failure.delivery, seconds, failure.message),
-        )
+        # An older release, or a proxy in front of one. Other members may have the RPC; if none has, `_choose` says so.
+        self._note(attempt_of(failure, sub_connection.endpoint_name, seconds))
         self._move_on(sub_connection)

@@ -25,9 +25,9 @@ from etcd_aio.balancer import Balancer, Stream, SubConnection
 from etcd_aio.closing import TwoPartClose, Unwinding
 from etcd_aio.deadline import NEVER
 from etcd_aio.error_handler.call import CallContext
-from etcd_aio.error_handler.ending import Ending, failed, left, stranger, unexpected_error, unneeded, unreadable
-from etcd_aio.error_handler.large import LARGE, decode_large
-from etcd_aio.error_handler.stream_failures import StreamFailures
+from etcd_aio.error_handler.failover import StreamFailures
+from etcd_aio.error_handler.outcome import StreamEnd, unexpected_error
+from etcd_aio.error_handler.reply import LARGE, check_cluster, decode_in_steps
 from etcd_aio.error_handler.stream_handler import StreamHandler
 from etcd_aio.error_handler.stream_timer import ReadThenFireTimer
 from etcd_aio.error_handler.token_refusals import is_spent
@@ -138,7 +138,7 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
         self._task: asyncio.Task[None] | None = None
         self._stream: Stream | None = None
         self._endpoint = ""
-        self._parting: Ending | None = None  # why this side ends the stream
+        self._parting: StreamEnd | None = None  # why this side ends the stream
         self._patience: asyncio.Timeout | None = None  # of a wait that ends once nobody needs the stream
         self._outbox: deque[Request] = deque()
         self._sender: asyncio.Future[None] | None = None  # resolved when there is something to send
@@ -262,7 +262,7 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
         if not conversation.is_needed:
             self._timer.stop()
             self._since = NEVER
-            self._part(unneeded())
+            self._part(StreamEnd.not_needed())
             if self._patience is not None:
                 self._patience.reschedule(0)
                 self._patience = None
@@ -285,14 +285,14 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
         if self._conversation.is_needed:
             reason = self._conversation.on_time(asyncio.get_running_loop().time())
             if reason is not None:
-                self._part(left(reason))
+                self._part(StreamEnd.abandoned(reason))
 
     def _on_open(self, endpoint: str) -> None:
         if self._conversation.is_needed:
             self._is_told_open = True
             self._conversation.on_open(endpoint, asyncio.get_running_loop().time())
 
-    def _part(self, ending: Ending) -> None:
+    def _part(self, ending: StreamEnd) -> None:
         """End the stream from this side, for this reason."""
         if self._stream is not None and self._parting is None:
             self._parting = ending
@@ -304,7 +304,7 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
 
     def _leave(self, stream: Stream | None, reason: str) -> None:
         if self._stream is stream:
-            self._part(left(reason))
+            self._part(StreamEnd.abandoned(reason))
 
     def _fail(self, error: Exception) -> None:
         """End everything, for a mistake that was met outside of the task."""
@@ -366,10 +366,10 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
     async def _wait_for_pushback(self) -> None:
         """Wait while every connected member has asked to be left alone; one that is connected meanwhile has not."""
         loop = asyncio.get_running_loop()
-        while (until := self._failures.pushed_back_until(loop.time())) is not None:
+        while (until := self._failures.paused_until(loop.time())) is not None:
             await self._context.balancer.changed(until)
 
-    async def _after(self, ending: Ending) -> tuple[EtcdError | None, float]:
+    async def _after(self, ending: StreamEnd) -> tuple[EtcdError | None, float]:
         """Judge how a stream ended; returns why another one would be refused, if it would, and the seconds to wait."""
         error, failures = ending.error, self._failures
         facts = replace(
@@ -439,7 +439,7 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
         finally:
             self._patience = None
 
-    async def _converse(self, sub_connection: SubConnection) -> Ending:
+    async def _converse(self, sub_connection: SubConnection) -> StreamEnd:
         """Open one stream and talk until it ends."""
         loop = asyncio.get_running_loop()
         name = sub_connection.endpoint_name
@@ -457,7 +457,7 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
         self._opened += 1
         self._outbox.clear()
         sender = start_task(self._send(stream), name=f"etcd_aio {self._name} sender")
-        ending: Ending | None = None
+        ending: StreamEnd | None = None
         received = self._received
         try:
             self._tell(self._on_open, name)
@@ -474,7 +474,7 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
             self._lose(ending.error if ending is not None else self._fatal or ClientClosedError())
             await asyncio.wait([sender])
 
-    async def _receive(self, stream: Stream, sub_connection: SubConnection, begun: float) -> Ending:
+    async def _receive(self, stream: Stream, sub_connection: SubConnection, begun: float) -> StreamEnd:
         """Hand over what the server says, until the stream ends."""
         loop = asyncio.get_running_loop()
         conversation = self._conversation
@@ -484,7 +484,7 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
             try:
                 raw = await stream.receive()
                 if raw is None:
-                    return self._parting or left("the server ended the stream")
+                    return self._parting or StreamEnd.abandoned("the server ended the stream")
                 # Messages that have come are received without a turn for anybody else.
                 taken += len(raw)
                 if taken >= _TAKEN_AT_ONCE:
@@ -493,16 +493,16 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
                 if len(raw) <= LARGE:
                     reply = codec.decode(self._method.reply, raw)
                 else:
-                    reply = await decode_large(self._method.reply, raw)
-                self._check(reply, sub_connection)
+                    reply = await decode_in_steps(self._method.reply, raw)
+                check_cluster(reply, self._context.identity, sub_connection)
             except AttemptFailure as failure:
                 if self._parting is not None and failure.delivery is not Delivery.ANSWERED:
                     return self._parting
                 return self._failed(failure, sub_connection.endpoint_name, begun)
             except ClusterChangedError as error:
-                return stranger(error)
+                return StreamEnd.wrong_cluster(error)
             except MalformedReplyError as error:
-                return unreadable(error)
+                return StreamEnd.malformed(error)
             now = loop.time()
             if self._received == before:
                 self._on_first_reply(now)
@@ -528,18 +528,11 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
 
     # How streams end.
 
-    def _failed(self, failure: AttemptFailure, endpoint: str, begun: float) -> Ending:
+    def _failed(self, failure: AttemptFailure, endpoint: str, begun: float) -> StreamEnd:
         seconds = asyncio.get_running_loop().time() - begun
-        return failed(failure, self._method, endpoint, seconds, is_alone=len(self._context.balancer.endpoints) < 2)
-
-    def _check(self, reply: Reply, sub_connection: SubConnection) -> None:
-        header = getattr(reply, "header", None)
-        if header is not None and header.cluster_id != self._context.identity.cluster_id:
-            try:
-                self._context.identity.check(header.cluster_id, sub_connection.endpoint_name)
-            except ClusterChangedError as error:
-                sub_connection.reject(error)
-                raise
+        return StreamEnd.from_failure(
+            failure, self._method, endpoint, seconds, is_alone=len(self._context.balancer.endpoints) < 2
+        )
 
     def _on_first_reply(self, now: float) -> None:
         """The member serves the stream."""
@@ -548,7 +541,7 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
             logger.info("stream %s: goes on at %s after %.3f s", self._name, self._endpoint, now - self._lost_at)
             self._lost_at = NEVER
 
-    def _note(self, ending: Ending, sub_connection: SubConnection) -> None:
+    def _note(self, ending: StreamEnd, sub_connection: SubConnection) -> None:
         """Remember a stream that ended though it is needed."""
         now = asyncio.get_running_loop().time()
         name, error = sub_connection.endpoint_name, ending.error

@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable
 from etcd_aio.aio import start_background_task
 from etcd_aio.closing import TwoPartClose, Unwinding
 from etcd_aio.deadline import NEVER
-from etcd_aio.error_handler.ending import unexpected_error
+from etcd_aio.error_handler.outcome import unexpected_error
 from etcd_aio.error_handler.token_refusals import is_spent
 from etcd_aio.error_handler.token_state import TokenState
 from etcd_aio.errors import (

@@ -3,49 +3,11 @@ from typing import Any
 
 import pytest
 
-from etcd_aio.backoff import Backoff
-from etcd_aio.error_handler.retry import RetryBudget, RetryPolicy, RetryThrottling, wait_before
+from etcd_aio.error_handler.retry import RetryBudget, RetryPolicy, RetryThrottling
 from etcd_aio.errors import ConfigError
 
-BACKOFF = Backoff(initial=1.0, multiplier=2.0, maximum=16.0, jitter=0.0)
 
-
-def wait(repetition: int, endpoints: int, *, is_throttled: bool = False, pushback: float | None = None) -> float:
-    return wait_before(
-        repetition,
-        endpoints=endpoints,
-        backoff=BACKOFF,
-        is_throttled=is_throttled,
-        pushback=pushback,
-        random=lambda: 0.5,
-    )
-
-
-@pytest.mark.parametrize(
-    ("endpoints", "waits"),
-    [
-        (1, [1, 2, 4, 8, 16, 16, 16, 16, 16]),
-        (2, [0, 1, 0, 2, 0, 4, 0, 8, 0]),
-        (3, [0, 1, 0, 2, 0, 4, 0, 8, 0]),
-        (4, [0, 0, 1, 0, 0, 2, 0, 0, 4]),
-        (5, [0, 0, 1, 0, 0, 2, 0, 0, 4]),
-    ],
-)
-def test_a_wait_is_due_once_a_quorum_was_tried(endpoints: int, waits: list[float]) -> None:
-    assert [wait(repetition, endpoints) for repetition in range(1, 10)] == waits
-
-
-def test_what_the_server_asks_for_goes_before_everything() -> None:
-    assert wait(1, 3, pushback=7.5) == 7.5
-    assert wait(2, 3, pushback=0.0) == 0.0
-    assert wait(2, 3, is_throttled=True, pushback=0.25) == 0.25
-
-
-def test_throttled_calls_take_the_longest_wait_before_every_repetition() -> None:
-    assert [wait(repetition, 3, is_throttled=True) for repetition in (1, 2, 3)] == [16.0, 16.0, 16.0]
-
-
-def test_a_budget_is_exhausted_at_half_and_successes_fill_it_again() -> None:
+def test_a_budget_is_exhausted_at_half_and_successes_refill_it() -> None:
     budget = RetryBudget(RetryThrottling(max_tokens=4, token_ratio=0.5))
     budget.on_failure()
     assert not budget.is_exhausted
@@ -55,7 +17,7 @@ def test_a_budget_is_exhausted_at_half_and_successes_fill_it_again() -> None:
     assert not budget.is_exhausted
 
 
-def test_a_budget_neither_overflows_nor_goes_below_nothing() -> None:
+def test_a_budget_stays_between_zero_and_its_maximum() -> None:
     budget = RetryBudget(RetryThrottling(max_tokens=4, token_ratio=1.0))
     for _ in range(100):
         budget.on_success()
@@ -69,7 +31,7 @@ def test_a_budget_neither_overflows_nor_goes_below_nothing() -> None:
     assert not budget.is_exhausted
 
 
-def test_the_defaults_are_the_go_clients_where_it_has_any() -> None:
+def test_the_defaults_are_those_of_the_go_client() -> None:
     policy = RetryPolicy()
     assert (policy.max_attempts, policy.initial_backoff) == (100, 0.025)
     assert policy.backoff().wait(1000, lambda: 0.5) == policy.max_backoff
@@ -89,7 +51,7 @@ def test_the_defaults_are_the_go_clients_where_it_has_any() -> None:
         {"jitter": math.nan},
     ],
 )
-def test_a_policy_that_cannot_work_is_refused(wrong: dict[str, Any]) -> None:
+def test_a_policy_that_cannot_work_is_rejected(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
         RetryPolicy(**wrong)
 
@@ -98,6 +60,6 @@ def test_a_policy_that_cannot_work_is_refused(wrong: dict[str, Any]) -> None:
     "wrong",
     [{"max_tokens": 0}, {"max_tokens": 1001}, {"max_tokens": math.nan}, {"token_ratio": 0}, {"token_ratio": math.nan}],
 )
-def test_a_budget_that_cannot_work_is_refused(wrong: dict[str, Any]) -> None:
+def test_a_budget_that_cannot_work_is_rejected(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
         RetryThrottling(**wrong)

@@ -11,7 +11,7 @@ import pytest
 from etcd_aio import codec, pb
 from etcd_aio.call_options import RetryMode
 from etcd_aio.error_handler import RetryPolicy, StreamedReply
-from etcd_aio.error_handler.large import LARGE
+from etcd_aio.error_handler.reply import LARGE
 from etcd_aio.errors import (
     AttemptFailure,
     ClientClosedError,
@@ -560,7 +560,7 @@ async def test_what_cannot_be_resumed_is_opened_elsewhere_until_its_first_reply_
     with pytest.raises(ConnectionLostError) as caught:
         await read(calls, reading, retry="always")
     assert [attempt.endpoint for attempt in caught.value.attempts] == ["m2:2379"]
-    with pytest.raises(ConnectionLostError, match="cannot go on"):
+    with pytest.raises(ConnectionLostError, match="cannot be resumed"):
         await read(calls, reading)
     assert streams.where == ["m1", "m2"]
     await calls.aclose()

@@ -1,0 +1,144 @@
+"""Outcomes: what a failed attempt means, as an error and as facts for the decision tables. Pure.
+
+Knows: what the transport reports, what the server's answer means. Never knows: what follows from it (`verdicts.py`).
+
+Calls and streams share these rules. Only one thing differs: a call that ran out of time raises a timeout, which it
+checks itself; for a stream the deadline is that of opening it, so a stream that was not open in time has no connection.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from etcd_aio.codec import leading_watch_id
+from etcd_aio.error_handler.verdicts import StreamFacts
+from etcd_aio.errors import (
+    Attempt,
+    AttemptFailure,
+    ConnectionLostError,
+    Delivery,
+    EtcdError,
+    MalformedReplyError,
+    NoLeaderError,
+    NotSupportedForLearnerError,
+    Remedy,
+    ReplyTooLargeError,
+    ServerError,
+    StatusCode,
+    UnknownServerError,
+    server_error,
+    with_history,
+)
+from etcd_aio.methods import WATCH, AnyMethod
+
+_NO_CONNECTION: Final = frozenset({StatusCode.UNAVAILABLE, StatusCode.CANCELLED, StatusCode.DEADLINE_EXCEEDED})
+
+
+def attempt_of(failure: AttemptFailure, endpoint: str, seconds: float) -> Attempt:
+    """Return the record of a failed attempt, which the error of its call lists."""
+    return Attempt(endpoint, failure.code, failure.delivery, seconds, failure.message)
+
+
+def server_error_of(failure: AttemptFailure, method: AnyMethod) -> ServerError:
+    """Return the error that the server answered. If the RPC is missing, it names the RPC and the etcd that has it."""
+    return server_error(failure.code, failure.message, feature=method.name, needs=method.since)
+
+
+def local_error_of(failure: AttemptFailure) -> EtcdError:
+    """Return the error for an attempt that was not answered."""
+    if failure.is_final:
+        return ReplyTooLargeError(failure.message, code=failure.code)
+    if failure.code in _NO_CONNECTION:
+        return ConnectionLostError(failure.message, code=failure.code)
+    return MalformedReplyError(failure.message, code=failure.code)
+
+
+def meaning_of(error: EtcdError | None, *, is_alone: bool, asks_for_leader: bool = True) -> tuple[Remedy, bool]:
+    """Return what an error of the server asks for, and whether it proves that nothing was done.
+
+    Args:
+        error: the server's error; None, or an error of this side, if the server did not answer.
+        is_alone: the client has no other endpoint.
+        asks_for_leader: the request carried `hasleader`.
+    """
+    if not isinstance(error, ServerError):
+        return Remedy.RAISE, False
+    if isinstance(error, NoLeaderError) and not asks_for_leader:
+        # Without `hasleader` the member looked for a leader only after it had accepted the request.
+        return Remedy.RETRY_IF_REPEATABLE, False
+    if is_alone and isinstance(error, NotSupportedForLearnerError):
+        return Remedy.RAISE, True
+    return error.remedy, error.is_definite
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEnd:
+    """How a stream ended.
+
+    Attributes:
+        facts: what the verdict depends on.
+        error: what the stream's handler gets.
+        pushback: seconds that the server asks this client to wait; None if it does not.
+        is_unneeded: nothing failed; the stream was not needed any more.
+    """
+
+    facts: StreamFacts
+    error: EtcdError
+    pushback: float | None = None
+    is_unneeded: bool = False
+
+    @classmethod
+    def abandoned(cls, reason: str) -> "StreamEnd":
+        """This side gave up the stream, or the server ended it with OK although it was needed."""
+        return cls(StreamFacts(None), ConnectionLostError(reason))
+
+    @classmethod
+    def not_needed(cls) -> "StreamEnd":
+        """The stream is not needed any more."""
+        return cls(StreamFacts(None), ConnectionLostError("the stream is not needed any more"), is_unneeded=True)
+
+    @classmethod
+    def wrong_cluster(cls, error: EtcdError) -> "StreamEnd":
+        """A member of another cluster answered: its reply is dropped, and another member is tried."""
+        return cls(StreamFacts(None), error)
+
+    @classmethod
+    def malformed(cls, error: MalformedReplyError) -> "StreamEnd":
+        """A reply could not be decoded; the next stream would begin with the same reply."""
+        return cls(StreamFacts(Delivery.UNKNOWN, is_final=True), error)
+
+    @classmethod
+    def from_failure(
+        cls, failure: AttemptFailure, method: AnyMethod, endpoint: str, seconds: float, *, is_alone: bool
+    ) -> "StreamEnd":
+        """The transport reports how the stream ended.
+
+        Args:
+            failure: the report.
+            method: of the stream.
+            endpoint: where the stream was open.
+            seconds: how long the stream lived.
+            is_alone: the client has no other endpoint.
+        """
+        if failure.delivery is Delivery.ANSWERED:
+            error: EtcdError = server_error_of(failure, method)
+        else:
+            error = local_error_of(failure)
+            if isinstance(error, ReplyTooLargeError):
+                beginning = failure.take_beginning()
+                error.watch_id = leading_watch_id(beginning) if method is WATCH else None
+        remedy, _ = meaning_of(error, is_alone=is_alone)
+        facts = StreamFacts(failure.delivery, remedy, isinstance(error, UnknownServerError), failure.is_final)
+        attempts = (attempt_of(failure, endpoint, seconds),)
+        return cls(facts, with_history(error, attempts, maybe_applied=False, seconds=seconds), failure.pushback)
+
+
+def unexpected_error(error: Exception) -> EtcdError:
+    """Return the error for an exception that code of this side, or of the application, should not have raised.
+
+    Its text may hold values, so only its type is shown. The exception itself is the cause.
+    """
+    if isinstance(error, EtcdError):
+        return error
+    wrapped = EtcdError(f"unexpected {type(error).__name__} in the client or in a function that it was given")
+    wrapped.__cause__ = error
+    return wrapped
