@@ -6,21 +6,43 @@ import subprocess
 from pathlib import Path
 
 import nox
+from nox.command import CommandFailed
 
 nox.needs_version = ">=2025.5"
 nox.options.default_venv_backend = "venv"
-nox.options.sessions = ["lint", "types", "generate", "tests"]
+nox.options.sessions = ["lint", "unit"]
 nox.options.reuse_existing_virtualenvs = True
 
 PYPROJECT = nox.project.load_toml("pyproject.toml")
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
-CACHE = Path(os.environ.get("ETCD_AIO_CACHE", "~/.cache/etcd_aio")).expanduser()
+
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+# The parts of the suite.
+UNIT = ("tests/unit", "tests/property", "tests/benchmarks", *sorted(map(str, Path("tests").glob("test_*.py"))))
+CONTRACT = ("tests/contract",)
+INTEGRATION = ("tests/integration",)
+EXAMPLES = ("tests/examples",)
 
 
 def install(session: nox.Session, *groups: str) -> None:
     """Install the package as users get it, and the development dependencies of `groups`."""
     dependencies = nox.project.dependency_groups(PYPROJECT, *groups)
     session.install("--quiet", ".", *dependencies)
+
+
+def run_tests(
+    session: nox.Session, *arguments: str, on_servers: bool = False, is_development: bool = False, **env: str
+) -> None:
+    """Run pytest in parallel: a worker for each processor where tests compute, two where they wait for servers.
+
+    Bytecode is written whatever the environment says: without it, most of a short run is compiling.
+    """
+    workers = 2 * CORES if on_servers else CORES
+    env["PYTHONDONTWRITEBYTECODE"] = ""
+    if is_development:
+        env["PYTHONDEVMODE"] = "1"  # unlike `-X dev`, it reaches the workers
+    session.run("python", "-m", "pytest", "--numprocesses", str(workers), "--dist", "worksteal", *arguments, env=env)
 
 
 def get_servers(session: nox.Session, *versions: str) -> None:
@@ -63,9 +85,54 @@ def demo(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """The whole test suite, on the newest real etcd that is found (see `nox -s servers`)."""
+    """The suite: all parts, on the newest etcd that is found (see `nox -s servers`); `-- tests/unit/kv` for one."""
     install(session, "test")
-    session.run("python", "-X", "dev", "-m", "pytest", *session.posargs)
+    if session.posargs:
+        run_tests(session, *session.posargs, on_servers=True)
+        return
+    failures = 0
+    for paths, on_servers in (((*UNIT, *CONTRACT), False), ((*INTEGRATION, *EXAMPLES), True)):
+        try:
+            run_tests(session, *paths, on_servers=on_servers, is_development=not on_servers)
+        except CommandFailed:
+            failures += 1
+    if failures:
+        session.error("tests failed, see above")
+
+
+@nox.session(venv_location=".nox/tests")
+def unit(session: nox.Session) -> None:
+    """Unit and property tests, and the checks of the repository, within a minute."""
+    install(session, "test")
+    run_tests(session, *(session.posargs or UNIT), is_development=True)
+
+
+@nox.session(venv_location=".nox/tests")
+def contract(session: nox.Session) -> None:
+    """What both engines must do, on asyncio and uvloop, against scripted peers."""
+    install(session, "test")
+    run_tests(session, *(session.posargs or CONTRACT), is_development=True)
+
+
+@nox.session(venv_location=".nox/tests")
+def integration(session: nox.Session) -> None:
+    """Tests on real servers, all on the native engine and some on both."""
+    install(session, "test")
+    run_tests(session, *(session.posargs or INTEGRATION), on_servers=True)
+
+
+@nox.session(venv_location=".nox/tests")
+def examples(session: nox.Session) -> None:
+    """The examples, and every block of Python in the documentation, on a real server."""
+    install(session, "test")
+    run_tests(session, *(session.posargs or EXAMPLES), on_servers=True)
+
+
+@nox.session(venv_location=".nox/tests")
+def nightly(session: nox.Session) -> None:
+    """Everything: both engines, all examples of the property tests, slow tests; in Python's development mode."""
+    install(session, "test")
+    run_tests(session, "--nightly", *session.posargs, on_servers=True, is_development=True)
 
 
 @nox.session(python=find_pythons())
@@ -78,10 +145,10 @@ def pythons(session: nox.Session) -> None:
     """
     session.log(f"found {', '.join(find_pythons())} of {', '.join(PYTHONS)}")
     install(session, "test")
-    arguments = ["-m", "pytest", "-m", "not slow and not cluster", "tests/unit", "tests/contract", *session.posargs]
-    session.run("python", *arguments, env={"ETCD_AIO_TEST_LOOP": "uvloop"})
+    arguments = ("-m", "not slow and not cluster", "tests/unit", *CONTRACT, *session.posargs)
+    run_tests(session, *arguments, ETCD_AIO_TEST_LOOP="uvloop")
     if session.python != "3.11":
-        session.run("python", *arguments, env={"ETCD_AIO_TEST_TASKS": "eager"})
+        run_tests(session, *arguments, ETCD_AIO_TEST_TASKS="eager")
 
 
 @nox.session
@@ -95,7 +162,7 @@ def wheel(session: nox.Session) -> None:
     faults = ("failover", "leases", "streams", "watch_close", "watch_compaction", "watch_history")
     chosen = ["-m", "cluster and not slow", "-k", "not grpclib"]
     chosen += [f"--ignore=tests/integration/test_{name}.py" for name in faults]
-    session.run("python", "-X", "dev", "-m", "pytest", *chosen, "tests/integration", *session.posargs)
+    run_tests(session, *chosen, "tests/integration", *session.posargs, on_servers=True)
 
 
 @nox.session

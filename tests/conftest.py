@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import loops, tiers
+from tests.support import loops, seeds, tiers
 from tests.support.canary import Watchman
 
 _WATCHMAN = Watchman()
@@ -18,8 +18,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the tier, and watch logs, warnings and errors for the canary (`tests/support/canary.py`)."""
+    """Choose the tier and the seed, and watch logs, warnings and errors for the canary (`tests/support/canary.py`)."""
     tiers.choose(is_nightly=config.getoption("nightly"))
+    seeds.choose()
     config.add_cleanup(_WATCHMAN.install())
 
 
@@ -46,6 +47,12 @@ def pytest_runtest_makereport(
         told = f"a secret was seen (see tests/support/canary.py): {'; '.join(dict.fromkeys(seen))}"
         report.longrepr = told if report.longrepr is None else f"{report.longrepr}\n{told}"
     return report
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Tests of random histories have the seed of the run in their ids."""
+    if "run_seed" in metafunc.fixturenames:
+        metafunc.parametrize("run_seed", [seeds.chosen()], ids=lambda seed: f"seed{seed}")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

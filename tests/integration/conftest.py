@@ -12,6 +12,7 @@ from anyio.from_thread import start_blocking_portal
 from etcd_aio import Client
 from etcd_aio.testing import EtcdCluster, EtcdServer, ServerTLS
 from etcd_aio.transport import ENGINES
+from tests.support.servers import QUICK_ELECTIONS
 
 _prefixes = count()
 
@@ -40,8 +41,8 @@ async def client(shared_server: EtcdServer) -> AsyncIterator[Client]:
 
 @pytest.fixture
 async def cluster() -> AsyncIterator[EtcdCluster]:
-    """Three members of this test's own, to do harm to."""
-    async with EtcdCluster(size=3) as cluster:
+    """Three members of this test's own, to do harm to. They elect a leader five times as fast as by default."""
+    async with EtcdCluster(size=3, **QUICK_ELECTIONS) as cluster:
         await cluster.wait_healthy()
         yield cluster
 

@@ -30,6 +30,7 @@ from etcd_aio.errors import (
 )
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy, find_etcd
 from tests.support.auth import QUICK_LOGINS, ROOT, WEB, enable_auth
+from tests.support.servers import QUICK_ELECTIONS
 from tests.support.versions import need
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
@@ -69,6 +70,7 @@ async def take(watcher: AsyncIterator[Event], number: int = 1) -> list[Event]:
         return [await anext(watcher) for _ in range(number)]
 
 
+@pytest.mark.both_engines
 @EACH
 @HAS_STATUS
 async def test_all_17_calls() -> None:
@@ -335,7 +337,7 @@ async def test_calls_go_on_while_users_are_added_all_the_time(kind: str, tmp_pat
     """Every change refuses what was on its way, and what was on its way to be repeated."""
     pause, flag = (0.0, "--auth-token=simple") if kind == "simple" else (0.1, jwt_flag(tmp_path))
     async with AsyncExitStack() as stack:
-        cluster = await stack.enter_async_context(EtcdCluster(size=3, flags=(QUICK_LOGINS, flag)))
+        cluster = await stack.enter_async_context(EtcdCluster(size=3, flags=(QUICK_LOGINS, flag), **QUICK_ELECTIONS))
         await cluster.wait_healthy()
         await enable_auth(cluster.members[0], web=True)
         root = await stack.enter_async_context(
@@ -468,7 +470,7 @@ async def test_no_password_goes_to_another_cluster() -> None:
 
 
 async def test_one_login_serves_every_member_and_a_new_one_follows_a_lost_one() -> None:
-    async with EtcdCluster(size=3, flags=(QUICK_LOGINS, "--auth-token-ttl=2")) as cluster:
+    async with EtcdCluster(size=3, flags=(QUICK_LOGINS, "--auth-token-ttl=2"), **QUICK_ELECTIONS) as cluster:
         await cluster.wait_healthy()
         await enable_auth(cluster.members[0], web=True)
         before = sum([await logins(member) for member in cluster.members])

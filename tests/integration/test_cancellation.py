@@ -137,6 +137,7 @@ async def test_a_sibling_in_a_task_group_fails(hang: Hang) -> None:
     await asyncio.sleep(0)
 
 
+@pytest.mark.both_engines
 async def test_cancelled_at_every_await_and_nothing_stays(shared_server: EtcdServer, prefix: str) -> None:
     """The call is cancelled after k turns of the loop, for every k that it can take."""
     async with Client(shared_server.endpoint) as client:

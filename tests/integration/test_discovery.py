@@ -203,6 +203,7 @@ async def test_a_client_with_tls_takes_only_records_of_members_with_tls(each_tls
 # Sockets and schemes.
 
 
+@pytest.mark.both_engines
 @pytest.mark.usefixtures("each_engine")
 async def test_unix_sockets(each_tls: TLS, tmp_path: Path) -> None:
     need("3.5.35", why="older ones take no path for a socket")
@@ -227,6 +228,7 @@ async def test_unix_sockets(each_tls: TLS, tmp_path: Path) -> None:
             assert await client.get("k") is not None
 
 
+@pytest.mark.both_engines
 @only_tls
 @pytest.mark.usefixtures("each_engine")
 async def test_plaintext_and_tls_side_by_side(each_tls: TLS) -> None:

@@ -10,6 +10,7 @@ from etcd_aio import Client, ConnectionLostError, EtcdError, NoAvailableEndpoint
 from etcd_aio.errors import LeaderChangedError, NoLeaderError, ServerError
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy, ServerTLS
 from tests.support.load import load
+from tests.support.servers import QUICK_ELECTIONS
 from tests.support.versions import need
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine")]
@@ -55,6 +56,7 @@ async def test_calls_spread_evenly_over_the_members(cluster: EtcdCluster) -> Non
             assert answered == pytest.approx(account.calls / 3, rel=0.1)
 
 
+@pytest.mark.both_engines
 async def test_a_killed_follower_costs_no_read_and_only_writes_in_flight(cluster: EtcdCluster) -> None:
     async with Client(cluster.endpoints) as client:
         await client.put("k", "v")
@@ -99,7 +101,7 @@ async def test_a_member_that_ends_gracefully_costs_no_call(each_tls: EachTLS, si
     server_tls, client_tls = each_tls
     need("3.5.30", why="under load older ones end connections without a GOAWAY")
     async with (
-        EtcdCluster(size=size, tls=server_tls) as cluster,
+        EtcdCluster(size=size, tls=server_tls, **QUICK_ELECTIONS) as cluster,
         Client(cluster.endpoints, tls=client_tls, timeout=15) as client,
     ):
         await cluster.wait_healthy()
@@ -166,6 +168,7 @@ async def test_a_frozen_follower_costs_no_read(cluster: EtcdCluster) -> None:
         assert len(reads.answers) == 3
 
 
+@pytest.mark.both_engines
 @pytest.mark.parametrize("how", ["fin", "rst", "refuse"])
 async def test_a_write_is_never_sent_twice(shared_server: EtcdServer, prefix: str, how: str) -> None:
     """Connections die all the time while puts run; the key's version is the number of times it was applied."""
@@ -239,6 +242,7 @@ async def test_the_same_breakage_is_invisible_to_reads(shared_server: EtcdServer
 class TestNothingAnswers:
     """The first call fails within its timeout, and its error names every endpoint with its real cause."""
 
+    @pytest.mark.both_engines
     async def test_refused(self) -> None:
         async with FaultProxy("http://127.0.0.1:1") as proxy:
             proxy.refuse()
@@ -250,6 +254,7 @@ class TestNothingAnswers:
         assert not caught.value.maybe_applied
         assert proxy.endpoint in str(caught.value)
 
+    @pytest.mark.both_engines
     async def test_black_hole(self) -> None:
         async with FaultProxy("http://127.0.0.1:1") as proxy:
             proxy.black_hole()
@@ -268,6 +273,7 @@ class TestNothingAnswers:
             with pytest.raises(NoAvailableEndpointsError, match="HTTP/1"):
                 await client.get("k")
 
+    @pytest.mark.both_engines
     async def test_tls_to_a_plaintext_member(self, shared_server: EtcdServer) -> None:
         endpoint = shared_server.endpoint.replace("http://", "https://")
         async with Client(endpoint, timeout=0.5) as client:

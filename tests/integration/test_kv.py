@@ -42,6 +42,7 @@ async def grant(server: EtcdServer) -> int:
 # get and put.
 
 
+@pytest.mark.both_engines
 async def test_a_key_and_its_history(client: Client, prefix: str) -> None:
     key = prefix + "k"
     assert await client.get(key) is None
@@ -113,6 +114,7 @@ async def test_empty_value_is_a_value(client: Client, prefix: str) -> None:
     assert (kv.value, kv.text(), kv.version) == (b"", "", 1)
 
 
+@pytest.mark.both_engines
 async def test_a_value_of_one_mebibyte(client: Client, prefix: str) -> None:
     value = bytes(range(256)) * 4096
     await client.put(prefix, value)
@@ -404,6 +406,7 @@ async def test_compaction_forgets_what_was_before(client: Client, prefix: str, p
 # Many at once.
 
 
+@pytest.mark.both_engines
 async def test_two_hundred_tasks_on_one_client(client: Client, prefix: str) -> None:
     async def live(number: int) -> int:
         key = f"{prefix}{number:03}"

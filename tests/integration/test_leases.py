@@ -44,6 +44,7 @@ async def stream_endpoint(client: Client) -> str:
 # One member.
 
 
+@pytest.mark.both_engines
 @each_engine
 async def test_a_lease_outlives_its_ttl_and_takes_its_keys_along(shared_server: EtcdServer, prefix: str) -> None:
     async with Client(shared_server.endpoint) as client:
@@ -104,6 +105,7 @@ async def test_a_lease_that_another_client_revokes_is_lost_at_the_next_renewal(
     assert isinstance(caught.value.__cause__, LeaseNotFoundError)
 
 
+@pytest.mark.both_engines
 @each_engine
 async def test_a_cancelled_block_revokes_its_lease(shared_server: EtcdServer) -> None:
     async with Client(shared_server.endpoint) as client:
@@ -250,11 +252,9 @@ async def test_a_frozen_member_with_the_stream_costs_no_lease(cluster: EtcdClust
 
 @each_engine
 @pytest.mark.slow
-async def test_a_hundred_leases_outlive_random_deaths() -> None:
+async def test_a_hundred_leases_outlive_random_deaths(run_seed: int) -> None:
     """Members die by any signal. Elections are quick: a lease has to last more than twice as long as one takes."""
-    seed = random.randrange(10**6)
-    print("seed", seed)
-    chance = random.Random(seed)
+    chance = random.Random(run_seed)
     async with (
         EtcdCluster(size=3, heartbeat_ms=50, election_ms=400) as cluster,
         Client(cluster.endpoints, timeout=15) as client,
@@ -279,8 +279,8 @@ async def test_a_hundred_leases_outlive_random_deaths() -> None:
 
 
 @pytest.mark.slow
-async def test_the_shortest_leases_outlive_the_deaths_of_followers(cluster: EtcdCluster) -> None:
-    async with Client(cluster.endpoints) as client, AsyncExitStack() as stack:
+async def test_the_shortest_leases_outlive_the_deaths_of_followers() -> None:
+    async with EtcdCluster(size=3) as cluster, Client(cluster.endpoints) as client, AsyncExitStack() as stack:
         leases = [await stack.enter_async_context(client.lease(2, on_lost="signal")) for _ in range(50)]
         for _ in range(4):
             await asyncio.sleep(1)

@@ -128,6 +128,7 @@ async def test_every_call_after_close_fails_at_once(shared_server: EtcdServer) -
     assert repr(client) == "<Client closed>"
 
 
+@pytest.mark.both_engines
 async def test_calls_under_way_end_with_the_close(shared_server: EtcdServer) -> None:
     async with FaultProxy(shared_server.endpoint) as proxy:
         client = Client([proxy.endpoint, "127.0.0.1:1"], timeout=None)

@@ -31,6 +31,7 @@ from etcd_aio.errors import (
     WrongDowngradeVersionFormatError,
 )
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy
+from tests.support.servers import QUICK_ELECTIONS
 from tests.support.versions import need, need_beside
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
@@ -49,6 +50,7 @@ async def fill(client: Client, size: int) -> None:
 # Each member by itself.
 
 
+@pytest.mark.both_engines
 @pytest.mark.usefixtures("each_engine")
 async def test_every_member_answers_for_itself(cluster: EtcdCluster) -> None:
     async with Client(cluster.endpoints) as client:
@@ -174,7 +176,7 @@ async def test_the_leadership_does_not_move_to_nobody(cluster: EtcdCluster) -> N
 
 
 async def test_a_leader_whose_answer_is_lost_has_moved_all_the_same() -> None:
-    async with EtcdCluster(size=3) as cluster:
+    async with EtcdCluster(size=3, **QUICK_ELECTIONS) as cluster:
         leader = await cluster.leader()
         (target, _) = await cluster.followers()
         async with FaultProxy(leader.endpoint) as proxy:

@@ -145,6 +145,7 @@ async def drain(client: Client, prefix: str, page_size: int) -> Outcome:
     return Outcome(keys, None)
 
 
+@pytest.mark.both_engines
 async def test_pages_too_large_for_a_message_are_read_in_smaller_ones(shared_server: EtcdServer, prefix: str) -> None:
     async with Client(shared_server.endpoint, max_receive_bytes=64 * 1024) as client:
         written = await fill(client, prefix, 200, size=4_096)

@@ -14,6 +14,7 @@ import pytest
 from etcd_aio import Client, Scan, op
 from etcd_aio.errors import CompactedError, EtcdTimeoutError
 from etcd_aio.testing import EtcdCluster, EtcdServer
+from tests.support.servers import QUICK_ELECTIONS
 from tests.support.versions import need, need_beside
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine")]
@@ -125,6 +126,7 @@ async def test_the_stream_is_of_one_revision_whatever_is_written_meanwhile(strea
         assert (await client.range(prefix="k/", count_only=True)).revision > scan.revision + 50
 
 
+@pytest.mark.both_engines
 async def test_breaking_off_ends_the_stream_on_the_server(streaming: EtcdServer) -> None:
     async with Client(streaming.endpoint, timeout=20) as client:
         await fill(client, COUNT, LARGE)
@@ -203,7 +205,7 @@ async def test_a_chunk_too_large_for_a_message_is_read_by_pages(streaming: EtcdS
 @pytest.mark.parametrize("death", ["kill", "terminate", "pause"])
 async def test_a_member_that_fails_in_the_midst_is_replaced_without_loss_or_repetition(death: str) -> None:
     need("3.7", why=STREAMS)
-    async with EtcdCluster(size=3) as cluster:
+    async with EtcdCluster(size=3, **QUICK_ELECTIONS) as cluster:
         await cluster.wait_healthy()
         async with Client(cluster.endpoints, timeout=8) as client:
             keys = await fill(client, COUNT, LARGE)

@@ -18,6 +18,7 @@ from etcd_aio.methods import WATCH
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy, ServerTLS
 from etcd_aio.testing.ports import free_ports
 from etcd_aio.types import WatchReply
+from tests.support.servers import QUICK_ELECTIONS
 from tests.support.virtual_time import turns
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine")]
@@ -152,10 +153,11 @@ EachTLS = tuple[ServerTLS | None, ssl.SSLContext | None]
 Harm: TypeAlias = Callable[[EtcdCluster, EtcdServer], Awaitable[None]]
 
 
+@pytest.mark.both_engines
 @pytest.mark.parametrize("harm", [kill, terminate], ids=lambda one: one.__name__)
 async def test_the_stream_survives_a_member_that_ends(harm: Harm, each_tls: EachTLS) -> None:
     server_tls, client_tls = each_tls
-    async with EtcdCluster(size=3, tls=server_tls) as cluster:
+    async with EtcdCluster(size=3, tls=server_tls, **QUICK_ELECTIONS) as cluster:
         await cluster.wait_healthy()
         async with followed(cluster.endpoints, client_tls) as world:
             writing = asyncio.create_task(world.keep_writing())
@@ -217,7 +219,7 @@ async def test_a_member_that_does_not_answer_a_new_stream_is_left_for_another(cl
 
 
 async def test_the_stream_leaves_a_member_that_is_cut_off_from_its_peers() -> None:
-    async with EtcdCluster(size=3, peer_proxies=True) as cluster:
+    async with EtcdCluster(size=3, peer_proxies=True, **QUICK_ELECTIONS) as cluster:
         await cluster.wait_healthy()
         async with followed(cluster.endpoints) as world:
             member = carrier(cluster, world)
@@ -286,6 +288,7 @@ async def test_a_full_outage_ends_with_the_return_of_the_members(cluster: EtcdCl
         assert not world.follower.ends
 
 
+@pytest.mark.both_engines
 async def test_a_client_closes_while_its_member_is_frozen(cluster: EtcdCluster) -> None:
     async with followed(cluster.endpoints) as world:
         member = carrier(cluster, world)

@@ -54,6 +54,7 @@ def server_tls(authority: trustme.CA, folder: Path, client_ca: Path | None = Non
     return ServerTLS(files["cert"], files["key"], client_ca)
 
 
+@pytest.mark.both_engines
 @pytest.mark.usefixtures("each_engine")
 async def test_the_whole_api_with_a_client_certificate_whose_key_has_a_password(
     authority: trustme.CA, ca: Path, own: Callable[..., dict[str, Any]], tmp_path: Path
@@ -108,6 +109,7 @@ async def test_the_common_name_of_a_certificate_is_the_user_without_a_token(
                     pass
 
 
+@pytest.mark.both_engines
 @pytest.mark.usefixtures("each_engine")
 async def test_a_server_that_refuses_us_and_one_that_we_refuse_are_told_apart(
     authority: trustme.CA, ca: Path, own: Callable[..., dict[str, Any]], tmp_path: Path

@@ -58,6 +58,7 @@ def shown(error: BaseException) -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.both_engines
 async def test_no_error_shows_a_password_or_a_token() -> None:
     need("3.4.25", "3.5.8", why="older ones say 'permission denied' of a token that expired")
     async with AsyncExitStack() as stack:

@@ -215,6 +215,7 @@ async def test_put_options_inside_a_txn(client: Client, prefix: str, shared_serv
     assert (past.lease, past.text()) == (lease, "kept")
 
 
+@pytest.mark.both_engines
 async def test_nested_txns(client: Client, prefix: str) -> None:
     await client.put(prefix + "a", "1")
     inner_most = op.txn(
@@ -271,6 +272,7 @@ async def test_a_read_only_txn_changes_nothing(client: Client, prefix: str) -> N
     assert (failed.succeeded, failed.revision) == (False, put.revision)
 
 
+@pytest.mark.both_engines
 async def test_as_many_operations_as_a_server_takes(client: Client, prefix: str) -> None:
     result = await client.txn().then(*(op.put(f"{prefix}{number:03}", "") for number in range(128))).commit()
     assert len(result.responses) == 128

@@ -153,6 +153,7 @@ async def test_a_watch_from_now_begins_exactly_behind_its_revision(own_server: E
         await asyncio.gather(*writers, return_exceptions=True)
 
 
+@pytest.mark.both_engines
 async def test_events_say_what_happened(client: Client, prefix: str) -> None:
     async with client.watch(prefix=prefix, prev_kv=True) as watcher:
         await client.put(prefix + "a", "1")
@@ -256,6 +257,7 @@ async def test_a_mark_that_was_asked_for(client: Client, prefix: str) -> None:
         assert other.statistics().pending_bytes == 0
 
 
+@pytest.mark.both_engines
 @pytest.mark.parametrize("fragment", [True, None])
 async def test_three_mebibytes_of_one_revision_range_come_in_fragments(
     shared_server: EtcdServer, prefix: str, fragment: bool | None
@@ -444,6 +446,7 @@ async def test_a_slow_consumer_is_bounded_and_loses_nothing(client: Client, pref
         assert slow.statistics().pending_events == 0
 
 
+@pytest.mark.both_engines
 async def test_however_a_watch_is_left_the_server_forgets_it(own_server: EtcdServer) -> None:
     async with Client(own_server.endpoint) as client, client.watch("stays") as stays:
         await until_watchers(own_server, 1)
@@ -489,6 +492,7 @@ async def test_however_a_watch_is_left_the_server_forgets_it(own_server: EtcdSer
         await take(stays, 1)
 
 
+@pytest.mark.both_engines
 async def test_a_cancelled_step_loses_no_event(client: Client, prefix: str) -> None:
     async with client.watch(prefix=prefix) as watcher:
         seen: list[Event] = []

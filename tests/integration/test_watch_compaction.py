@@ -122,10 +122,8 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_random_histories() -> None:
-    seed = random.randrange(10**6)
-    print("seed", seed)
-    chance = random.Random(seed)
+async def test_random_histories(run_seed: int) -> None:
+    chance = random.Random(run_seed)
     resyncs = errors = 0
     async with EtcdServer() as server, FaultProxy(server.endpoint) as proxy, Client(server.endpoint) as direct:
         store = Store(direct, chance)

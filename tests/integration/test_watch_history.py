@@ -1,13 +1,13 @@
 """Twenty watches of every kind while members die in turn: each tells exactly the history, whole revisions, once."""
 
 import asyncio
-import random
 import ssl
 
 import pytest
 
 from etcd_aio import Client
 from etcd_aio.testing import EtcdCluster, ServerTLS
+from tests.support.servers import QUICK_ELECTIONS
 from tests.support.versions import is_at_least
 from tests.support.watch_history import Writes, caught_up, following, read_history
 
@@ -22,16 +22,14 @@ def progress_interval(milliseconds: int) -> str:
     return f"--{word}watch-progress-notify-interval={milliseconds}ms"
 
 
-async def test_every_watch_tells_exactly_the_history(each_tls: TLSPair) -> None:
+async def test_every_watch_tells_exactly_the_history(each_tls: TLSPair, run_seed: int) -> None:
     server_tls, client_tls = each_tls
-    seed = random.randrange(10**6)
-    print("seed", seed)
     async with (
-        EtcdCluster(size=3, tls=server_tls, flags=[progress_interval(200)]) as cluster,
+        EtcdCluster(size=3, tls=server_tls, flags=[progress_interval(200)], **QUICK_ELECTIONS) as cluster,
         Client(cluster.endpoints, tls=client_tls) as writer,
         Client(cluster.endpoints, tls=client_tls) as client,
     ):
-        writes = Writes(writer, "k/", rate=200, seed=seed)
+        writes = Writes(writer, "k/", rate=200, seed=run_seed)
         async with writes.going_on():
             await asyncio.sleep(0.5)
         async with following(client, "k/") as followers:
