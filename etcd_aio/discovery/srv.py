@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from etcd_aio.discovery.resolver import Resolution
 from etcd_aio.discovery.srv_records import SrvAnswer, SrvRecord, resolution_of, service_name
-from etcd_aio.errors import ConfigError, DiscoveryError, printable
+from etcd_aio.errors import ConfigError, DiscoveryError, sanitize
 
 Lookup: TypeAlias = Callable[[str, float], Awaitable[SrvAnswer]]
 """Asks DNS for the SRV records of a name, within some seconds; raises DiscoveryError if it does not know."""
@@ -54,7 +54,7 @@ async def dns_lookup(name: str, timeout: float) -> SrvAnswer:
     except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer):
         return SrvAnswer()
     except (dns.exception.DNSException, OSError) as error:
-        raise DiscoveryError(f"{name}: {type(error).__name__}: {printable(str(error))}") from error
+        raise DiscoveryError(f"{name}: {type(error).__name__}: {sanitize(str(error))}") from error
     records = (one for one in answer if isinstance(one, dns.rdtypes.IN.SRV.SRV))
     return SrvAnswer(
         tuple(

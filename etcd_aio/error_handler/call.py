@@ -40,7 +40,7 @@ from etcd_aio.errors import (
     EtcdTimeoutError,
     MalformedReplyError,
     NoAvailableEndpointsError,
-    Remedy,
+    RetryHint,
     ServerError,
     StatusCode,
     UnknownEndpointError,
@@ -296,7 +296,7 @@ class Call(Generic[Request, Reply]):
         context = self._context
         error = server_error_of(failure, self._method) if failure.delivery is Delivery.ANSWERED else None
         is_known = sub_connection.note_refusal(error)
-        remedy, is_definite = meaning_of(
+        retry_hint, is_definite = meaning_of(
             error, is_alone=len(context.balancer.endpoints) < 2, asks_for_leader=self._asks_for_leader
         )
         self._note(attempt_of(failure, sub_connection.endpoint_name, seconds))
@@ -305,7 +305,7 @@ class Call(Generic[Request, Reply]):
         verdict = judge_call(
             CallFacts(
                 failure.delivery,
-                remedy,
+                retry_hint,
                 may_repeat=self._may_repeat,
                 may_continue=self._may_continue(failure),
                 has_token=token_remedy is not TokenRemedy.RAISE,
@@ -360,7 +360,7 @@ class Call(Generic[Request, Reply]):
 
     def _judge_token(self, error: ServerError) -> TokenRemedy:
         """Return what to do about a refusal of the token; `RAISE` for any other error."""
-        if error.remedy is not Remedy.REFRESH_TOKEN:
+        if error.retry_hint is not RetryHint.REFRESH_TOKEN:
             return TokenRemedy.RAISE
         context = self._context
         if self._refusals is None:
@@ -439,7 +439,7 @@ class Call(Generic[Request, Reply]):
             self._context.on_attempt_failed(attempt)
 
     def _raise(self, failure: AttemptFailure, error: ServerError | None) -> NoReturn:
-        if error is not None and error.remedy is Remedy.REFRESH_TOKEN:
+        if error is not None and error.retry_hint is RetryHint.REFRESH_TOKEN:
             was_renewed = self._refusals is not None and self._refusals.has_renewed
             self._context.tokens.refused_for_good(
                 token_of(self._metadata), error, self._loop.time(), was_renewed=was_renewed

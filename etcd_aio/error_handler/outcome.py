@@ -20,8 +20,8 @@ from etcd_aio.errors import (
     MalformedReplyError,
     NoLeaderError,
     NotSupportedForLearnerError,
-    Remedy,
     ReplyTooLargeError,
+    RetryHint,
     ServerError,
     StatusCode,
     UnknownServerError,
@@ -52,7 +52,7 @@ def local_error_of(failure: AttemptFailure) -> EtcdError:
     return MalformedReplyError(failure.message, code=failure.code)
 
 
-def meaning_of(error: EtcdError | None, *, is_alone: bool, asks_for_leader: bool = True) -> tuple[Remedy, bool]:
+def meaning_of(error: EtcdError | None, *, is_alone: bool, asks_for_leader: bool = True) -> tuple[RetryHint, bool]:
     """Return what an error of the server asks for, and whether it proves that nothing was done.
 
     Args:
@@ -61,13 +61,13 @@ def meaning_of(error: EtcdError | None, *, is_alone: bool, asks_for_leader: bool
         asks_for_leader: the request carried `hasleader`.
     """
     if not isinstance(error, ServerError):
-        return Remedy.RAISE, False
+        return RetryHint.RAISE, False
     if isinstance(error, NoLeaderError) and not asks_for_leader:
         # Without `hasleader` the member looked for a leader only after it had accepted the request.
-        return Remedy.RETRY_IF_REPEATABLE, False
+        return RetryHint.RETRY_IF_REPEATABLE, False
     if is_alone and isinstance(error, NotSupportedForLearnerError):
-        return Remedy.RAISE, True
-    return error.remedy, error.is_definite
+        return RetryHint.RAISE, True
+    return error.retry_hint, error.is_definite
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +126,8 @@ class StreamEnd:
             if isinstance(error, ReplyTooLargeError):
                 beginning = failure.take_beginning()
                 error.watch_id = leading_watch_id(beginning) if method is WATCH else None
-        remedy, _ = meaning_of(error, is_alone=is_alone)
-        facts = StreamFacts(failure.delivery, remedy, isinstance(error, UnknownServerError), failure.is_final)
+        retry_hint, _ = meaning_of(error, is_alone=is_alone)
+        facts = StreamFacts(failure.delivery, retry_hint, isinstance(error, UnknownServerError), failure.is_final)
         attempts = (attempt_of(failure, endpoint, seconds),)
         return cls(facts, with_history(error, attempts, maybe_applied=False, seconds=seconds), failure.pushback)
 

@@ -43,7 +43,7 @@ from etcd_aio.errors import (
     MalformedReplyError,
     NoAvailableEndpointsError,
     NotSupportedByServerError,
-    Remedy,
+    RetryHint,
     StatusCode,
     TokenUnavailableError,
     with_history,
@@ -552,7 +552,7 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
         level = logging.DEBUG
         if is_news:
             is_old = ending.facts.delivery is None and self.has_old_token
-            is_routine = is_old or ending.facts.remedy is Remedy.REFRESH_TOKEN  # tokens expire
+            is_routine = is_old or ending.facts.retry_hint is RetryHint.REFRESH_TOKEN  # tokens expire
             level = logging.INFO if is_routine else logging.WARNING
         logger.log(level, "stream %s: lost at %s: %s", self._name, name, error.message)
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from etcd_aio.errors import Delivery, Remedy
+from etcd_aio.errors import Delivery, RetryHint
 
 
 class Verdict(Enum):
@@ -58,7 +58,7 @@ class CallFacts:
 
     Attributes:
         delivery: how far the attempt got.
-        remedy: what the server's answer asks for; only examined if there was an answer.
+        retry_hint: what the server's answer asks for; only examined if there was an answer.
         may_repeat: the RPC is repeatable, or the caller declared the call idempotent.
         may_continue: time and attempts are left, and neither the caller (`retry="never"`) nor the server (a negative
             pushback) forbids another attempt.
@@ -68,7 +68,7 @@ class CallFacts:
     """
 
     delivery: Delivery
-    remedy: Remedy
+    retry_hint: RetryHint
     may_repeat: bool
     may_continue: bool
     has_token: bool = False
@@ -104,11 +104,11 @@ def classify_call(facts: CallFacts) -> CallSituation:
         return _C.UNPROCESSED_AGAIN if facts.was_unprocessed else _C.UNPROCESSED
     if facts.delivery is Delivery.UNKNOWN:
         return _C.GIVEN_UP if facts.is_given_up else _C.NO_ANSWER
-    if facts.remedy is Remedy.REFRESH_TOKEN:
+    if facts.retry_hint is RetryHint.REFRESH_TOKEN:
         return _C.TOKEN_REFUSED if facts.has_token else _C.FINAL_ANSWER
-    if facts.remedy is Remedy.RETRY_ELSEWHERE:
+    if facts.retry_hint is RetryHint.RETRY_ELSEWHERE:
         return _C.REFUSED
-    if facts.remedy is Remedy.RETRY_IF_REPEATABLE:
+    if facts.retry_hint is RetryHint.RETRY_IF_REPEATABLE:
         return _C.UNCERTAIN_ANSWER
     return _C.FINAL_ANSWER
 
@@ -149,7 +149,7 @@ class StreamFacts:
 
     Attributes:
         delivery: how far a failed stream got; None if it did not fail (this side or the server ended it with OK).
-        remedy: what the server's answer asks for; only examined if there was an answer.
+        retry_hint: what the server's answer asks for; only examined if there was an answer.
         is_unforeseen: the answer is not in etcd's list of errors, so it has no status of its own.
         is_final: this side rejects the reply, and another stream would bring the same reply.
         will_retry_differently: unless the stream's handler changes its requests, which it will.
@@ -158,7 +158,7 @@ class StreamFacts:
     """
 
     delivery: Delivery | None
-    remedy: Remedy = Remedy.RAISE
+    retry_hint: RetryHint = RetryHint.RAISE
     is_unforeseen: bool = False
     is_final: bool = False
     will_retry_differently: bool = False
@@ -186,9 +186,9 @@ def classify_stream(facts: StreamFacts) -> StreamSituation:
         return _S.LEFT
     if facts.delivery is not Delivery.ANSWERED:
         return _S.LOST
-    if facts.remedy is Remedy.REFRESH_TOKEN:
+    if facts.retry_hint is RetryHint.REFRESH_TOKEN:
         return _S.TOKEN_REFUSED if facts.has_token else _S.REFUSED_FOR_GOOD
-    if facts.remedy is not Remedy.RAISE or facts.is_unforeseen or facts.others_may_serve:
+    if facts.retry_hint is not RetryHint.RAISE or facts.is_unforeseen or facts.others_may_serve:
         return _S.REFUSED
     return _S.REFUSED_FOR_GOOD
 

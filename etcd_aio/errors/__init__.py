@@ -125,7 +125,6 @@ from etcd_aio.errors.families import (
     WatchError,
 )
 from etcd_aio.errors.history import with_history
-from etcd_aio.errors.remedy import Remedy
 from etcd_aio.errors.requests import (
     CompactedError,
     DuplicateKeyError,
@@ -149,8 +148,9 @@ from etcd_aio.errors.requests import (
     ValueProvidedError,
     WatchCancelledError,
 )
+from etcd_aio.errors.retry_hint import RetryHint
 from etcd_aio.errors.status import StatusCode
-from etcd_aio.errors.text import printable
+from etcd_aio.errors.text import sanitize
 from etcd_aio.errors.translate import server_error
 
 __all__ = [
@@ -229,13 +229,13 @@ __all__ = [
     "PermissionNotGivenError",
     "PermissionNotGrantedError",
     "ProposalDroppedError",
-    "Remedy",
     "ReplyTooLargeError",
     "RequestCancelledError",
     "RequestDeadlineExceededError",
     "RequestTimedOutError",
     "RequestTooLargeError",
     "ResourceExhaustedError",
+    "RetryHint",
     "RoleAlreadyExistsError",
     "RoleEmptyError",
     "RoleNotFoundError",
@@ -272,7 +272,7 @@ __all__ = [
     "WatchError",
     "WrongDowngradeVersionFormatError",
     "WrongLoopError",
-    "printable",
+    "sanitize",
     "server_error",
     "with_history",
 ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from etcd_aio.errors.delivery import Delivery
 from etcd_aio.errors.status import StatusCode
-from etcd_aio.errors.text import printable, shown_seconds
+from etcd_aio.errors.text import sanitize, shown_seconds
 
 
 class AttemptFailure(Exception):  # noqa: N818 - not an error of the user's: the error handler judges it first
@@ -38,7 +38,7 @@ class AttemptFailure(Exception):  # noqa: N818 - not an error of the user's: the
         is_final: bool = False,
         is_given_up: bool = False,
     ) -> None:
-        text = printable(message)  # it goes into tracebacks and notes, and may be any peer's
+        text = sanitize(message)  # it goes into tracebacks and notes, and may be any peer's
         super().__init__(text)
         self.code = code
         self.message = text

@@ -6,7 +6,7 @@ are definite.
 """
 
 from etcd_aio.errors.families import AuthError, FailedPreconditionError, InvalidArgumentError, UnauthenticatedError
-from etcd_aio.errors.remedy import Remedy
+from etcd_aio.errors.retry_hint import RetryHint
 
 
 class AuthenticationFailedError(AuthError, InvalidArgumentError):
@@ -25,14 +25,14 @@ class AuthOldRevisionError(AuthError, InvalidArgumentError):
     """The token is older than the last change of users or roles."""
 
     default_message = "etcdserver: revision of auth store is old"
-    remedy = Remedy.REFRESH_TOKEN
+    retry_hint = RetryHint.REFRESH_TOKEN
 
 
 class UserEmptyError(AuthError, InvalidArgumentError):
     """The call carries no token though the cluster wants one; or a user without a name was to be added."""
 
     default_message = "etcdserver: user name is empty"
-    remedy = Remedy.REFRESH_TOKEN
+    retry_hint = RetryHint.REFRESH_TOKEN
 
 
 class AuthNotEnabledError(AuthError, FailedPreconditionError):

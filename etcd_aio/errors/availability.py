@@ -5,7 +5,7 @@ stand side by side: refusals before anything could run, timeouts whose outcome i
 """
 
 from etcd_aio.errors.families import DataLossError, FailedPreconditionError, UnavailableError
-from etcd_aio.errors.remedy import Remedy
+from etcd_aio.errors.retry_hint import RetryHint
 from etcd_aio.errors.status import StatusCode
 
 # --- refused before it could run ---
@@ -14,13 +14,13 @@ from etcd_aio.errors.status import StatusCode
 class NoLeaderError(UnavailableError):
     """The member sees no leader.
 
-    `remedy` and `is_definite` hold for a call that carried `hasleader` in its metadata: there the check comes before
-    everything else. Without it the text can also come later, and the answer proves no more than `UnavailableError`
-    does. Which of the two was the case only the sender knows.
+    `retry_hint` and `is_definite` hold for a call that carried `hasleader` in its metadata: etcd then checks for a
+    leader before anything else. Without it the same text can also come later, and proves no more than
+    `UnavailableError` does.
     """
 
     default_message = "etcdserver: no leader"
-    remedy = Remedy.RETRY_ELSEWHERE
+    retry_hint = RetryHint.RETRY_ELSEWHERE
     is_definite = True
 
 
@@ -29,7 +29,7 @@ class NotSupportedForLearnerError(FailedPreconditionError):
 
     default_message = "etcdserver: rpc not supported for learner"
     retryable = True
-    remedy = Remedy.RETRY_ELSEWHERE
+    retry_hint = RetryHint.RETRY_ELSEWHERE
     is_definite = True
 
 
@@ -38,7 +38,7 @@ class NotCapableError(FailedPreconditionError):
 
     default_message = "etcdserver: not capable"
     retryable = True
-    remedy = Remedy.RETRY_ELSEWHERE
+    retry_hint = RetryHint.RETRY_ELSEWHERE
     is_definite = True
 
 
@@ -47,7 +47,7 @@ class ProposalDroppedError(UnavailableError):
 
     default_code = StatusCode.UNKNOWN
     default_message = "raft proposal dropped"
-    remedy = Remedy.RETRY_ELSEWHERE
+    retry_hint = RetryHint.RETRY_ELSEWHERE
     is_definite = True
 
 

@@ -34,7 +34,7 @@ The builtins are there for callers that do not know etcd.
 from typing import ClassVar
 
 from etcd_aio.errors.base import EtcdError
-from etcd_aio.errors.remedy import Remedy
+from etcd_aio.errors.retry_hint import RetryHint
 from etcd_aio.errors.status import StatusCode
 
 
@@ -48,13 +48,13 @@ class ServerError(EtcdError):
     text, so it is the better of the two to judge by.
 
     Attributes:
-        remedy: what may be done about it.
+        retry_hint: what may be done about it.
         is_definite: True if the answer proves that the request has changed nothing and never will. Without proof it is
             False.
     """
 
     default_message = "the server gave no reason"
-    remedy: ClassVar[Remedy] = Remedy.RAISE
+    retry_hint: ClassVar[RetryHint] = RetryHint.RAISE
     is_definite: ClassVar[bool] = False
 
 
@@ -106,7 +106,7 @@ class UnavailableError(ServerError):
 
     default_code = StatusCode.UNAVAILABLE
     retryable = True
-    remedy = Remedy.RETRY_IF_REPEATABLE
+    retry_hint = RetryHint.RETRY_IF_REPEATABLE
 
 
 class ServerDeadlineExceededError(ServerError, TimeoutError):
@@ -114,7 +114,7 @@ class ServerDeadlineExceededError(ServerError, TimeoutError):
 
     default_code = StatusCode.DEADLINE_EXCEEDED
     retryable = True
-    remedy = Remedy.RETRY_IF_REPEATABLE
+    retry_hint = RetryHint.RETRY_IF_REPEATABLE
 
 
 class ServerCancelledError(ServerError):
@@ -122,7 +122,7 @@ class ServerCancelledError(ServerError):
 
     default_code = StatusCode.CANCELLED
     retryable = True
-    remedy = Remedy.RETRY_IF_REPEATABLE
+    retry_hint = RetryHint.RETRY_IF_REPEATABLE
 
 
 class AbortedError(ServerError):
@@ -130,7 +130,7 @@ class AbortedError(ServerError):
 
     default_code = StatusCode.ABORTED
     retryable = True
-    remedy = Remedy.RETRY_IF_REPEATABLE
+    retry_hint = RetryHint.RETRY_IF_REPEATABLE
 
 
 class InternalServerError(ServerError):
@@ -138,7 +138,7 @@ class InternalServerError(ServerError):
 
     default_code = StatusCode.INTERNAL
     retryable = True
-    remedy = Remedy.RETRY_IF_REPEATABLE
+    retry_hint = RetryHint.RETRY_IF_REPEATABLE
 
 
 class UnknownServerError(ServerError):
@@ -206,7 +206,7 @@ class UnauthenticatedError(AuthError):
     """The call carries no valid proof of who makes it."""
 
     default_code = StatusCode.UNAUTHENTICATED
-    remedy = Remedy.REFRESH_TOKEN
+    retry_hint = RetryHint.REFRESH_TOKEN
     is_definite = True
 
 

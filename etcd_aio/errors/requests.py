@@ -14,7 +14,7 @@ from etcd_aio.errors.families import (
     ServerDeadlineExceededError,
     WatchError,
 )
-from etcd_aio.errors.remedy import Remedy
+from etcd_aio.errors.retry_hint import RetryHint
 from etcd_aio.errors.status import StatusCode
 
 
@@ -77,7 +77,7 @@ class TooManyRequestsError(ResourceExhaustedError):
 
     default_message = "etcdserver: too many requests"
     retryable = True
-    remedy = Remedy.RETRY_ELSEWHERE
+    retry_hint = RetryHint.RETRY_ELSEWHERE
     is_definite = True
 
 

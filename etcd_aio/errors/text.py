@@ -11,7 +11,7 @@ MAX_MESSAGE_BYTES: Final = 4096
 _CUT: Final = "... (cut)"
 
 
-def printable(text: str) -> str:
+def sanitize(text: str) -> str:
     """A peer's text, fit for errors and logs: one line, nothing a terminal would obey, at most `MAX_MESSAGE_BYTES`."""
     head = text[: MAX_MESSAGE_BYTES + 1]  # no character is shorter than a byte: what follows would be cut anyway
     if not head.isprintable():

@@ -9,7 +9,7 @@ from typing import Final
 from etcd_aio.errors.families import NotSupportedByServerError, ServerError
 from etcd_aio.errors.status import StatusCode
 from etcd_aio.errors.table import BY_CODE, BY_MESSAGE
-from etcd_aio.errors.text import printable
+from etcd_aio.errors.text import sanitize
 
 # How Go prints a status. etcd puts it whole into a watch's cancel reason; each hop in between may add one more.
 _PRINTED_STATUS: Final = re.compile(r"(?:rpc error: code = (\w+|Code\(\d+\)) desc = )+")
@@ -28,7 +28,7 @@ def server_error(code: StatusCode | None, message: str, *, feature: str = "", ne
 
     Args:
         code: the status that was sent; None if the text came without one, as a watch's cancel reason does.
-        message: the text that was sent. It may hold anything: what the error keeps of it is printable and at most
+        message: the text that was sent. It may hold anything: what the error keeps of it is sanitized and at most
             `MAX_MESSAGE_BYTES` (`text.py`) long.
         feature: what was asked for; only an answer that says it is missing tells it.
         needs: the release of etcd that it came with, if not all have it.
@@ -48,5 +48,5 @@ def server_error(code: StatusCode | None, message: str, *, feature: str = "", ne
     if code is None:
         code = StatusCode.UNKNOWN
     if code is StatusCode.UNIMPLEMENTED:
-        return NotSupportedByServerError(printable(message), code=code, feature=feature, needs=needs)
-    return BY_CODE[code](printable(message), code=code)
+        return NotSupportedByServerError(sanitize(message), code=code, feature=feature, needs=needs)
+    return BY_CODE[code](sanitize(message), code=code)

@@ -41,8 +41,8 @@ from etcd_aio.errors import (
     EmptyWatcherRangeError,
     EtcdError,
     PermissionDeniedError,
-    Remedy,
     ReplyTooLargeError,
+    RetryHint,
     ServerError,
     StoreRolledBackError,
     UnknownServerError,
@@ -553,7 +553,7 @@ class WatchStream:
 
 def _most_renewals(error: ServerError) -> int:
     """Of the token for one watch in a row: users may be changed all the time, but not so often."""
-    return 10 if error.remedy is Remedy.REFRESH_TOKEN else int(isinstance(error, PermissionDeniedError))
+    return 10 if error.retry_hint is RetryHint.REFRESH_TOKEN else int(isinstance(error, PermissionDeniedError))
 
 
 def _cancel_error(reason: str) -> EtcdError:

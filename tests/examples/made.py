@@ -23,7 +23,7 @@ from etcd_aio.balancer.connection_set import EndpointState
 from etcd_aio.balancer.health import patience
 from etcd_aio.balancer.picker import Policy
 from etcd_aio.error_handler.verdicts import CALL_VERDICTS, STREAM_VERDICTS, CallSituation, StreamSituation, Verdict
-from etcd_aio.errors import Remedy, ServerError
+from etcd_aio.errors import RetryHint, ServerError
 from etcd_aio.transport import TransportOptions
 from tests.examples.blocks import read
 from tests.examples.paths import PAGES, ROOT
@@ -87,14 +87,14 @@ def stream_verdicts() -> str:
 def remedies() -> str:
     """The errors of the server, by the situation that they belong to."""
     situations = {
-        Remedy.REFRESH_TOKEN: _OUTCOMES[CallSituation.TOKEN_REFUSED],
-        Remedy.RETRY_ELSEWHERE: _OUTCOMES[CallSituation.REFUSED],
-        Remedy.RETRY_IF_REPEATABLE: _OUTCOMES[CallSituation.UNCERTAIN_ANSWER],
+        RetryHint.REFRESH_TOKEN: _OUTCOMES[CallSituation.TOKEN_REFUSED],
+        RetryHint.RETRY_ELSEWHERE: _OUTCOMES[CallSituation.REFUSED],
+        RetryHint.RETRY_IF_REPEATABLE: _OUTCOMES[CallSituation.UNCERTAIN_ANSWER],
     }
     classes = [error for error in error_classes() if issubclass(error, ServerError)]
     rows = [
-        (text, ", ".join(f"`{error.__name__}`" for error in classes if error.remedy is remedy))
-        for remedy, text in situations.items()
+        (text, ", ".join(f"`{error.__name__}`" for error in classes if error.retry_hint is retry_hint))
+        for retry_hint, text in situations.items()
     ]
     return table(("outcome of the attempt", "errors"), rows)
 

@@ -47,10 +47,10 @@ from etcd_aio.errors import (
     PermissionNotGivenError,
     PermissionNotGrantedError,
     ProposalDroppedError,
-    Remedy,
     RequestCancelledError,
     RequestDeadlineExceededError,
     RequestTimedOutError,
+    RetryHint,
     RoleAlreadyExistsError,
     RoleEmptyError,
     RoleNotFoundError,
@@ -403,8 +403,8 @@ async def two_members_that_say(row: Row) -> AsyncIterator[list[str]]:
 @pytest.mark.usefixtures("each_engine")
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.error.__name__}-{row.code.name}")
 async def test_every_text_arrives_as_its_class_and_is_repeated_where_that_is_safe(row: Row) -> None:
-    elsewhere = row.error.remedy is Remedy.RETRY_ELSEWHERE
-    if_repeatable = row.error.remedy is Remedy.RETRY_IF_REPEATABLE
+    elsewhere = row.error.retry_hint is RetryHint.RETRY_ELSEWHERE
+    if_repeatable = row.error.retry_hint is RetryHint.RETRY_IF_REPEATABLE
     async with two_members_that_say(row) as endpoints:
         policy = RetryPolicy(max_attempts=2, initial_backoff=0.001)
         async with Client(endpoints, retry_policy=policy) as client:

@@ -15,19 +15,19 @@ from etcd_aio.error_handler.verdicts import (
     judge_stream,
     may_have_been_applied,
 )
-from etcd_aio.errors import Delivery, Remedy
+from etcd_aio.errors import Delivery, RetryHint
 
 FACTS = st.builds(
     CallFacts,
     delivery=st.sampled_from(Delivery),
-    remedy=st.sampled_from(Remedy),
+    retry_hint=st.sampled_from(RetryHint),
     may_repeat=st.booleans(),
     may_continue=st.booleans(),
     has_token=st.booleans(),
     was_unprocessed=st.booleans(),
 )
-# What an answer with this remedy may say of itself: a request that was refused before it could run has changed nothing.
-REFUSED = {Remedy.REFRESH_TOKEN, Remedy.RETRY_ELSEWHERE}
+# What an answer with this hint may say of itself: a request that was refused before it could run has changed nothing.
+REFUSED = {RetryHint.REFRESH_TOKEN, RetryHint.RETRY_ELSEWHERE}
 
 
 @given(FACTS)
@@ -37,7 +37,7 @@ def test_every_combination_has_one_verdict(facts: CallFacts) -> None:
 
 @given(FACTS)
 def test_what_must_not_run_twice_is_never_sent_again_after_it_may_have_run(facts: CallFacts) -> None:
-    is_definite = facts.remedy in REFUSED
+    is_definite = facts.retry_hint in REFUSED
     if not facts.may_repeat and may_have_been_applied(facts.delivery, is_definite=is_definite):
         assert judge_call(facts) is Verdict.FAIL
 
@@ -66,7 +66,7 @@ def test_without_a_token_none_is_refreshed(facts: CallFacts) -> None:
 STREAM_FACTS = st.builds(
     StreamFacts,
     delivery=st.none() | st.sampled_from(Delivery),
-    remedy=st.sampled_from(Remedy),
+    retry_hint=st.sampled_from(RetryHint),
     is_unforeseen=st.booleans(),
     is_final=st.booleans(),
     will_retry_differently=st.booleans(),

@@ -15,8 +15,8 @@ from etcd_aio.errors import (
     NotSupportedByServerError,
     NotSupportedForLearnerError,
     PermissionDeniedError,
-    Remedy,
     ReplyTooLargeError,
+    RetryHint,
     StatusCode,
     UnknownServerError,
 )
@@ -66,14 +66,14 @@ def test_the_error_of_an_attempt_without_an_answer(failure: AttemptFailure, erro
 @pytest.mark.parametrize("is_alone", [True, False])
 @pytest.mark.parametrize("asks_for_leader", [True, False])
 def test_what_the_errors_of_a_server_mean_for_a_request(is_alone: bool, asks_for_leader: bool) -> None:
-    def meaning(error: EtcdError | None) -> tuple[Remedy, bool]:
+    def meaning(error: EtcdError | None) -> tuple[RetryHint, bool]:
         return meaning_of(error, is_alone=is_alone, asks_for_leader=asks_for_leader)
 
-    assert meaning(None) == meaning(ConnectionLostError("lost")) == (Remedy.RAISE, False)
-    no_leader = (Remedy.RETRY_ELSEWHERE, True) if asks_for_leader else (Remedy.RETRY_IF_REPEATABLE, False)
+    assert meaning(None) == meaning(ConnectionLostError("lost")) == (RetryHint.RAISE, False)
+    no_leader = (RetryHint.RETRY_ELSEWHERE, True) if asks_for_leader else (RetryHint.RETRY_IF_REPEATABLE, False)
     assert meaning(NoLeaderError()) == no_leader
-    assert meaning(NotSupportedForLearnerError()) == (Remedy.RAISE if is_alone else Remedy.RETRY_ELSEWHERE, True)
-    assert meaning(CompactedError()) == (CompactedError.remedy, CompactedError.is_definite)
+    assert meaning(NotSupportedForLearnerError()) == (RetryHint.RAISE if is_alone else RetryHint.RETRY_ELSEWHERE, True)
+    assert meaning(CompactedError()) == (CompactedError.retry_hint, CompactedError.is_definite)
 
 
 # Streams.

@@ -15,30 +15,30 @@ from etcd_aio.error_handler.verdicts import (
     judge_stream,
     may_have_been_applied,
 )
-from etcd_aio.errors import Delivery, Remedy
+from etcd_aio.errors import Delivery, RetryHint
 
 UNSENT, UNPROCESSED, UNKNOWN, ANSWERED = Delivery.UNSENT, Delivery.UNPROCESSED, Delivery.UNKNOWN, Delivery.ANSWERED
 FAIL, AT_ONCE, BACKOFF, REFRESH_TOKEN = Verdict.FAIL, Verdict.AT_ONCE, Verdict.BACKOFF, Verdict.REFRESH_TOKEN
 
 
 def facts(
-    delivery: Delivery, remedy: Remedy = Remedy.RAISE, *, repeat: bool, go_on: bool = True, **more: bool
+    delivery: Delivery, retry_hint: RetryHint = RetryHint.RAISE, *, repeat: bool, go_on: bool = True, **more: bool
 ) -> CallFacts:
-    return CallFacts(delivery, remedy, may_repeat=repeat, may_continue=go_on, **more)
+    return CallFacts(delivery, retry_hint, may_repeat=repeat, may_continue=go_on, **more)
 
 
 BOTH = (False, True)
 EVERY_FACT = [
     CallFacts(
         delivery,
-        remedy,
+        retry_hint,
         may_repeat=repeat,
         may_continue=go_on,
         has_token=token,
         was_unprocessed=again,
         is_given_up=given_up,
     )
-    for delivery, remedy in product(Delivery, Remedy)
+    for delivery, retry_hint in product(Delivery, RetryHint)
     for repeat, go_on, token, again, given_up in product(BOTH, BOTH, BOTH, BOTH, BOTH)
 ]
 
@@ -49,10 +49,10 @@ def test_every_situation_has_a_verdict_and_can_be_reached() -> None:
 
 
 @pytest.mark.parametrize("delivery", list(Delivery))
-@pytest.mark.parametrize("remedy", list(Remedy))
+@pytest.mark.parametrize("retry_hint", list(RetryHint))
 @pytest.mark.parametrize("repeat", [False, True])
-def test_nothing_is_tried_once_no_attempt_may_follow(delivery: Delivery, remedy: Remedy, repeat: bool) -> None:
-    assert judge_call(facts(delivery, remedy, repeat=repeat, go_on=False)) is FAIL
+def test_nothing_is_tried_once_no_attempt_may_follow(delivery: Delivery, retry_hint: RetryHint, repeat: bool) -> None:
+    assert judge_call(facts(delivery, retry_hint, repeat=repeat, go_on=False)) is FAIL
 
 
 @pytest.mark.parametrize("repeat", [False, True])
@@ -71,18 +71,18 @@ def test_an_attempt_that_was_given_up_is_tried_at_once_if_it_may_run_twice() -> 
 
 @pytest.mark.parametrize("repeat", [False, True])
 def test_a_refused_token_is_refreshed_if_there_is_another(repeat: bool) -> None:
-    assert judge_call(facts(ANSWERED, Remedy.REFRESH_TOKEN, repeat=repeat, has_token=True)) is REFRESH_TOKEN
-    assert judge_call(facts(ANSWERED, Remedy.REFRESH_TOKEN, repeat=repeat, has_token=False)) is FAIL
+    assert judge_call(facts(ANSWERED, RetryHint.REFRESH_TOKEN, repeat=repeat, has_token=True)) is REFRESH_TOKEN
+    assert judge_call(facts(ANSWERED, RetryHint.REFRESH_TOKEN, repeat=repeat, has_token=False)) is FAIL
 
 
 @pytest.mark.parametrize("repeat", [False, True])
 def test_a_request_refused_before_it_ran_is_tried_after_the_backoff(repeat: bool) -> None:
-    assert judge_call(facts(ANSWERED, Remedy.RETRY_ELSEWHERE, repeat=repeat)) is BACKOFF
+    assert judge_call(facts(ANSWERED, RetryHint.RETRY_ELSEWHERE, repeat=repeat)) is BACKOFF
 
 
 def test_an_uncertain_answer_is_tried_again_only_if_it_may_run_twice() -> None:
-    assert judge_call(facts(ANSWERED, Remedy.RETRY_IF_REPEATABLE, repeat=True)) is BACKOFF
-    assert judge_call(facts(ANSWERED, Remedy.RETRY_IF_REPEATABLE, repeat=False)) is FAIL
+    assert judge_call(facts(ANSWERED, RetryHint.RETRY_IF_REPEATABLE, repeat=True)) is BACKOFF
+    assert judge_call(facts(ANSWERED, RetryHint.RETRY_IF_REPEATABLE, repeat=False)) is FAIL
 
 
 def test_a_request_without_an_answer_is_tried_again_only_if_it_may_run_twice() -> None:
@@ -92,14 +92,14 @@ def test_a_request_without_an_answer_is_tried_again_only_if_it_may_run_twice() -
 
 @pytest.mark.parametrize("repeat", [False, True])
 def test_a_final_answer_is_raised(repeat: bool) -> None:
-    assert judge_call(facts(ANSWERED, Remedy.RAISE, repeat=repeat)) is FAIL
+    assert judge_call(facts(ANSWERED, RetryHint.RAISE, repeat=repeat)) is FAIL
 
 
-@pytest.mark.parametrize("remedy", list(Remedy))
+@pytest.mark.parametrize("retry_hint", list(RetryHint))
 @pytest.mark.parametrize("delivery", [UNSENT, UNPROCESSED, UNKNOWN])
-def test_a_remedy_counts_only_if_there_was_an_answer(delivery: Delivery, remedy: Remedy) -> None:
+def test_a_remedy_counts_only_if_there_was_an_answer(delivery: Delivery, retry_hint: RetryHint) -> None:
     for repeat in (False, True):
-        assert judge_call(facts(delivery, remedy, repeat=repeat, has_token=True)) is judge_call(
+        assert judge_call(facts(delivery, retry_hint, repeat=repeat, has_token=True)) is judge_call(
             facts(delivery, repeat=repeat)
         )
 
@@ -140,11 +140,11 @@ def test_every_situation_of_a_stream_has_a_verdict() -> None:
         (StreamFacts(ANSWERED), FAIL),
         (StreamFacts(ANSWERED, is_unforeseen=True), BACKOFF),
         (StreamFacts(ANSWERED, others_may_serve=True), BACKOFF),
-        (StreamFacts(ANSWERED, Remedy.RETRY_ELSEWHERE), BACKOFF),
-        (StreamFacts(ANSWERED, Remedy.RETRY_IF_REPEATABLE), BACKOFF),
-        (StreamFacts(ANSWERED, Remedy.REFRESH_TOKEN), FAIL),
-        (StreamFacts(ANSWERED, Remedy.REFRESH_TOKEN, has_token=True), Verdict.REFRESH_TOKEN),
-        (StreamFacts(Delivery.UNKNOWN, Remedy.REFRESH_TOKEN, has_token=True), AT_ONCE),
+        (StreamFacts(ANSWERED, RetryHint.RETRY_ELSEWHERE), BACKOFF),
+        (StreamFacts(ANSWERED, RetryHint.RETRY_IF_REPEATABLE), BACKOFF),
+        (StreamFacts(ANSWERED, RetryHint.REFRESH_TOKEN), FAIL),
+        (StreamFacts(ANSWERED, RetryHint.REFRESH_TOKEN, has_token=True), Verdict.REFRESH_TOKEN),
+        (StreamFacts(Delivery.UNKNOWN, RetryHint.REFRESH_TOKEN, has_token=True), AT_ONCE),
     ],
 )
 def test_the_verdict_on_a_stream_that_ended(facts: StreamFacts, verdict: Verdict) -> None:

@@ -7,7 +7,7 @@ from etcd_aio.errors import (
     AuthError,
     AuthOldRevisionError,
     InvalidTokenError,
-    Remedy,
+    RetryHint,
     RoleNotFoundError,
     ServerError,
     StatusCode,
@@ -31,18 +31,18 @@ def test_all_are_auth_errors_and_definite(error: type[ServerError]) -> None:
 
 
 def test_three_of_them_are_cured_by_a_new_token() -> None:
-    cured = {error for error in HERE if error.remedy is Remedy.REFRESH_TOKEN}
+    cured = {error for error in HERE if error.retry_hint is RetryHint.REFRESH_TOKEN}
     assert cured == {InvalidTokenError, AuthOldRevisionError, UserEmptyError}
 
 
 def test_a_wrong_password_is_not_cured_by_logging_in_again() -> None:
-    assert AuthenticationFailedError().remedy is Remedy.RAISE
+    assert AuthenticationFailedError().retry_hint is RetryHint.RAISE
 
 
 def test_the_raw_text_of_older_servers_asks_for_a_new_token_too() -> None:
     error = server_error(StatusCode.UNKNOWN, "auth: revision in header is old")
     assert type(error) is AuthOldRevisionError
-    assert error.remedy is Remedy.REFRESH_TOKEN
+    assert error.retry_hint is RetryHint.REFRESH_TOKEN
     assert error.is_definite
 
 

@@ -10,8 +10,8 @@ from etcd_aio.errors import (
     NotCapableError,
     NotSupportedForLearnerError,
     ProposalDroppedError,
-    Remedy,
     RequestTimedOutError,
+    RetryHint,
     ServerError,
     TimeoutDueToConnectionLostError,
     TimeoutDueToLeaderFailError,
@@ -32,12 +32,12 @@ REFUSED = {NoLeaderError, NotSupportedForLearnerError, NotCapableError, Proposal
 @pytest.mark.parametrize("error", HERE)
 def test_each_is_refused_open_or_damage(error: type[ServerError]) -> None:
     if error in REFUSED:
-        assert (error.remedy, error.is_definite) == (Remedy.RETRY_ELSEWHERE, True)
+        assert (error.retry_hint, error.is_definite) == (RetryHint.RETRY_ELSEWHERE, True)
     elif error is CorruptError:
-        assert (error.remedy, error.is_definite) == (Remedy.RAISE, False)
+        assert (error.retry_hint, error.is_definite) == (RetryHint.RAISE, False)
         assert issubclass(error, DataLossError)
     else:
-        assert (error.remedy, error.is_definite) == (Remedy.RETRY_IF_REPEATABLE, False)
+        assert (error.retry_hint, error.is_definite) == (RetryHint.RETRY_IF_REPEATABLE, False)
         assert issubclass(error, UnavailableError)
 
 

@@ -9,7 +9,7 @@ from etcd_aio.errors import (
     MemberNotFoundError,
     MembershipError,
     NotRaftLeaderError,
-    Remedy,
+    RetryHint,
     ServerError,
     cluster,
 )
@@ -24,7 +24,7 @@ HERE = [
 @pytest.mark.parametrize("error", HERE)
 def test_all_are_refusals_that_stand(error: type[ServerError]) -> None:
     assert error.is_definite
-    assert error.remedy is Remedy.RAISE
+    assert error.retry_hint is RetryHint.RAISE
 
 
 @pytest.mark.parametrize("error", HERE)

@@ -20,8 +20,8 @@ from etcd_aio.errors import (
     NotSupportedByServerError,
     OutOfRangeError,
     PermissionDeniedError,
-    Remedy,
     ResourceExhaustedError,
+    RetryHint,
     ServerCancelledError,
     ServerDeadlineExceededError,
     ServerError,
@@ -70,12 +70,12 @@ def test_a_family_is_the_builtin_that_fits_and_no_other(
 @pytest.mark.parametrize("topic", [AuthError, LeaseError, WatchError, MembershipError, DowngradeError])
 def test_a_topic_says_nothing_about_status_or_remedy(topic: type[ServerError]) -> None:
     assert topic.__bases__ == (ServerError,)
-    assert not {"default_code", "remedy", "is_definite", "retryable"} & vars(topic).keys()
+    assert not {"default_code", "retry_hint", "is_definite", "retryable"} & vars(topic).keys()
 
 
 def test_without_proof_a_server_error_is_neither_definite_nor_to_be_repeated() -> None:
     error = ServerError("?")
-    assert error.remedy is Remedy.RAISE
+    assert error.retry_hint is RetryHint.RAISE
     assert not error.is_definite
     assert not error.retryable
     assert error.code is None
@@ -89,8 +89,8 @@ def test_a_server_error_is_an_answer_and_no_lost_connection() -> None:
 def test_the_tokens_family_asks_for_a_new_token_and_the_permissions_one_does_not() -> None:
     assert issubclass(UnauthenticatedError, AuthError)
     assert issubclass(PermissionDeniedError, AuthError)
-    assert UnauthenticatedError("?").remedy is Remedy.REFRESH_TOKEN
-    assert PermissionDeniedError("?").remedy is Remedy.RAISE
+    assert UnauthenticatedError("?").retry_hint is RetryHint.REFRESH_TOKEN
+    assert PermissionDeniedError("?").retry_hint is RetryHint.RAISE
 
 
 def test_a_permission_error_keeps_its_text_and_status() -> None:

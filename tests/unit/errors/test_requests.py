@@ -17,8 +17,8 @@ from etcd_aio.errors import (
     LeaseTTLTooLargeError,
     NotFoundError,
     OutOfRangeError,
-    Remedy,
     RequestDeadlineExceededError,
+    RetryHint,
     ServerError,
     StatusCode,
     TooManyRequestsError,
@@ -64,5 +64,5 @@ def test_a_compacted_error_keeps_its_revision_when_pickled_or_copied() -> None:
 
 
 def test_a_member_that_is_behind_may_be_passed_over_even_by_a_mutation() -> None:
-    assert TooManyRequestsError().remedy is Remedy.RETRY_ELSEWHERE
+    assert TooManyRequestsError().retry_hint is RetryHint.RETRY_ELSEWHERE
     assert TooManyRequestsError().is_definite

@@ -3,7 +3,7 @@
 import pytest
 
 from etcd_aio import errors
-from etcd_aio.errors import Remedy, ServerError, StatusCode
+from etcd_aio.errors import RetryHint, ServerError, StatusCode
 from etcd_aio.errors.table import BY_CODE, BY_MESSAGE, ROWS
 
 # What etcd 3.7 lists, in its order: our class, the status, the text behind "etcdserver: ".
@@ -197,13 +197,13 @@ def test_a_leaf_has_the_family_of_its_status(leaf: type[ServerError]) -> None:
 @pytest.mark.parametrize("leaf", LEAVES)
 def test_what_a_row_allows_and_proves(leaf: type[ServerError]) -> None:
     groups = {
-        (Remedy.REFRESH_TOKEN, True): REFRESH_TOKEN,
-        (Remedy.RETRY_ELSEWHERE, True): RETRY_ELSEWHERE,
-        (Remedy.RETRY_IF_REPEATABLE, False): AMBIGUOUS_AND_REPEATABLE,
-        (Remedy.RAISE, False): AMBIGUOUS_AND_FINAL,
-        (Remedy.RAISE, True): DEFINITE_AND_FINAL,
+        (RetryHint.REFRESH_TOKEN, True): REFRESH_TOKEN,
+        (RetryHint.RETRY_ELSEWHERE, True): RETRY_ELSEWHERE,
+        (RetryHint.RETRY_IF_REPEATABLE, False): AMBIGUOUS_AND_REPEATABLE,
+        (RetryHint.RAISE, False): AMBIGUOUS_AND_FINAL,
+        (RetryHint.RAISE, True): DEFINITE_AND_FINAL,
     }
-    assert [facts for facts, names in groups.items() if leaf.__name__ in names] == [(leaf.remedy, leaf.is_definite)]
+    assert [facts for facts, names in groups.items() if leaf.__name__ in names] == [(leaf.retry_hint, leaf.is_definite)]
 
 
 def test_the_groups_name_nothing_that_is_gone() -> None:
@@ -214,9 +214,9 @@ def test_the_groups_name_nothing_that_is_gone() -> None:
 @pytest.mark.parametrize("error", CLASSES)
 def test_the_facts_of_a_class_fit_each_other(error: type[ServerError]) -> None:
     # A mutation is repeated only with proof that it did not run.
-    assert error.is_definite or error.remedy not in {Remedy.REFRESH_TOKEN, Remedy.RETRY_ELSEWHERE}
-    assert not (error.is_definite and error.remedy is Remedy.RETRY_IF_REPEATABLE)
-    repeats = error.remedy in {Remedy.RETRY_ELSEWHERE, Remedy.RETRY_IF_REPEATABLE}
+    assert error.is_definite or error.retry_hint not in {RetryHint.REFRESH_TOKEN, RetryHint.RETRY_ELSEWHERE}
+    assert not (error.is_definite and error.retry_hint is RetryHint.RETRY_IF_REPEATABLE)
+    repeats = error.retry_hint in {RetryHint.RETRY_ELSEWHERE, RetryHint.RETRY_IF_REPEATABLE}
     assert error.retryable == (repeats or error is errors.LearnerNotReadyError)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from etcd_aio.errors import AttemptFailure, Delivery, StatusCode, printable
+from etcd_aio.errors import AttemptFailure, Delivery, StatusCode, sanitize
 from etcd_aio.errors.text import MAX_MESSAGE_BYTES, shown_seconds
 
 
@@ -12,9 +12,9 @@ from etcd_aio.errors.text import MAX_MESSAGE_BYTES, shown_seconds
     "length", [0, 1, 400, MAX_MESSAGE_BYTES - 1, MAX_MESSAGE_BYTES, MAX_MESSAGE_BYTES + 1, 100_000]
 )
 def test_a_text_is_cut_to_its_limit_between_characters(char: str, length: int) -> None:
-    text = printable(char * length)
+    text = sanitize(char * length)
     assert len(text.encode()) <= MAX_MESSAGE_BYTES
-    whole = printable(char) * length
+    whole = sanitize(char) * length
     if len(whole.encode()) <= MAX_MESSAGE_BYTES:
         assert text == whole
     else:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from etcd_aio import errors
-from etcd_aio.errors import Remedy, ServerError, StatusCode, server_error
+from etcd_aio.errors import RetryHint, ServerError, StatusCode, server_error
 from etcd_aio.errors.table import BY_CODE, ROWS, Row
 from etcd_aio.errors.text import MAX_MESSAGE_BYTES
 
@@ -90,30 +90,30 @@ def test_an_unknown_text_stays_in_the_family_of_its_status(code: StatusCode) -> 
 
 # What an unknown text proves and allows, by its status.
 @pytest.mark.parametrize(
-    ("code", "remedy", "is_definite"),
+    ("code", "retry_hint", "is_definite"),
     [
-        (StatusCode.CANCELLED, Remedy.RETRY_IF_REPEATABLE, False),
-        (StatusCode.UNKNOWN, Remedy.RAISE, False),
-        (StatusCode.INVALID_ARGUMENT, Remedy.RAISE, True),
-        (StatusCode.DEADLINE_EXCEEDED, Remedy.RETRY_IF_REPEATABLE, False),
-        (StatusCode.NOT_FOUND, Remedy.RAISE, False),
-        (StatusCode.ALREADY_EXISTS, Remedy.RAISE, False),
-        (StatusCode.PERMISSION_DENIED, Remedy.RAISE, True),
-        (StatusCode.RESOURCE_EXHAUSTED, Remedy.RAISE, False),
-        (StatusCode.FAILED_PRECONDITION, Remedy.RAISE, False),
-        (StatusCode.ABORTED, Remedy.RETRY_IF_REPEATABLE, False),
-        (StatusCode.OUT_OF_RANGE, Remedy.RAISE, False),
-        (StatusCode.UNIMPLEMENTED, Remedy.RAISE, True),
-        (StatusCode.INTERNAL, Remedy.RETRY_IF_REPEATABLE, False),
-        (StatusCode.UNAVAILABLE, Remedy.RETRY_IF_REPEATABLE, False),
-        (StatusCode.DATA_LOSS, Remedy.RAISE, False),
-        (StatusCode.UNAUTHENTICATED, Remedy.REFRESH_TOKEN, True),
+        (StatusCode.CANCELLED, RetryHint.RETRY_IF_REPEATABLE, False),
+        (StatusCode.UNKNOWN, RetryHint.RAISE, False),
+        (StatusCode.INVALID_ARGUMENT, RetryHint.RAISE, True),
+        (StatusCode.DEADLINE_EXCEEDED, RetryHint.RETRY_IF_REPEATABLE, False),
+        (StatusCode.NOT_FOUND, RetryHint.RAISE, False),
+        (StatusCode.ALREADY_EXISTS, RetryHint.RAISE, False),
+        (StatusCode.PERMISSION_DENIED, RetryHint.RAISE, True),
+        (StatusCode.RESOURCE_EXHAUSTED, RetryHint.RAISE, False),
+        (StatusCode.FAILED_PRECONDITION, RetryHint.RAISE, False),
+        (StatusCode.ABORTED, RetryHint.RETRY_IF_REPEATABLE, False),
+        (StatusCode.OUT_OF_RANGE, RetryHint.RAISE, False),
+        (StatusCode.UNIMPLEMENTED, RetryHint.RAISE, True),
+        (StatusCode.INTERNAL, RetryHint.RETRY_IF_REPEATABLE, False),
+        (StatusCode.UNAVAILABLE, RetryHint.RETRY_IF_REPEATABLE, False),
+        (StatusCode.DATA_LOSS, RetryHint.RAISE, False),
+        (StatusCode.UNAUTHENTICATED, RetryHint.REFRESH_TOKEN, True),
     ],
     ids=lambda value: getattr(value, "name", str(value)),
 )
-def test_what_an_unknown_text_allows_and_proves(code: StatusCode, remedy: Remedy, is_definite: bool) -> None:
+def test_what_an_unknown_text_allows_and_proves(code: StatusCode, retry_hint: RetryHint, is_definite: bool) -> None:
     error = server_error(code, "etcdserver: something new")
-    assert error.remedy is remedy
+    assert error.retry_hint is retry_hint
     assert error.is_definite is is_definite
 
 
@@ -135,7 +135,7 @@ def test_a_text_that_only_resembles_a_row_is_unknown(near: str) -> None:
 def test_an_empty_watcher_range_is_no_matter_of_authentication() -> None:
     error = server_error(None, "mvcc: watcher range is empty")
     assert not isinstance(error, errors.AuthError)
-    assert error.remedy is Remedy.RAISE
+    assert error.retry_hint is RetryHint.RAISE
 
 
 @pytest.mark.parametrize("code", [StatusCode.DEADLINE_EXCEEDED, StatusCode.CANCELLED], ids=lambda code: code.name)

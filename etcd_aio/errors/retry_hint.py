@@ -1,4 +1,4 @@
-"""Remedy: what a server's error allows to be done about it.
+"""RetryHint: what a server's error allows to be done about it.
 
 Knows: four words. Never knows: which call failed, how often, or how much time is left; the error handler weighs those.
 """
@@ -6,7 +6,7 @@ Knows: four words. Never knows: which call failed, how often, or how much time i
 from enum import Enum
 
 
-class Remedy(Enum):
+class RetryHint(Enum):
     """What may follow an answer, as far as the answer alone can tell."""
 
     RAISE = "raise"
