@@ -1,1 +1,1 @@
-"""etcd_aio and its neighbours side by side, in one run: `python -m benchmarks`. README.md tells how to read it."""
+"""Compares etcd_aio with other clients in one run: `python -m benchmarks`. README.md explains the results."""

@@ -1,4 +1,4 @@
-"""The door of `python -m benchmarks`."""
+"""The entry point of `python -m benchmarks`."""
 
 from benchmarks.run import main
 

@@ -1,7 +1,4 @@
-"""Who is measured: one row per client, with where its driver runs and what it cannot ask for.
-
-Knows: names, pinned versions, the facts that make a comparison uneven. Never knows: how to install, run or time them.
-"""
+"""The clients: one row for each, with the environment of its driver and what it cannot do."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -19,13 +16,13 @@ class Contestant:
     """One row of the comparison.
 
     Attributes:
-        name: what the tables and `--clients` call it.
-        home: where its driver runs.
-        arguments: what the driver is told beyond the endpoints and the prefix.
+        name: its name in the tables and for `--clients`.
+        home: the environment of its driver.
+        arguments: arguments of the driver, after the endpoints and the prefix.
         environ: variables of the driver's process.
-        notes: operation to what this client does otherwise than asked.
-        first_endpoint_only: True where the client cannot be given a list.
-        root: the checkout whose code its driver runs, where the driver is Python.
+        notes: operation to how this client deviates from it.
+        first_endpoint_only: whether the client accepts one endpoint only.
+        root: the checkout whose code a Python driver runs.
     """
 
     name: str
@@ -47,7 +44,7 @@ CONTESTANTS: Final = (
     Contestant("etcd_aio-grpclib", _ETCD_AIO, ("--engine", "grpclib")),
     Contestant(
         "grpc.aio-stub",
-        # Unpinned: the floor that any client on grpcio stands on is the newest one's.
+        # Not pinned: the newest grpcio is the upper limit for all clients on grpcio.
         Virtualenv("grpc_stub", ("grpcio", "grpcio-tools"), "benchmarks.drivers.grpc_stub", with_stubs=True),
         first_endpoint_only=True,
     ),
@@ -68,12 +65,12 @@ CONTESTANTS: Final = (
         notes={"get": _NO_SERIALIZABLE, "range": _NO_SERIALIZABLE},
     ),
     Contestant("go", _GO),
-    # On few cores that the server shares, Go's default of one thread per core is not its best.
+    # If the server shares few cores, Go's default of one thread per core is not the fastest.
     Contestant("go-1-thread", _GO, environ={"GOMAXPROCS": "1"}),
 )
 
 
 def of_checkout(root: Path) -> list[Contestant]:
-    """The rows of etcd_aio once more, with the code of another checkout: what a change costs, in one run."""
+    """The rows of etcd_aio with the code of another checkout, to measure a change in one run."""
     own = [one for one in CONTESTANTS if one.home is _ETCD_AIO]
     return [replace(one, name=f"{one.name}@{root.name}", root=root) for one in own]

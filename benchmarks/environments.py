@@ -1,7 +1,4 @@
-"""Where drivers run: this interpreter, a virtual environment of their own, or a Go binary, made once and cached.
-
-Knows: venv, pip, protoc, `go build`, the cache folder. Never knows: what a driver does.
-"""
+"""The environments of drivers: this interpreter, a virtual environment, or a Go binary, made once and cached."""
 
 import hashlib
 import os
@@ -15,22 +12,22 @@ from typing import Final, Protocol
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 _PROTOS: Final = ("rpc.proto", "kv.proto", "auth.proto")
-# A minute is usual; a registry that does not answer must not hold the whole run.
+# Usually a minute is enough; a registry that does not answer must not block the whole run.
 _STEP_TIMEOUT: Final = 600.0
 
 
 class UnavailableError(Exception):
-    """A client cannot run here; the message is the reason, for the report."""
+    """A client cannot run on this machine. The message is the reason, for the report."""
 
 
 class Home(Protocol):
-    """A place where a driver can run."""
+    """An environment of a driver."""
 
     def prepare(self, cache: Path) -> list[str]:
-        """The command that starts the driver; makes what it needs first.
+        """Make what the driver needs. Returns the command that starts it.
 
         Raises:
-            UnavailableError: it cannot be made on this machine.
+            UnavailableError: this is not possible on this machine.
         """
         ...
 
@@ -43,7 +40,7 @@ def default_cache() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """The interpreter that runs this program: it has etcd_aio."""
+    """The interpreter that runs this program, which has etcd_aio."""
 
     module: str
 
@@ -53,7 +50,7 @@ class Here:
 
 @dataclass(frozen=True, slots=True)
 class Virtualenv:
-    """A virtual environment with a few packages; `with_stubs` adds protoc's own stubs of `proto/`."""
+    """A virtual environment with some packages; `with_stubs` adds the stubs that protoc generates from `proto/`."""
 
     name: str
     requirements: tuple[str, ...]
@@ -69,7 +66,7 @@ class Virtualenv:
         if not _is_made(folder, wanted):
             _clear(folder)
             _run([sys.executable, "-m", "venv", str(folder)])
-            # Wheels only: building grpcio takes half an hour, and no wheel is a reason that can be read.
+            # Wheels only: building grpcio takes half an hour. If there is no wheel, the report says so.
             pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
             _run([*pip, "--only-binary=:all:", *self.requirements])
             if protos:
@@ -83,7 +80,7 @@ class Virtualenv:
 
 @dataclass(frozen=True, slots=True)
 class GoProgram:
-    """A Go main package of ours, built with the modules its go.mod names."""
+    """A Go program in this folder, built with the modules in its go.mod."""
 
     source: str
 
@@ -100,7 +97,7 @@ class GoProgram:
             folder.mkdir(parents=True)
             for path in sources:
                 shutil.copy(path, folder)
-            # In a copy, because -mod=mod writes the indirect requirements and go.sum.
+            # In a copy, because -mod=mod adds the indirect requirements and go.sum.
             environ = {"GOFLAGS": "-mod=mod", "GOWORK": "off"}
             _run([go, "build", "-trimpath", "-o", str(binary), "."], cwd=folder, environ=environ)
             _mark_made(folder, wanted)
@@ -120,7 +117,7 @@ def _is_made(folder: Path, wanted: str) -> bool:
 
 
 def _mark_made(folder: Path, wanted: str) -> None:
-    # Written last: a folder without it was left half-made and is made again.
+    # Written last: a folder without it is incomplete and is made again.
     (folder / "made").write_text(wanted)
 
 
@@ -130,7 +127,7 @@ def _clear(folder: Path) -> None:
 
 
 def _run(command: Sequence[str], *, cwd: Path | None = None, environ: Mapping[str, str] | None = None) -> str:
-    """Run one step of making an environment; its output, or `UnavailableError` with the last thing it said."""
+    """Run one step. Returns its output, or raises `UnavailableError` with its last line."""
     try:
         done = subprocess.run(
             command,

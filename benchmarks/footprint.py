@@ -1,7 +1,6 @@
-"""What etcd_aio costs besides calls: `python -m benchmarks.footprint`. Start, memory, blocking of the loop, decoding.
+"""Measures start, memory, blocking of the loop and decoding of etcd_aio: `python -m benchmarks.footprint`.
 
-Knows: the order of the probes, the command line, and how their numbers are shown. Never knows: how they are taken.
-Numbers are printed, never asserted.
+The probes in `probes/` take the numbers; this module runs them and prints the tables. Nothing is asserted.
 """
 
 import argparse
@@ -61,7 +60,7 @@ asyncio.run(main())
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """Everything of one run; rows by name, and seconds and bytes in them."""
+    """The results of one run: rows by name, in seconds and bytes."""
 
     date: str
     cpu: str
@@ -76,7 +75,7 @@ class Footprint:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The program; returns its exit status."""
+    """Run the program. Returns its exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.footprint", description="what etcd_aio costs besides calls"
     )
@@ -98,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console.print(f"[red]cannot measure:[/red] {error}")
         return 1
     except KeyboardInterrupt:
-        return 130  # as a shell has it
+        return 130  # the exit status of a shell after Ctrl-C
     _show(report.console(), footprint)
     if given.json is not None:
         try:
@@ -175,7 +174,7 @@ def _stub_python(cache: Path) -> str:
 
 
 async def _probe(name: str, *arguments: str) -> dict[str, float]:
-    """Run one probe in a process of its own."""
+    """Run one probe in a new process."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -240,7 +239,7 @@ def _show(console: Console, footprint: Footprint) -> None:
 
 
 def _table(console: Console, title: str, *columns: str) -> Table:
-    # A title of the table's own would be broken to its width.
+    # The title of a table would be wrapped to the width of the table.
     console.print(f"\n{title}", style="bold", soft_wrap=True)
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("")

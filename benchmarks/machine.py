@@ -1,4 +1,4 @@
-"""What machine this is, for the report."""
+"""Describes this machine, for the report."""
 
 import os
 import platform
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def cpu_model() -> str:
-    """The processor's name, as the system tells it."""
+    """The name of the processor."""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
@@ -17,13 +17,13 @@ def cpu_model() -> str:
 
 
 def cores() -> int:
-    """How many cores this process may use, which can be fewer than the machine has."""
+    """The number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def system() -> str:
-    """Kernel, without what its vendor calls it, and interpreter."""
+    """The kernel, without its vendor's suffix, and the interpreter."""
     kernel = f"{platform.system()} {platform.release().partition('-')[0]}"
     return f"{kernel}, {platform.python_implementation()} {platform.python_version()}"

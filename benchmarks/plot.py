@@ -1,7 +1,4 @@
-"""A run as a picture: `python -m benchmarks.plot docs/performance.json` draws docs/performance.svg.
-
-Knows: the layout of the result file, and SVG. Never knows: how the numbers came about.
-"""
+"""Draws a run as SVG: `python -m benchmarks.plot docs/performance.json` writes docs/performance.svg."""
 
 import argparse
 import json
@@ -25,7 +22,7 @@ _ROW: Final = 19
 _BAR: Final = 13
 _BAR_START: Final = 118
 _BAR_WIDTH: Final = 170
-# Where the columns of numbers end, from the left of a panel.
+# The right edges of the columns of numbers, from the left edge of a panel.
 _RATE, _RATIO, _CPU = 360, 408, _PANEL
 _INK, _FAINT = "#1f2328", "#57606a"
 _OURS, _OURS_TOO, _REFERENCE, _OTHER = "#1f6feb", "#8bb8f5", "#57606a", "#c4cad1"
@@ -33,7 +30,7 @@ _OURS, _OURS_TOO, _REFERENCE, _OTHER = "#1f6feb", "#8bb8f5", "#57606a", "#c4cad1
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One client in one case; `rate` is None if it was left out, `ratio` if there is nothing to compare with."""
+    """One client in one case. `rate` is None if it was left out; `ratio` is None if there is no other client."""
 
     client: str
     rate: float | None
@@ -44,7 +41,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run as it was written: the title, the unit and the bars of each case, and what the numbers depend on."""
+    """A run from the result file: the title, the unit and the bars of each case, and the facts below them."""
 
     panels: tuple[tuple[str, str, tuple[Bar, ...]], ...]
     facts: tuple[str, ...]
@@ -54,7 +51,7 @@ class Run:
         """Read a result file.
 
         Raises:
-            ValueError: it is something else.
+            ValueError: it is not a result file.
         """
         content = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(content, dict) or content.get("format") != FORMAT or "results" not in content:
@@ -85,13 +82,13 @@ class Run:
                 for client, versions in setting["versions"].items()
             ),
         ]
-        units = content.get("units", {})  # files of earlier days have only calls
+        units = content.get("units", {})  # older files have only calls
         panels = tuple((content["cases"][case], units.get(case, "call"), tuple(found)) for case, found in bars.items())
         return cls(panels, tuple(facts))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The program; returns its exit status."""
+    """Run the program. Returns its exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.plot", description="draw a run of python -m benchmarks")
     parser.add_argument("results", type=Path, help="what `python -m benchmarks --json` wrote")
     parser.add_argument("--out", type=Path, metavar="FILE", help="where to draw (default: the same name with .svg)")
@@ -106,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def draw(run: Run) -> str:
-    """The whole picture: a panel of bars for each case, two in a line, and the facts below."""
+    """Draw a panel of bars for each case, two in a row, and the facts below."""
     subtitle = (
         f"Bar and calls/s: longer is faster. To {REFERENCES[0]}: times its calls/s. "
         "CPU: user and system time of the client's process for one call. Of watches, the same of events."
@@ -125,7 +122,7 @@ def draw(run: Run) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_PICTURE} {top}" width="{_PICTURE}" height="{top}" '
         'font-family="system-ui, sans-serif" role="img" aria-label="etcd clients side by side">'
     )
-    # A ground of its own: the page behind may be dark.
+    # Its own background, because the page may be dark.
     return "\n".join([opening, f'<rect width="{_PICTURE}" height="{top}" fill="#ffffff"/>', *parts, "</svg>", ""])
 
 

@@ -1,7 +1,4 @@
-"""One driver's process: started once, asked many times, ended with the run.
-
-Knows: the line protocol (told in drivers/loop.py), from the other side. Never knows: what the numbers mean.
-"""
+"""The process of one driver: started once, and ended with the run. drivers/loop.py documents the protocol."""
 
 import asyncio
 import json
@@ -15,24 +12,24 @@ from typing import IO, Self
 from benchmarks.environments import ROOT, UnavailableError
 from benchmarks.workload import Case
 
-# Importing and connecting takes a second or two; ten times that is a driver that hangs.
+# Importing and connecting takes a second or two; after ten times that the driver hangs.
 _START_TIMEOUT = 30.0
-# Beyond the burst's own time.
+# After the end of the burst.
 _ANSWER_TIMEOUT = 30.0
 _STOP_TIMEOUT = 10.0
-# An answer may tell of every single call.
+# A reply may have an entry for every call.
 _LONGEST_ANSWER = 1 << 26
 
 
 class DriverError(Exception):
-    """A driver said or showed that it could not do what it was asked."""
+    """A driver could not execute an order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Burst:
-    """What one driver did in one burst; seconds throughout, `cpu` is user and system time of the driver's process.
+    """One burst of one driver, in seconds; `cpu` is the user and system time of the driver's process.
 
-    `calls` of a case that counts events are its events.
+    If the case counts events, `calls` is the number of events.
     """
 
     calls: int
@@ -41,7 +38,7 @@ class Burst:
 
 
 class DriverProcess:
-    """A running driver. It costs nothing while it waits for its turn."""
+    """A running driver. It uses no CPU while it waits for its turn."""
 
     def __init__(self, process: asyncio.subprocess.Process, log: IO[bytes]) -> None:
         self._process = process
@@ -60,13 +57,13 @@ class DriverProcess:
         """Start a driver and wait until it is connected.
 
         Args:
-            command: what starts it.
-            environ: variables of its process, beside those of this one.
+            command: the command of the driver.
+            environ: additional environment variables.
             root: the checkout whose packages it imports.
-            start_timeout: seconds for it to connect.
+            start_timeout: the seconds that it may take to connect.
 
         Raises:
-            UnavailableError: it ended, failed or hung before that.
+            UnavailableError: it ended, failed or hung before it was connected.
         """
         log = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the driver
         process = await asyncio.create_subprocess_exec(
@@ -76,9 +73,9 @@ class DriverProcess:
             stderr=log,
             limit=_LONGEST_ANSWER,
             cwd=root,
-            # Whichever interpreter runs it finds this package, and nothing that another environment has.
+            # Every interpreter finds this package, and no packages of other environments.
             env={**os.environ, "PYTHONPATH": str(root), **environ},
-            # Ctrl-C is for the program, which then ends its drivers in order.
+            # Ctrl-C must reach only the main program, which then ends its drivers.
             start_new_session=True,
         )
         driver = cls(process, log)
@@ -91,21 +88,21 @@ class DriverProcess:
         except DriverError as error:
             await driver.aclose()
             raise UnavailableError(str(error)) from error
-        except BaseException:  # a cancellation too: no process may stay behind
+        except BaseException:  # also after a cancellation: no process may stay
             await driver.aclose()
             raise
         return driver
 
     async def measure(self, case: Case, seconds: float, revision: int) -> Burst:
-        """One burst.
+        """Run one burst.
 
         Args:
-            case: what to do.
-            seconds: for how long at least.
-            revision: where the history of the case begins, if it has one.
+            case: the operation.
+            seconds: the length of the burst, at least.
+            revision: the first revision of the case's history, if it has one.
 
         Raises:
-            DriverError: a call failed, gave a wrong answer, or the driver is gone.
+            DriverError: a call failed or returned a wrong result, or the driver has ended.
         """
         line = f"{case.operation} {case.keys} {case.in_flight} {seconds} {revision}"
         answer = await self.ask(line, seconds + _ANSWER_TIMEOUT)
@@ -116,10 +113,10 @@ class DriverProcess:
                 raise DriverError(f"not understood: {answer}")
 
     async def ask(self, line: str, timeout: float) -> dict[str, object]:
-        """Say one line and wait for the line that answers it.
+        """Send one line and wait for the reply.
 
         Raises:
-            DriverError: it says that it could not, or nothing in time, or is gone.
+            DriverError: it reports an error, does not reply in time, or has ended.
         """
         stdin = self._process.stdin
         assert stdin is not None
@@ -137,7 +134,7 @@ class DriverProcess:
             async with asyncio.timeout(timeout):
                 line = await stdout.readline()
         except TimeoutError:
-            # Its answer would be taken for the next one's.
+            # A late reply would be taken for that of the next order.
             self._kill()
             raise DriverError(f"no answer within {timeout:.0f} s") from None
         if not line:
@@ -153,7 +150,7 @@ class DriverProcess:
         return answer
 
     async def _last_words(self) -> str:
-        # It has closed stdout: it is ending, or of no more use.
+        # It has closed stdout, so it is ending or useless.
         await self._end()
         self._log.seek(0)
         lines = self._log.read().decode(errors="replace").strip().splitlines()
@@ -174,7 +171,7 @@ class DriverProcess:
             self._process.kill()
 
     async def aclose(self) -> None:
-        """Let the driver end; kill it if it does not. Bounded in time."""
+        """End the driver, or kill it after a timeout."""
         stdin = self._process.stdin
         assert stdin is not None
         stdin.close()

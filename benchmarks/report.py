@@ -1,7 +1,4 @@
-"""How a run is shown: tables for people, one JSON file for programs.
-
-Knows: rich, and the layout of the file. Never knows: how the numbers came about. It prints them and asserts nothing.
-"""
+"""Prints the results of a run as tables, and writes them to a JSON file. Nothing is asserted."""
 
 import json
 from collections.abc import Sequence
@@ -22,24 +19,24 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 FORMAT: Final = 2
-"""Rises whenever a reader of the result file has to know."""
+"""The version of the layout of the result file."""
 
 _WIDTH: Final = 110
 
 
 def console() -> Console:
-    """Where tables go: as wide as the terminal, and wide enough for them where the output goes to a file."""
+    """The console for the tables: as wide as the terminal; wide enough for the tables if the output is a file."""
     found = Console()
     return found if found.is_terminal else Console(width=_WIDTH)
 
 
 def where(is_own_server: bool, endpoints: int) -> str:
-    """Where the server runs, in words."""
+    """The location of the server, in words."""
     return "on this machine, fsync off" if is_own_server else f"{endpoints} endpoint(s)"
 
 
 def show(console: Console, setting: Setting, contestants: Sequence[Contestant], results: Results) -> None:
-    """Print one table per case, then everything that makes the comparison uneven."""
+    """Print one table per case, then the remarks on what limits the comparison."""
     console.print(
         f"\n{setting.date}, {setting.cpu}, {setting.cores} cores, {setting.system}", highlight=False, soft_wrap=True
     )
@@ -102,7 +99,7 @@ def _remarks(setting: Setting, contestants: Sequence[Contestant], results: Resul
 
 
 def write_json(path: Path, setting: Setting, contestants: Sequence[Contestant], results: Results) -> None:
-    """Write the run to one file, every round of it."""
+    """Write every round of the run to one file."""
     rows = []
     for contestant in contestants:
         for case in results.cases:
@@ -127,10 +124,10 @@ def write_json(path: Path, setting: Setting, contestants: Sequence[Contestant], 
 
 
 def put(path: Path, name: str, part: "DataclassInstance") -> None:
-    """Put one more part into the file of a run, which is made if there is none.
+    """Add a part to the result file, which is created if it is missing.
 
     Raises:
-        ValueError: the file holds something else.
+        ValueError: the file is not a result file.
     """
     content = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"format": FORMAT}
     if not isinstance(content, dict) or content.get("format") != FORMAT:

@@ -1,7 +1,4 @@
-"""The numbers of a run: bursts in, medians and ratios out.
-
-Knows: arithmetic, and who could not take part and why. Never knows: processes, tables, clocks.
-"""
+"""Computes the medians and ratios of a run from its bursts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +10,7 @@ from benchmarks.workload import Case
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One client in one case, one burst per round."""
+    """The bursts of one client in one case, one per round."""
 
     bursts: tuple[Burst, ...]
 
@@ -29,7 +26,7 @@ class Measured:
 
     @property
     def spread(self) -> float:
-        """How far apart the slowest and the fastest round were, as a fraction of the median."""
+        """The difference of the fastest and the slowest round, as a fraction of the median."""
         return (max(self.rates) - min(self.rates)) / self.rate
 
     @property
@@ -43,13 +40,13 @@ class Measured:
         return [burst.cpu / burst.calls * 1e6 for burst in self.bursts]
 
     def to(self, other: "Measured") -> "Ratio":
-        """This client's numbers over the other's: the median of each round's own ratio, so that drift cancels."""
+        """The ratios to another client: the median of the ratios of each round, so that drift cancels."""
         return Ratio(_median_ratio(self.rates, other.rates), _median_ratio(self.cpus_us, other.cpus_us))
 
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """One client over another, in one case: `rate` above 1 is faster, `cpu` below 1 is cheaper."""
+    """The ratios of one client to another in one case. `rate` above 1 is faster, `cpu` below 1 is cheaper."""
 
     rate: float
     cpu: float
@@ -61,12 +58,12 @@ def _median_ratio(mine: Sequence[float], theirs: Sequence[float]) -> float:
 
 @dataclass(slots=True)
 class Results:
-    """A run as it grows.
+    """The results so far.
 
     Attributes:
-        cases: what is measured, in the order of the report.
+        cases: the cases, in the order of the report.
         bursts: (client, case) to one burst per round.
-        left_out: (client, case) to the reason why it has no number.
+        left_out: (client, case) to the reason why it has no result.
     """
 
     cases: Sequence[Case]
@@ -74,37 +71,37 @@ class Results:
     left_out: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def add(self, client: str, case: Case, burst: Burst) -> None:
-        """Take one more round's burst."""
+        """Add the burst of one round."""
         self.bursts.setdefault((client, case.name), []).append(burst)
 
     def leave_out(self, client: str, cases: Sequence[Case], reason: str) -> None:
-        """A client has no number in these cases; what it had of them is dropped, since rounds would not pair."""
+        """Leave a client out of these cases. Its earlier bursts are dropped, because rounds must pair."""
         for case in cases:
             self.left_out.setdefault((client, case.name), reason)
             self.bursts.pop((client, case.name), None)
 
     def is_left_out(self, client: str, case: Case) -> bool:
-        """Whether there is a reason not to try."""
+        """Whether the client was left out of this case."""
         return (client, case.name) in self.left_out
 
     def of(self, client: str, case: Case) -> Measured | None:
-        """The client's numbers in this case, None if it has none."""
+        """The results of a client in a case; None if it has none."""
         bursts = self.bursts.get((client, case.name))
         return Measured(tuple(bursts)) if bursts else None
 
     def ratio(self, client: str, case: Case, reference: str) -> Ratio | None:
-        """The client's numbers over the reference's, None if either has none."""
+        """The ratios of a client to the reference; None if either has no result."""
         mine, theirs = self.of(client, case), self.of(reference, case)
         return mine.to(theirs) if mine and theirs else None
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Where and when a run took place: without it the numbers mean nothing.
+    """The machine, the server and the date of a run.
 
     Attributes:
         server: etcd's version.
-        is_own_server: it was started for the run, on this machine and with fsync off.
+        is_own_server: whether it was started for the run, on this machine and with fsync off.
     """
 
     date: str

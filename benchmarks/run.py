@@ -1,7 +1,4 @@
-"""One run: make the environments, start every driver, let them take turns, report.
-
-Knows: the order of things, and the command line. Never knows: how a client is driven, or how numbers are shown.
-"""
+"""Runs the benchmarks: makes the environments, starts every driver, lets them take turns, reports."""
 
 import argparse
 import asyncio
@@ -25,15 +22,15 @@ from etcd_aio.testing import EtcdServer
 
 _T = TypeVar("_T")
 
-# A default run writes about half a gigabyte; etcd's default of 2 GiB would end a longer one with an alarm.
+# A default run writes about half a gigabyte; a longer one would exceed etcd's default quota of 2 GiB.
 _SERVER_FLAGS = ("--quota-backend-bytes=8589934592",)
-# Enough to dial, to fill caches, and for Python to specialise its bytecode.
+# Enough to connect, to fill caches, and for Python to specialise its bytecode.
 _WARM_UP = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What was asked for on the command line."""
+    """The options of the command line."""
 
     contestants: Sequence[Contestant]
     cases: Sequence[Case]
@@ -45,7 +42,7 @@ class Options:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The program; returns its exit status: 0 also where clients had to be left out, with their reasons."""
+    """Run the program. Returns its exit status, which is 0 also if clients had to be left out."""
     options = _parse(arguments)
     console = Console(stderr=True, highlight=False)
     try:
@@ -54,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console.print(f"[red]cannot measure:[/red] {error}")
         return 1
     except KeyboardInterrupt:
-        return 130  # as a shell has it
+        return 130  # the exit status of a shell after Ctrl-C
     return 0
 
 
@@ -139,7 +136,7 @@ async def _run(options: Options, console: Console) -> None:
 
 
 def _prepare(options: Options, results: Results, console: Console) -> dict[str, list[str]]:
-    """The command of each contestant that can run here; the others are left out with their reason."""
+    """The command of each client that can run on this machine. The others are left out, with the reason."""
     commands: dict[str, list[str]] = {}
     for contestant in options.contestants:
         with console.status(f"preparing {contestant.name}"):
@@ -151,8 +148,8 @@ def _prepare(options: Options, results: Results, console: Console) -> dict[str, 
 
 
 def _parts(cases: Sequence[Case]) -> list[Sequence[Case]]:
-    """What takes turns with each other. A case with a history has rounds of its own, before anything is put behind it:
-    etcd reads all that it has from a watch's first revision on, wanted or not.
+    """The groups of cases that take turns. A case with a history has its own rounds, before anything else is written:
+    etcd reads its whole history from the first revision of a watch on.
     """
     alone = [case for case in cases if case.operation == "watch"]
     together = [case for case in cases if case not in alone]
@@ -160,7 +157,7 @@ def _parts(cases: Sequence[Case]) -> list[Sequence[Case]]:
 
 
 async def _begin(part: Sequence[Case], endpoint: str, prefix: str, console: Console) -> int:
-    """Make the history of a case that has one; returns its first revision."""
+    """Write the history of a case, if it has one. Returns its first revision."""
     first = part[0]
     if first.operation != "watch":
         return 0
@@ -176,11 +173,11 @@ async def _take_turns(
     results: Results,
     console: Console,
 ) -> None:
-    """Every round visits every case, and in it every driver: whatever drifts, drifts for all."""
+    """Run the rounds. Each visits every case and every driver, so that a drift of the machine affects all alike."""
     names = list(drivers)
     for round_number in range(-1, options.rounds):
         console.print("warming up" if round_number < 0 else f"round {round_number + 1} of {options.rounds}")
-        # Each round another driver goes first, so that none always follows the same one.
+        # Each round begins with another driver, so that no driver always follows the same one.
         shift = max(round_number, 0) % max(len(names), 1)
         for case in cases:
             for name in names[shift:] + names[:shift]:
@@ -198,7 +195,7 @@ async def _take_turns(
 
 @asynccontextmanager
 async def _cluster(endpoints: Sequence[str]) -> AsyncIterator[Sequence[str]]:
-    """The endpoints given, or those of a member started for this run."""
+    """The endpoints of the command line, or of a member that is started for this run."""
     if endpoints:
         store.check_plain(endpoints)
         yield endpoints

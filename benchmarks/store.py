@@ -1,7 +1,6 @@
-"""What is stored before cases and removed after a run, through etcd's HTTP gateway.
+"""Writes the keys before a run and deletes them afterwards, through etcd's HTTP gateway.
 
-Knows: three JSON requests. Never knows: gRPC, or any client, but for a history: a hundred thousand puts would take a
-minute through the gateway, and who wrote them is not to be seen in them.
+etcd_aio writes the histories, because a hundred thousand puts through the gateway would take a minute.
 """
 
 import asyncio
@@ -19,7 +18,7 @@ _WRITERS = 64
 
 
 class StoreError(Exception):
-    """The cluster to measure on cannot be used."""
+    """The cluster cannot be used."""
 
 
 def server_version(endpoint: str) -> str:
@@ -41,9 +40,9 @@ def put_all(endpoint: str, keys: Sequence[str], value: bytes) -> None:
 
 
 async def write_history(endpoint: str, keys: Sequence[str], value: bytes, per_txn: int) -> int:
-    """Put one value under all keys in no certain order, so many at each revision; returns the first revision.
+    """Put one value under all keys in any order, `per_txn` at each revision. Returns the first revision.
 
-    The keys of one txn must differ.
+    The keys of one transaction must differ.
     """
     txns = [keys[start : start + per_txn] for start in range(0, len(keys), per_txn)]
 
@@ -62,10 +61,10 @@ def clear(endpoint: str, prefix: str) -> None:
 
 
 def check_plain(endpoints: Sequence[str]) -> None:
-    """Every client here is given plain TCP endpoints with a port.
+    """Check that the endpoints are plain TCP endpoints with a port, which every client accepts.
 
     Raises:
-        StoreError: one of them is something else.
+        StoreError: one of them is not.
     """
     for endpoint in endpoints:
         parts = urlsplit(endpoint)

@@ -1,7 +1,6 @@
-"""What is measured: the cases, the keys and the values.
+"""The cases, the keys and the values, which all drivers share; go/main.go repeats them.
 
-Knows: names and sizes, which every driver shares (go/main.go repeats them, and every answer is checked against them).
-Never knows: clients, processes, time. Imports nothing outside the standard library: it runs in every environment.
+This module imports only the standard library, because it runs in every environment.
 """
 
 from dataclasses import dataclass
@@ -16,11 +15,11 @@ RANGE_SIZES: Final = (1000, 10_000)
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is compared: an operation on so many keys, in a closed loop of so many workers.
+    """An operation on a number of keys, in a closed loop of a number of workers.
 
     Attributes:
-        keys: of a watch: how many events it follows before it is left.
-        per_txn: of a watch: how many of them were written by one txn, at one revision.
+        keys: the number of keys; for a watch, the number of events until it ends.
+        per_txn: for a watch, the number of events in one transaction, at one revision.
     """
 
     name: str
@@ -32,7 +31,7 @@ class Case:
 
     @property
     def unit(self) -> str:
-        """What is counted: the answers, or what is in them."""
+        """The unit of the results: calls or events."""
         return "event" if self.operation == "watch" else "call"
 
 
@@ -52,17 +51,17 @@ CASES: Final = (
 
 
 def get_key(prefix: str) -> str:
-    """The one key that gets read."""
+    """The key that gets read."""
     return f"{prefix}get"
 
 
 def put_key(prefix: str, worker: int) -> str:
-    """The key that one worker writes: each has its own, so that no write waits for another's."""
+    """The key that a worker writes. Each has its own, so that no write waits for another."""
     return f"{prefix}put/{worker:03}"
 
 
 def range_prefix(prefix: str, keys: int) -> str:
-    """The prefix of the keys that ranges of this size read. None begins another: one client drops the last slash."""
+    """The prefix of the keys for ranges of this size. None begins another, since a client drops the last slash."""
     return f"{prefix}range-{keys:05}/"
 
 
@@ -72,7 +71,7 @@ def watch_prefix(prefix: str) -> str:
 
 
 def history(prefix: str, events: int) -> list[str]:
-    """The keys of a history, as they are put one after the other; a thousand, so that each is put again and again."""
+    """The keys of a history in the order of the puts: a thousand keys, each written many times."""
     return [f"{watch_prefix(prefix)}{number % 1000:03}" for number in range(events)]
 
 

@@ -1,1 +1,1 @@
-"""Drivers: one small program per client, each run by its own interpreter, all speaking the protocol of `loop`."""
+"""Drivers: one small program per client, in its own process, with the protocol of `loop`."""

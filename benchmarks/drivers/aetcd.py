@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-# Installed in this driver's own environment only.
+# Installed only in the environment of this driver.
 from aetcd import Client  # type: ignore[import-not-found]
 
 from benchmarks.drivers.loop import Call, Settings, main
@@ -60,7 +60,7 @@ class AetcdDriver:
 @asynccontextmanager
 async def connect(settings: Settings) -> AsyncIterator[AetcdDriver]:
     host, port = settings.target
-    # A thousand revisions may come in one message, which is larger than grpcio takes by default.
+    # A thousand revisions may come in one message, which is larger than grpcio's default limit.
     async with Client(host=host, port=port, options={"grpc.max_receive_message_length": -1}) as client:
         yield AetcdDriver(client)
 

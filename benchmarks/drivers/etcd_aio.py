@@ -49,7 +49,7 @@ class EtcdAioDriver:
 
         async def call() -> int:
             read, left = 0, events
-            # Not for ever, if the server is gone.
+            # Bounded, in case the server has ended.
             async with client.watch(prefix=prefix, start_revision=revision, max_outage=10) as watcher:
                 async for event in watcher:
                     read += len(event.value)

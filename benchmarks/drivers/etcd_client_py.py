@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-# Installed in this driver's own environment only.
+# Installed only in the environment of this driver.
 from etcd_client import Client, Communicator  # type: ignore[import-not-found]
 
 from benchmarks.drivers.loop import Call, Settings, main

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 
-# Installed in this driver's own environment only.
+# Installed only in the environment of this driver.
 from etcetra import EtcdClient, EtcdCommunicator, HostPortPair  # type: ignore[import-not-found]
 
 from benchmarks.drivers.loop import Call, Settings, main

@@ -1,9 +1,9 @@
-"""Drives the stub that protoc writes, on grpc.aio: no client library at all, the floor under every one on grpcio."""
+"""Drives the stub that protoc generates, on grpc.aio, without any client library."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-# Installed and generated in this driver's own environment only.
+# Installed and generated only in the environment of this driver.
 import grpc  # type: ignore[import-not-found,import-untyped,unused-ignore]
 import rpc_pb2  # type: ignore[import-not-found]
 import rpc_pb2_grpc  # type: ignore[import-not-found]
@@ -70,7 +70,7 @@ class StubDriver:
 @asynccontextmanager
 async def connect(settings: Settings) -> AsyncIterator[StubDriver]:
     host, port = settings.target
-    # A thousand revisions may come in one message, which is larger than grpcio takes by default.
+    # A thousand revisions may come in one message, which is larger than grpcio's default limit.
     options = [("grpc.max_receive_message_length", -1)]
     async with grpc.aio.insecure_channel(f"{host}:{port}", options=options) as channel:
         yield StubDriver(channel)

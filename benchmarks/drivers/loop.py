@@ -1,14 +1,13 @@
 """The measured loop, and the line protocol around it.
 
-Knows: K workers that each await their call until the time is over; stdin and stdout. Never knows: which client.
-Imports nothing outside the standard library: it runs in every environment.
+This module imports only the standard library, because it runs in every environment.
 
 The protocol, one line each way:
 
-    driver   {"versions": {"aetcd": "1.0.0"}}                    once, as soon as it is connected
+    driver   {"versions": {"aetcd": "1.0.0"}}                    once, when it is connected
     program  get 1 64 1.0 0                                      operation, keys, in flight, seconds, first revision
     driver   {"calls": 16500, "seconds": 1.002, "cpu": 0.97}     cpu: user + system seconds of this process
-    either   {"error": "what happened"}                          instead of an answer
+    either   {"error": "what happened"}                          instead of a result
     program  closes stdin                                        the driver ends
 """
 
@@ -31,7 +30,7 @@ Call: TypeAlias = Callable[[], Awaitable[int]]
 
 
 class Driver(Protocol):
-    """A connected client, as the loop sees it. What can be prepared is prepared here, outside the measured time."""
+    """A connected client. It prepares what it can outside of the measured time."""
 
     def get(self, key: str) -> Call: ...
 
@@ -44,14 +43,14 @@ class Driver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a driver is told on its command line."""
+    """The command line of a driver."""
 
     endpoints: Sequence[str]
     engine: str | None
 
     @property
     def target(self) -> tuple[str, int]:
-        """Host and port of the first endpoint, for clients that take only one."""
+        """The host and the port of the first endpoint, for clients that accept only one."""
         host, _, port = self.endpoints[0].removeprefix("http://").rpartition(":")
         return host, int(port)
 
@@ -60,16 +59,16 @@ Connect: TypeAlias = Callable[[Settings], AbstractAsyncContextManager[Driver]]
 
 
 class WrongAnswerError(Exception):
-    """A call returned something else than what is stored."""
+    """A call did not return what is stored."""
 
 
 def main(connect: Connect, *packages: str, facts: Mapping[str, str] | None = None) -> None:
     """Run one driver until stdin ends.
 
     Args:
-        connect: opens the client and gives its driver.
-        packages: distributions whose versions belong in the report.
-        facts: what else belongs there.
+        connect: opens the client and returns its driver.
+        packages: the distributions whose versions are reported.
+        facts: other facts for the report.
     """
     parser = argparse.ArgumentParser()
     parser.add_argument("--endpoints", required=True)
@@ -98,14 +97,14 @@ def main(connect: Connect, *packages: str, facts: Mapping[str, str] | None = Non
 async def _serve(connect: Connect, settings: Settings, prefix: str, versions: dict[str, str]) -> None:
     async with connect(settings) as driver:
         _say({"versions": versions})
-        # A thread waits for the next line, so that the loop stays free to answer the server's pings.
+        # A thread waits for the next line, so that the loop can answer the pings of the server.
         while line := await asyncio.to_thread(sys.stdin.readline):
             operation, keys, in_flight, seconds, revision = line.split()
             try:
                 calls, expected = _calls(driver, prefix, operation, int(keys), int(in_flight), int(revision))
                 burst = await _measure(calls, expected, float(seconds))
                 if operation == "watch":
-                    burst["calls"] *= int(keys)  # its events are counted
+                    burst["calls"] *= int(keys)  # a watch counts events
                 _say(burst)
             except Exception as error:
                 _say({"error": _told(error)})
@@ -115,7 +114,7 @@ async def _measure(calls: Sequence[Call], expected: int, seconds: float) -> dict
     cpu, start = time.process_time(), time.perf_counter()
     async with asyncio.TaskGroup() as group:
         workers = [group.create_task(_work(call, expected, start + seconds)) for call in calls]
-    # The last calls end a little after the time is over: they count, and so does their time.
+    # The last calls end after the given time. They count, and so does their time.
     elapsed, cpu = time.perf_counter() - start, time.process_time() - cpu
     return {"calls": sum(worker.result() for worker in workers), "seconds": elapsed, "cpu": cpu}
 
@@ -123,7 +122,7 @@ async def _measure(calls: Sequence[Call], expected: int, seconds: float) -> dict
 def _calls(
     driver: Driver, prefix: str, operation: str, keys: int, in_flight: int, revision: int
 ) -> tuple[list[Call], int]:
-    """One call per worker, and how many bytes of values each of its answers must hold."""
+    """One call per worker, and the number of bytes of values that each reply must have."""
     size = len(workload.VALUE)
     match operation:
         case "get":

@@ -1,1 +1,1 @@
-"""What clients do while members die, freeze and vanish: an open loop beside the official Go client, fault by fault."""
+"""Measures clients under faults: etcd_aio and the official Go client in an open loop."""

@@ -1,6 +1,6 @@
-"""What a run's calls and probes come to: errors, slowness, recovery, the servers' own outage. Pure.
+"""Evaluates the calls and probes of a run: errors, slow calls, recovery, the outage of the servers. Pure.
 
-Knows: the definitions. Never knows: clients, processes, tables. Seconds throughout, on the run's own clock.
+All times are seconds on the clock of the run.
 """
 
 from collections import Counter
@@ -15,7 +15,7 @@ SLOW: Final = 0.2
 VERY_SLOW: Final = 1.0
 PROBE_EVERY: Final = 0.01
 BUCKET: Final = 0.1
-_LATE: Final = 0.02  # beyond it the load generator, or the client that shares its loop, has missed the slot
+_LATE: Final = 0.02  # later than this, the load generator (or the client that shares its loop) has missed the slot
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +23,12 @@ class Call:
     """One call.
 
     Attributes:
-        issued: when it was due, or when it began where the load generator itself was stopped on purpose.
+        issued: when it was due; if the fault stops the load generator itself, when it began.
         late: how much later than that it began.
-        wait: from `issued` to its end, so what was late counts as slow.
+        wait: the time from `issued` to its end, so a late call counts as slow.
         outcome: "ok", or the name of the error.
-        maybe_applied: what the client said about a failed mutation; None if it says nothing.
-        member: who answered; 0 if nobody did.
+        maybe_applied: of a failed mutation; None if the client has no such information.
+        member: the member that answered; 0 if none did.
     """
 
     issued: float
@@ -40,27 +40,27 @@ class Call:
 
     @property
     def is_ok(self) -> bool:
-        """Whether it returned what was asked for."""
+        """Whether the call succeeded."""
         return self.outcome == "ok"
 
     @property
     def is_good(self) -> bool:
-        """Whether a user saw nothing: an answer, and in time."""
+        """Whether the call succeeded in time, so that users noticed nothing."""
         return self.outcome == "ok" and self.wait <= SLOW
 
     @property
     def bad_at(self) -> float:
-        """When it ceased to be good: what follows on the healing must not count against the time before it."""
+        """When the call became slow or failed: what happens after the healing must not count for the time before it."""
         return self.issued + min(self.wait, SLOW)
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What happened when.
+    """The times of the fault.
 
     Attributes:
         fault: just before the fault began.
-        heal: just before it was taken back.
+        heal: just before it was ended.
     """
 
     fault: float
@@ -69,15 +69,15 @@ class Marks:
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """What the servers themselves could do, by probes of each member.
+    """The outage of the servers, from probes of each member.
 
     Attributes:
-        all_members: how long after the fault no member answered for the last time, 0 if one always did. No client can
-            recover sooner.
-        target: how long after the fault the member it was done to was silent for the last time: from then on it says
-            that it cannot, or refuses connections.
-        up: how long after the healing a member was connected to for the first time; None if none was.
-        served: how long after the healing a member answered for the first time; None if none did.
+        all_members: the time from the fault to the last moment without any answering member; 0 if there was none. No
+            client can recover sooner.
+        target: the time from the fault to the last moment at which the affected member was silent. From then on it
+            returns errors, or refuses connections.
+        up: the time from the healing to the first connection to a member; None if there was none.
+        served: the time from the healing to the first answer of a member; None if there was none.
     """
 
     all_members: float
@@ -88,26 +88,26 @@ class Outage:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What one client's calls came to.
+    """The results of one client.
 
     Attributes:
-        calls: how many were made.
-        errors: how many failed, by the name of the error.
-        maybe_applied: how many of these said so; None if the client never does.
-        recovery: how long after the fault the last call was issued that failed or was slow before the healing.
-        after_heal: how long after the healing the last one was issued that failed or was slow from then on.
-        last_error: when the last failed call was issued, after the fault; negative before it, None if none failed.
-        last_error_end: when the last failure was told, after the fault.
-        over_slow, over_very_slow: how many calls took longer than that, failed ones too.
+        calls: the number of calls.
+        errors: the number of failed calls, by the name of the error.
+        maybe_applied: the number of failed calls with `maybe_applied`; None if the client has no such information.
+        recovery: the time from the fault to the start of the last call that failed or was slow before the healing.
+        after_heal: the time from the healing to the start of the last call that failed or was slow after it.
+        last_error: the time from the fault to the start of the last failed call; negative if before it, None if none.
+        last_error_end: the time from the fault to the end of the last failed call.
+        over_slow, over_very_slow: the number of calls that took longer, failed calls included.
         slowest: the longest wait.
-        median_before, p99_before: of all calls before the fault.
-        median_during, p99_during: of all calls under the fault.
-        missed: calls that began too late, before the fault: these are the load generator's.
-        whole: how long after the healing the last of the members answered its first call; None if one never did.
-        first_success: how long after a member was up the first call came back; None without an outage.
-        cpu_during: CPU seconds for each second of the fault, the load generator's included.
-        departures: how often the client began to think of a member in another way than at first, as far as it says.
-        back: how long after the healing it thought of all of them as at first; None if it never did again.
+        median_before, p99_before: of the calls before the fault.
+        median_during, p99_during: of the calls during the fault.
+        missed: calls before the fault that began too late, which the load generator caused.
+        whole: the time from the healing until every member has answered a call; None if one never did.
+        first_success: the time from the first member being up to the first successful call; None without an outage.
+        cpu_during: CPU seconds per second of the fault, including the load generator.
+        departures: how often a member's state in the client began to differ from its first state.
+        back: the time from the healing until all members have their first state again; None if never.
     """
 
     calls: int
@@ -133,16 +133,16 @@ class Summary:
 
     @property
     def failed(self) -> int:
-        """How many calls failed."""
+        """The number of failed calls."""
         return sum(self.errors.values())
 
 
 def calls_from(told: Mapping[str, object], *, is_generator_stopped: bool) -> list[Call]:
-    """The calls as a driver tells them, in the order of their beginnings.
+    """The calls of a driver's result, in the order of their starts.
 
     Args:
-        told: the answer of a driver.
-        is_generator_stopped: the fault stops the load generator itself, so being late is not the client's.
+        told: the result of a driver.
+        is_generator_stopped: whether the fault stops the load generator, which then causes late calls.
     """
     outcomes, columns = told["outcomes"], [told[name] for name in ("slot", "late", "took", "outcome")]
     assert isinstance(outcomes, list)
@@ -166,12 +166,12 @@ def summary(
     """Sum up one client's calls.
 
     Args:
-        calls: all of them, by `issued`.
-        marks: when the fault was.
-        members: how many there are.
-        up: when, on the run's clock, a member could be reached again; None without an outage.
-        cpu: (time, CPU seconds so far), now and then.
-        states: (time, endpoint, state) of each change of what the client thinks of an endpoint.
+        calls: all calls, sorted by `issued`.
+        marks: the times of the fault.
+        members: the number of members.
+        up: when a member could be reached again; None without an outage.
+        cpu: samples of (time, CPU seconds so far).
+        states: (time, endpoint, state) of each change of an endpoint's state in the client.
     """
     before = [call.wait for call in calls if call.issued + SLOW < marks.fault]
     during = [call.wait for call in calls if marks.fault <= call.issued < marks.heal]
@@ -207,13 +207,13 @@ def summary(
 def outage(
     probes: Mapping[str, str], connects: Sequence[Sequence[object]], marks: Marks, targets: Sequence[str]
 ) -> Outage:
-    """What the probes say; a letter for each: o answered, r refused, s silent, u unreachable.
+    """Evaluate the probes. Each is a letter: o answered, r refused, s silent, u unreachable.
 
     Args:
         probes: the letters of each endpoint, one every `PROBE_EVERY` seconds from the start of the run.
-        connects: (time, endpoint) of every connection that the prober made.
+        connects: (time, endpoint) of every connection of the prober.
         marks: when the fault was.
-        targets: the endpoints of the members it was done to; none for a fault of another kind.
+        targets: the endpoints of the affected members; none if the fault is of another kind.
     """
     slots = list(zip(*probes.values(), strict=True))
     under = range(_slot(marks.fault), min(_slot(marks.heal - SLOW), len(slots)))
@@ -230,7 +230,7 @@ def outage(
 
 
 def buckets(calls: Sequence[Call], seconds: float) -> dict[str, list[int]]:
-    """Calls by when they were issued, for a picture: all, good ones, failed ones."""
+    """The numbers of calls by start time, for the picture: all, good, failed."""
     count = round(seconds / BUCKET)
     found = {name: [0] * count for name in ("issued", "good", "failed")}
     for call in calls:
@@ -242,7 +242,7 @@ def buckets(calls: Sequence[Call], seconds: float) -> dict[str, list[int]]:
 
 
 def cpu_rate(samples: Sequence[Sequence[float]], begin: float, end: float) -> float:
-    """CPU seconds for each second between two moments, as far as there are samples; 0 without."""
+    """CPU seconds per second between two moments; 0 without samples."""
     inside = [(at, spent) for at, spent in samples if begin <= at <= end]
     if len(inside) < 2:
         return 0.0

@@ -1,17 +1,15 @@
-"""Drives etcd_aio in an open loop: calls begin at their times, whatever became of the earlier ones.
+"""Drives etcd_aio in an open loop: calls begin at their times, regardless of the outcome of earlier calls.
 
-Knows: the schedule, the clock, and what each call came to. Never knows: faults; they happen elsewhere.
+The protocol, one line of JSON each way, is also that of `../go/failover.go`. Times are seconds after `start`, which is
+on the system's clock and so the same for all processes of the machine:
 
-The protocol, one line of JSON each way; `../go/failover.go` speaks it too. Times are seconds after `start`, which is
-on the clock of the system, so that all processes of one machine mean the same:
-
-    driver   {"versions": {...}}                                    as soon as it has made a few calls
+    driver   {"versions": {...}}                                    when it has made a few calls
     program  {"operation": "get", "start": 1.7e9, "seconds": 10, "rate": 500, "timeout": 5,
               "burst_at": 2, "burst": 0, "stall_at": 2, "stall": 0}
-    driver   {"outcomes": [["ok", null, 1234], ["EtcdTimeoutError", true, 0]],     name, maybe_applied, who answered
+    driver   {"outcomes": [["ok", null, 1234], ["EtcdTimeoutError", true, 0]],     name, maybe_applied, member
               "slot": [...], "late": [...], "took": [...], "outcome": [...],       one entry for each call
               "cpu": [[0.25, 1.5], ...], "states": [[0.05, "http://...", "READY HEALTHY"], ...]}
-    either   {"error": "what happened"}                             instead of an answer
+    either   {"error": "what happened"}                             instead of a result
     program  closes stdin                                           the driver ends
 """
 
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
 
 _STATES_EVERY: Final = 0.05
 _CPU_EVERY: Final = 0.25
-# How long after its own deadline a call may take to end, before it counts as one that never does.
+# If a call does not end within this time after its deadline, it counts as never ending.
 GRACE: Final = 3.0
 
 Outcome: TypeAlias = tuple[str, bool | None, int]
@@ -44,7 +42,7 @@ Call: TypeAlias = Callable[[int], Awaitable[int]]
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What the program asks for; see the protocol."""
+    """An order of the program; see the protocol."""
 
     operation: str
     start: float
@@ -59,7 +57,7 @@ class Order:
 
 @dataclass(slots=True)
 class Log:
-    """Everything that is told at the end, column by column."""
+    """The result, column by column."""
 
     outcomes: dict[Outcome, int] = field(default_factory=dict)
     slot: list[float] = field(default_factory=list)
@@ -70,14 +68,14 @@ class Log:
     states: list[tuple[float, str, str]] = field(default_factory=list)
 
     def add(self, slot: float, issued: float, ended: float, outcome: Outcome) -> None:
-        """Book one call."""
+        """Record one call."""
         self.slot.append(round(slot, 4))
         self.late.append(round(issued - slot, 4))
         self.took.append(round(ended - issued, 4))
         self.outcome.append(self.outcomes.setdefault(outcome, len(self.outcomes)))
 
     def told(self) -> dict[str, object]:
-        """The answer."""
+        """The result, for the program."""
         return {
             "outcomes": list(self.outcomes),
             "slot": self.slot,
@@ -90,19 +88,19 @@ class Log:
 
 
 class OpenLoop:
-    """One order being carried out.
+    """Executes one order.
 
     Args:
-        client: the client; its endpoints' states are noted.
+        client: the client; the states of its endpoints are recorded.
         call: makes the calls.
-        order: how many, when.
+        order: the number of calls and their times.
     """
 
     def __init__(self, client: Client, call: Call, order: Order) -> None:
         self._client = client
         self._call = call
         self._order = order
-        # The loop's clock does not jump; only the start is taken from the system's.
+        # The loop's clock does not jump, so only the start is taken from the system's clock.
         self._start = time.monotonic() + order.start - time.time()
         self._log = Log()
         self._tasks: dict[asyncio.Task[None], tuple[float, float]] = {}
@@ -133,7 +131,7 @@ class OpenLoop:
         while number < total:
             now = self._now()
             if stall and now >= order.stall_at:
-                time.sleep(stall)  # noqa: ASYNC251 - a loop that is blocked is what this is about
+                time.sleep(stall)  # noqa: ASYNC251 - this fault is a blocked loop
                 stall = 0.0
             if burst and now >= order.burst_at:
                 for _ in range(burst):
@@ -160,15 +158,15 @@ class OpenLoop:
             outcome: Outcome = ("ok", None, await self._call(number))
         except EtcdError as error:
             outcome = (type(error).__name__, error.maybe_applied, 0)
-        except Exception as error:  # a defect: it belongs into the table, not into a log that nobody reads
+        except Exception as error:  # a defect, which must be in the table
             outcome = (f"defect: {type(error).__name__}", None, 0)
         self._log.add(slot, issued, self._now(), outcome)
 
     async def _sample(self) -> None:
-        """Note the CPU time, and each change of an endpoint's state."""
+        """Record the CPU time, and each change of an endpoint's state."""
         known: dict[str, str] = {}
         due = -float("inf")
-        # A client that only waits is looked at for its CPU, so looking must cost nothing.
+        # The CPU of a client that only waits is measured, so sampling must not use CPU.
         pause = _STATES_EVERY if self._order.rate else _CPU_EVERY
         while True:
             now = round(self._now(), 3)
@@ -184,12 +182,12 @@ class OpenLoop:
 
 
 def condition(one: etcd_aio.EndpointStatistics) -> str:
-    """What the client thinks of an endpoint, in a word or two."""
+    """The state of an endpoint in the client, in a word or two."""
     return f"{one.state.name} {one.health.name}"
 
 
 def calls_of(client: Client, prefix: str, operation: str) -> Call:
-    """The calls of an operation."""
+    """The calls for an operation."""
 
     async def get(_: int) -> int:
         found = await client.range(workload.get_key(prefix))

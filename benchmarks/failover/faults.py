@@ -1,7 +1,4 @@
-"""The faults: what is done to whom, for how long, and what is demanded of a client meanwhile.
-
-Knows: one row for each fault. Never knows: clients, processes, numbers that were measured.
-"""
+"""The faults: one row for each, with the affected member, the length, and the requirements on a client."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -20,18 +17,18 @@ Action: TypeAlias = Callable[[Stage, Members], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What must hold for one operation under one fault; None demands nothing.
+    """The requirements for one operation under one fault; None means no requirement.
 
     Attributes:
-        recovery: seconds it may take, beyond `beyond`.
-        beyond: what nobody can be faster than: the servers' own outage, or also the time in which the member that was
-            cut off finds it out.
-        errors: "none" may fail; "maybe": only if they say that they may have been applied.
-        slowest: seconds that no call may take longer than.
-        back: seconds after the healing until the client thinks of all members as it did before.
-        first_success: seconds after the first member is up.
-        idle_cpu: CPU seconds a second of a client that waits.
-        median: how many times the median before the fault.
+        recovery: seconds that it may take after `beyond`.
+        beyond: the lower limit for every client: the outage of the servers, or also the time until the member that was
+            cut off detects it.
+        errors: "none": no call may fail; "maybe": calls may fail if they have `maybe_applied`.
+        slowest: the longest time of a call, in seconds.
+        back: seconds from the healing until all members have their first state in the client again.
+        first_success: seconds from the first member being up to the first success.
+        idle_cpu: CPU seconds per second of a client that waits.
+        median: the median, as a multiple of that before the fault.
     """
 
     recovery: float | None = None
@@ -46,24 +43,24 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One row.
+    """One fault.
 
     Attributes:
-        name: for the command line.
-        title: for people.
-        who: whom it is done to.
-        begin, end: what is done, and how it is taken back.
-        gets, puts: what is demanded.
-        lasts: seconds; None is as long as the command line says.
-        after: seconds for which the load goes on; members that start again need one.
+        name: its name on the command line.
+        title: its name in tables.
+        who: the affected members.
+        begin, end: start and end the fault.
+        gets, puts: the requirements.
+        lasts: seconds; None for the length on the command line.
+        after: seconds of load after the fault; members that restart need one.
         via_proxies: whether clients reach the members through proxies.
         peer_proxies: whether members reach each other through proxies.
         policy: the policy of etcd_aio.
-        clients: who takes part.
-        is_apart: one client after the other, where together they would be each other's fault.
-        burst: calls that are issued at once as the fault begins.
-        stall: seconds for which the loop of the client is blocked as the fault begins.
-        is_outage: no member can be reached, so that what a waiting client costs is looked at.
+        clients: the clients to measure.
+        is_apart: whether the clients run one after the other, because together they would disturb each other.
+        burst: the number of calls that begin together with the fault.
+        stall: seconds for which the loop of the client is blocked when the fault begins.
+        is_outage: whether no member can be reached, so that the CPU of a waiting client is measured.
     """
 
     name: str
@@ -85,7 +82,7 @@ class Fault:
     is_outage: bool = False
 
     def demand(self, operation: Operation) -> Demand:
-        """What must hold."""
+        """The requirements for an operation."""
         return self.gets if operation == "get" else self.puts
 
 
@@ -227,7 +224,7 @@ FAULTS: Final = (
         gets=Demand(errors=None, first_success=2.0, idle_cpu=0.01),
         puts=Demand(errors=None, first_success=2.0, idle_cpu=0.01),
         lasts=30.0,
-        after=12.0,  # some clients dial seldom by then
+        after=12.0,  # some clients reconnect rarely by then
         is_outage=True,
     ),
     Fault(

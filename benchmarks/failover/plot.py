@@ -1,7 +1,4 @@
-"""Runs as a picture: `python -m benchmarks.failover.plot docs/failover.json` draws docs/failover.svg.
-
-Knows: the result file, and SVG. Never knows: how the numbers came about.
-"""
+"""Draws runs as SVG: `python -m benchmarks.failover.plot docs/failover.json` writes docs/failover.svg."""
 
 import argparse
 from collections.abc import Sequence
@@ -30,7 +27,7 @@ _BEFORE: Final = 1.0  # seconds before the fault that are shown
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The program; returns its exit status."""
+    """Run the program. Returns its exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.failover.plot", description="draw runs under faults")
     parser.add_argument("results", type=Path, help="what `python -m benchmarks.failover --json` wrote")
     parser.add_argument("--out", type=Path, metavar="FILE", help="where to draw (default: the same name with .svg)")
@@ -45,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def draw(setting: Setting, runs: Sequence[Run]) -> str:
-    """The whole picture: a line of two panels for each fault, gets and puts."""
+    """Draw a row of two panels for each fault: gets and puts."""
     faults = [fault for fault in FAULTS if any(_has(run, fault) for run in runs)]
     height = _HEAD + len(faults) * _ROW + 32
     subtitle = (
@@ -72,12 +69,12 @@ def draw(setting: Setting, runs: Sequence[Run]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_PICTURE} {height}" width="{_PICTURE}" '
         f'height="{height}" font-family="system-ui, sans-serif" role="img" aria-label="Calls while members fail">'
     )
-    # A ground of its own: the page behind may be dark.
+    # Its own background, because the page may be dark.
     return "\n".join([opening, f'<rect width="{_PICTURE}" height="{height}" fill="#ffffff"/>', *parts, "</svg>", ""])
 
 
 def chosen(runs: Sequence[Run], fault: Fault, operation: Operation, client: str) -> Run | None:
-    """The repetition to show: the one with the median recovery, None if there is none."""
+    """The repetition to show: that with the median recovery; None if there is none."""
     mine = [run for run in runs if _has(run, fault) and (run.operation, run.client) == (operation, client)]
     mine.sort(key=lambda run: run.found.recovery if run.found is not None else 0.0)
     return mine[len(mine) // 2] if mine else None
@@ -89,7 +86,7 @@ def _has(run: Run, fault: Fault) -> bool:
 
 def _panel(left: int, top: int, fault: Fault, operation: Operation, runs: Sequence[Run]) -> list[str]:
     parts = [_text(left, top + 12, f"{fault.title}: {_HEADINGS[operation]}", size=12, weight=600)]
-    # Ours last, so that it lies on top.
+    # etcd_aio last, so that its curve is on top.
     shown = [run for client in ("go", "etcd_aio") if (run := chosen(runs, fault, operation, client)) is not None]
     if not shown:
         return [*parts, _text(left + _LEFT, top + _TITLE + _CURVES // 2, "not measured", fill=_FAINT)]
@@ -123,7 +120,7 @@ def _panel(left: int, top: int, fault: Fault, operation: Operation, runs: Sequen
             if issued and -_BEFORE <= seconds <= until:
                 pieces[-1].append(f"{across(seconds):.1f},{base - good / issued * _CURVES:.1f}")
             elif pieces[-1]:
-                pieces.append([])  # nobody called: that is no success and no failure
+                pieces.append([])  # without calls there is neither success nor failure
         parts += [
             f'<polyline points="{" ".join(points)}" fill="none" stroke="{_COLOURS[run.client]}" stroke-width="1.6" '
             'stroke-linejoin="round"/>'

@@ -1,9 +1,8 @@
-"""What the servers themselves could do at each moment: tiny calls straight to each member, every 10 ms.
+"""Probes the servers: a tiny call directly to each member, every 10 ms, on a bare connection and without retries.
 
-Knows: one bare connection to each member, single attempts of 200 ms. Never knows: balancing, retries, what a failure
-means. Of the library under test it uses the wire alone, so it shows what a client could have had that knows everything.
+It uses only the transport of the library under test, so it shows what the best possible client could have got.
 
-The protocol is the one of `driver`; the answer lists, for each endpoint, a letter for each probe:
+The protocol is that of `driver`. The result has, for each endpoint, a letter for each probe:
 
     {"probes": {"http://...": "ooorrss..."}, "connects": [[3.1, "http://..."], ...]}
 """
@@ -31,7 +30,7 @@ _NEVER = "."
 
 
 class Probed:
-    """One member, probed. Also the owner of its connection."""
+    """The probes of one member. It is also the owner of its connection."""
 
     def __init__(self, endpoint: str, engine: Engine, path: str, payload: bytes) -> None:
         self.endpoint = endpoint
@@ -51,7 +50,7 @@ class Probed:
         self._is_over.set()
 
     async def stay_connected(self) -> None:
-        """Dial again and again."""
+        """Keep a connection open."""
         while True:
             self._is_over.clear()
             try:
@@ -67,7 +66,7 @@ class Probed:
             await asyncio.sleep(_PAUSE)
 
     async def probe(self, number: int) -> None:
-        """One attempt; its letter goes to its place."""
+        """Make one attempt, and record its letter."""
         connection = self._connection
         if connection is None:
             self.letters[number] = "u"
@@ -79,7 +78,7 @@ class Probed:
             letter = "o"
         except AttemptFailure as failure:
             letter = "r" if failure.delivery is Delivery.ANSWERED else "u"
-            # The member knows the deadline too, and may be the first to say that it has passed.
+            # The member knows the deadline too, and may report first that it has passed.
             if failure.is_local_deadline or now() - began > SLOW * 0.9:
                 letter = "s"
         self.letters[number] = letter
@@ -91,7 +90,7 @@ async def _serve(endpoints: list[str], prefix: str, operation: str) -> None:
         path, payload = "/etcdserverpb.KV/Put", encode(pb.PutRequest(key=key, value=b"p"))
     else:
         path, payload = "/etcdserverpb.KV/Range", encode(pb.RangeRequest(key=f"{prefix}probe".encode()))
-    # It must not give up a connection by itself: a frozen member's shall go on the moment it thaws.
+    # The prober must not close a connection: that of a frozen member continues when the member resumes.
     options = TransportOptions(connect_timeout=_DIAL_SECONDS, silence_time=_DAY, keepalive_time=_DAY)
     engine = create_engine("native", options)
     members = [Probed(endpoint, engine, path, payload) for endpoint in endpoints]

@@ -1,7 +1,4 @@
-"""The result file: every run of every fault, one line each.
-
-Knows: the layout of the file. Never knows: how runs come about, or how they are shown.
-"""
+"""The result file: one line for each run of each fault."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -18,7 +15,7 @@ FORMAT: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Where a run took place: without it the numbers mean nothing."""
+    """The machine and the servers of the runs."""
 
     date: str
     cpu: str
@@ -32,14 +29,14 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One client under one fault, once; or why it could not be.
+    """One client under one fault, once; or the reason why it could not run.
 
     Attributes:
         fault: the fault's name.
-        seconds: how long the load lasted.
-        idle_cpu: CPU seconds a second of another client of the same kind, without calls, while no member was up.
-        buckets: the picture, see `account.buckets`.
-        states: what the client thought of its endpoints, as far as it says: (time, endpoint, state).
+        seconds: the length of the load.
+        idle_cpu: CPU seconds per second of another client of this kind that makes no calls, while no member is up.
+        buckets: the numbers for the picture, see `account.buckets`.
+        states: (time, endpoint, state) of each change of an endpoint's state in the client.
     """
 
     fault: str
@@ -60,7 +57,7 @@ def write(path: Path, setting: Setting, runs: Sequence[Run]) -> None:
     head = json.dumps({"format": FORMAT, "setting": asdict(setting)}, indent=2, ensure_ascii=False)
     lines = [json.dumps(asdict(run), separators=(",", ":")) for run in map(_rounded, runs)]
     path.parent.mkdir(parents=True, exist_ok=True)
-    # A line for each run, or the numbers of the picture would fill tens of thousands.
+    # One line for each run, because the numbers of the picture would take tens of thousands of lines.
     path.write_text(head[:-2] + ',\n  "runs": [\n' + ",\n".join(lines) + "\n  ]\n}\n", encoding="utf-8")
 
 
@@ -68,7 +65,7 @@ def read(path: Path) -> tuple[Setting, list[Run]]:
     """Read a result file.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: it is not a result file.
     """
     content = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(content, dict) or content.get("format") != FORMAT or "runs" not in content:
@@ -83,7 +80,7 @@ def _run(entry: dict[str, object]) -> Run:
 
 
 def _rounded(run: Run) -> Run:
-    """Ten-thousandths of a second are enough, and shorter."""
+    """Round to 0.1 ms, which keeps the file small."""
     kinds = {"marks": Marks, "found": Summary, "servers": Outage}
     parts = {
         name: kind(**{key: _round(value) for key, value in asdict(part).items()})

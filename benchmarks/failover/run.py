@@ -1,10 +1,8 @@
-"""Fault by fault: a cluster, the clients' processes, the prober, the fault at its time, and everything put back.
+"""Runs the faults: starts a cluster, the clients and the prober, injects each fault, and restores everything.
 
-Knows: the order of things, and the command line. Never knows: how a client is driven, or what numbers mean.
-
-Clients run at the same time, under the very same fault: elections last one to two seconds as chance has it, so that
-turns of their own would compare luck. It costs little: 500 calls a second are a tenth of a core. Where one could be in
-the other's way (`is_apart`, or `--apart`) they take turns.
+The clients run at the same time, under the same fault: elections take one to two seconds at random, so separate runs
+would compare luck. 500 calls a second use only a tenth of a core. Where clients could disturb each other (`is_apart`,
+or `--apart`) they take turns.
 """
 
 import argparse
@@ -38,14 +36,14 @@ CLIENTS: Final = ("etcd_aio", "go")
 _TIMEOUT: Final = 5.0
 _LEAD: Final = 0.3  # for the orders to arrive before the first call is due
 _ANSWER_SECONDS: Final = 20.0
-_IDLE_FROM: Final = 3.0  # after the fault: a client may look around first
-# The Go client logs every single retry otherwise.
+_IDLE_FROM: Final = 3.0  # after the fault: a client may query the members first
+# Otherwise the Go client logs every retry.
 _ENVIRON: Final = {"ETCD_CLIENT_DEBUG": "fatal"}
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What was asked for on the command line."""
+    """The options of the command line."""
 
     faults: Sequence[Fault]
     operations: Sequence[Operation]
@@ -63,7 +61,7 @@ class Options:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The program; returns its exit status: 0 whatever the numbers are."""
+    """Run the program. Returns its exit status, which does not depend on the numbers."""
     options, shown = _parse(arguments)
     if shown is not None:
         table.show(table.console(), *record.read(shown))
@@ -75,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console.print(f"[red]cannot measure:[/red] {error}")
         return 1
     except KeyboardInterrupt:
-        return 130  # as a shell has it
+        return 130  # the exit status of a shell after Ctrl-C
     return 0
 
 
@@ -133,7 +131,7 @@ async def _run(options: Options, console: Console) -> None:
         versions.update(old.versions)
     server = ""
     for repetition in range(options.repeat):
-        # A stage serves all neighbours of its kind, so that members start seldom.
+        # Consecutive faults of one kind share a stage, so that members start rarely.
         for peer_proxies in (False, True):
             faults = [fault for fault in options.faults if fault.peer_proxies is peer_proxies]
             if not faults:
@@ -149,12 +147,12 @@ async def _run(options: Options, console: Console) -> None:
                         await stage.restore()
                         setting = _setting(options, server, versions)
                         if options.json is not None:
-                            record.write(options.json, setting, runs)  # whoever stops it keeps what there is
+                            record.write(options.json, setting, runs)  # after Ctrl-C the results so far are kept
     table.show(table.console(), _setting(options, server, versions), runs)
 
 
 def _prepare(options: Options, console: Console) -> tuple[dict[str, list[str]], dict[str, str]]:
-    """The command of each client that can run here, and why the others cannot."""
+    """The command of each client that can run on this machine, and the reason why others cannot."""
     commands = {"etcd_aio": [sys.executable, "-m", "benchmarks.failover.driver"]}
     reasons: dict[str, str] = {}
     if "go" in options.clients:
@@ -201,7 +199,7 @@ def _line(run: Run) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One fault under one operation, once, for all clients that take part."""
+    """One run of one fault and one operation, for all clients."""
 
     options: Options
     stage: Stage
@@ -211,7 +209,7 @@ class Attempt:
     versions: dict[str, Mapping[str, str]]
 
     async def run(self) -> list[Run]:
-        """Measure; the stage is not restored."""
+        """Measure. The caller restores the stage."""
         clients = [client for client in self.commands if client in self.fault.clients]
         if not (self.fault.is_apart or self.options.is_apart):
             return await self._together(clients)
@@ -272,7 +270,7 @@ class Attempt:
     async def _act(
         self, drivers: Mapping[str, DriverProcess], idle: Mapping[str, DriverProcess], prober: DriverProcess
     ) -> list[Run]:
-        """Let everybody run, and do to the members what is to be done."""
+        """Run all drivers, and inject the fault."""
         targets = await self.stage.choose(self.fault.who)
         start = time.time() + _LEAD
         timeout = self._seconds + _TIMEOUT + GRACE + _ANSWER_SECONDS
@@ -293,7 +291,7 @@ class Attempt:
         self._keep("probes", probed, marks)
         if "error" in probed:
             raise DriverError(f"the prober: {probed['error']}")
-        # What drivers and probers say is JSON of our own, whose values are typed as objects.
+        # The results of drivers and probers are JSON, whose values have the type object.
         servers = outage(probed["probes"], probed["connects"], marks, [one.endpoint for one in targets])  # type: ignore[arg-type]
         return [
             self._told(name, task.result(), marks, servers, resting[name].result() if name in resting else None)
@@ -348,7 +346,7 @@ class Attempt:
 
 
 async def _ask(driver: DriverProcess, line: str, timeout: float) -> dict[str, object]:
-    """One answer; that of a driver which fails says so, and does not end the others."""
+    """Ask one driver. If it fails, its reply has the error, and the other drivers continue."""
     try:
         return await driver.ask(line, timeout)
     except DriverError as error:

@@ -1,8 +1,6 @@
-"""The members, the roads to them, and everything that can be done to both; and putting it all back.
+"""The members, the proxies to them, the faults of both, and their restoration.
 
-Knows: one cluster, a proxy before each member's clients. Never knows: who calls, or why something is done.
-
-Whatever happens to this process, no member stays stopped: the kit has the kernel kill them.
+However this process ends, no member stays frozen: the kernel kills the members with it.
 """
 
 import asyncio
@@ -15,7 +13,7 @@ from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy, ProbeError
 Who: TypeAlias = Literal["leader", "follower", "nobody", "all"]
 
 _HEALTHY_SECONDS: Final = 60.0
-# Of each tenth of a second: what a container gets that may use a fifth of a core.
+# Of each 0.1 s: like a container with a limit of a fifth of a core.
 _STARVED_FOR: Final = 0.08
 _FED_FOR: Final = 0.02
 
@@ -24,11 +22,11 @@ class Stage:
     """Three members with etcd's default times.
 
     Args:
-        peer_proxies: whether members can be cut off from each other; it costs them CPU.
+        peer_proxies: whether members can be cut off from each other, which costs CPU.
     """
 
     def __init__(self, *, peer_proxies: bool) -> None:
-        # Without fsync: a slow disk looks like a slow member, and this is not about disks.
+        # Without fsync, because a slow disk looks like a slow member.
         flags = (
             "--quota-backend-bytes=8589934592",
             "--auto-compaction-retention=1000",
@@ -56,7 +54,7 @@ class Stage:
 
     @property
     def members(self) -> tuple[EtcdServer, ...]:
-        """All of them."""
+        """All members."""
         return self.cluster.members
 
     @property
@@ -65,15 +63,15 @@ class Stage:
         return self.members[0].version
 
     def endpoints(self, *, via_proxies: bool) -> tuple[str, ...]:
-        """Where clients find the members."""
+        """The endpoints for clients."""
         return tuple(self.road(member).endpoint if via_proxies else member.endpoint for member in self.members)
 
     def road(self, member: EtcdServer) -> FaultProxy:
-        """The proxy before one member's clients."""
+        """The proxy between clients and one member."""
         return self._proxies[member.name]
 
     async def choose(self, who: Who) -> tuple[EtcdServer, ...]:
-        """The members that something is to be done to."""
+        """The members that a fault affects."""
         if who == "all":
             return self.members
         if who == "nobody":
@@ -84,27 +82,27 @@ class Stage:
         return (next(member for member in self.members if member is not leader),)
 
     def isolate(self, member: EtcdServer) -> None:
-        """Cut it off from its peers, not from us."""
+        """Cut a member off from its peers, but not from clients."""
         self._isolated.add(member.name)
         self.cluster.isolate(member)
 
     def reconnect(self, member: EtcdServer) -> None:
-        """End that."""
+        """Connect it to its peers again."""
         self._isolated.discard(member.name)
         self.cluster.reconnect(member)
 
     def starve(self, member: EtcdServer) -> None:
-        """Let it run a fifth of the time, in small pieces, until `feed`."""
+        """Let a member run a fifth of the time, in short slices, until `feed`."""
         self._stop_starving()
         self._starving = asyncio.create_task(self._starve(member), name="starving")
 
     def feed(self, member: EtcdServer) -> None:
-        """Let it run all the time."""
+        """Let it run all the time again."""
         self._stop_starving()
         member.resume()
 
     async def restore(self) -> None:
-        """Take back whatever was done, and wait until all members are healthy again."""
+        """End all faults, and wait until all members are healthy."""
         self._stop_starving()
         for member in self.members:
             if member.is_paused:
@@ -133,7 +131,7 @@ class Stage:
             task.cancel()
 
     async def _wait_for_unity(self) -> None:
-        """Until all members have one leader in one term: a majority is not enough to begin something new with."""
+        """Wait until all members, not only a majority, agree on the leader and the term."""
         async with asyncio.timeout(_HEALTHY_SECONDS):
             while True:
                 with suppress(ProbeError):

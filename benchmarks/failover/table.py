@@ -1,7 +1,4 @@
-"""How runs are shown to people: one table for gets, one for puts.
-
-Knows: rich. Never knows: how the numbers came about.
-"""
+"""Prints the runs: one table for gets, one for puts."""
 
 from collections.abc import Callable, Sequence
 
@@ -18,7 +15,7 @@ from benchmarks.failover.verdict import unmet
 _WIDTH = 230
 _CLIENTS = ("etcd_aio", "go")
 _TEXTS = {"fault": 20, "client": 8, "also": 24, "must hold": 30}
-# On a machine that does nothing else it is a third of that.
+# On an idle machine it is a third of that.
 _NOISE = 0.02
 _TITLES = {"get": "linearizable gets", "put": "puts"}
 _COLUMNS = ("fault", "client", "errors", "maybe", "last", ">200 ms", ">1 s", "slowest", "recovery")
@@ -26,7 +23,7 @@ _MORE = ("servers", "detect", "after", "whole", "p99 before", "also", "must hold
 
 
 def console() -> Console:
-    """Where tables go: as wide as the terminal, and wide enough for them where the output goes to a file."""
+    """The console for the tables: as wide as the terminal; wide enough for the tables if the output is a file."""
     found = Console()
     return found if found.is_terminal else Console(width=_WIDTH)
 
@@ -50,7 +47,7 @@ def show(console: Console, setting: Setting, runs: Sequence[Run]) -> None:
 
 
 def errors(runs: Sequence[Run]) -> list[str]:
-    """Which errors there were, and who was left out."""
+    """The errors, and the clients that were left out."""
     lines = []
     for fault, operation, client in sorted({(run.fault, run.operation, run.client) for run in runs}):
         mine = _of(runs, fault, operation, client)
@@ -88,7 +85,7 @@ def _table(operation: Operation, runs: Sequence[Run]) -> Table:
 
 
 def cells(fault: Fault, operation: Operation, runs: Sequence[Run]) -> list[str]:
-    """The numbers of one client under one fault, a cell for each column."""
+    """The cells of one client under one fault."""
     found = [run.found for run in runs if run.found is not None]
     servers = [run.servers for run in runs if run.servers is not None]
 
@@ -118,7 +115,7 @@ def cells(fault: Fault, operation: Operation, runs: Sequence[Run]) -> list[str]:
 
 
 def _kept(reasons: Sequence[Sequence[str]]) -> str:
-    """How many repetitions kept what is demanded, and what the worst of them did not."""
+    """The number of repetitions that met the requirements, and the violations of the worst one."""
     if not any(reasons):
         return "kept"
     worst = max(reasons, key=lambda one: len(one))
@@ -152,7 +149,7 @@ def _also(fault: Fault, runs: Sequence[Run]) -> str:
 
 
 def _joined(numbers: Sequence[float | None], digits: int) -> str:
-    """The least and the most of all repetitions; "-" where there was none."""
+    """The lowest and the highest number of all repetitions; "-" if there is none."""
     known = sorted(number for number in numbers if number is not None)
     shown = list(dict.fromkeys(f"{number:.{digits}f}" for number in (known[:1] + known[-1:])))
     return "…".join(shown) + ("" if len(known) == len(numbers) else "-" if not known else " or -")

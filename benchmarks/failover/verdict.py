@@ -1,14 +1,11 @@
-"""Whether a run kept what is demanded. Pure.
-
-Knows: comparing numbers. Never knows: where they come from.
-"""
+"""Compares a run with the requirements. Pure."""
 
 from benchmarks.failover.account import PROBE_EVERY, Outage, Summary
 from benchmarks.failover.faults import Demand
 
 
 def unmet(demand: Demand, found: Summary, servers: Outage, idle_cpu: float | None = None) -> list[str]:
-    """What was not kept, in words; nothing if all was."""
+    """The violated requirements, in words; empty if there are none."""
     checks = [
         _recovery(demand, found, servers),
         _errors(demand, found),
@@ -31,7 +28,7 @@ def _recovery(demand: Demand, found: Summary, servers: Outage) -> str | None:
         "outage": servers.all_members,
         "detection": max(servers.all_members, servers.target),
     }[demand.beyond]
-    # The servers are looked at less often than calls are made.
+    # The servers are probed less often than calls are made.
     allowed = demand.recovery + nobody_faster + (PROBE_EVERY if nobody_faster else 0.0)
     return _beyond("recovery", found.recovery, allowed)
 

@@ -1,1 +1,1 @@
-"""Many clients at once: what a whole fleet asks of its members while it waits for them."""
+"""Measures many clients that wait for the same members."""

@@ -1,6 +1,4 @@
-"""What the answers of a fleet's processes come to, and whether a storm grew. Pure.
-
-Knows: counts over time. Never knows: processes, clients, what was done to the members.
+"""Evaluates the results of a fleet's processes, and whether a storm grew. Pure.
 
 A wait has up to two phases: members are gone, and members are back. In each the first third is compared with the last:
 a fleet whose demand falls while it waits leaves the members the time to serve it, and one whose demand grows does not.
@@ -15,8 +13,8 @@ KINDS: Final = ("Authenticates", "probes", "dials")
 _NEEDED: Final = (1.2, 3.0, 3.0)
 """Of each kind, for each client and phase: about one login, one dial and one question for each member. So many are no
 storm, whenever they are sent: while there is no leader, for instance, no login is of any use."""
-_SHORTEST: Final = 3.0  # seconds; a shorter wait has no thirds worth comparing
-_NOISE: Final = 0.05  # per client and second: what chance adds
+_SHORTEST: Final = 3.0  # seconds; shorter waits are not judged
+_NOISE: Final = 0.05  # per client and second: the tolerance for random differences
 _TOLERANCE: Final = 1.1
 
 Sample = Sequence[float]
@@ -24,7 +22,7 @@ Sample = Sequence[float]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one process tells; see `worker.py`."""
+    """The result of one process; see `worker.py`."""
 
     served: Sequence[float]
     errors: Mapping[str, int]
@@ -39,7 +37,7 @@ class Growth:
 
     Attributes:
         phase: "gone" or "back".
-        kind: of what.
+        kind: the kind of request.
         first: per client and second, in the first third of the phase.
         last: in the last third.
     """
@@ -56,14 +54,14 @@ class Summary:
 
     Attributes:
         scenario: its name.
-        clients: how many.
-        served: how many of them were served.
+        clients: the number of clients.
+        served: the number of clients that were served.
         median: seconds until half of them were served; infinity if they were not.
         all_served: seconds until the last one was; infinity if one was not.
-        calls: that all made.
+        calls: the number of calls of all clients.
         errors: by class.
-        per_client: of each kind, in all.
-        cpu: milliseconds of CPU for each client.
+        per_client: the requests of each kind, per client.
+        cpu: milliseconds of CPU per client.
         grown: the storms that grew.
     """
 
@@ -80,18 +78,18 @@ class Summary:
 
     @property
     def is_good(self) -> bool:
-        """Whether all were served and nothing grew."""
+        """Whether all clients were served and no storm grew."""
         return self.served == self.clients and not self.grown
 
 
 def summary(scenario: str, clients: int, answers: Sequence[Answer], back: float) -> Summary:
-    """Add up.
+    """Sum up a scenario.
 
     Args:
         scenario: its name.
-        clients: how many there are in all processes.
-        answers: of the processes.
-        back: when the members that were gone were back; 0 if none of them was waited for.
+        clients: the number of clients in all processes.
+        answers: the results of the processes.
+        back: when the members that were gone were back; 0 if the clients did not wait for any.
     """
     served = sorted(one for answer in answers for one in answer.served)
     errors: Counter[str] = Counter()
@@ -133,12 +131,12 @@ def growths(phase: str, answers: Sequence[Answer], clients: int, start: float, e
 
 
 def _count(answers: Sequence[Answer], number: int, at: float) -> float:
-    """How many of a kind were sent before an instant, by all processes."""
+    """The number of requests of a kind that all processes sent before a time."""
     return sum(_at(answer.samples, number + 1, at) for answer in answers)
 
 
 def _at(samples: Sequence[Sample], column: int, at: float) -> float:
-    """The count at an instant, on the line between two samples."""
+    """The count at a time, interpolated between two samples."""
     before: Sample = (0.0,) * len(samples[0])
     for sample in samples:
         if sample[0] >= at:

@@ -1,7 +1,4 @@
-"""Scenario by scenario: three members, the fleet's processes, the trouble, and everything put back.
-
-Knows: the order of things, and the command line. Never knows: how clients are driven, or what counts mean.
-"""
+"""Runs the scenarios: starts three members and the processes of the fleet, injects the fault, restores everything."""
 
 import argparse
 import asyncio
@@ -37,7 +34,7 @@ _HEALTHY_SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What was asked for on the command line."""
+    """The options of the command line."""
 
     scenarios: Sequence[str]
     clients: int
@@ -48,7 +45,7 @@ class Options:
     json: Path | None
 
     def sizes(self) -> list[int]:
-        """How many clients each process has."""
+        """The number of clients of each process."""
         return [
             self.clients // self.processes + (number < self.clients % self.processes)
             for number in range(self.processes)
@@ -56,7 +53,7 @@ class Options:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The program; returns its exit status: 0 if every client was served and no storm grew, else 1."""
+    """Run the program. Returns 0 if every client was served and no storm grew, else 1."""
     options = _parse(arguments)
     console = Console(stderr=True, highlight=False)
     try:
@@ -65,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console.print(f"[red]cannot measure:[/red] {error}")
         return 2
     except KeyboardInterrupt:
-        return 130  # as a shell has it
+        return 130  # the exit status of a shell after Ctrl-C
     table.show(found, version)
     if options.json is not None:
         setting = {
@@ -182,7 +179,7 @@ async def _enable_auth(cluster: EtcdCluster) -> None:
 
 
 async def _lose_tokens(cluster: EtcdCluster) -> None:
-    """All members forget all tokens at once, as if they had been restarted in the same moment."""
+    """Let all members lose all tokens at once, as if they had been restarted at the same time."""
     async with Client(cluster.endpoints, auth=USER, allow_insecure_auth=True, timeout=_HEALTHY_SECONDS) as client:
         await client.auth.disable()
         await client.auth.enable()

@@ -1,7 +1,4 @@
-"""How a fleet's run is shown to people: one row for each scenario.
-
-Knows: rich. Never knows: how the numbers came about.
-"""
+"""Prints the results of a fleet: one row for each scenario."""
 
 from collections.abc import Sequence
 

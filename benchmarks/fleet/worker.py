@@ -1,14 +1,12 @@
-"""One process of a fleet: some clients, each with a call for every member, and a count of what they send.
+"""One process of a fleet: some clients, each with a call for every member, and counts of their requests.
 
-Knows: the client, and where its requests and dials pass. Never knows: what was done to the members.
+The protocol, one line of JSON each way; `start` is on the system's clock, other times are seconds after it:
 
-The protocol, one line of JSON each way; `start` is on the clock of the system, other times are seconds after it:
-
-    worker   {"versions": {...}}                                      as soon as every client was served once
+    worker   {"versions": {...}}                                      when every client was served once
     program  {"start": 1.7e9, "limit": 60, "is_patient": false}
     worker   {"served": [0.8, ...], "errors": {"EtcdTimeoutError": 3}, "calls": 43, "cpu": 1.2,
-              "samples": [[0.25, 12, 0, 3], ...]}                     time, Authenticates, probes, dials so far
-    either   {"error": "what happened"}                               instead of an answer
+              "samples": [[0.25, 12, 0, 3], ...]}                     time; Authenticates, probes, dials so far
+    either   {"error": "what happened"}                               instead of a result
     program  closes stdin                                             the worker ends
 """
 
@@ -37,20 +35,20 @@ _PROBES: Final = {
 }
 _CALLS: Final = 3  # one for each member
 _SAMPLE_EVERY: Final = 0.25
-_AFTER_ERROR: Final = 0.1  # seconds before the next call of a client, as a careful program waits
+_AFTER_ERROR: Final = 0.1  # seconds between two calls of a client, as in a careful program
 _PATIENCE: Final = 600.0
 _AT_ONCE: Final = 8
 _OPEN_FILES: Final = 16384
 
 
 class Counts:
-    """What all clients of this process have sent so far."""
+    """The requests of all clients of this process so far."""
 
     def __init__(self) -> None:
         self.sent: Counter[str] = Counter()
 
     def watch(self) -> None:
-        """Count from now on, where every request and dial of every client passes."""
+        """Count every request and dial of every client from now on."""
         kind: Any = SubConnection
         unary, connect = kind.unary, kind._connect
         sent = self.sent
@@ -77,8 +75,8 @@ class Fleet:
     """The clients of this process.
 
     Args:
-        clients: those with default settings, or the patient ones.
-        counts: see there.
+        clients: clients with default settings, or patient clients.
+        counts: their requests.
     """
 
     def __init__(self, clients: list[Client], counts: Counts) -> None:
@@ -88,7 +86,7 @@ class Fleet:
         self._calls = 0
 
     async def connect(self) -> None:
-        """Have every client served once, a few at a time: this is not what is measured."""
+        """Let every client be served once, a few at a time, before the measurement."""
         turn = asyncio.Semaphore(_AT_ONCE)
 
         async def connected(client: Client) -> None:
@@ -98,7 +96,7 @@ class Fleet:
         await asyncio.gather(*(connected(client) for client in self._clients))
 
     async def run(self, start: float, limit: float) -> dict[str, object]:
-        """Have every client served once more, from `start` on, and tell what that took."""
+        """Let every client be served once more from `start` on. Returns the result."""
         begin = time.monotonic() + start - time.time()
         await asyncio.sleep(max(begin - time.monotonic(), 0.0))
         self._errors.clear()
@@ -128,7 +126,7 @@ class Fleet:
         }
 
     async def _served(self, client: Client, begin: float, limit: float) -> float | None:
-        """When the client was served; None if it was not in time."""
+        """The time when the client was served; None if it was not served in time."""
         left = _CALLS
         while time.monotonic() - begin < limit:
             self._calls += 1
@@ -144,7 +142,7 @@ class Fleet:
 
 
 async def work(endpoints: list[str], count: int) -> None:
-    """Do what is asked on stdin until it is closed."""
+    """Execute the orders on stdin until it is closed."""
     counts = Counts()
     counts.watch()
     async with AsyncExitStack() as stack:
@@ -159,7 +157,7 @@ async def work(endpoints: list[str], count: int) -> None:
         while line := await asyncio.to_thread(sys.stdin.readline):
             order = json.loads(line)
             is_patient = bool(order["is_patient"])
-            if order["start"] is None:  # only to be made ready
+            if order["start"] is None:  # only for the preparation
                 if is_patient not in fleets:
                     fleets[is_patient] = await fleet(lambda number: _patient(endpoints[number % len(endpoints)]))
                 _say({})
@@ -172,7 +170,7 @@ def _default(endpoints: list[str]) -> Client:
 
 
 def _patient(endpoint: str) -> Client:
-    """A client that waits: one endpoint, one attempt, and all the time there is."""
+    """A patient client: one endpoint, one attempt, and a very long timeout."""
     policy = RetryPolicy(max_attempts=1)
     return Client(endpoint, auth=USER, allow_insecure_auth=True, timeout=_PATIENCE, retry_policy=policy)
 
@@ -182,7 +180,7 @@ def _say(answer: dict[str, object]) -> None:
 
 
 def main() -> None:
-    """The process."""
+    """Run the process."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--endpoints", required=True)
     parser.add_argument("--clients", type=int, required=True)

@@ -1,4 +1,4 @@
-// The official Go client under faults: an open loop, as ../failover/driver.py has it. Both speak the protocol told there.
+// The official Go client under faults: an open loop, like ../failover/driver.py, which documents the protocol.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 
 const (
 	sampleEvery = 250 * time.Millisecond
-	// How long after its own deadline a call may take to end, before it counts as one that never does.
+	// If a call does not end within this time after its deadline, it counts as never ending.
 	grace = 3 * time.Second
 )
 
@@ -37,7 +37,7 @@ type outcome struct {
 	Member uint64
 }
 
-// record is what became of one call; times are seconds after the start.
+// record is the outcome of one call; times are seconds after the start.
 type record struct {
 	slot, late, took float64
 	outcome          outcome
@@ -55,7 +55,7 @@ func serveFailover(endpoints []string, prefix string) {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints:   endpoints,
 		DialTimeout: 5 * time.Second,
-		// Not its default, which is none at all, but the least it accepts, and etcdctl's: it shall not lose for want of it.
+		// The default is no keepalive. This is the lowest value that the client accepts, and etcdctl's.
 		DialKeepAliveTime:    10 * time.Second,
 		DialKeepAliveTimeout: 3 * time.Second,
 	})
@@ -191,7 +191,7 @@ func attempt(client *clientv3.Client, prefix string, told order, number int) out
 	return outcome{Name: "ok", Member: reply.Header.MemberId}
 }
 
-// nameOf names an error without what differs from call to call.
+// nameOf returns the name of an error, without details that differ from call to call.
 func nameOf(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "context deadline exceeded"
@@ -206,8 +206,8 @@ func nameOf(err error) string {
 	return err.Error()
 }
 
-// answer lists the calls column by column; who never ended is among them. Nobody may know whether a put was applied:
-// the client does not say, hence null.
+// answer lists the calls column by column, including those that never ended. The client does not say whether a failed
+// put was applied, hence null.
 func (done *account) answer(now float64) map[string]any {
 	done.Lock()
 	defer done.Unlock()

@@ -1,5 +1,5 @@
-// Drives the official Go client. Speaks the line protocol told in ../drivers/loop.py and repeats the names and sizes
-// of ../workload.py; every answer is checked against them, so a difference cannot go unseen.
+// Drives the official Go client. ../drivers/loop.py documents the protocol. The names and sizes are those of
+// ../workload.py; every reply is checked against them.
 package main
 
 import (
@@ -24,7 +24,7 @@ const clientModule = "go.etcd.io/etcd/client/v3"
 
 var value = strings.Repeat("0123456789abcdef", 16)
 
-// call makes one call and returns how many bytes of values it has read.
+// call makes one call and returns the number of bytes of values that it has read.
 type call func(ctx context.Context) (int, error)
 
 func main() {
@@ -120,7 +120,7 @@ func measure(calls []call, expected, counted int, length time.Duration) (map[str
 		}()
 	}
 	workers.Wait()
-	// The last calls end a little after the time is over: they count, and so does their time.
+	// The last calls end after the given time. They count, and so does their time.
 	elapsed, cpu := time.Since(start), cpuTime()-cpu
 	select {
 	case err := <-failures:

@@ -1,1 +1,1 @@
-"""Probes: what etcd_aio costs besides calls. `benchmarks.footprint` runs them, each in a process of its own."""
+"""Probes of start, memory and blocking. `benchmarks.footprint` runs each in its own process."""

@@ -1,7 +1,4 @@
-"""Memory of a connected client, and of a call in flight, against a peer that never answers.
-
-Knows: the resident set and the Python heap. Never knows: who reads the numbers.
-"""
+"""Measures the memory of a connected client and of a call in flight, with a peer that never answers."""
 
 import argparse
 import asyncio
@@ -22,11 +19,11 @@ _TIMEOUT: Final = 60.0
 
 
 async def measure(arguments: argparse.Namespace, engine: EngineName) -> Numbers:
-    """Bytes for each; a bare task that waits for a future is measured too, since every call is awaited in one."""
+    """Measure bytes per item, also of a bare task that waits for a future, because a task awaits each call."""
     used = _USED[arguments.kind]
     endpoint = str(arguments.endpoint)
     async with Client(endpoint, engine=engine) as client:
-        # Whatever is imported, compiled or cached by the first client and its first calls is none of the next one's.
+        # The first client and its first calls import, compile and cache what later ones share.
         await client.wait_ready(_TIMEOUT)
         await _end(await _calls(client, 10))
     if arguments.kind == "heap":

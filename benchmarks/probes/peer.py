@@ -1,7 +1,4 @@
-"""SilentPeer: an HTTP/2 server that takes every call and answers none, so that calls stay in flight.
-
-Knows: the preface, and the acknowledgements that keep a connection alive. Never knows: calls, or what is measured.
-"""
+"""An HTTP/2 server that accepts every call and answers none, so that calls stay in flight."""
 
 import asyncio
 import struct
@@ -17,7 +14,7 @@ _ACK: Final = 1
 
 
 class SilentPeer(asyncio.Protocol):
-    """One connection of it."""
+    """One connection of the server."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -26,7 +23,7 @@ class SilentPeer(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        # The window is opened once and for all: calls must wait for an answer, not for room.
+        # The window is large from the start: calls must wait for an answer, not for flow control.
         self._transport.write(_frame(_SETTINGS, 0, b"") + _frame(_WINDOW_UPDATE, 0, struct.pack(">I", 1 << 30)))
 
     def data_received(self, data: bytes) -> None:
@@ -51,7 +48,7 @@ def _frame(kind: int, flags: int, payload: bytes) -> bytes:
 
 @asynccontextmanager
 async def silent_peer() -> AsyncIterator[str]:
-    """Listen on a free port of this machine; gives the endpoint."""
+    """Listen on a free port of this machine. Yields the endpoint."""
     server = await asyncio.get_running_loop().create_server(SilentPeer, "127.0.0.1", 0)
     async with server:
         host, port = server.sockets[0].getsockname()[:2]

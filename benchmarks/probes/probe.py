@@ -1,7 +1,4 @@
-"""The frame of every probe: its command line, its loop, and one line of JSON as its answer.
-
-Knows: arguments and engines. Never knows: what is measured.
-"""
+"""The frame of every probe: its command line, its loop, and one line of JSON as its result."""
 
 import argparse
 import asyncio
@@ -18,8 +15,8 @@ def main(measure: Callable[[argparse.Namespace, EngineName], Awaitable[Numbers]]
     """Run one probe and print its numbers.
 
     Args:
-        measure: the probe; it gets the arguments and the engine.
-        options: more required arguments, name to type.
+        measure: the probe, which gets the arguments and the engine.
+        options: additional required arguments: name to type.
     """
     parser = argparse.ArgumentParser()
     parser.add_argument("--endpoint", required=True)

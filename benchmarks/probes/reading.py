@@ -1,7 +1,4 @@
-"""Large ranges: for how long they block the loop, and what a key-value costs.
-
-Knows: clocks, a ticker, and the seam below the client. Never knows: who reads the numbers.
-"""
+"""Measures how long large ranges block the loop, and the CPU of one key-value."""
 
 import argparse
 import asyncio
@@ -47,7 +44,7 @@ async def measure(arguments: argparse.Namespace, engine: EngineName) -> Numbers:
 
 
 async def _ticked(work: Callable[[], Awaitable[object]]) -> tuple[float, float]:
-    """How long the work took, and the longest time in which a ticker of 1 ms did not run."""
+    """The time of the work, and the longest time without a wake-up of a task that sleeps for 1 ms."""
     longest = 0.0
 
     async def tick() -> None:
@@ -63,7 +60,7 @@ async def _ticked(work: Callable[[], Awaitable[object]]) -> tuple[float, float]:
     start = time.perf_counter()
     await work()
     seconds = time.perf_counter() - start
-    await asyncio.sleep(_TICK * 2)  # a gap that the work ends with is seen at the next tick only
+    await asyncio.sleep(_TICK * 2)  # a gap at the end of the work ends at the next tick
     ticker.cancel()
     return seconds, longest
 
@@ -75,7 +72,7 @@ async def _cpu(work: Callable[[], Awaitable[object]]) -> float:
 
 
 class _Owner(ConnectionOwner):
-    """Whom the raw connection tells of its end: nobody."""
+    """The owner of the raw connection, which ignores its end."""
 
     def on_draining(self, reason: str) -> None:
         pass
@@ -85,7 +82,7 @@ class _Owner(ConnectionOwner):
 
 
 async def _raw(endpoint: str, engine: EngineName, prefix: str, repeat: int) -> list[float]:
-    """CPU of the same range as bytes: what the engine takes of it."""
+    """The CPU of the engine for the same range, without decoding."""
     parts = urlsplit(endpoint)
     target = Target(parts.hostname or "", parts.port or 0, "", parts.netloc)
     connection = await create_engine(engine, TransportOptions()).connect(target, _Owner())

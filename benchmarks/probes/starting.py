@@ -1,7 +1,4 @@
-"""Cold processes: from their start to their end, and what is imported in between.
-
-Knows: interpreters and `-X importtime`. Never knows: engines, clients, or what the code that it runs does.
-"""
+"""Measures cold processes from start to end, and the time of their imports."""
 
 import os
 import subprocess
@@ -15,7 +12,7 @@ _TIMEOUT = 60.0
 
 
 def process_seconds(commands: Mapping[str, Sequence[str]], rounds: int) -> dict[str, float]:
-    """Median seconds of each command, which take turns. One more round, the first, fills the caches of files.
+    """The median seconds of each command. They take turns; a first round fills the file caches.
 
     Raises:
         RuntimeError: one of them failed.
@@ -31,7 +28,7 @@ def process_seconds(commands: Mapping[str, Sequence[str]], rounds: int) -> dict[
 
 
 def import_seconds(python: str, code: str, rounds: int) -> dict[str, float]:
-    """Median seconds by top-level package that the imports of `code` take in a fresh interpreter; longest first."""
+    """The median seconds of the imports of `code` in a new interpreter, by top-level package, longest first."""
     found: dict[str, list[float]] = {}
     for _ in range(rounds):
         packages: dict[str, float] = {}
@@ -47,7 +44,7 @@ def import_seconds(python: str, code: str, rounds: int) -> dict[str, float]:
 
 
 def _run(command: Sequence[str]) -> str:
-    """Run one process to its end; what it wrote to stderr."""
+    """Run one process to its end. Returns its stderr."""
     done = subprocess.run(
         command,
         cwd=ROOT,
