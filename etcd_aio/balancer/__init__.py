@@ -1,7 +1,7 @@
-"""Balancer (floor 4): endpoints, their sub-connections, and the pickers that spread attempts over them.
+"""Balancer: endpoints, their sub-connections, and the pickers that spread attempts over them.
 
-What belongs here: which endpoints there are, whether they are connected, and whose turn it is. What never does: RPCs,
-their messages, and the decision to try again.
+Knows: which endpoints there are, whether they are connected and healthy, and which one takes the next attempt. Never
+knows: the calls of users, retries.
 """
 
 from etcd_aio.balancer.balancer import Balancer, SingleEndpointView

@@ -16,7 +16,7 @@ from etcd_aio.balancer.connection_set import ConnectionSet, EndpointState
 from etcd_aio.balancer.connectivity import ConnectivityState
 from etcd_aio.balancer.dialler import DIAL_BACKOFF
 from etcd_aio.balancer.endpoint import Endpoint, Security, parse_endpoint
-from etcd_aio.balancer.health import Health, Service
+from etcd_aio.balancer.health import Health, ServiceHealth
 from etcd_aio.balancer.health_monitor import HealthMonitor
 from etcd_aio.balancer.leader_monitor import LeaderMonitor
 from etcd_aio.balancer.picker import Choice, Picker, Policy, PolicyName
@@ -122,9 +122,9 @@ class Balancer(TwoPartClose):
         return len(self._ready)
 
     @property
-    def slow(self) -> float:
-        """The 99th percentile of what recent answers took, in seconds; 0 before the first."""
-        return self._health.slow
+    def p99_latency(self) -> float:
+        """The 99th percentile of recent latencies, in seconds; 0 before the first answer."""
+        return self._health.p99_latency
 
     def pick(
         self,
@@ -371,8 +371,8 @@ class Balancer(TwoPartClose):
     def _make_pickers(self) -> None:
         current = self._current.values()
         ready = tuple(sub for sub in current if sub.state is ConnectivityState.READY)
-        quorum = _healthy(ready, lambda sub: sub.quorum)
-        local = _healthy(ready, lambda sub: sub.local)
+        quorum = _healthy(ready, lambda sub: sub.quorum_health)
+        local = _healthy(ready, lambda sub: sub.local_health)
         generation = (ready, quorum, local, tuple(sub for sub in ready if sub.is_leader))
         if generation == self._generation:
             return
@@ -405,7 +405,7 @@ class SingleEndpointView:
 
     __slots__ = ("_balancer", "_name", "endpoints")
 
-    slow = 0.0  # there is no other endpoint to compare with
+    p99_latency = 0.0  # there is no other endpoint to compare with
 
     def __init__(self, balancer: Balancer, endpoint: Endpoint) -> None:
         self._balancer = balancer
@@ -463,7 +463,7 @@ class SingleEndpointView:
 
 
 def _healthy(
-    ready: tuple[SubConnection, ...], service: Callable[[SubConnection], Service]
+    ready: tuple[SubConnection, ...], service: Callable[[SubConnection], ServiceHealth]
 ) -> tuple[SubConnection, ...]:
     """Those that are healthy; all if none is: health is an estimate, and some member has to serve."""
     return tuple(sub for sub in ready if service(sub).health is Health.HEALTHY) or ready
@@ -478,6 +478,6 @@ def _state_of(sub_connection: SubConnection | None) -> EndpointState:
     if sub_connection is None:
         return EndpointState.UNUSED
     if sub_connection.state is ConnectivityState.READY:
-        is_healthy = sub_connection.quorum.health is Health.HEALTHY
+        is_healthy = sub_connection.quorum_health.health is Health.HEALTHY
         return EndpointState.HEALTHY if is_healthy else EndpointState.UNHEALTHY
     return EndpointState.FAILED if sub_connection.has_failed else EndpointState.CONNECTING

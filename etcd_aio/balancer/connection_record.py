@@ -8,7 +8,7 @@ from etcd_aio.errors import ConnectionLostError
 from etcd_aio.transport import Connection, Stream
 
 if TYPE_CHECKING:
-    from etcd_aio.balancer.health import Service
+    from etcd_aio.balancer.health import ServiceHealth
 
 OnLeave: TypeAlias = Callable[[str], None]
 """Called once, with the reason, when a stream should be moved to another connection."""
@@ -51,7 +51,7 @@ class ConnectionRecord:
         self.ended = asyncio.Event()
         self.cause: BaseException | None = None
         self.is_rejected = False
-        self.services: tuple[Service, ...] = ()
+        self.services: tuple[ServiceHealth, ...] = ()
         self.streams: set[SubConnectionStream] = set()
 
     @property

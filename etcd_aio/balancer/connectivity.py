@@ -1,7 +1,6 @@
-"""Connectivity: the life of a sub-connection as a table.
+"""The connectivity states of a sub-connection, and the transitions between them.
 
-Knows: five states and what may follow what. Never knows: who dials, or why a state changed.
-Two rules: every transition stands here and nowhere else; a transition that does not stand here is a bug and raises.
+Every allowed transition is in the table. Any other transition is a defect and raises an error.
 
     IDLE ──► CONNECTING ──► READY ──► IDLE          lost or draining: dialled again, at once or after its backoff
                  │  ▲
@@ -16,7 +15,7 @@ from typing import Final
 
 
 class ConnectivityState(Enum):
-    """The state of one sub-connection, in gRPC's words."""
+    """The state of one sub-connection, as gRPC names it."""
 
     IDLE = "idle"
     CONNECTING = "connecting"
@@ -37,6 +36,6 @@ TRANSITIONS: Final[Mapping[ConnectivityState, frozenset[ConnectivityState]]] = {
 
 
 def check_transition(old: ConnectivityState, new: ConnectivityState) -> None:
-    """Raises RuntimeError if the table does not allow it."""
+    """Raise RuntimeError if the table does not allow this transition."""
     if new not in TRANSITIONS[old]:
         raise RuntimeError(f"a sub-connection cannot go from {old.name} to {new.name}")

@@ -18,7 +18,7 @@ from etcd_aio import codec
 from etcd_aio.aio import start_background_task
 from etcd_aio.backoff import Backoff
 from etcd_aio.balancer.connectivity import ConnectivityState
-from etcd_aio.balancer.health import Finding, Health, Service, patience, percentile_99
+from etcd_aio.balancer.health import Finding, Health, ServiceHealth, percentile_99, silence_limit
 from etcd_aio.balancer.sub_connection import SubConnection
 from etcd_aio.closing import TwoPartClose, Unwinding
 from etcd_aio.errors import AttemptFailure
@@ -28,7 +28,7 @@ from etcd_aio.transport import Metadata
 
 logger = logging.getLogger("etcd_aio.balancer")
 
-_Side: TypeAlias = tuple[SubConnection, Service]
+_Side: TypeAlias = tuple[SubConnection, ServiceHealth]
 """One service of one member."""
 
 PROBE_BACKOFF: Final = Backoff(initial=0.1, multiplier=2.0, maximum=1.0, jitter=0.2)
@@ -40,7 +40,7 @@ LEARNER_BACKOFF: Final = Backoff(initial=1.0, multiplier=2.0, maximum=30.0, jitt
 QUESTION_PAUSE: Final = Backoff(initial=0.25, multiplier=2.0, maximum=2.0, jitter=0.2)
 """Pauses after an answered question: slow requests cost a member at most one question every two seconds."""
 
-_INTERVAL: Final = 0.025  # seconds between two checks, by which each half of `patience` may be late
+_INTERVAL: Final = 0.025  # seconds between two checks, by which each half of `silence_limit` may be late
 _LONG_INTERVAL: Final = 0.25  # seconds; the same after a long silence of all members
 _LONG_SILENCE: Final = 5.0  # seconds; no election takes so long
 _LATE: Final = 0.1  # a timer this late means that the loop stalled: received data must be read first
@@ -78,7 +78,7 @@ class HealthMonitor(TwoPartClose):
         random: returns a number in [0, 1), for jitter.
 
     Attributes:
-        slow: the 99th percentile of what recent answers took, in seconds; 0 before the first.
+        p99_latency: the 99th percentile of recent latencies, in seconds; 0 before the first answer.
     """
 
     def __init__(
@@ -87,13 +87,13 @@ class HealthMonitor(TwoPartClose):
         on_change: Callable[[], None],
         random: Callable[[], float],
     ) -> None:
-        self.slow = 0.0
-        self._slow_at = 0.0
+        self.p99_latency = 0.0
+        self._p99_at = 0.0
         self._ready = ready
         self._on_change = on_change
         self._random = random
         self._timer: asyncio.TimerHandle | None = None
-        self._probes: dict[Service, asyncio.Task[None]] = {}
+        self._probes: dict[ServiceHealth, asyncio.Task[None]] = {}
         self._is_slowed_down = False  # whether the timer has the long interval
         self._is_closed = False
 
@@ -102,7 +102,7 @@ class HealthMonitor(TwoPartClose):
         if self._timer is None or self._is_slowed_down:
             self._set_timer(_INTERVAL)
 
-    def on_changed(self, sub_connection: SubConnection, service: Service) -> None:
+    def on_changed(self, sub_connection: SubConnection, service: ServiceHealth) -> None:
         """Take note that the health of a service has changed."""
         endpoint, calls = sub_connection.endpoint_name, _calls_of(sub_connection, service)
         if service.health is Health.HEALTHY:
@@ -133,15 +133,20 @@ class HealthMonitor(TwoPartClose):
         now = asyncio.get_running_loop().time()
         ready = self._ready()
         if any(sub_connection.is_watched for sub_connection in ready):
-            heard_at = max(max(member.quorum.silent_since, member.local.silent_since) for member in ready)
+            heard_at = max(max(member.quorum_health.silent_since, member.local_health.silent_since) for member in ready)
             self._set_timer(_INTERVAL if now - heard_at < _LONG_SILENCE else _LONG_INTERVAL)
         if timer is not None and now - timer.when() > _LATE:
             return
-        if now - self._slow_at > _PERCENTILE_AGE:
-            self._slow_at = now
-            self.slow = percentile_99(service for member in ready for service in (member.quorum, member.local))
+        if now - self._p99_at > _PERCENTILE_AGE:
+            self._p99_at = now
+            self.p99_latency = percentile_99(
+                service for member in ready for service in (member.quorum_health, member.local_health)
+            )
         if len(ready) > 1:
-            for sides in ([(member, member.quorum) for member in ready], [(member, member.local) for member in ready]):
+            for sides in (
+                [(member, member.quorum_health) for member in ready],
+                [(member, member.local_health) for member in ready],
+            ):
                 for sub_connection, service in sides:
                     self._judge(sub_connection, service, sides, now)
 
@@ -152,7 +157,7 @@ class HealthMonitor(TwoPartClose):
             self._is_slowed_down = seconds > _INTERVAL
             self._timer = asyncio.get_running_loop().call_later(seconds, self._check)
 
-    def _judge(self, sub_connection: SubConnection, service: Service, sides: Sequence[_Side], now: float) -> None:
+    def _judge(self, sub_connection: SubConnection, service: ServiceHealth, sides: Sequence[_Side], now: float) -> None:
         if service.is_calm(now):
             return  # the usual case, before anything is computed
         others = [side for side in sides if side[1] is not service]
@@ -161,7 +166,7 @@ class HealthMonitor(TwoPartClose):
             if any(other.health is Health.HEALTHY for _, other in others):
                 self._move_away(sub_connection, service, newest, now)
             return
-        limit = patience(self.slow, service.in_flight, sub_connection.round_trip)
+        limit = silence_limit(self.p99_latency, service.in_flight, sub_connection.round_trip)
         finding = service.judge(now, limit, newest)
         if finding is Finding.ASK:
             self._ask(sub_connection, service, now)
@@ -176,7 +181,7 @@ class HealthMonitor(TwoPartClose):
             self.on_changed(sub_connection, service)
             sub_connection.give_up(reason)
 
-    def _move_away(self, sub_connection: SubConnection, service: Service, newest: float, now: float) -> None:
+    def _move_away(self, sub_connection: SubConnection, service: ServiceHealth, newest: float, now: float) -> None:
         """Move what waits at an unhealthy member to a healthy one.
 
         That includes attempts that began before the member lost its leader, or while no other member was connected.
@@ -184,12 +189,12 @@ class HealthMonitor(TwoPartClose):
         reason = f"{service.health.value}: {service.reason}"
         if service.in_flight and newest > service.since:
             sub_connection.give_up(reason)
-        if now - service.since > _STREAMS_LEAVE_AFTER and service is sub_connection.quorum:
+        if now - service.since > _STREAMS_LEAVE_AFTER and service is sub_connection.quorum_health:
             sub_connection.leave_streams(reason)
 
     # Questions and probes.
 
-    def _ask(self, sub_connection: SubConnection, service: Service, now: float) -> None:
+    def _ask(self, sub_connection: SubConnection, service: ServiceHealth, now: float) -> None:
         """Put the question to a service."""
         if not self._is_probed(service):
             logger.debug(
@@ -205,25 +210,25 @@ class HealthMonitor(TwoPartClose):
                 self._ask(sub_connection, service, now)
                 return
 
-    def _is_probed(self, service: Service) -> bool:
+    def _is_probed(self, service: ServiceHealth) -> bool:
         task = self._probes.get(service)
         return task is not None and not task.done()  # a task cancelled before its first step stays in the table
 
-    def _start_probing(self, sub_connection: SubConnection, service: Service) -> None:
+    def _start_probing(self, sub_connection: SubConnection, service: ServiceHealth) -> None:
         self.arm()
         if self._is_closed or self._is_probed(service):
             return
         work = self._keep_probing(sub_connection, service)
         self._probes[service] = start_background_task(work, name=f"etcd_aio probe {sub_connection.endpoint_name}")
 
-    async def _keep_probing(self, sub_connection: SubConnection, service: Service) -> None:
+    async def _keep_probing(self, sub_connection: SubConnection, service: ServiceHealth) -> None:
         """Send one probe, which may be a question, and more for as long as the service is unhealthy."""
         probes = 0
         try:
             while True:
                 asked_at = service.asked_at
                 try:
-                    await probe(sub_connection, service is sub_connection.quorum)
+                    await probe(sub_connection, service is sub_connection.quorum_health)
                 except Exception as error:  # a defect; without further probes the member would stay unhealthy for ever
                     endpoint = sub_connection.endpoint_name
                     logger.error("endpoint %s: a probe failed: %s", endpoint, type(error).__name__)  # noqa: TRY400
@@ -239,11 +244,11 @@ class HealthMonitor(TwoPartClose):
             self._probes.pop(service, None)
 
 
-def _is_worth_probing(sub_connection: SubConnection, service: Service) -> bool:
+def _is_worth_probing(sub_connection: SubConnection, service: ServiceHealth) -> bool:
     """Whether the service is unhealthy, and belongs to the current connection."""
-    is_current = service is sub_connection.quorum or service is sub_connection.local
+    is_current = service is sub_connection.quorum_health or service is sub_connection.local_health
     return service.health is not Health.HEALTHY and is_current and sub_connection.state is ConnectivityState.READY
 
 
-def _calls_of(sub_connection: SubConnection, service: Service) -> str:
-    return "linearizable calls" if service is sub_connection.quorum else "serializable reads"
+def _calls_of(sub_connection: SubConnection, service: ServiceHealth) -> str:
+    return "linearizable calls" if service is sub_connection.quorum_health else "serializable reads"

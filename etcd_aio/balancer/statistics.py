@@ -1,7 +1,4 @@
-"""Statistics: what `client.statistics()` shows of each endpoint.
-
-Knows: the words of the record. Never knows: who counts.
-"""
+"""The record of one endpoint in `client.statistics()`."""
 
 from dataclasses import dataclass
 
@@ -11,25 +8,25 @@ from etcd_aio.balancer.health import Health
 
 @dataclass(frozen=True, slots=True)
 class EndpointStatistics:
-    """What a sub-connection has seen.
+    """The state, health and traffic of one endpoint.
 
     Attributes:
         endpoint: the endpoint's name.
         state: its connectivity state.
-        since: seconds it has been in that state.
-        health: what its member looks like for what needs the cluster. What is not healthy is used last. Without a
+        since: seconds in that state.
+        health: the member's health for calls that need the cluster. An unhealthy member is used last. Without a
             connection it is `Health.NOT_CONNECTED`.
-        local_health: what it looks like for what the member serves alone, as serializable reads.
-        health_reason: why, in words; empty if it is healthy, or not connected for no known reason.
-        health_since: seconds that its health has been so.
-        is_leader: whether its member leads the cluster; only looked for by the policy `leader_first`.
+        local_health: the member's health for serializable reads, which it serves alone.
+        health_reason: the reason, in words; empty if it is healthy, or not connected for no known reason.
+        health_since: seconds since the health last changed.
+        is_leader: whether its member leads the cluster; only known with the policy `leader_first`.
         in_flight: attempts under way.
         streams: open streams.
         latency: moving average of the latency of successful attempts, in seconds.
-        attempts: attempts that have ended, of every outcome, cancelled ones too.
-        failures: those of them that ended without an answer.
+        attempts: attempts that have ended, with any outcome, including cancelled ones.
+        failures: attempts that ended without an answer.
         connects: how often it became READY.
-        last_error: the last real error of a dial or a connection, None if there was none.
+        last_error: the last error of a dial or a connection; None if there was none.
     """
 
     endpoint: str
@@ -50,12 +47,12 @@ class EndpointStatistics:
 
 
 def reason_of(error: BaseException | None) -> str:
-    """Why there is no connection, in words; empty if that is not known."""
+    """Why there is no connection, in words; empty if unknown."""
     return "" if error is None else f"{type(error).__name__}: {error}"
 
 
 def unused(endpoint: str, last_error: BaseException | None) -> EndpointStatistics:
-    """The record of an endpoint that the policy keeps no connection to."""
+    """The record of an endpoint that the policy does not connect."""
     return EndpointStatistics(
         endpoint=endpoint,
         state=ConnectivityState.IDLE,

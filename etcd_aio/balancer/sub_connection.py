@@ -13,7 +13,7 @@ from etcd_aio.balancer.connection_record import ConnectionRecord, OnLeave, SubCo
 from etcd_aio.balancer.connectivity import ConnectivityState, check_transition
 from etcd_aio.balancer.dialler import Dialler, Verify
 from etcd_aio.balancer.endpoint import Endpoint
-from etcd_aio.balancer.health import Health, Service, refused_health
+from etcd_aio.balancer.health import Health, ServiceHealth, refused_health
 from etcd_aio.balancer.statistics import EndpointStatistics, reason_of
 from etcd_aio.closing import TwoPartClose, Unwinding, close_all
 from etcd_aio.errors import AttemptFailure, Delivery, EtcdError, StatusCode, server_error
@@ -28,13 +28,13 @@ _NO_ANSWER_CODES: Final = frozenset({StatusCode.UNAVAILABLE, StatusCode.DEADLINE
 class HealthListener(Protocol):
     """The health monitor, as sub-connections see it."""
 
-    slow: float
+    p99_latency: float
 
     def arm(self) -> None:
         """An attempt begins while none is under way."""
         ...
 
-    def on_changed(self, sub_connection: "SubConnection", service: Service) -> None:
+    def on_changed(self, sub_connection: "SubConnection", service: ServiceHealth) -> None:
         """The health of a service has changed, by traffic or by what the member itself said."""
         ...
 
@@ -54,9 +54,9 @@ class SubConnection(TwoPartClose):
         on_change: called after every change of state, and when a connection is gone.
 
     Attributes:
-        quorum: traffic and health of what needs the cluster, over the current connection, or the last one.
-        local: the same for what the member serves alone. Each new connection begins with new ones: attempts that are
-            still under way on an old connection are no evidence.
+        quorum_health: traffic and health of what needs the cluster, over the current connection, or the last one.
+        local_health: the same for what the member serves alone. Each new connection begins with new ones: attempts
+            that are still under way on an old connection are no evidence.
         is_leader: whether its member leads, if the balancer has searched for the leader.
         has_refused: whether its last dial failed, for whatever reason. A connection that is lost later does not count.
         latency: the moving average of the latency of its attempts, in seconds.
@@ -89,8 +89,8 @@ class SubConnection(TwoPartClose):
         self._on_change = on_change
         self._loop = asyncio.get_running_loop()
         self._since = self._out_since = self._loop.time()
-        self.quorum = Service(self._since)
-        self.local = Service(self._since)
+        self.quorum_health = ServiceHealth(self._since)
+        self.local_health = ServiceHealth(self._since)
         self._dialler = Dialler(
             self,
             endpoint.name,
@@ -122,7 +122,7 @@ class SubConnection(TwoPartClose):
     @property
     def in_flight(self) -> int:
         """The number of attempts under way on the current connection."""
-        return self.quorum.in_flight + self.local.in_flight
+        return self.quorum_health.in_flight + self.local_health.in_flight
 
     @property
     def is_busy(self) -> bool:
@@ -150,7 +150,7 @@ class SubConnection(TwoPartClose):
             metadata: request metadata.
             deadline: instant by which the attempt is over, or its answer has begun.
             collect: see there.
-            needs_leader: the member cannot serve it alone, so its answer, or silence, is evidence about `quorum`.
+            needs_leader: the member cannot serve it alone, so the attempt counts for `quorum_health`.
             may_move: see there.
             whole_by: see there.
             is_heavy: see there.
@@ -158,7 +158,7 @@ class SubConnection(TwoPartClose):
         connection = self._connection
         if connection is None:
             raise AttemptFailure(StatusCode.UNAVAILABLE, "the sub-connection is not ready", Delivery.UNSENT)
-        service = self.quorum if needs_leader else self.local
+        service = self.quorum_health if needs_leader else self.local_health
         started = self._loop.time()
         if not service.in_flight:
             self._monitor.arm()
@@ -212,12 +212,12 @@ class SubConnection(TwoPartClose):
     @property
     def is_watched(self) -> bool:
         """Whether time may change the health of a service: attempts wait, a question is open, or it is unhealthy."""
-        return not (self.quorum.is_at_rest and self.local.is_at_rest)
+        return not (self.quorum_health.is_at_rest and self.local_health.is_at_rest)
 
     @property
     def round_trip(self) -> float:
         """An upper bound of the round-trip time: the fastest answer, or the dial before there is one, in seconds."""
-        latencies = (*self.quorum.latencies, *self.local.latencies)
+        latencies = (*self.quorum_health.latencies, *self.local_health.latencies)
         return min(latencies) if latencies else self._dialler.seconds
 
     def note_refusal(self, error: EtcdError | None) -> bool:
@@ -228,17 +228,17 @@ class SubConnection(TwoPartClose):
         health = refused_health(error)
         if health is None or error is None:
             return False
-        if self.quorum.change(health, error.message, self._loop.time()):
-            self._monitor.on_changed(self, self.quorum)
+        if self.quorum_health.change(health, error.message, self._loop.time()):
+            self._monitor.on_changed(self, self.quorum_health)
         if health is Health.NO_LEADER:
             self.leave_streams(error.message)  # the member itself ends its streams only seconds later
         return True
 
-    def _note_restored(self, service: Service) -> None:
-        if service is self.quorum or service is self.local:  # not of an older connection
+    def _note_restored(self, service: ServiceHealth) -> None:
+        if service is self.quorum_health or service is self.local_health:  # not of an older connection
             self._monitor.on_changed(self, service)
 
-    def _note_failure(self, service: Service, started: float, error: BaseException) -> None:
+    def _note_failure(self, service: ServiceHealth, started: float, error: BaseException) -> None:
         if not isinstance(error, AttemptFailure):
             service.dropped()  # a cancellation
             return
@@ -255,7 +255,7 @@ class SubConnection(TwoPartClose):
         else:
             service.failed(started)
             # A failure that comes fast must not make the member look fast.
-            sample = max(now - started, self._monitor.slow)
+            sample = max(now - started, self._monitor.p99_latency)
             self.latency += (sample - self.latency) * _LATENCY_WEIGHT if self.latency else sample
 
     # The end of a connection, and of all.
@@ -308,10 +308,12 @@ class SubConnection(TwoPartClose):
             endpoint=self.endpoint_name,
             state=self.state,
             since=now - self._since,
-            health=self.quorum.health if is_ready else Health.NOT_CONNECTED,
-            local_health=self.local.health if is_ready else Health.NOT_CONNECTED,
-            health_reason=(self.quorum.reason or self.local.reason) if is_ready else reason_of(self.last_error),
-            health_since=now - (self.quorum.since if is_ready else self._out_since),
+            health=self.quorum_health.health if is_ready else Health.NOT_CONNECTED,
+            local_health=self.local_health.health if is_ready else Health.NOT_CONNECTED,
+            health_reason=(self.quorum_health.reason or self.local_health.reason)
+            if is_ready
+            else reason_of(self.last_error),
+            health_since=now - (self.quorum_health.since if is_ready else self._out_since),
             is_leader=self.is_leader,
             in_flight=sum(record.in_flight for record in self._live),
             streams=sum(len(record.streams) for record in self._live),
@@ -341,7 +343,7 @@ class SubConnection(TwoPartClose):
             again = " again" if self._connects > 1 else ""
             logger.info("endpoint %s: connected%s after %.1f s", self.endpoint_name, again, now - self._out_since)
         self.has_refused = False
-        self.quorum, self.local = record.services = Service(now), Service(now)
+        self.quorum_health, self.local_health = record.services = ServiceHealth(now), ServiceHealth(now)
         self._change(ConnectivityState.READY)
 
     def on_dial_failed(self, error: Exception) -> None:

@@ -425,7 +425,7 @@ class Call(Generic[Request, Reply]):
         if is_last or sub_connection in self._left or self._context.balancer.ready_count < 2:
             return deadline
         seconds = (deadline - now) / 2
-        slow = self._context.balancer.slow
+        slow = self._context.balancer.p99_latency
         if slow:
             seconds = min(seconds, slow * _SLOW_FACTOR + _QUEUE_TIME * sub_connection.in_flight)
         return min(deadline, now + max(seconds, _MIN_ATTEMPT_TIME))

@@ -20,7 +20,7 @@ from benchmarks.failover.faults import FAULTS
 from etcd_aio import Client, EtcdError, RetryPolicy, methods
 from etcd_aio.balancer import POLICIES, Candidate, PolicyName
 from etcd_aio.balancer.connection_set import EndpointState
-from etcd_aio.balancer.health import patience
+from etcd_aio.balancer.health import silence_limit
 from etcd_aio.balancer.picker import Policy
 from etcd_aio.error_handler.verdicts import CALL_VERDICTS, STREAM_VERDICTS, CallSituation, StreamSituation, Verdict
 from etcd_aio.errors import RetryHint, ServerError
@@ -120,7 +120,7 @@ def defaults() -> str:
     client = {name: parameter.default for name, parameter in inspect.signature(Client).parameters.items()}
     policy = {field.name: field.default for field in fields(RetryPolicy)}
     silence = TransportOptions()
-    shortest, longest = patience(0.0, 0, 0.0), patience(inf, 0, 0.0)
+    shortest, longest = silence_limit(0.0, 0, 0.0), silence_limit(inf, 0, 0.0)
     rows = [
         (
             "one call, with all its attempts",

@@ -6,24 +6,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from etcd_aio.balancer.health import Finding, Health, Service, patience, percentile_99, refused_health
+from etcd_aio.balancer.health import Finding, Health, ServiceHealth, percentile_99, refused_health, silence_limit
 from etcd_aio.errors import LeaseNotFoundError, NoLeaderError, NotSupportedForLearnerError
 
 NOW = 100.0
 LIMIT = 0.25
 
 
-def waiting_since(began: float) -> Service:
-    service = Service(NOW)
+def waiting_since(began: float) -> ServiceHealth:
+    service = ServiceHealth(NOW)
     service.begin(began)
     return service
 
 
-def finding(service: Service, now: float, *, elsewhere: float = -inf) -> Finding:
+def finding(service: ServiceHealth, now: float, *, elsewhere: float = -inf) -> Finding:
     return service.judge(now, LIMIT, elsewhere)
 
 
-def asked_at(service: Service, now: float, pause: float = 0.25) -> Service:
+def asked_at(service: ServiceHealth, now: float, pause: float = 0.25) -> ServiceHealth:
     service.ask(now, pause)
     service.begin(now)
     return service
@@ -75,7 +75,7 @@ def test_waiting_for_all_of_the_patience_leads_to_a_question_without_any_other_t
 
 
 def test_two_failures_in_a_row_while_others_answer_lead_to_a_question() -> None:
-    service = Service(NOW)
+    service = ServiceHealth(NOW)
     for began in (NOW, NOW + 1):
         service.begin(began)
         service.failed(began)
@@ -87,7 +87,7 @@ def test_two_failures_in_a_row_while_others_answer_lead_to_a_question() -> None:
 
 
 def test_cancellations_and_moves_are_no_failures() -> None:
-    service = Service(NOW)
+    service = ServiceHealth(NOW)
     for _ in range(9):
         service.begin(NOW)
         service.dropped()
@@ -109,7 +109,7 @@ def test_a_question_without_an_answer_is_a_verdict_once_another_member_answered_
 
 
 def test_a_question_that_failed_is_a_verdict_as_soon_as_another_member_answered_a_later_one() -> None:
-    service = Service(NOW)
+    service = ServiceHealth(NOW)
     for _ in range(2):
         service.begin(NOW)
         service.failed(NOW)
@@ -123,7 +123,7 @@ def test_a_question_that_failed_is_a_verdict_as_soon_as_another_member_answered_
 
 
 def test_a_question_that_failed_everywhere_is_forgotten() -> None:
-    service = asked_at(Service(NOW), NOW)
+    service = asked_at(ServiceHealth(NOW), NOW)
     service.failed(NOW)
     service.question_over(NOW)
     assert not service.is_at_rest
@@ -167,7 +167,7 @@ def test_a_busy_member_may_be_asked_again_at_once() -> None:
 
 
 def test_the_end_of_an_old_question_says_nothing_of_the_new_one() -> None:
-    service = asked_at(Service(NOW), NOW)
+    service = asked_at(ServiceHealth(NOW), NOW)
     asked_at(service, NOW + 1)
     service.question_over(NOW)
     assert finding(service, NOW + 1.01, elsewhere=NOW + 1) is Finding.NOTHING
@@ -207,24 +207,24 @@ def test_what_an_error_says_of_its_member() -> None:
 
 
 def test_patience_grows_with_what_is_slow_within_bounds() -> None:
-    assert patience(0.0, 0, 0.0) == patience(0.01, 0, 0.0) == 0.25
-    assert patience(0.2, 0, 0.0) == pytest.approx(0.4)
-    assert patience(60.0, 0, 0.0) == 2.0
+    assert silence_limit(0.0, 0, 0.0) == silence_limit(0.01, 0, 0.0) == 0.25
+    assert silence_limit(0.2, 0, 0.0) == pytest.approx(0.4)
+    assert silence_limit(60.0, 0, 0.0) == 2.0
 
 
 def test_a_burst_gets_time_for_its_queue() -> None:
-    assert patience(0.0, 40, 0.0) == pytest.approx(0.29)
-    assert patience(0.0, 999, 0.0) == pytest.approx(1.249)
+    assert silence_limit(0.0, 40, 0.0) == pytest.approx(0.29)
+    assert silence_limit(0.0, 999, 0.0) == pytest.approx(1.249)
 
 
 @given(st.floats(0, 10), st.integers(0, 10_000), st.floats(0, 5))
 def test_half_of_the_patience_is_always_longer_than_a_round_trip(slow: float, in_flight: int, there: float) -> None:
-    assert patience(slow, in_flight, there) / 2 > there
+    assert silence_limit(slow, in_flight, there) / 2 > there
 
 
 def test_the_percentile_is_that_of_all_members() -> None:
-    assert percentile_99([Service(NOW)]) == 0.0
-    services = [Service(NOW), Service(NOW)]
+    assert percentile_99([ServiceHealth(NOW)]) == 0.0
+    services = [ServiceHealth(NOW), ServiceHealth(NOW)]
     for number in range(100):
         services[number % 2].begin(NOW)
         services[number % 2].answered(NOW, NOW + number / 1000)
@@ -241,7 +241,7 @@ STEPS = st.tuples(
 
 @given(st.lists(STEPS, max_size=200), st.booleans())
 def test_every_story_keeps_the_rules(story: list[tuple[str, float]], are_others_silent: bool) -> None:
-    service, now, newest, pause = Service(NOW), NOW, -inf, 0.5
+    service, now, newest, pause = ServiceHealth(NOW), NOW, -inf, 0.5
     running: list[float] = []
     asked: list[float] = []
     begun = 0

@@ -538,4 +538,4 @@ async def test_what_the_answer_to_a_probe_says_is_noted(failure: AttemptFailure,
     it = await World().started()
     it["m1"].answers.append(failure)
     await probe(it.sub("m1"), True)
-    assert it.sub("m1").quorum.health is health
+    assert it.sub("m1").quorum_health.health is health

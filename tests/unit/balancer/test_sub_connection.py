@@ -8,7 +8,7 @@ import pytest
 from etcd_aio.balancer.connectivity import ConnectivityState
 from etcd_aio.balancer.dialler import DIAL_BACKOFF, STABLE_AFTER
 from etcd_aio.balancer.endpoint import parse_endpoint
-from etcd_aio.balancer.health import Health, Service
+from etcd_aio.balancer.health import Health, ServiceHealth
 from etcd_aio.balancer.sub_connection import SubConnection
 from etcd_aio.errors import (
     AttemptFailure,
@@ -42,7 +42,7 @@ class World:
         self.verified: list[Connection] = []
         self.verdict: Exception | None = None
         self.verifying: list[str] = []
-        self.slow = 0.0
+        self.p99_latency = 0.0
         endpoint = parse_endpoint("m1:2379")
         self.sub = SubConnection(
             endpoint,
@@ -58,8 +58,8 @@ class World:
     def arm(self) -> None:
         """An attempt begins."""
 
-    def on_changed(self, sub_connection: SubConnection, service: Service) -> None:
-        self.healths.append((service is sub_connection.quorum, service.health))
+    def on_changed(self, sub_connection: SubConnection, service: ServiceHealth) -> None:
+        self.healths.append((service is sub_connection.quorum_health, service.health))
 
     async def verify(self, connection: Connection, endpoint: str) -> None:
         self.verified.append(connection)

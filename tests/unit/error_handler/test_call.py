@@ -453,13 +453,13 @@ async def test_an_attempt_waits_for_several_times_what_the_slowest_take(
     slow: float, waiting: int, seconds: float
 ) -> None:
     async with world() as calls:
-        calls.balancer._health.slow = slow
+        calls.balancer._health.p99_latency = slow
         sub_connection = calls.balancer.sub_connection("m1:2379")
         assert sub_connection is not None
-        sub_connection.local.in_flight = waiting
+        sub_connection.local_health.in_flight = waiting
         began = calls.loop.time()
         await calls.read()
-        sub_connection.local.in_flight = 0
+        sub_connection.local_health.in_flight = 0
         assert calls.engine.attempts[0].deadline - began == pytest.approx(seconds)
 
 
