@@ -185,7 +185,7 @@ class Client(KV, WatchCalls):
             credentials=config.credentials,
         )
         KV.__init__(self, invoker)
-        WatchCalls.__init__(self, WatchService(invoker, self._range))
+        WatchCalls.__init__(self, WatchService(invoker, self.do))
         self._keeper = LeaseKeeper(invoker)
         self._leases = Leases(invoker, self._keeper)
         self._auth = Auth(invoker)

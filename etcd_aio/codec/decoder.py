@@ -59,7 +59,7 @@ from etcd_aio.codec.wire import (
     read_varint,
     skip_unknown,
 )
-from etcd_aio.types import Header, KeyValue, Member, thawed
+from etcd_aio.types import Header, KeyValue, Member, mutable_twin
 
 STEP: Final = 1 << 18
 """Bytes that are decoded in one step. Each field counts for `ITEM` more of them, and a message that is read in steps
@@ -118,7 +118,7 @@ class Decoder:
             names |= {"new": object.__new__, self.shape.message_class.__name__: self.shape.message_class}
         elif result_class is not OnlyMember:
             names |= {result_class.__name__: result_class, **dict(_ABSENT.values())}
-            names[f"Thawed{result_class.__name__}"] = thawed(result_class)
+            names[f"Mutable{result_class.__name__}"] = mutable_twin(result_class)
         return names
 
     def needs(self) -> Iterator[Unit]:
@@ -377,7 +377,7 @@ class _Writing:
             line("return message")
             return
         name = shape.result_class.__name__
-        line(f"result = Thawed{name}()")
+        line(f"result = Mutable{name}()")
         for field in self._fields:
             value = self._name(field)
             line(f"result.{field.name} = {f'tuple({value})' if field.repeated else value}")

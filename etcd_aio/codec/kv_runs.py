@@ -17,7 +17,7 @@ from typing import Final
 from etcd_aio.codec.compiler import Unit
 from etcd_aio.codec.source import Source
 from etcd_aio.codec.wire import long_signed, read_length
-from etcd_aio.types import Event, EventType, KeyValue, thawed
+from etcd_aio.types import Event, EventType, KeyValue, mutable_twin
 
 _LONGEST_REVISION: Final = 5  # bytes: 34 thousand million revisions
 _HEAD: Final = 5  # the tag, two bytes of length, the key's tag and its length
@@ -49,7 +49,7 @@ class KeyValuesReader:
         """What it refers to."""
         return {
             "KeyValue": KeyValue,
-            "Thawed": thawed(KeyValue),
+            "Mutable": mutable_twin(KeyValue),
             "head": Struct(f"{_HEAD}B").unpack_from,
             "numbers": Struct(f"{_NUMBERS}B").unpack_from,
             "long_signed": long_signed,
@@ -76,7 +76,7 @@ class KeyValuesReader:
                     self._revisions(source)
                     self._rest(source)
                 with block("if at == stop > start:"):
-                    line("kv = Thawed()")
+                    line("kv = Mutable()")
                     for name in ("key", "create_revision", "mod_revision", "version", "value", "lease"):
                         line(f"kv.{name} = {name}")
                     line("kv.__class__ = KeyValue  # frozen from here on")
@@ -196,7 +196,7 @@ class EventsReader(KeyValuesReader):
 
     def namespace(self) -> dict[str, object]:
         """What it refers to."""
-        names = {"Event": Event, "ThawedEvent": thawed(Event), "PUT": EventType.PUT}
+        names = {"Event": Event, "MutableEvent": mutable_twin(Event), "PUT": EventType.PUT}
         return super().namespace() | names | {"head": Struct("8B").unpack_from}
 
     def _open(self, source: Source) -> None:
@@ -225,7 +225,7 @@ class EventsReader(KeyValuesReader):
 
     def _take(self, source: Source) -> None:
         for text in (
-            "event = ThawedEvent()",
+            "event = MutableEvent()",
             "event.type = PUT",
             "event.kv = kv",
             "event.prev_kv = None",

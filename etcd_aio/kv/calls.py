@@ -1,19 +1,15 @@
-"""KV: the key-value calls.
+"""The key-value calls of a client.
 
-Knows: the calls, their arguments and their results. Never knows: endpoints, retries or bytes on the wire.
-
-Every method takes the forms that name keys (`KeyRange.of`) and hands one operation (`op.py`) to the invoker; the same
-functions check it that check the operations of a txn.
+Each call makes one operation (`operations.py`) of its arguments and sends it with `KV.do`.
 """
 
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Literal, TypeVar, overload
 
 from etcd_aio import methods
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
-from etcd_aio.kv import op, replies, requests
-from etcd_aio.kv.chunks import Chunks
-from etcd_aio.kv.operations import RangeOp, TxnOp, is_read_only, is_serializable
-from etcd_aio.kv.scan import DEFAULT_PAGE_SIZE, Scan
+from etcd_aio.kv import op
+from etcd_aio.kv.operations import KVOperation, checked_get, checked_put
+from etcd_aio.kv.scan import DEFAULT_PAGE_SIZE, RangeStreamReader, Scan, ScanPages
 from etcd_aio.kv.txn import Txn
 from etcd_aio.pb import CompactionRequest
 from etcd_aio.types import (
@@ -22,13 +18,13 @@ from etcd_aio.types import (
     KeyLike,
     KeyValue,
     LeaseLike,
+    Operation,
     PutResult,
     RangeResult,
     SortBy,
     SortByLike,
     SortOrder,
     SortOrderLike,
-    TxnResult,
     ValueLike,
     flag,
     whole_number,
@@ -37,24 +33,58 @@ from etcd_aio.types import (
 if TYPE_CHECKING:
     from etcd_aio.error_handler import Invoker
 
+_R = TypeVar("_R")
+
 
 class KV:
     """The key-value API.
 
     Keys and values are `str`, which is sent as UTF-8, or bytes. Results are frozen and hold bytes.
 
-    Every call takes `timeout`, seconds for the whole call with all its attempts (None waits for ever, left out is the
-    client's default), and `retry`, one of `"safe"`, `"never"`, `"always"` (left out is the client's default).
+    Every call takes `timeout`, the seconds for the whole call with all its attempts (None waits for ever), and `retry`,
+    one of `"safe"`, `"never"` and `"always"`. If left out, each has the client's default.
 
-    Every call raises TypeError or InvalidRequestError before anything is sent if its arguments cannot be right, and
-    else what any call can raise: `EtcdTimeoutError`, `NoAvailableEndpointsError`, `ConnectionLostError`,
-    `PermissionDeniedError` and the other classes of `EtcdError`. Of a mutation the error's `maybe_applied` tells
-    whether it may have been carried out; a cancelled mutation may always have been. A cancelled read leaves nothing
-    behind.
+    Every call raises TypeError or InvalidRequestError before it sends anything if an argument cannot be right. After
+    that it can raise `EtcdTimeoutError`, `NoAvailableEndpointsError`, `ConnectionLostError`, `PermissionDeniedError`
+    and the other classes of `EtcdError`. If a mutation fails, the error's `maybe_applied` is True if it may have been
+    applied all the same; a cancelled mutation may always have been applied. A cancelled read leaves nothing behind.
     """
 
     def __init__(self, invoker: "Invoker") -> None:
         self._invoker = invoker
+
+    async def do(self, operation: Operation[_R], *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> _R:
+        """Send one operation: `await client.do(op.get("key"))` is `await client.get("key")`.
+
+        All of `get`, `range`, `put`, `delete`, the `commit()` of a txn, the pages of a scan and the listings of a watch
+        go through this method, so overriding it changes all of them. `compact()`, and the part of a scan that the
+        server streams, do not.
+
+        Args:
+            operation: an operation such as `op.put("key", "value")`; with `op.txn(...)` a whole txn.
+            timeout: seconds for the whole call.
+            retry: which failed attempts are retried. An operation that changes nothing is retried like a read. Any
+                other is applied at most once, unless this is `"always"`.
+
+        Returns:
+            The result of the call that has the operation's name.
+
+        Raises:
+            TypeError: `operation` is no operation.
+            EtcdError: as the call that has the operation's name.
+        """
+        if not isinstance(operation, KVOperation):
+            raise TypeError(f'do() takes an operation such as op.put("k", "v"), got {type(operation).__name__}')
+        reply = await self._invoker.unary(
+            operation.method,
+            operation.message(),
+            timeout=timeout,
+            retry=retry,
+            repeatable=operation.is_read_only or None,
+            needs_leader=not operation.serializable,
+        )
+        result: _R = operation.result(reply)
+        return result
 
     async def get(
         self,
@@ -70,14 +100,14 @@ class KV:
 
         Args:
             key: the key.
-            revision: read the store as it was then; 0 is now.
-            serializable: be content with what one member knows, which is faster, needs no quorum, and may be stale.
+            revision: read the store as it was at this revision; 0 is now.
+            serializable: let one member answer from its own state, which is faster, needs no quorum, and may be stale.
             keys_only: leave the value out.
             timeout: seconds for the whole call.
-            retry: which failed attempts are repeated.
+            retry: which failed attempts are retried.
 
         Returns:
-            KeyValue | None: None if there is no such key.
+            KeyValue | None: None if the key does not exist.
 
         Raises:
             EmptyKeyError: the key is empty.
@@ -85,15 +115,8 @@ class KV:
             FutureRevisionError: the store has not reached the revision.
             EtcdError: as every call.
         """
-        operation = op.get(key, revision=revision, serializable=serializable, keys_only=keys_only)
-        reply = await self._invoker.unary(
-            methods.RANGE,
-            requests.get_request(operation),
-            timeout=timeout,
-            retry=retry,
-            needs_leader=not serializable,
-        )
-        return replies.get_result(reply)
+        operation = checked_get(key, revision, serializable, keys_only)
+        return await self.do(operation, timeout=timeout, retry=retry)
 
     async def range(
         self,
@@ -117,7 +140,7 @@ class KV:
         timeout: Timeout = UNSET,
         retry: RetryMode | None = None,
     ) -> RangeResult:
-        """Get the keys of a range in one reply. For ranges of unknown size there is `scan()`.
+        """Get the keys of a range in one reply. Use `scan()` for ranges of unknown size.
 
         Args:
             key: this key alone; with `range_end`, the first key of an interval.
@@ -125,23 +148,23 @@ class KV:
             prefix: every key that begins with this.
             from_key: every key from this one on.
             all_keys: every key.
-            limit: at most so many keys; 0 is no limit.
-            revision: read the store as it was then; 0 is now.
-            sort_by: `"key"`, `"version"`, `"create_revision"`, `"mod_revision"` or `"value"`. Sorting by anything but
-                the key makes the server read the whole range, whatever the limit.
+            limit: the most keys to return; 0 is no limit.
+            revision: read the store as it was at this revision; 0 is now.
+            sort_by: `"key"`, `"version"`, `"create_revision"`, `"mod_revision"` or `"value"`. Unless it is the key, the
+                server reads the whole range, even if there is a limit.
             sort_order: `"ascend"` or `"descend"`.
-            serializable: be content with what one member knows, which is faster, needs no quorum, and may be stale.
+            serializable: let one member answer from its own state, which is faster, needs no quorum, and may be stale.
             keys_only: leave the values out.
             count_only: return only `count`, no keys.
-            min_mod_revision: leave out what was changed last before this revision; 0 is no bound.
-            max_mod_revision: leave out what was changed last after this revision; 0 is no bound.
-            min_create_revision: leave out what was created before this revision; 0 is no bound.
-            max_create_revision: leave out what was created after this revision; 0 is no bound.
+            min_mod_revision: leave out keys whose last change is before this revision; 0 is no bound.
+            max_mod_revision: leave out keys whose last change is after this revision; 0 is no bound.
+            min_create_revision: leave out keys created before this revision; 0 is no bound.
+            max_create_revision: leave out keys created after this revision; 0 is no bound.
             timeout: seconds for the whole call.
-            retry: which failed attempts are repeated.
+            retry: which failed attempts are retried.
 
         Returns:
-            RangeResult: the keys found; `count` ignores the limit and the four bounds.
+            RangeResult: the keys; `count` ignores the limit and the four bounds.
 
         Raises:
             InvalidRequestError: not exactly one form names the keys, or an option is out of bounds.
@@ -168,7 +191,7 @@ class KV:
             min_create_revision=min_create_revision,
             max_create_revision=max_create_revision,
         )
-        return await self._range(operation, timeout, retry)
+        return await self.do(operation, timeout=timeout, retry=retry)
 
     def scan(
         self,
@@ -185,7 +208,7 @@ class KV:
         timeout: Timeout = UNSET,
         retry: RetryMode | None = None,
     ) -> Scan:
-        """Iterate over a range of any size, as it was at one revision: streamed by etcd 3.7, page by page before.
+        """Iterate over a range of any size at one revision: streamed by etcd 3.7, page by page from older servers.
 
             async for kv in client.scan(prefix="svc/"): ...
 
@@ -195,14 +218,15 @@ class KV:
             prefix: every key that begins with this.
             from_key: every key from this one on.
             all_keys: every key.
-            revision: read the store as it was then; 0 is the revision of the first page.
+            revision: read the store as it was at this revision; 0 is the revision of the first page.
             keys_only: leave the values out.
-            serializable: be content with what one member knows, which is faster, needs no quorum, and may be stale.
-            page_size: the most keys in a page; 1000, as etcd's own mirror reads. A server that does not stream counts
-                the rest of the range for every page, so larger pages are cheaper for it, and smaller ones take less
-                memory here. A server that does chooses itself how much it sends at once.
-            timeout: seconds within which the next page, or what the server sends at once, has come, with all attempts.
-                The time that the caller takes between two steps does not count.
+            serializable: let one member answer from its own state, which is faster, needs no quorum, and may be stale.
+            page_size: the most keys in a page; 1000, as in etcd's own mirror. A server that does not stream counts the
+                rest of the range for every page, so larger pages are cheaper for it, and smaller pages take less memory
+                here. A server that streams decides itself how much it sends at once.
+            timeout: seconds for the next page or chunk of a stream, with all attempts. The time between two steps does
+                not count.
+            retry: which failed attempts are retried.
             retry: which failed attempts are repeated.
 
         Returns:
@@ -223,8 +247,8 @@ class KV:
             serializable=serializable,
         )
         page_size = whole_number(page_size, "page_size", minimum=1)
-        chunks = Chunks(self._invoker)
-        return Scan(self._range, first, page_size=page_size, timeout=timeout, retry=retry, chunks=chunks)
+        stream = RangeStreamReader(self._invoker)
+        return Scan(ScanPages(self.do, first, page_size=page_size, timeout=timeout, retry=retry, stream=stream))
 
     @overload
     async def put(
@@ -266,33 +290,33 @@ class KV:
         timeout: Timeout = UNSET,
         retry: RetryMode | None = None,
     ) -> PutResult:
-        """Put a value under a key. It is carried out at most once, unless `retry="always"`.
+        """Put a value under a key. The put is applied at most once, unless `retry="always"`.
 
         Args:
             key: the key.
             value: the value; may be empty.
-            lease: the lease to attach the key to, or its id. Without one the key loses the lease it had.
-            prev_kv: return what the key held before.
-            ignore_value: keep the key's value, so none is given: this attaches it to another lease. It must exist.
-            ignore_lease: keep the key's lease, so none is given. The key must exist.
+            lease: the lease to attach the key to, or its id. Without it the key loses the lease it had.
+            prev_kv: return the key as it was before.
+            ignore_value: keep the key's value, and leave `value` out: attaches an existing key to another lease.
+            ignore_lease: keep the key's lease, and leave `lease` out. The key must exist.
             timeout: seconds for the whole call.
-            retry: which failed attempts are repeated.
+            retry: which failed attempts are retried.
 
         Returns:
-            PutResult: its revision, and `prev_kv` if asked for.
+            PutResult: the revision of the put, and `prev_kv` if requested.
 
         Raises:
-            InvalidRequestError: there is no value.
+            InvalidRequestError: the value is missing.
             EmptyKeyError: the key is empty.
             ValueProvidedError: a value together with `ignore_value=True`.
             LeaseProvidedError: a lease together with `ignore_lease=True`.
             KeyNotFoundError: `ignore_value` or `ignore_lease` for a key that does not exist.
             LeaseNotFoundError: there is no such lease.
             NoSpaceError: the store is full. When the store becomes full, the first failing writes may still be applied.
-            EtcdError: as every call; `maybe_applied` tells whether the put may have been carried out.
+            EtcdError: as every call; `maybe_applied` is True if the put may have been applied.
         """
-        operation = op.checked_put(key, value, lease, prev_kv, ignore_value, ignore_lease)
-        return await self._invoker.unary(methods.PUT, requests.put_request(operation), timeout=timeout, retry=retry)
+        operation = checked_put(key, value, lease, prev_kv, ignore_value, ignore_lease)
+        return await self.do(operation, timeout=timeout, retry=retry)
 
     async def delete(
         self,
@@ -306,7 +330,7 @@ class KV:
         timeout: Timeout = UNSET,
         retry: RetryMode | None = None,
     ) -> DeleteResult:
-        """Delete a key or a range. It is carried out at most once, unless `retry="always"`.
+        """Delete a key or a range. The delete is applied at most once, unless `retry="always"`.
 
         Args:
             key: this key alone; with `range_end`, the first key of an interval.
@@ -314,32 +338,30 @@ class KV:
             prefix: every key that begins with this; not empty.
             from_key: every key from this one on; not empty.
             all_keys: every key. Only this form deletes everything.
-            prev_kv: return what was deleted.
+            prev_kv: return the deleted keys as they were.
             timeout: seconds for the whole call.
-            retry: which failed attempts are repeated.
+            retry: which failed attempts are retried.
 
         Returns:
-            DeleteResult: how many keys were deleted, and `prev_kvs` if asked for. Deleting nothing is no error.
+            DeleteResult: the number of deleted keys, and `prev_kvs` if requested. Deleting nothing is no error.
 
         Raises:
             InvalidRequestError: not exactly one form names the keys, or an empty prefix names all of them.
             EmptyKeyError: the key is empty.
-            EtcdError: as every call; `maybe_applied` tells whether the delete may have been carried out.
+            EtcdError: as every call; `maybe_applied` is True if the delete may have been applied.
         """
         operation = op.delete(
             key, range_end=range_end, prefix=prefix, from_key=from_key, all_keys=all_keys, prev_kv=prev_kv
         )
-        return await self._invoker.unary(
-            methods.DELETE_RANGE, requests.delete_request(operation), timeout=timeout, retry=retry
-        )
+        return await self.do(operation, timeout=timeout, retry=retry)
 
     def txn(self) -> Txn:
-        """Begin a txn: `await client.txn().when(...).then(...).otherwise(...).commit()`.
+        """Build a txn: `await client.txn().when(...).then(...).otherwise(...).commit()`.
 
         Returns:
             Txn: a builder. Nothing is sent before its `commit()`.
         """
-        return Txn(self._commit)
+        return Txn(self.do)
 
     async def compact(
         self,
@@ -349,44 +371,24 @@ class KV:
         timeout: Timeout = UNSET,
         retry: RetryMode | None = None,
     ) -> CompactResult:
-        """Forget the history before a revision: reads and watches from before it then fail with `CompactedError`.
+        """Discard the history before a revision: reads and watches from before it then fail with `CompactedError`.
 
         Args:
             revision: the oldest revision that stays readable.
-            physical: wait until the space is really free on the answering member; give a long `timeout` with it.
+            physical: wait until the answering member has freed the space; needs a long `timeout`.
             timeout: seconds for the whole call.
-            retry: which failed attempts are repeated. Repeating this one is harmless, but it may then be answered by
-                `CompactedError`, since the first attempt got through.
+            retry: which failed attempts are retried. A retry is harmless, but raises `CompactedError` if the first
+                attempt was applied.
 
         Returns:
-            CompactResult: with the header only.
+            CompactResult: only a header.
 
         Raises:
             CompactedError: this revision was compacted before.
             FutureRevisionError: the store has not reached the revision.
-            EtcdError: as every call; `maybe_applied` tells whether the compaction may have been carried out.
+            EtcdError: as every call; `maybe_applied` is True if the compaction may have been applied.
         """
         request = CompactionRequest(
             revision=whole_number(revision, "revision", minimum=1), physical=flag(physical, "physical")
         )
         return await self._invoker.unary(methods.COMPACT, request, timeout=timeout, retry=retry)
-
-    async def _range(self, operation: RangeOp, timeout: Timeout, retry: RetryMode | None) -> RangeResult:
-        return await self._invoker.unary(
-            methods.RANGE,
-            requests.range_request(operation),
-            timeout=timeout,
-            retry=retry,
-            needs_leader=not operation.serializable,
-        )
-
-    async def _commit(self, operation: TxnOp, timeout: Timeout, retry: RetryMode | None) -> TxnResult:
-        reply = await self._invoker.unary(
-            methods.TXN,
-            requests.txn_request(requests.linearizable(operation)),
-            timeout=timeout,
-            retry=retry,
-            repeatable=True if is_read_only(operation) else None,
-            needs_leader=not is_serializable(operation),
-        )
-        return replies.txn_result(reply, operation)

@@ -1,25 +1,25 @@
-"""Compare: the conditions of a txn, written as Python comparisons of a `Key`.
+"""Conditions of a txn, written as Python comparisons of a `Key`.
 
     Key("lock").create_revision == 0          the key does not exist
     Key("lock").missing                       the same
     Key(prefix="jobs/").mod_revision < 42     no key under jobs/ was changed since 42
 
-Knows: what etcd can compare, and with which operators. Never knows: the txn a condition ends up in.
-
-etcd's rules for more than one key: every key in the range must satisfy the condition. For a range without any key, a
-comparison of values is false, and every other target is compared with 0.
+For more than one key etcd's rules are: every key in the range must satisfy the condition. If the range has no key, a
+comparison of values is false, and every other property is compared as 0.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NoReturn, TypeVar
 
+from etcd_aio import pb
+from etcd_aio.codec import writers
 from etcd_aio.types import MIN_INT64, KeyLike, KeyRange, LeaseLike, ValueLike, lease_id, to_bytes, whole_number
 
 
 class CompareTarget(Enum):
-    """What of a key is compared."""
+    """The property of a key that is compared. The value is the name of the message's field for the operand."""
 
     VERSION = "version"
     CREATE_REVISION = "create_revision"
@@ -29,7 +29,7 @@ class CompareTarget(Enum):
 
 
 class CompareOperator(Enum):
-    """How it is compared. etcd has these four."""
+    """The operators that etcd has."""
 
     EQUAL = "=="
     NOT_EQUAL = "!="
@@ -37,24 +37,49 @@ class CompareOperator(Enum):
     GREATER = ">"
 
 
+_TARGETS: Final[Mapping[CompareTarget, pb.CompareCompareTarget]] = {
+    CompareTarget.VERSION: pb.CompareCompareTarget.VERSION,
+    CompareTarget.CREATE_REVISION: pb.CompareCompareTarget.CREATE,
+    CompareTarget.MOD_REVISION: pb.CompareCompareTarget.MOD,
+    CompareTarget.VALUE: pb.CompareCompareTarget.VALUE,
+    CompareTarget.LEASE: pb.CompareCompareTarget.LEASE,
+}
+_OPERATORS: Final[Mapping[CompareOperator, pb.CompareCompareResult]] = {
+    CompareOperator.EQUAL: pb.CompareCompareResult.EQUAL,
+    CompareOperator.NOT_EQUAL: pb.CompareCompareResult.NOT_EQUAL,
+    CompareOperator.LESS: pb.CompareCompareResult.LESS,
+    CompareOperator.GREATER: pb.CompareCompareResult.GREATER,
+}
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Compare:
-    """One condition of a txn. Written as `Key("k").version == 1`, never built by hand.
+    """One condition of a txn, written as `Key("k").version == 1`.
 
-    It has no truth value: Python's `and`, `or`, `not` and chained comparisons cannot be sent. Conditions are joined by
-    giving several to `when()`.
+    It has no truth value, since Python's `and`, `or`, `not` and chained comparisons cannot be sent. Give several
+    conditions to `when()` instead: all of them must hold.
 
     Attributes:
-        keys: the key or range compared.
-        target: what of it.
-        operator: how.
-        operand: with what.
+        keys: the key or range.
+        target: the property that is compared.
+        operator: the operator.
+        operand: the number or bytes on the right side.
     """
 
     keys: KeyRange
     target: CompareTarget
     operator: CompareOperator
     operand: int | bytes
+
+    def message(self) -> bytes:
+        """Encode the message of this condition."""
+        return writers[pb.Compare](
+            key=self.keys.key,
+            range_end=self.keys.range_end,
+            target=_TARGETS[self.target],
+            result=_OPERATORS[self.operator],
+            **{self.target.value: self.operand},
+        )
 
     def __bool__(self) -> bool:  # NoReturn would make type checkers skip the code that follows
         raise TypeError(
@@ -71,7 +96,7 @@ _T = TypeVar("_T")
 
 
 class Comparand(Generic[_T]):
-    """One property of a key, waiting for its comparison: `==`, `!=`, `<` or `>`.
+    """A property of a key, to be compared with `==`, `!=`, `<` or `>`.
 
     A comparison raises TypeError for an operand of the wrong type, and InvalidRequestError for one that cannot be sent.
     """
@@ -95,16 +120,16 @@ class Comparand(Generic[_T]):
     def __gt__(self, operand: _T) -> Compare:
         return self._compare(CompareOperator.GREATER, operand)
 
-    # Without `==` as a question there is no hash either; said here, since a type checker sees only this.
+    # `==` makes a Compare, so there is no hash. Type checkers see only this line.
     __hash__ = None  # type: ignore[assignment]
 
-    if not TYPE_CHECKING:  # a type checker finds the mistake by these two being absent
+    if not TYPE_CHECKING:  # hidden from type checkers, so that they report the mistake
 
         def __le__(self, operand: object) -> NoReturn:
-            self._refuse("<=", "<")
+            self._refuse("<=", "`version < 4` instead of `version <= 3`")
 
         def __ge__(self, operand: object) -> NoReturn:
-            self._refuse(">=", ">")
+            self._refuse(">=", "`version > 2` instead of `version >= 3`")
 
     def __repr__(self) -> str:
         return f"<{self._keys!r}.{self._target.value}>"
@@ -115,16 +140,13 @@ class Comparand(Generic[_T]):
         )
 
     def _refuse(self, operator: str, instead: str) -> NoReturn:
-        raise TypeError(
-            f"etcd compares with ==, !=, < and >, there is no {operator}: "
-            f"for whole numbers write {instead} with the next number, as in version > 2 for version >= 3"
-        )
+        raise TypeError(f"etcd has no {operator}, only ==, !=, < and >: use {instead}")
 
 
 class Key:
     """A key, or a range of keys, as the left side of a txn's conditions.
 
-    It takes exactly one of the forms that every range takes, and raises as `client.range()` does.
+    It takes exactly one of the forms that name a range, and raises the same errors as `client.range()`.
 
     Args:
         key: this key alone; with `range_end`, the first key of an interval.
@@ -149,7 +171,7 @@ class Key:
 
     @property
     def version(self) -> Comparand[int]:
-        """How many times the key was put since it was created; 0 if it does not exist."""
+        """The number of writes since the key was created; 0 if it does not exist."""
         return Comparand(self._keys, CompareTarget.VERSION, _encode_number)
 
     @property
@@ -164,22 +186,22 @@ class Key:
 
     @property
     def value(self) -> Comparand[ValueLike]:
-        """The value, compared byte by byte. Of a key that does not exist, every comparison is false, `!=` too."""
+        """The value, compared byte by byte. If the key does not exist, every comparison is false, also `!=`."""
         return Comparand(self._keys, CompareTarget.VALUE, to_bytes)
 
     @property
     def lease(self) -> Comparand[LeaseLike]:
-        """The lease the key is attached to; 0 if there is none, or no key."""
+        """The id of the lease that the key is attached to; 0 if it has none or does not exist."""
         return Comparand(self._keys, CompareTarget.LEASE, lease_id)
 
     @property
     def exists(self) -> Compare:
-        """The key exists; of a range: it holds a key."""
+        """The key exists; for a range: at least one key does."""
         return self.version > 0
 
     @property
     def missing(self) -> Compare:
-        """The key does not exist; of a range: it is empty."""
+        """The key does not exist; for a range: no key does."""
         return self.version == 0
 
     def __repr__(self) -> str:

@@ -1,19 +1,19 @@
 """Scan: a range of any size, read at one revision, streamed where the server can and page by page where it cannot.
 
-Knows: what is left to read, and in which of the two ways. Never knows: how a page or a stream is asked for; it is given
-what reads them.
-
-Theory. The first page is always a page. It tells the revision at once, with which everything after it can be asked for
-by anybody at any time, and how many keys there are; a stream would tell both only at its end. Most ranges end with it,
-and cost one call. What is left is asked for as one stream, whose chunks are cut into pages. A stream that breaks is
-opened again behind the last key that came, on whichever member; where there is no streaming, pages go on from there.
+Theory of operation. The scan begins with a page. Its header has the revision, with which everything after it can be
+read at any time from any member, and its count says how many keys there are; a stream would send both only at its end.
+Most ranges end with this page and cost one call. The rest is requested as one stream, whose chunks are cut into pages.
+A stream that breaks is opened again behind the last received key, on any member. If no member can stream, the scan goes
+on with pages from there.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable
 from dataclasses import replace
-from typing import Final, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, Self
 
+from etcd_aio import methods
 from etcd_aio.call_options import RetryMode, Timeout
+from etcd_aio.error_handler import StreamedReply
 from etcd_aio.errors import (
     ClientUsageError,
     EtcdError,
@@ -26,35 +26,52 @@ from etcd_aio.errors import (
 from etcd_aio.kv.operations import RangeOp
 from etcd_aio.types import Header, KeyRange, KeyValue, RangeResult, SortBy, SortOrder
 
-DEFAULT_PAGE_SIZE: Final = 1000
-"""What etcd's own mirror reads at once. Decoding as many small keys keeps the event loop for a few milliseconds."""
+if TYPE_CHECKING:
+    from etcd_aio.error_handler import Invoker
 
-_GROWTH_DIVISOR: Final = 16  # a sixteenth more after each page that fits, so that about one page in eleven is in vain
+DEFAULT_PAGE_SIZE: Final = 1000
+"""As many keys as etcd's own mirror reads at once. Decoding that many small keys takes a few milliseconds."""
+
+_GROWTH_DIVISOR: Final = 16  # grow by a sixteenth after each page that fits: about one page in eleven is too large
 
 _NO_HEADER: Final = Header()
 
-ReadPage: TypeAlias = Callable[[RangeOp, Timeout, RetryMode | None], Awaitable[RangeResult]]
-"""Reads one page: the operation, `timeout=` and `retry=`."""
+
+class ReadPage(Protocol):
+    """Reads one page of a range: `KV.do`."""
+
+    def __call__(self, operation: RangeOp, *, timeout: Timeout, retry: RetryMode | None) -> Awaitable[RangeResult]:
+        """Send the operation."""
+        ...
 
 
-class Chunks(Protocol):
-    """Reads what is left of one range by stream."""
+class RangeStreamReader:
+    """Reads the rest of one range as a stream (etcd 3.7 and newer)."""
+
+    def __init__(self, invoker: "Invoker") -> None:
+        self._invoker = invoker
+        self._reply = StreamedReply(methods.RANGE_STREAM)
 
     async def read(self, rest: RangeOp, timeout: Timeout, retry: RetryMode | None) -> tuple[KeyValue, ...] | None:
-        """The next keys, all that the server sent at once; None after the last ones, and after `cancel()`.
+        """Return the next chunk of keys; None after the last chunk, and after `cancel()`.
+
+        If it raises, including when it is cancelled, the stream is closed, and the next call opens another one.
 
         Args:
-            rest: what to ask for if no stream is open.
-            timeout: how long to wait for these keys.
-            retry: which failed attempts are repeated.
-
-        Whatever it raises, cancellation among it: the stream is closed, and the next call opens another.
+            rest: the range to request if no stream is open.
+            timeout: how long to wait for this chunk.
+            retry: which failed attempts are retried.
         """
-        ...
+        chunk = await self._invoker.read(
+            self._reply, rest.message(), timeout=timeout, retry=retry, needs_leader=not rest.serializable
+        )
+        if chunk is None:
+            return None
+        return () if chunk.range_response is None else chunk.range_response.kvs
 
     def cancel(self) -> None:
-        """Close the stream at once; a `read` under way returns None."""
-        ...
+        """Close the stream at once. A pending `read` returns None."""
+        self._reply.cancel()
 
 
 class Scan(AsyncIterator[KeyValue]):
@@ -62,53 +79,42 @@ class Scan(AsyncIterator[KeyValue]):
 
         async for kv in client.scan(prefix="svc/"): ...
 
-    The first page decides the revision and all that follows is read at it, so changes made meanwhile are not seen; a
-    watch from `revision + 1` continues without a gap.
+    The first page decides the revision, and everything after it is read at this revision, so later changes are not
+    seen. A watch from `revision + 1` continues without a gap.
 
-    What does not fit into the first page is streamed if a member that is connected has RangeStream (etcd 3.7 and
-    newer), and else read page by page. Of a stream no more is held in memory than one chunk, which etcd makes about as
-    large as its largest request (1.5 MB), and 4 MiB that the server may send ahead. Of pages only one is held. A page
-    that is too large for one message is asked for again with half as many keys, and pages that fit let the number grow
-    back. Only if a single key does not fit is the error raised.
+    Keys that do not fit into the first page are streamed if a connected member supports it (etcd 3.7 and newer), else
+    read page by page. A stream holds at most one chunk in memory, about as large as etcd's largest request (1.5 MB),
+    and 4 MiB that the server may send ahead. Without a stream only one page is held. A page that is too large for one
+    message is requested again with half as many keys; pages that fit let the number grow again. The error is raised
+    only if a single key does not fit.
 
-    A member that fails is no matter: the scan goes on behind the last key, at the same revision, on another one.
-    Iterating raises what `client.range()` raises, and `CompactedError` if the revision is compacted before the end;
-    the next step then tries again where it was. Cancelling a step leaves nothing behind: the next one asks for the same
-    keys again.
+    If a member fails, the scan goes on behind the last key, at the same revision, on another member. Iterating raises
+    the same errors as `client.range()`, and `CompactedError` if the revision is compacted before the end; the next step
+    then tries again from the same key. Cancelling a step leaves nothing behind: the next step requests the same keys.
 
-    Breaking off is free. The stream is closed at once by `aclose()`, which also ends the scan for whoever still
-    iterates, or when the scan is dropped, as it is by leaving a loop over `client.scan(...)` itself. A scan that is
-    kept, and read no further, costs the server as little as here: neither side holds more than said above.
+    Leaving a scan early is free. Its stream is closed at once by `aclose()`, which also ends the scan in a task that
+    still iterates, and when the scan is garbage-collected, as it is after a loop over `client.scan(...)` itself. A scan
+    that is kept but not read further holds no more than described above, here and on the server.
     """
 
-    def __init__(
-        self,
-        read_page: ReadPage,
-        first: RangeOp,
-        *,
-        page_size: int,
-        timeout: Timeout,
-        retry: RetryMode | None,
-        chunks: Chunks | None = None,
-    ) -> None:
-        self._pages = ScanPages(read_page, first, page_size=page_size, timeout=timeout, retry=retry, chunks=chunks)
-        self._keys = first.keys
+    def __init__(self, pages: "ScanPages") -> None:
+        self._pages = pages
         self._page: RangeResult | None = None
         self._position = 0
 
     def __repr__(self) -> str:
-        return f"<Scan {self._keys} at revision {self.revision}>"
+        return f"<Scan {self._pages.keys} at revision {self.revision}>"
 
     @property
     def revision(self) -> int:
-        """The revision the scan reads at; 0 before the first page has told."""
+        """The revision that the scan reads; 0 before the first page has arrived."""
         return self._pages.revision
 
     def pages(self) -> "ScanPages":
-        """The same scan by whole pages, for whoever wants them instead of single keys.
+        """The same scan by whole pages instead of single keys.
 
         Raises:
-            ClientUsageError: keys were already iterated over, so that the rest of a page would be lost.
+            ClientUsageError: single keys were already taken, so the rest of a page would be lost.
         """
         if self._page is not None:
             raise ClientUsageError("the scan already gave single keys: take keys or pages, not both")
@@ -126,7 +132,7 @@ class Scan(AsyncIterator[KeyValue]):
         return kv
 
     async def aclose(self) -> None:
-        """End the scan and forget the page it holds. Safe to repeat."""
+        """End the scan and drop the page it holds. Safe to repeat."""
         self._page = None
         await self._pages.aclose()
 
@@ -134,9 +140,17 @@ class Scan(AsyncIterator[KeyValue]):
 class ScanPages(AsyncIterator[RangeResult]):
     """A scan by whole pages; see `Scan`.
 
-    Of each page, `count` and `more` speak of the range from this page on. An empty range has one page, which is empty.
-    A chunk of a stream is cut where it has more keys than a page may have; such pages have the header of the first one,
+    In each page, `count` and `more` are about the range from this page on. An empty range has one page, which is empty.
+    A chunk of a stream is cut if it has more keys than a page may have; its pages have the header of the first page,
     since etcd sends none with them.
+
+    Args:
+        read_page: reads a page.
+        first: the range, and how it is read.
+        page_size: the most keys in a page.
+        timeout: seconds for each page or chunk.
+        retry: which failed attempts are retried.
+        stream: reads the rest as a stream; None to read only pages.
     """
 
     def __init__(
@@ -147,15 +161,15 @@ class ScanPages(AsyncIterator[RangeResult]):
         page_size: int,
         timeout: Timeout,
         retry: RetryMode | None,
-        chunks: Chunks | None = None,
+        stream: RangeStreamReader | None = None,
     ) -> None:
         self._read_page = read_page
-        self._chunks = chunks if _is_streamable(first) else None  # None: pages from here on
+        self._stream = stream if _is_streamable(first) else None  # None: only pages from here on
         self._first = first
         self._next: RangeOp | None = first
         self._has_begun = False
         self._header = _NO_HEADER  # of the first page
-        self._left = 0  # keys that were not given yet, known from the first page on
+        self._left = 0  # keys not given yet, known once the first page has arrived
         self._chunk: tuple[KeyValue, ...] = ()
         self._position = 0  # in the chunk
         self._page_size = page_size
@@ -166,8 +180,13 @@ class ScanPages(AsyncIterator[RangeResult]):
         self._is_reading = False
 
     @property
+    def keys(self) -> KeyRange:
+        """The range."""
+        return self._first.keys
+
+    @property
     def revision(self) -> int:
-        """The revision the scan reads at; 0 before the first page has told."""
+        """The revision that the scan reads; 0 before the first page has arrived."""
         return self._revision
 
     def __aiter__(self) -> Self:
@@ -175,7 +194,7 @@ class ScanPages(AsyncIterator[RangeResult]):
 
     async def __anext__(self) -> RangeResult:
         if self._is_reading:
-            raise ClientUsageError("two tasks iterate over one scan: give each its own")
+            raise ClientUsageError("two tasks iterate over one scan: give each task its own scan")
         self._is_reading = True
         try:
             return await self._read_next()
@@ -183,30 +202,30 @@ class ScanPages(AsyncIterator[RangeResult]):
             self._is_reading = False
 
     async def aclose(self) -> None:
-        """End the scan, and close its stream at once. Safe to repeat."""
+        """End the scan and close its stream at once. Safe to repeat."""
         self._next = None
         self._chunk = ()
-        if self._chunks is not None:
-            self._chunks.cancel()
+        if self._stream is not None:
+            self._stream.cancel()
 
     async def _read_next(self) -> RangeResult:
-        # Nothing that is told by the attributes changes before the last await of a step: a cancelled one has changed
-        # nothing but the number of keys to ask for.
+        # Attributes that describe the progress change only after the last await of a step, so a cancelled step has
+        # changed nothing but the number of keys to request.
         while self._position >= len(self._chunk):
             rest = self._next
             if rest is None:
                 raise StopAsyncIteration
-            if self._chunks is None or not self._has_begun:
-                return self._took_page(rest, await self._read_fitting(rest))
-            kvs = await self._read_chunk(rest, self._chunks)
-            if self._next is not None:  # else closed by another task meanwhile
-                self._took_chunk(rest, kvs)
-        return self._cut()
+            if self._stream is None or not self._has_begun:
+                return self._take_page(rest, await self._read_fitting_page(rest))
+            kvs = await self._read_chunk(rest, self._stream)
+            if self._next is not None:  # else another task closed the scan meanwhile
+                self._take_chunk(rest, kvs)
+        return self._cut_page()
 
     # Pages.
 
-    def _took_page(self, rest: RangeOp, page: RangeResult) -> RangeResult:
-        if self._next is None:  # closed by another task meanwhile
+    def _take_page(self, rest: RangeOp, page: RangeResult) -> RangeResult:
+        if self._next is None:  # another task closed the scan meanwhile
             raise StopAsyncIteration
         if not self._has_begun:
             self._has_begun, self._header = True, page.header
@@ -219,15 +238,15 @@ class ScanPages(AsyncIterator[RangeResult]):
         keys = KeyRange(kvs[-1].key + b"\0", rest.keys.range_end)
         return replace(rest, keys=keys, revision=self._revision)
 
-    async def _read_fitting(self, wanted: RangeOp) -> RangeResult:
+    async def _read_fitting_page(self, rest: RangeOp) -> RangeResult:
         while True:
             try:
-                page = await self._read_page(replace(wanted, limit=self._limit), self._timeout, self._retry)
+                page = await self._read_page(replace(rest, limit=self._limit), timeout=self._timeout, retry=self._retry)
             except FutureRevisionError:
-                if not wanted.serializable or wanted is self._first:
+                if not rest.serializable or rest is self._first:
                     raise
-                # This member is behind the one that answered the page before. A linearizable read makes it catch up.
-                wanted = replace(wanted, serializable=False)
+                # This member is behind the one that sent the page before. A linearizable read makes it catch up.
+                rest = replace(rest, serializable=False)
             except EtcdError as error:
                 if not _is_too_large(error) or self._limit == 1:
                     raise
@@ -238,42 +257,42 @@ class ScanPages(AsyncIterator[RangeResult]):
 
     # Chunks.
 
-    async def _read_chunk(self, rest: RangeOp, chunks: Chunks) -> tuple[KeyValue, ...] | None:
-        """The next chunk; None if what is left has to be read by pages."""
+    async def _read_chunk(self, rest: RangeOp, stream: RangeStreamReader) -> tuple[KeyValue, ...] | None:
+        """Read the next chunk; None if the rest has to be read by pages."""
         try:
-            return await chunks.read(rest, self._timeout, self._retry)
+            return await stream.read(rest, self._timeout, self._retry)
         except FutureRevisionError:
             if not rest.serializable:
                 raise
-            return await self._read_chunk(replace(rest, serializable=False), chunks)  # as with pages
+            return await self._read_chunk(replace(rest, serializable=False), stream)  # as with pages
         except EtcdError as error:
-            if not _calls_for_pages(error):
+            if not _may_succeed_by_pages(error):
                 raise
             return None
 
-    def _took_chunk(self, rest: RangeOp, kvs: tuple[KeyValue, ...] | None) -> None:
+    def _take_chunk(self, rest: RangeOp, kvs: tuple[KeyValue, ...] | None) -> None:
         if kvs is None:
-            self._chunks = None  # also if the stream ended early: pages know how far they go
+            self._stream = None  # also if the stream ended early: pages report whether there is more
         elif kvs:
             self._chunk, self._position = kvs, 0
             self._next = self._behind(rest, kvs) if len(kvs) < self._left else None
-            if self._next is None and self._chunks is not None:
-                self._chunks.cancel()  # its last word, that all went well, need not be waited for
+            if self._next is None and self._stream is not None:
+                self._stream.cancel()  # all keys are here: there is no need to wait for the trailers
 
-    def _cut(self) -> RangeResult:
-        """The next page of the chunk."""
+    def _cut_page(self) -> RangeResult:
+        """Cut the next page off the chunk."""
         end = self._position + self._page_size
         kvs = self._chunk[self._position : end]
         count = self._left
         self._left -= len(kvs)
         self._position = end
         if end >= len(self._chunk):
-            self._chunk = ()  # or the next one would have to find room beside it
+            self._chunk = ()  # frees the memory before the next chunk is read
         return RangeResult(self._header, kvs, more=self._left > 0, count=count)
 
 
 def _is_streamable(first: RangeOp) -> bool:
-    """Whether RangeStream serves it; etcd calls other orders and bounds unimplemented, as if it had no RangeStream."""
+    """Whether RangeStream supports this range. etcd answers UNIMPLEMENTED to other orders and to bounds."""
     return (
         first.sort_by is SortBy.KEY
         and first.sort_order is SortOrder.ASCEND
@@ -286,7 +305,7 @@ def _is_too_large(error: EtcdError) -> bool:
     return error.code is StatusCode.RESOURCE_EXHAUSTED and not isinstance(error, NoSpaceError | TooManyRequestsError)
 
 
-def _calls_for_pages(error: EtcdError) -> bool:
-    """Whether pages may succeed where a stream did not: in smaller pieces, on older servers, on learners."""
-    is_unserved = error.code is StatusCode.UNIMPLEMENTED or isinstance(error, NotSupportedForLearnerError)
-    return is_unserved or _is_too_large(error)
+def _may_succeed_by_pages(error: EtcdError) -> bool:
+    """Whether pages may succeed where a stream failed: in smaller pieces, on older servers, on learners."""
+    is_unsupported = error.code is StatusCode.UNIMPLEMENTED or isinstance(error, NotSupportedForLearnerError)
+    return is_unsupported or _is_too_large(error)

@@ -49,7 +49,7 @@ from etcd_aio.types.enums import (
     WatchFilterLike,
     parse_word,
 )
-from etcd_aio.types.fast_frozen import constructor, thawed
+from etcd_aio.types.fast_frozen import mutable_twin
 from etcd_aio.types.keys import NO_END, KeyRange
 from etcd_aio.types.kv import (
     CompactResult,
@@ -197,18 +197,17 @@ __all__ = [
     "WatchFilterLike",
     "WatchReply",
     "check_text",
-    "constructor",
     "encode_key",
     "flag",
     "is_encodable",
     "lease_id",
+    "mutable_twin",
     "newest_leader",
     "parse_word",
     "shown_key",
     "shown_keys",
     "shown_lease",
     "shown_text",
-    "thawed",
     "to_bytes",
     "version_tuple",
     "whole_number",

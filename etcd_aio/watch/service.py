@@ -276,9 +276,9 @@ class WatchService:
     async def _list(self, operation: RangeOp, on_page: OnPage, deadline: float) -> int:
         """Read all pages of a range at one revision; returns the revision."""
 
-        async def read_page(page: RangeOp, timeout: Timeout, retry: RetryMode | None) -> RangeResult:
+        async def read_page(operation: RangeOp, *, timeout: Timeout, retry: RetryMode | None) -> RangeResult:
             timeout = UNSET if deadline == inf else time_left(deadline, self._invoker.clock())
-            return await self._read_page(page, timeout, retry)
+            return await self._read_page(operation, timeout=timeout, retry=retry)
 
         pages = ScanPages(read_page, operation, page_size=DEFAULT_PAGE_SIZE, timeout=UNSET, retry=None)
         async for page in pages:
@@ -291,7 +291,7 @@ class WatchService:
 
     async def _find_revision(self, keys: KeyRange) -> None:
         try:
-            result = await self._read_page(RangeOp(KeyRange(keys.key), count_only=True), None, None)
+            result = await self._read_page(RangeOp(KeyRange(keys.key), count_only=True), timeout=None, retry=None)
         except EtcdError:
             return  # the next stream whose member is behind starts another check
         self._stream.store_is_at(result.revision)
@@ -331,7 +331,7 @@ class WatchService:
         if isinstance(error, PermissionDeniedError) and not self._supervisor.has_old_token:
             try:
                 # This read needs the same permission, and renews the token if it has to.
-                await self._read_page(RangeOp(keys, count_only=True, serializable=True), UNSET, None)
+                await self._read_page(RangeOp(keys, count_only=True, serializable=True), timeout=UNSET, retry=None)
             except EtcdError as denied:
                 return None if self._supervisor.has_old_token else denied
             # Permitted: perhaps another member accepted the token, which the stream's member does not.

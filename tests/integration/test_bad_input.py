@@ -122,8 +122,8 @@ VALUES: dict[str, Row] = {
 }
 
 TXNS: dict[str, Row] = {
-    "when twice": Row(lambda c: c.txn().when().when(), InvalidRequestError, "when() is given twice"),
-    "then twice": Row(lambda c: c.txn().then().then(), InvalidRequestError, "then() is given twice"),
+    "when twice": Row(lambda c: c.txn().when().when(), InvalidRequestError, "when() is called twice"),
+    "then twice": Row(lambda c: c.txn().then().then(), InvalidRequestError, "then() is called twice"),
     "otherwise twice": Row(lambda c: c.txn().otherwise().otherwise(), InvalidRequestError, "given twice"),
     "when after then": Row(lambda c: c.txn().then().when(), InvalidRequestError, "when() comes before"),
     "then after otherwise": Row(lambda c: c.txn().otherwise().then(), InvalidRequestError, "then() comes before"),
@@ -134,8 +134,8 @@ TXNS: dict[str, Row] = {
     "then with a call": Row(lambda c: c.txn().then(SECRET), TypeError, "then() takes operations"),
     "and between comparisons": Row(lambda c: Key("a").exists and Key("b").exists, TypeError, "no truth value"),
     "a chained comparison": Row(lambda c: 1 < Key("a").version < 3, TypeError, "no truth value"),
-    "<=": Row(lambda c: vars_of(Key("a")).version <= 3, TypeError, "there is no <="),
-    ">=": Row(lambda c: vars_of(Key("a")).version >= 3, TypeError, "there is no >="),
+    "<=": Row(lambda c: vars_of(Key("a")).version <= 3, TypeError, "etcd has no <="),
+    ">=": Row(lambda c: vars_of(Key("a")).version >= 3, TypeError, "etcd has no >="),
     "a text as version": Row(lambda c: vars_of(Key("a")).version == "1", TypeError, "version is compared with"),
     "a number as value": Row(lambda c: vars_of(Key("a")).value == 1, TypeError, "value is compared with"),
     "a surrogate compared": Row(lambda c: Key("a").value == SECRET + "\ud800", InvalidRequestError, "lone surrogate"),

@@ -21,7 +21,7 @@ from etcd_aio.errors import (
     StatusCode,
 )
 from etcd_aio.kv.operations import RangeOp
-from etcd_aio.kv.scan import Scan
+from etcd_aio.kv.scan import RangeStreamReader, Scan, ScanPages
 from etcd_aio.types import Header, KeyValue, RangeResult
 from etcd_aio.types.keys import KeyRange
 
@@ -35,7 +35,7 @@ class WeatherError(Exception):
     """What a step may fail with before the next one is taken."""
 
 
-class ChangingStore:
+class ChangingStore(RangeStreamReader):
     """A store whose every read is preceded by one change, and may go wrong as the scripts say."""
 
     def __init__(
@@ -59,7 +59,7 @@ class ChangingStore:
         revision = operation.revision or len(self.history)
         return sorted(key for key in self.history[revision - 1] if key in operation.keys)
 
-    async def read_page(self, operation: RangeOp, timeout: Timeout, retry: RetryMode | None) -> RangeResult:
+    async def read_page(self, operation: RangeOp, *, timeout: Timeout, retry: RetryMode | None) -> RangeResult:
         del timeout, retry
         assert self.left is None, "a stream is left open while pages are read"
         self._change()
@@ -79,7 +79,7 @@ class ChangingStore:
         kvs = tuple(KeyValue(key) for key in found)
         return RangeResult(Header(revision=len(self.history)), kvs, more=len(inside) > len(found), count=len(inside))
 
-    # scan.Chunks
+    # RangeStreamReader.
 
     async def read(self, rest: RangeOp, timeout: Timeout, retry: RetryMode | None) -> tuple[KeyValue, ...] | None:
         del timeout, retry
@@ -135,7 +135,8 @@ class World:
     def scan(self) -> tuple[ChangingStore, Scan]:
         store = ChangingStore(self.keys, self.changes, iter(self.pages), iter(self.chunks), self.fits)
         whole, size = RangeOp(self.interval), self.page_size
-        return store, Scan(store.read_page, whole, page_size=size, timeout=UNSET, retry=None, chunks=store)
+        pages = ScanPages(store.read_page, whole, page_size=size, timeout=UNSET, retry=None, stream=store)
+        return store, Scan(pages)
 
 
 WORLDS = st.builds(
@@ -205,9 +206,8 @@ def test_a_compaction_in_the_midst_is_told_and_nothing_is_given_twice(
                 return await super().read(rest, timeout, retry)
 
         store = Compacted(keys, [], iter(()), iter(()), fits)
-        scan = Scan(
-            store.read_page, RangeOp(INTERVALS[0]), page_size=page_size, timeout=UNSET, retry=None, chunks=store
-        )
+        whole = RangeOp(INTERVALS[0])
+        scan = Scan(ScanPages(store.read_page, whole, page_size=page_size, timeout=UNSET, retry=None, stream=store))
         seen: list[bytes] = []
         is_compacted = False
         try:

@@ -16,7 +16,6 @@ from etcd_aio.errors import (
 )
 from etcd_aio.kv.compare import Compare, Key
 from etcd_aio.kv.operations import Op, TxnOp
-from etcd_aio.kv.requests import txn_request
 from etcd_aio.methods import AnyMethod
 from tests.support.canary import CANARY
 
@@ -98,7 +97,7 @@ def explained(
 
 
 def of_txn(error: EtcdError, *then: Op, when: tuple[Compare, ...] = ()) -> EtcdError:
-    return explained(error, methods.TXN, txn_request(TxnOp(when, then)))
+    return explained(error, methods.TXN, TxnOp(when, then).message())
 
 
 @pytest.mark.parametrize("method", [*methods.ALL, methods.HEALTH_CHECK, methods.HEALTH_WATCH], ids=lambda one: one.name)

@@ -1,21 +1,34 @@
 """KV: each call sends one message by its own method, with its options, and returns its result."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pytest
 
 from etcd_aio import codec, methods, pb
-from etcd_aio.call_options import UNSET
+from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.errors import EmptyKeyError, InvalidRequestError, LeaseProvidedError, NoSpaceError, ValueProvidedError
 from etcd_aio.kv import op
 from etcd_aio.kv.calls import KV
 from etcd_aio.kv.compare import Key
-from etcd_aio.types import CompactResult, DeleteResult, Header, KeyValue, PutResult, RangeResult, TxnResult
+from etcd_aio.kv.operations import DeleteOp, GetOp, Op, PutOp, RangeOp, TxnOp
+from etcd_aio.types import (
+    CompactResult,
+    DeleteResult,
+    Header,
+    KeyRange,
+    KeyValue,
+    Operation,
+    PutResult,
+    RangeResult,
+    TxnResult,
+)
 
 if TYPE_CHECKING:
     from etcd_aio.error_handler import Invoker
+
+_R = TypeVar("_R")
 
 HEADER = Header(1, 2, 7, 3)
 WIRE_HEADER = pb.ResponseHeader(cluster_id=1, member_id=2, revision=7, raft_term=3)
@@ -204,7 +217,7 @@ async def test_a_txn_that_only_reads_is_repeatable() -> None:
 
 
 @pytest.mark.anyio
-async def test_comparisons_alone_are_judged_on_the_newest_state_and_return_nothing_else() -> None:
+async def test_comparisons_alone_are_linearizable_and_return_nothing_else() -> None:
     reply = pb.TxnResponse(header=WIRE_HEADER, succeeded=True, responses=[pb.ResponseOp(response_range=RANGE_REPLY)])
     kv, invoker = client(reply)
     assert await kv.txn().when(Key("k").exists).commit() == TxnResult(True, HEADER)
@@ -215,9 +228,95 @@ async def test_comparisons_alone_are_judged_on_the_newest_state_and_return_nothi
     assert (call.options["repeatable"], call.options["needs_leader"]) == (True, True)
 
 
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("operation", "reply", "expected"),
+    [
+        (op.get("k"), RANGE_REPLY, FOUND),
+        (op.get("k"), pb.RangeResponse(header=WIRE_HEADER), None),
+        (op.range(prefix="k"), RANGE_REPLY, RangeResult(HEADER, (FOUND,), more=True, count=3)),
+        (op.put("k", "v"), pb.PutResponse(header=WIRE_HEADER), PutResult(HEADER)),
+        (op.delete("k"), pb.DeleteRangeResponse(header=WIRE_HEADER, deleted=1), DeleteResult(HEADER, 1)),
+        (op.txn(), pb.TxnResponse(header=WIRE_HEADER, succeeded=True), TxnResult(True, HEADER)),
+    ],
+)
+async def test_do_sends_each_operation_and_returns_its_result(
+    operation: Op, reply: pb.Message, expected: object
+) -> None:
+    kv, invoker = client(reply)
+    assert await kv.do(operation, timeout=1.5, retry="never") == expected
+    [call] = invoker.calls
+    assert call.method is operation.method
+    assert call.request == codec.decode(type(call.request), operation.message())
+    assert (call.options["timeout"], call.options["retry"]) == (1.5, "never")
+
+
+@pytest.mark.anyio
+async def test_do_lets_one_member_answer_a_serializable_txn() -> None:
+    txn = op.txn(then=[op.get("k", serializable=True)], otherwise=[op.range("l", serializable=True)])
+    reply = pb.TxnResponse(header=WIRE_HEADER, succeeded=True, responses=[pb.ResponseOp(response_range=RANGE_REPLY)])
+    kv, invoker = client(reply)
+    assert (await kv.do(txn)).responses == (FOUND,)
+    [call] = invoker.calls
+    assert (call.options["repeatable"], call.options["needs_leader"]) == (True, False)
+
+
+@pytest.mark.anyio
+async def test_do_repeats_reads_and_no_mutation() -> None:
+    found = pb.ResponseOp(response_range=RANGE_REPLY)
+    kv, invoker = client(
+        RANGE_REPLY, pb.TxnResponse(succeeded=True, responses=[found]), pb.PutResponse(), pb.TxnResponse(succeeded=True)
+    )
+    await kv.do(op.get("k"))
+    await kv.do(op.txn(then=[op.get("k")]))
+    await kv.do(op.put("k", "v"))
+    await kv.do(op.txn(otherwise=[op.put("k", "v")], when=[Key("k").missing]))
+    assert [call.options["repeatable"] for call in invoker.calls] == [True, True, None, None]
+
+
+@pytest.mark.anyio
+async def test_do_takes_operations_only() -> None:
+    kv, invoker = client()
+    with pytest.raises(TypeError, match=r'do\(\) takes an operation such as op\.put\("k", "v"\), got str'):
+        await kv.do("k")  # type: ignore[arg-type]
+    assert invoker.calls == []
+
+
+@pytest.mark.anyio
+async def test_a_subclass_that_overrides_do_changes_every_call() -> None:
+    class Prefixed(KV):
+        """Puts every key below a prefix, as a namespace does."""
+
+        async def do(self, operation: Operation[_R], *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> _R:
+            assert isinstance(operation, GetOp | PutOp | RangeOp | DeleteOp | TxnOp)
+            if isinstance(operation, GetOp | PutOp):
+                moved: Any = replace(operation, key=b"p/" + operation.key)
+            elif isinstance(operation, RangeOp | DeleteOp):
+                moved = replace(operation, keys=KeyRange(b"p/" + operation.keys.key))
+            else:
+                moved = replace(operation, then=tuple(op.put(b"p/k", "v") for _ in operation.then))
+            result: _R = await super().do(moved, timeout=timeout, retry=retry)
+            return result
+
+    put = pb.PutResponse(header=WIRE_HEADER)
+    txn = pb.TxnResponse(succeeded=True, responses=[pb.ResponseOp(response_put=put)])
+    invoker = FakeInvoker(RANGE_REPLY, RANGE_REPLY, RANGE_REPLY, put, pb.DeleteRangeResponse(), txn)
+    kv = Prefixed(cast("Invoker", invoker))
+    assert await kv.get("k") == FOUND
+    await kv.range("k")
+    await anext(kv.scan("k"))
+    await kv.put("k", "v")
+    await kv.delete("k")
+    await kv.txn().then(op.put("k", "v")).commit()
+    *calls, last = [call.request for call in invoker.calls]
+    assert [call.key for call in calls] == [b"p/k"] * 5  # type: ignore[attr-defined]
+    assert last == pb.TxnRequest(success=[pb.RequestOp(request_put=pb.PutRequest(key=b"p/k", value=b"v"))])
+
+
 Use = Callable[[KV, dict[str, Any]], Awaitable[object]]
 
 CALLS: dict[str, tuple[Use, pb.Message]] = {
+    "do": (lambda kv, options: kv.do(op.put("k", "v"), **options), pb.PutResponse()),
     "get": (lambda kv, options: kv.get("k", **options), RANGE_REPLY),
     "range": (lambda kv, options: kv.range("k", **options), RANGE_REPLY),
     "scan": (lambda kv, options: anext(kv.scan("k", **options)), RANGE_REPLY),
@@ -230,13 +329,13 @@ CALLS: dict[str, tuple[Use, pb.Message]] = {
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("name", CALLS)
-async def test_every_call_hands_timeout_and_retry_on(name: str) -> None:
+async def test_every_call_passes_timeout_and_retry_on(name: str) -> None:
     use, reply = CALLS[name]
     kv, invoker = client(reply, reply)
     await use(kv, {})
     await use(kv, {"timeout": 1.5, "retry": "always"})
-    said = [(call.options["timeout"], call.options["retry"]) for call in invoker.calls]
-    assert said == [(UNSET, None), (1.5, "always")]
+    options = [(call.options["timeout"], call.options["retry"]) for call in invoker.calls]
+    assert options == [(UNSET, None), (1.5, "always")]
 
 
 @pytest.mark.anyio
@@ -250,7 +349,7 @@ async def test_every_call_raises_what_the_invoker_raises(name: str) -> None:
 
 
 @pytest.mark.anyio
-async def test_what_cannot_be_right_is_refused_before_anything_is_sent() -> None:
+async def test_invalid_arguments_are_refused_before_anything_is_sent() -> None:
     kv, invoker = client()
     with pytest.raises(EmptyKeyError):
         await kv.get("")

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from etcd_aio import codec, pb
 from etcd_aio.aio import start_task
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.error_handler import StreamedReply
 from etcd_aio.errors import (
     ClientUsageError,
     CompactedError,
@@ -21,8 +23,9 @@ from etcd_aio.errors import (
 )
 from etcd_aio.kv import op
 from etcd_aio.kv.operations import RangeOp
-from etcd_aio.kv.scan import Scan
-from etcd_aio.types import Header, KeyValue, RangeResult
+from etcd_aio.kv.scan import RangeStreamReader, Scan, ScanPages
+from etcd_aio.methods import RANGE_STREAM
+from etcd_aio.types import Header, KeyValue, RangeChunk, RangeResult
 from etcd_aio.types.keys import KeyRange
 
 KEYS = tuple(f"k{number:02}".encode() for number in range(10))
@@ -43,7 +46,7 @@ class Store:
     streamed: list[RangeOp] = field(default_factory=list)
     chunks: list["StoreChunks"] = field(default_factory=list)
 
-    async def read_page(self, operation: RangeOp, timeout: Timeout, retry: RetryMode | None) -> RangeResult:
+    async def read_page(self, operation: RangeOp, *, timeout: Timeout, retry: RetryMode | None) -> RangeResult:
         await asyncio.sleep(0)
         self.asked.append(operation)
         self.options.append((timeout, retry))
@@ -70,11 +73,12 @@ class Store:
     ) -> Scan:
         first = op.range(prefix="k") if first is None else first
         self.chunks.append(StoreChunks(self))
-        return Scan(self.read_page, first, page_size=page_size, timeout=timeout, retry=retry, chunks=self.chunks[-1])
+        stream = self.chunks[-1]
+        return Scan(ScanPages(self.read_page, first, page_size=page_size, timeout=timeout, retry=retry, stream=stream))
 
 
-class StoreChunks:
-    """What is left of a range, as the store streams it. See `scan.Chunks`."""
+class StoreChunks(RangeStreamReader):
+    """The rest of a range, as the store streams it."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -553,3 +557,52 @@ async def test_aclose_while_a_chunk_is_decoded_drops_it() -> None:
     store.chunks[0].read = read_and_be_closed  # type: ignore[method-assign]
     assert [kv async for kv in scan] == []
     assert [page async for page in scan.pages()] == []
+
+
+# The reader of a stream.
+
+REST = op.range("k", range_end="l", revision=7, keys_only=True)
+
+
+class FakeInvoker:
+    """Remembers what it was asked, and gives the replies that it was made with."""
+
+    def __init__(self, *replies: RangeChunk | None) -> None:
+        self.replies = list(replies)
+        self.asked: list[dict[str, object]] = []
+        self.readings: list[object] = []
+
+    async def read(self, reading: StreamedReply[object, object], rest: bytes, **options: object) -> RangeChunk | None:  # type: ignore[type-var]
+        self.readings.append(reading)
+        self.asked.append({"rest": codec.decode(pb.RangeRequest, rest), **options})
+        return self.replies.pop(0)
+
+
+@pytest.mark.anyio
+async def test_keys_come_by_range_stream() -> None:
+    kv = KeyValue(b"k")
+    invoker = FakeInvoker(RangeChunk(RangeResult(Header(), (kv,))), RangeChunk(), None)
+    reader = RangeStreamReader(invoker)  # type: ignore[arg-type]
+    assert [await reader.read(REST, 2.0, "never") for _ in range(3)] == [(kv,), (), None]
+    assert len(set(map(id, invoker.readings))) == 1
+    request = pb.RangeRequest(key=b"k", range_end=b"l", revision=7, keys_only=True)
+    assert invoker.asked == [{"rest": request, "timeout": 2.0, "retry": "never", "needs_leader": True}] * 3
+
+
+@pytest.mark.anyio
+async def test_a_serializable_rest_needs_no_leader() -> None:
+    invoker = FakeInvoker(None)
+    await RangeStreamReader(invoker).read(op.range("k", serializable=True), None, None)  # type: ignore[arg-type]
+    assert invoker.asked[0]["needs_leader"] is False
+
+
+@pytest.mark.anyio
+async def test_cancel_ends_the_reading() -> None:
+    invoker = FakeInvoker(None)
+    reader = RangeStreamReader(invoker)  # type: ignore[arg-type]
+    await reader.read(REST, None, None)
+    reader.cancel()
+    (reading,) = invoker.readings
+    assert isinstance(reading, StreamedReply)
+    assert reading.method is RANGE_STREAM
+    assert reading.is_cancelled

@@ -22,7 +22,7 @@ class Recorder:
     def __init__(self) -> None:
         self.commits: list[tuple[TxnOp, Timeout, RetryMode | None]] = []
 
-    async def __call__(self, operation: TxnOp, timeout: Timeout, retry: RetryMode | None) -> TxnResult:
+    async def __call__(self, operation: TxnOp, *, timeout: Timeout, retry: RetryMode | None) -> TxnResult:
         self.commits.append((operation, timeout, retry))
         return RESULT
 
@@ -72,11 +72,11 @@ async def test_a_txn_may_be_committed_again() -> None:
 
 
 def test_each_part_is_given_once() -> None:
-    with pytest.raises(InvalidRequestError, match=r"when\(\) is given twice"):
+    with pytest.raises(InvalidRequestError, match=r"when\(\) is called twice"):
         Txn(Recorder()).when().when(FREE)
-    with pytest.raises(InvalidRequestError, match=r"then\(\) is given twice"):
+    with pytest.raises(InvalidRequestError, match=r"then\(\) is called twice"):
         Txn(Recorder()).then().then(PUT)
-    with pytest.raises(InvalidRequestError, match=r"otherwise\(\) is given twice"):
+    with pytest.raises(InvalidRequestError, match=r"otherwise\(\) is called twice"):
         Txn(Recorder()).otherwise().otherwise(GET)
 
 

@@ -117,7 +117,7 @@ class Store:
         self.invoker = Invoker()
         self.service = WatchService(self.invoker, self.read_page)
 
-    async def read_page(self, operation: RangeOp, timeout: Timeout, retry: RetryMode | None) -> RangeResult:
+    async def read_page(self, operation: RangeOp, *, timeout: Timeout, retry: RetryMode | None) -> RangeResult:
         assert retry is None
         self.asked.append((operation, timeout))
         answer = self.answers.popleft()
@@ -384,7 +384,7 @@ DENIED = "etcdserver: permission denied"
 async def test_a_denied_permission_is_about_the_token_if_a_read_renews_it(answer: RangeResult | EtcdError) -> None:
     store = Store()
 
-    async def read_page(operation: RangeOp, timeout: Timeout, retry: RetryMode | None) -> RangeResult:
+    async def read_page(operation: RangeOp, *, timeout: Timeout, retry: RetryMode | None) -> RangeResult:
         del timeout, retry
         store.invoker.supervisor.has_old_token = True
         assert (operation.keys, operation.count_only, operation.serializable) == (KEYS, True, True)
