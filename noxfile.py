@@ -100,35 +100,35 @@ def tests(session: nox.Session) -> None:
         session.error("tests failed, see above")
 
 
-@nox.session(venv_location=".nox/tests")
+@nox.session
 def unit(session: nox.Session) -> None:
     """Unit and property tests, and the checks of the repository, within a minute."""
     install(session, "test")
     run_tests(session, *(session.posargs or UNIT), is_development=True)
 
 
-@nox.session(venv_location=".nox/tests")
+@nox.session
 def contract(session: nox.Session) -> None:
     """What both engines must do, on asyncio and uvloop, against scripted peers."""
     install(session, "test")
     run_tests(session, *(session.posargs or CONTRACT), is_development=True)
 
 
-@nox.session(venv_location=".nox/tests")
+@nox.session
 def integration(session: nox.Session) -> None:
     """Tests on real servers, all on the native engine and some on both."""
     install(session, "test")
     run_tests(session, *(session.posargs or INTEGRATION), on_servers=True)
 
 
-@nox.session(venv_location=".nox/tests")
+@nox.session
 def examples(session: nox.Session) -> None:
     """The examples, and every block of Python in the documentation, on a real server."""
     install(session, "test")
     run_tests(session, *(session.posargs or EXAMPLES), on_servers=True)
 
 
-@nox.session(venv_location=".nox/tests")
+@nox.session
 def nightly(session: nox.Session) -> None:
     """Everything: both engines, all examples of the property tests, slow tests; in Python's development mode."""
     install(session, "test")
