@@ -84,7 +84,8 @@ def run(wanted: str, binary: EtcdBinary, arguments: Sequence[str]) -> Outcome:
     print(f"\n===== etcd {binary.version}: {binary.path}\n", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
-        command = [sys.executable, "-X", "dev", "-m", "pytest", "tests/integration", f"--junitxml={report}", *arguments]
+        parallel = ("--numprocesses", "4", "--dist", "worksteal")
+        command = [sys.executable, "-m", "pytest", "tests/integration", f"--junitxml={report}", *parallel, *arguments]
         started = time.monotonic()
         done = subprocess.run(command, cwd=ROOT, env={**os.environ, BINARY_VARIABLE: str(binary.path)}, check=False)
         passed, failed, skipped = counted(report)

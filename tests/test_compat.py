@@ -54,11 +54,11 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[str]]]:
     found: list[tuple[str, list[str]]] = []
 
     def fake(command: list[str], *, env: dict[str, str], **_: object) -> subprocess.CompletedProcess[str]:
-        report = Path(command[6].removeprefix("--junitxml="))
+        report = Path(command[4].removeprefix("--junitxml="))
         report.write_text(
             REPORT if "3.5" in env["ETCD_AIO_TEST_ETCD"] else '<testsuite><testcase name="1"/></testsuite>'
         )
-        found.append((env["ETCD_AIO_TEST_ETCD"], command[7:]))
+        found.append((env["ETCD_AIO_TEST_ETCD"], command[9:]))
         return subprocess.CompletedProcess(command, int("3.5" in env["ETCD_AIO_TEST_ETCD"]))
 
     monkeypatch.setenv("ETCD_AIO_TEST_ETCD", "/somewhere")

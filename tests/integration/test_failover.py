@@ -10,6 +10,7 @@ from etcd_aio import Client, ConnectionLostError, EtcdError, NoAvailableEndpoint
 from etcd_aio.errors import LeaderChangedError, NoLeaderError, ServerError
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy, ServerTLS
 from tests.support.load import load
+from tests.support.scripted import Wire, scripted
 from tests.support.servers import QUICK_ELECTIONS
 from tests.support.versions import need
 
@@ -246,7 +247,7 @@ class TestNothingAnswers:
     async def test_refused(self) -> None:
         async with FaultProxy("http://127.0.0.1:1") as proxy:
             proxy.refuse()
-            async with Client(proxy.endpoint, timeout=0.5) as client:
+            async with Client(proxy.endpoint, timeout=1.5) as client:
                 with pytest.raises(NoAvailableEndpointsError) as caught:
                     await client.put("k", "v")
         (error,) = caught.value.errors.values()
@@ -263,20 +264,17 @@ class TestNothingAnswers:
                     await client.get("k")
 
     async def test_wrong_protocol(self) -> None:
-        async def speak_http1(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
-            await writer.drain()
-            writer.close()
+        async def speak_http1(wire: Wire) -> None:
+            wire.raw(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
 
-        server = await asyncio.start_server(speak_http1, "127.0.0.1", 0)
-        async with server, Client(f"127.0.0.1:{server.sockets[0].getsockname()[1]}", timeout=0.5) as client:
+        async with scripted(speak_http1, speaks=False) as port, Client(f"127.0.0.1:{port}", timeout=1.5) as client:
             with pytest.raises(NoAvailableEndpointsError, match="HTTP/1"):
                 await client.get("k")
 
     @pytest.mark.both_engines
     async def test_tls_to_a_plaintext_member(self, shared_server: EtcdServer) -> None:
         endpoint = shared_server.endpoint.replace("http://", "https://")
-        async with Client(endpoint, timeout=0.5) as client:
+        async with Client(endpoint, timeout=1.5) as client:
             with pytest.raises(NoAvailableEndpointsError, match=r"SSLError|TLS"):
                 await client.get("k")
 

@@ -243,5 +243,6 @@ async def scripted(
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await server.wait_closed()
+        await asyncio.sleep(0.01)  # what was aborted ends in a later turn of the loop
         if failures:
             raise failures[0]
