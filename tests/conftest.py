@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import loops, seeds, tiers
+from tests.support import loops, seeds, tiers, virtual_time
 from tests.support.canary import Watchman
 
 _WATCHMAN = Watchman()
@@ -66,6 +66,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture
-def anyio_backend() -> loops.Backend:
-    """Asyncio is the one backend: the transports are asyncio protocols."""
-    return loops.DEFAULT
+def anyio_backend(request: pytest.FixtureRequest) -> loops.Backend:
+    """Asyncio is the one backend: the transports are asyncio protocols. It runs in real or in virtual time."""
+    is_virtual = request.node.get_closest_marker("virtual_time") is not None
+    return virtual_time.BACKEND if is_virtual else loops.DEFAULT

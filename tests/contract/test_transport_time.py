@@ -13,7 +13,7 @@ from etcd_aio.transport.ping_pace import PingPace
 from tests.support.http2 import data, frame, goaway, headers, setting, u32
 from tests.support.scripted import framed
 from tests.support.transport import failure_of, soon, target
-from tests.support.virtual_time import VirtualTimeLoop, turns
+from tests.support.virtual_time import BACKEND, VirtualTimeLoop, turns
 from tests.support.wired import Wired
 
 pytestmark = pytest.mark.anyio
@@ -24,7 +24,7 @@ TAIL = b"\x00\x0bgrpc-status\x010"
 
 @pytest.fixture
 def anyio_backend() -> object:
-    return "asyncio", {"loop_factory": VirtualTimeLoop}
+    return BACKEND
 
 
 def stall(seconds: float) -> None:

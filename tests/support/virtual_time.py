@@ -8,7 +8,7 @@ import asyncio
 import selectors
 from typing import Final
 
-from tests.support.loops import with_tasks
+from tests.support.loops import Backend, with_tasks
 
 _START: Final = 1000.0  # not 0, so that nobody takes "no time yet" for "no value"
 _END: Final = _START + 10 * 365 * 86400.0  # whoever waits longer waits for ever
@@ -32,7 +32,7 @@ class _JumpingSelector(selectors.SelectSelector):
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """The loop; give it to anyio's plugin as `("asyncio", {"loop_factory": VirtualTimeLoop})`."""
+    """The loop. Tests marked `virtual_time` run on it."""
 
     def __init__(self) -> None:
         self._jumping = _JumpingSelector()
@@ -46,6 +46,9 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def block(self, seconds: float) -> None:
         """Let time pass in which nothing else runs."""
         self._jumping.now += seconds
+
+
+BACKEND: Final[Backend] = ("asyncio", {"loop_factory": VirtualTimeLoop})
 
 
 async def turns(number: int = 3) -> None:

@@ -16,17 +16,12 @@ import pytest
 from etcd_aio.aio import TaskCanceller, resolve, start_background_task, start_task, wait_until, wake
 from etcd_aio.deadline import NEVER
 from etcd_aio.errors import LeaseLostError
-from tests.support.virtual_time import VirtualTimeLoop, timers, turns
+from tests.support.virtual_time import timers, turns
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
 PACKAGE = Path(__file__).parents[2] / "etcd_aio"
 REQUEST: ContextVar[str] = ContextVar("REQUEST", default="none")
-
-
-@pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, object]]:
-    return "asyncio", {"loop_factory": VirtualTimeLoop}
 
 
 def set_eager() -> None:

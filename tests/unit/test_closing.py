@@ -12,14 +12,9 @@ from etcd_aio.closing import TwoPartClose, Unwinding, close_all, unwound
 from etcd_aio.errors import NoLeaderError
 from etcd_aio.transport.metadata import token_of
 from tests.support.fake_engine import Accept, FakeEngine, Hang, Refuse
-from tests.support.virtual_time import VirtualTimeLoop, tasks, timers, turns
+from tests.support.virtual_time import tasks, timers, turns
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, object]]:
-    return "asyncio", {"loop_factory": VirtualTimeLoop}
+pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
 
 class Part(TwoPartClose):

@@ -24,19 +24,14 @@ from etcd_aio.methods import MOVE_LEADER, STATUS
 from tests.support.answers import asked, header, refused, requests
 from tests.support.calls import Calls, unknown
 from tests.support.fake_engine import FakeAttempt, Hang
-from tests.support.virtual_time import VirtualTimeLoop, tasks, turns
+from tests.support.virtual_time import tasks, turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
 NOT_LEADER = "etcdserver: not leader"
-
-
-@pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, object]]:
-    return "asyncio", {"loop_factory": VirtualTimeLoop}
 
 
 class Cluster:

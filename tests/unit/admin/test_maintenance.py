@@ -23,16 +23,10 @@ from tests.support.answers import always, asked, header, requests
 from tests.support.calls import Calls, unknown
 from tests.support.fake_engine import Accept, FakeAttempt, Refuse
 from tests.support.snapshots import messages, sends
-from tests.support.virtual_time import VirtualTimeLoop
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
 GET, DEACTIVATE = pb.AlarmRequestAlarmAction.GET, pb.AlarmRequestAlarmAction.DEACTIVATE
-
-
-@pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, object]]:
-    return "asyncio", {"loop_factory": VirtualTimeLoop}
 
 
 async def new(answer: pb.Message) -> tuple[Calls, Maintenance]:

@@ -21,14 +21,9 @@ from etcd_aio.errors import (
 )
 from tests.support.calls import Calls, answered, leader_changed, unknown
 from tests.support.snapshots import messages, sends, trailer
-from tests.support.virtual_time import VirtualTimeLoop, tasks, timers, turns
+from tests.support.virtual_time import tasks, timers, turns
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, object]]:
-    return "asyncio", {"loop_factory": VirtualTimeLoop}
+pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
 
 DATABASE = random.Random(5).randbytes(2500)

@@ -19,14 +19,9 @@ from etcd_aio.methods import STATUS
 from tests.support.answers import always, asked, header, refused
 from tests.support.calls import Calls
 from tests.support.fake_engine import Hang
-from tests.support.virtual_time import VirtualTimeLoop, tasks
+from tests.support.virtual_time import tasks
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, object]]:
-    return "asyncio", {"loop_factory": VirtualTimeLoop}
+pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
 
 class World:

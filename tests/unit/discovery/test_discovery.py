@@ -14,14 +14,9 @@ from etcd_aio.errors import ConfigError, ConnectError, ConnectionLostError, Disc
 from etcd_aio.transport import RequestMetadata
 from etcd_aio.types import Header, Member, MemberListResult
 from tests.support.fake_engine import Accept, FakeEngine, Hang, Refuse
-from tests.support.virtual_time import VirtualTimeLoop, tasks, timers, turns
+from tests.support.virtual_time import tasks, timers, turns
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, object]]:
-    return "asyncio", {"loop_factory": VirtualTimeLoop}
+pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
 
 def plaintext(endpoint: Endpoint) -> ssl.SSLContext | None:

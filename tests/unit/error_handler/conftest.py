@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.support.virtual_time import VirtualTimeLoop
+from tests.support import loops, virtual_time
 
 
 @pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, object]]:
-    return "asyncio", {"loop_factory": VirtualTimeLoop}
+def anyio_backend() -> loops.Backend:
+    return virtual_time.BACKEND

@@ -13,14 +13,8 @@ from etcd_aio.errors import (
 )
 from etcd_aio.lease.calls import MAX_TTL
 from tests.support.leases import FakeLeases
-from tests.support.virtual_time import VirtualTimeLoop
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, object]]:
-    return "asyncio", {"loop_factory": VirtualTimeLoop}
+pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
 
 def after_a_lost_answer(error: LeaseExistsError | LeaseNotFoundError) -> LeaseExistsError | LeaseNotFoundError:

@@ -22,12 +22,7 @@ from etcd_aio.types import Header, LeaseGrantResult
 from tests.support.leases import FakeLeases
 from tests.support.virtual_time import VirtualTimeLoop, tasks, timers, turns
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, object]]:
-    return "asyncio", {"loop_factory": VirtualTimeLoop}
+pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
 
 class Holder:

@@ -27,12 +27,7 @@ from etcd_aio.lease.lease import Lease, OnLost
 from tests.support.leases import FakeLeases
 from tests.support.virtual_time import VirtualTimeLoop, tasks, timers, turns
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, object]]:
-    return "asyncio", {"loop_factory": VirtualTimeLoop}
+pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
 
 @pytest.fixture

@@ -8,16 +8,14 @@ from etcd_aio import InvalidRequestError, OnCompaction, WatchFilter
 from etcd_aio.errors import EmptyKeyError
 from etcd_aio.types.keys import KeyRange
 from etcd_aio.watch.calls import DEFAULT_MAX_PENDING, WatchCalls
-from tests.support.virtual_time import VirtualTimeLoop
 from tests.support.watch_service import ScriptedService, entered
 
 # Most of these tests drop what they entered.
-pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore:watch was not closed:ResourceWarning")]
-
-
-@pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, object]]:
-    return "asyncio", {"loop_factory": VirtualTimeLoop}
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.filterwarnings("ignore:watch was not closed:ResourceWarning"),
+    pytest.mark.virtual_time,
+]
 
 
 @pytest.mark.parametrize(

@@ -32,15 +32,10 @@ from etcd_aio.watch.requests import watch_request
 from etcd_aio.watch.resync import KnownKeys
 from etcd_aio.watch.service import MAX_REQUEST_BYTES, WatchService
 from etcd_aio.watch.state import Phase, Transition, WatchOptions, WatchState
-from tests.support.virtual_time import VirtualTimeLoop, tasks, turns
+from tests.support.virtual_time import tasks, turns
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 KEYS = KeyRange.of(prefix="k")
-
-
-@pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, object]]:
-    return "asyncio", {"loop_factory": VirtualTimeLoop}
 
 
 class Supervisor:

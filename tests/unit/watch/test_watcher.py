@@ -10,16 +10,15 @@ from etcd_aio.errors import ClientUsageError, CompactedError, EtcdTimeoutError, 
 from etcd_aio.types import KeyValue
 from etcd_aio.watch.resync import difference
 from etcd_aio.watch.watcher import Watcher
-from tests.support.virtual_time import VirtualTimeLoop, turns
+from tests.support.virtual_time import turns
 from tests.support.watch_service import entered, make
 
 # Most of these tests drop what they entered.
-pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore:watch was not closed:ResourceWarning")]
-
-
-@pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, object]]:
-    return "asyncio", {"loop_factory": VirtualTimeLoop}
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.filterwarnings("ignore:watch was not closed:ResourceWarning"),
+    pytest.mark.virtual_time,
+]
 
 
 async def test_entering_waits_for_the_server_but_not_for_ever() -> None:
