@@ -1,8 +1,8 @@
-"""Threads: a daemon thread for each piece of blocking work, apart from the executor of the application.
+"""Threads: a daemon thread for each piece of blocking work, instead of the event loop's default executor.
 
-The event loop's default executor belongs to the application. If its jobs hold all threads, nothing could be dialled;
-and `asyncio.run()` waits for every job in it, while a name lookup may take half a minute. Work for these threads is
-rare: name lookups, one at a time for each host, and the reading of certificate files, one at a time for each client.
+That executor belongs to the application. If the application's jobs occupied all its threads, no connection could be
+made; and `asyncio.run()` waits for every job in it, while a name lookup may take half a minute. Such work is rare: name
+lookups, one at a time for each host, and reading certificate files, one at a time for each client.
 """
 
 import asyncio
@@ -14,14 +14,14 @@ T = TypeVar("T")
 
 
 def in_thread(work: Callable[[], T], name: str) -> "asyncio.Future[T]":
-    """Run `work` in a thread of its own; neither the loop nor the interpreter waits for it at their end.
+    """Run `work` in a thread of its own. Neither the loop nor the interpreter waits for the thread when it ends.
 
     Args:
-        work: what to run; what it raises, the future raises.
+        work: the function to run.
         name: of the thread.
 
     Returns:
-        Its outcome. Cancelling it does not stop the thread.
+        A future for the result or exception of `work`. Cancelling it does not stop the thread.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
@@ -31,7 +31,7 @@ def in_thread(work: Callable[[], T], name: str) -> "asyncio.Future[T]":
             return
         if isinstance(outcome, BaseException):
             future.set_exception(outcome)
-            future.exception()  # those who have given up waiting need not retrieve it
+            future.exception()  # marks it as retrieved, since the caller may have stopped waiting
         else:
             future.set_result(outcome[0])
 
@@ -43,7 +43,7 @@ def in_thread(work: Callable[[], T], name: str) -> "asyncio.Future[T]":
             outcome = error
         try:
             loop.call_soon_threadsafe(settle, outcome)
-        except RuntimeError:  # the loop was closed meanwhile, and everything that waited in it
+        except RuntimeError:  # the loop was closed meanwhile
             return
 
     threading.Thread(target=run, name=name, daemon=True).start()

@@ -305,7 +305,7 @@ class WatchState:
             if prev_kv is not None:
                 size += len(prev_kv.key) + len(prev_kv.value)
         if not self.pending and events and events[0].kv.mod_revision >= self.next_revision:
-            # What notifications said without a batch.
+            # Progress notifications have covered these revisions without a batch.
             self.taken_revision = max(self.taken_revision, self.next_revision - 1)
         if self.pending is _NOTHING:
             self.pending = deque()

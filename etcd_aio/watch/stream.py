@@ -21,8 +21,8 @@ Old releases (3.5.1 is one) only say that permission is denied, so that this too
 finds out for each watch which it is.
 
 Rollback. A store that goes back (a restored backup, wiped data) would leave its watches waiting for revisions that have
-another meaning now. So the store is checked by a linearizable read, since a follower may lag, if the member of a new
-stream is behind a revision that was seen before. Then watches that were told more than the store holds end, or list the
+another meaning now. So if the member of a new stream is behind a revision that was seen before, the store is checked by
+a linearizable read, since a follower may lag. If the store did go back, watches that are ahead of it end, or list the
 keys.
 
 Many watches. Work for thousands of watches is done in steps of `STEP`, with turns of the loop in between.

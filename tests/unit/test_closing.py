@@ -38,7 +38,7 @@ class Part(TwoPartClose):
         return (self.task,)
 
 
-async def test_what_unwinds_is_waited_for_but_not_for_long() -> None:
+async def test_aclose_waits_for_tasks_to_end_but_not_for_long() -> None:
     loop = asyncio.get_running_loop()
     parts = [Part(0.25), Part(0.5)]
     await turns()
@@ -69,7 +69,7 @@ async def test_a_part_that_cannot_be_closed_is_reported_and_does_not_keep_the_ot
     await asyncio.wait([parts[0].task])
 
 
-async def test_a_task_that_closes_what_it_is_a_part_of_does_not_wait_for_itself() -> None:
+async def test_a_task_that_closes_its_own_owner_does_not_wait_for_itself() -> None:
     loop = asyncio.get_running_loop()
     current = asyncio.current_task()
     assert current is not None

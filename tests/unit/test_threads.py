@@ -13,7 +13,7 @@ from etcd_aio.threads import in_thread
 pytestmark = pytest.mark.anyio
 
 
-async def test_what_work_returns_or_raises_comes_back() -> None:
+async def test_the_future_has_the_result_or_the_exception_of_the_work() -> None:
     def fail() -> int:
         raise ValueError("no")
 
@@ -27,7 +27,7 @@ async def test_what_work_returns_or_raises_comes_back() -> None:
         await in_thread(fail, "etcd_aio test")
 
 
-async def test_work_that_nobody_waits_for_any_more_ends_unheard() -> None:
+async def test_the_exception_of_work_whose_future_was_cancelled_is_not_reported() -> None:
     reported: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context))
     go = threading.Event()

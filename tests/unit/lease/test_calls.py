@@ -1,4 +1,4 @@
-"""The lease calls: ids that this client draws, outcomes that were lost, arguments that cannot be right."""
+"""The lease calls: ids that this client draws, lost answers, invalid arguments."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def after_a_lost_answer(error: LeaseExistsError | LeaseNotFoundError) -> LeaseEx
     return error
 
 
-async def test_a_grant_draws_its_own_id_and_tells_the_ttl_that_etcd_gives() -> None:
+async def test_a_grant_draws_an_id_and_returns_the_ttl_of_etcd() -> None:
     members = FakeLeases()
     granted = await members.group.grant(1)
     assert (granted.id, granted.ttl) == (100, 2)
@@ -48,7 +48,7 @@ async def test_a_grant_that_was_found_and_is_gone_again_is_an_error() -> None:
     assert isinstance(caught.value.__cause__, LeaseExistsError)
 
 
-async def test_a_lease_that_exists_is_somebody_elses_if_the_user_chose_the_id_or_no_answer_was_lost() -> None:
+async def test_a_lease_that_exists_is_an_error_if_the_user_chose_the_id_or_no_answer_was_lost() -> None:
     members = FakeLeases()
     members.leases[5] = members.leases[100] = (30, members.loop.time() + 30)
     members.failures.append(after_a_lost_answer(LeaseExistsError()))
@@ -114,14 +114,14 @@ async def test_keep_alive_once() -> None:
     ],
     ids=str,
 )
-async def test_grants_that_cannot_be_right_are_not_sent(arguments: tuple[int, ...], error: type[Exception]) -> None:
+async def test_grants_with_invalid_arguments_are_not_sent(arguments: tuple[int, ...], error: type[Exception]) -> None:
     members = FakeLeases()
     with pytest.raises(error):
         await members.group.grant(*arguments)
     assert not members.calls
 
 
-async def test_other_calls_that_cannot_be_right_are_not_sent() -> None:
+async def test_other_calls_with_invalid_arguments_are_not_sent() -> None:
     members = FakeLeases()
     for wrong, error in (("7", TypeError), (2**63, InvalidRequestError)):
         lease: Any = wrong

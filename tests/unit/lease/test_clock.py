@@ -1,4 +1,4 @@
-"""The lease clock, with a machine that is suspended by changing a number."""
+"""The lease clock. A machine is suspended by changing a number."""
 
 import asyncio
 import time
@@ -30,7 +30,7 @@ def test_it_goes_on_while_the_machine_is_awake_and_while_it_is_suspended() -> No
 
 
 @pytest.mark.skipif(inf == LOOK_EVERY, reason="this system does not count how long it is suspended")
-def test_what_is_due_is_looked_for_in_time_and_never_later_than_the_next_look() -> None:
+def test_a_timer_is_set_for_the_due_instant_or_the_next_reading_of_the_clock() -> None:
     machine = Machine()
     now = machine.clock.now()
     assert machine.clock.on_loop(inf) == inf
@@ -51,7 +51,7 @@ def test_it_remembers_the_last_sleep() -> None:
     assert machine.clock.slept_within(4.0) == 60.0
 
 
-def test_a_conversation_hears_the_lease_time_and_its_supervisor_an_instant_of_the_loop() -> None:
+def test_a_handler_gets_lease_time_and_its_supervisor_the_time_of_the_loop() -> None:
     machine = Machine()
     request = pb.LeaseKeepAliveRequest(id=7)
     talk: Recorder[pb.LeaseKeepAliveRequest, LeaseKeepAliveResult] = Recorder(request)

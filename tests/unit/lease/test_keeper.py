@@ -109,7 +109,7 @@ async def test_a_member_that_denies_a_lease_has_to_catch_up_and_is_asked_again()
     assert members.asked == [None, "m1", "m1"], "the very member that denied it"
 
 
-async def test_what_a_member_says_that_has_not_caught_up_itself_counts_for_nothing() -> None:
+async def test_the_answer_of_a_member_that_has_not_caught_up_is_ignored() -> None:
     """An endpoint may stand for several members: here one has caught up, and another one answers."""
     members = FakeLeases()
     holder = await held(members)
@@ -122,7 +122,7 @@ async def test_what_a_member_says_that_has_not_caught_up_itself_counts_for_nothi
     assert holder.lost, "the next time the same one answers"
 
 
-async def test_a_user_who_may_not_read_makes_a_member_catch_up_all_the_same() -> None:
+async def test_a_read_that_is_denied_still_makes_a_member_catch_up() -> None:
     members = FakeLeases()
     holder = await held(members)
     await members.group.revoke(100)
@@ -203,7 +203,7 @@ async def test_renewing_once_without_a_limit_waits_and_can_be_cancelled() -> Non
     assert not timers()
 
 
-async def test_the_end_of_the_stream_loses_what_is_held_and_fails_what_is_asked() -> None:
+async def test_the_end_of_the_stream_loses_held_leases_and_fails_single_renewals() -> None:
     members = FakeLeases()
     holder = await held(members)
     members.is_silent = True
@@ -234,7 +234,7 @@ async def test_a_stall_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     assert "blocked for 6." in stalls[0].message
 
 
-async def test_a_suspension_is_no_stall_of_the_loop(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_suspension_is_not_logged_as_a_blocked_loop(caplog: pytest.LogCaptureFixture) -> None:
     members = FakeLeases()
     await held(members)
     with caplog.at_level(logging.WARNING, "etcd_aio.leases"):
@@ -245,7 +245,7 @@ async def test_a_suspension_is_no_stall_of_the_loop(caplog: pytest.LogCaptureFix
     assert stall.startswith("the machine was suspended for 359")
 
 
-async def test_a_verified_loss_of_what_was_forgotten_meanwhile_is_told_to_nobody() -> None:
+async def test_a_verified_loss_of_a_forgotten_lease_calls_no_listener() -> None:
     members = FakeLeases()
     granted = await members.group.grant(10)
     holder = Holder()
@@ -268,7 +268,7 @@ async def test_drawn_ids_are_positive_and_of_63_bits() -> None:
     assert LeaseKeeper(FakeLeases(), draw_id=lambda: 0).draw_id() == 1
 
 
-def test_what_a_grant_returns() -> None:
+def test_the_result_of_a_grant() -> None:
     header = pb.ResponseHeader(cluster_id=1, member_id=2, revision=7, raft_term=3)
     reply = pb.LeaseGrantResponse(header=header, id=9, ttl=10)
     assert grant_result(reply) == LeaseGrantResult(Header(1, 2, 7, 3), 9, 10)

@@ -1,4 +1,4 @@
-"""A lease and its block: granted, renewed, revoked; what its loss does to the task, however blocks are nested."""
+"""A lease and its block: granted, renewed, revoked; the effect of its loss on the task, however blocks are nested."""
 
 # ruff: noqa: PT012 - the block is what is tested
 
@@ -87,7 +87,7 @@ USES: dict[str, Callable[[Client, Lease], object]] = {
 
 
 @pytest.mark.parametrize("use", USES.values(), ids=USES)
-async def test_it_is_of_no_use_before_it_is_entered(use: Callable[[Client, Lease], object]) -> None:
+async def test_using_it_before_it_is_entered_raises(use: Callable[[Client, Lease], object]) -> None:
     client = Client("127.0.0.1:1")
     with pytest.raises(ClientUsageError, match=r"not entered: write `async with client\.lease\(\.\.\.\) as lease:`"):
         await use(client, client.lease(5))  # type: ignore[misc] # what is awaited is no awaitable: what is tested
@@ -137,7 +137,7 @@ async def test_a_signalled_loss_lets_the_block_go_on_and_is_raised_on_leaving(me
             await asyncio.sleep(5)
 
 
-async def test_an_exception_of_the_block_goes_first_and_is_told_of_the_loss(members: FakeLeases) -> None:
+async def test_an_exception_of_the_block_goes_first_with_a_note_of_the_loss(members: FakeLeases) -> None:
     for mode in ("signal", "cancel"):
         with pytest.raises(ValueError, match="mine") as caught:
             async with lease(members, on_lost=mode) as one:
@@ -154,7 +154,7 @@ async def test_an_exception_of_the_block_goes_first_and_is_told_of_the_loss(memb
     assert task.cancelling() == 0
 
 
-async def test_a_block_that_swallows_the_cancellation_still_hears_of_the_loss(members: FakeLeases) -> None:
+async def test_a_block_that_swallows_the_cancellation_still_raises_the_loss(members: FakeLeases) -> None:
     with pytest.raises(LeaseExpiredError):
         async with lease(members):
             members.is_reachable = False
@@ -192,7 +192,7 @@ async def test_a_cancelled_block_is_revoked_and_stays_cancelled(members: FakeLea
     assert not members.leases
 
 
-async def test_a_cancelled_block_waits_only_a_moment_for_members_that_say_nothing(members: FakeLeases) -> None:
+async def test_a_cancelled_block_waits_half_a_second_for_silent_members(members: FakeLeases) -> None:
     async def hold() -> None:
         async with lease(members):
             members.latency = 1.5
@@ -211,7 +211,7 @@ async def test_a_cancelled_block_waits_only_a_moment_for_members_that_say_nothin
     assert not members.leases, "it is revoked all the same"
 
 
-async def test_cancelling_the_revocation_lets_go_of_the_task_and_revokes_all_the_same(members: FakeLeases) -> None:
+async def test_cancelling_the_revocation_releases_the_task_and_still_revokes(members: FakeLeases) -> None:
     async def block() -> None:
         async with lease(members):
             pass
@@ -377,7 +377,7 @@ async def test_a_grant_that_fails_is_raised_and_leaves_nothing(members: FakeLeas
 
 
 @pytest.mark.parametrize("id", [None, 7])
-async def test_a_cancelled_grant_lets_go_of_the_task_at_once_and_is_undone(members: FakeLeases, id: int | None) -> None:
+async def test_a_cancelled_grant_releases_the_task_at_once_and_is_undone(members: FakeLeases, id: int | None) -> None:
     task = asyncio.create_task(lease(members, id=id).__aenter__())
     await turns()
     task.cancel()
@@ -391,7 +391,7 @@ async def test_a_cancelled_grant_lets_go_of_the_task_at_once_and_is_undone(membe
 
 
 @pytest.mark.parametrize("id", [None, 7])
-async def test_a_grant_of_unknown_outcome_is_undone_unless_it_could_be_somebody_elses(
+async def test_a_grant_of_unknown_outcome_is_undone_unless_the_lease_could_be_another_clients(
     members: FakeLeases, id: int | None
 ) -> None:
     unknown = EtcdTimeoutError()
@@ -475,9 +475,7 @@ async def test_a_lease_that_outlasts_a_suspension_is_renewed_at_once(members: Fa
 
 
 @pytest.mark.parametrize("mode", ["cancel", "signal"])
-async def test_who_was_told_that_the_deadline_has_passed_is_not_told_otherwise(
-    members: FakeLeases, mode: OnLost
-) -> None:
+async def test_a_lease_once_seen_as_lost_stays_lost(members: FakeLeases, mode: OnLost) -> None:
     assert isinstance(members.loop, VirtualTimeLoop)
     members.latency = 0.2
     one = lease(members, on_lost=mode)
@@ -501,7 +499,7 @@ async def test_who_was_told_that_the_deadline_has_passed_is_not_told_otherwise(
     await asyncio.sleep(1)
 
 
-async def test_who_does_not_ask_during_a_stall_profits_from_an_answer_that_came_in_time(members: FakeLeases) -> None:
+async def test_a_lease_not_read_during_a_stall_is_kept_by_an_answer_that_came_in_time(members: FakeLeases) -> None:
     assert isinstance(members.loop, VirtualTimeLoop)
     members.latency = 0.2
     async with lease(members) as one:
@@ -513,7 +511,7 @@ async def test_who_does_not_ask_during_a_stall_profits_from_an_answer_that_came_
 
 
 @pytest.mark.parametrize("mode", ["cancel", "signal"])
-async def test_a_block_that_outlasts_its_lease_without_looking_at_the_loop_hears_of_it_on_leaving(
+async def test_a_block_that_outlasts_its_lease_without_a_turn_of_the_loop_raises_on_leaving(
     members: FakeLeases, mode: OnLost
 ) -> None:
     assert isinstance(members.loop, VirtualTimeLoop)
@@ -542,7 +540,7 @@ async def test_a_block_that_outlasts_its_lease_without_looking_at_the_loop_hears
     await asyncio.sleep(1)
 
 
-async def test_it_may_be_asked_in_another_thread(members: FakeLeases) -> None:
+async def test_is_lost_may_be_read_in_another_thread(members: FakeLeases) -> None:
     assert isinstance(members.loop, VirtualTimeLoop)
     with pytest.raises(LeaseExpiredError):
         async with lease(members) as one:
@@ -600,7 +598,7 @@ async def test_it_is_entered_once(members: FakeLeases) -> None:
         await one.__aenter__()
 
 
-async def test_arguments_that_cannot_be_right(members: FakeLeases) -> None:
+async def test_invalid_arguments(members: FakeLeases) -> None:
     for ttl in (0, -1, 9_000_000_001):
         with pytest.raises(ValueError, match="ttl"):
             lease(members, ttl)

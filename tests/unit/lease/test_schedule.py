@@ -1,4 +1,4 @@
-"""The keepalive schedule: when it asks, what it believes, when it gives a stream up."""
+"""KeepAliveSchedule: when it sends a renewal, which answers count, when it gives a stream up."""
 
 import random
 from math import inf
@@ -81,7 +81,7 @@ def test_after_a_late_answer_it_is_renewed_at_half_of_what_is_left() -> None:
     assert schedule.keepalive.due == pytest.approx(24.9 + 3.1 / 2)
 
 
-def test_a_refusal_is_told_to_whoever_asked_once_and_held_leases_last_until_their_deadlines() -> None:
+def test_a_refusal_fails_single_renewals_and_held_leases_last_until_their_deadlines() -> None:
     schedule = Schedule()
     lease, listener = schedule.hold()
     asked = Listener()
@@ -121,7 +121,7 @@ def test_a_lease_is_lost_at_its_deadline_with_the_streams_error() -> None:
     schedule.keepalive.forget(lease)  # once more does nothing
 
 
-def test_a_lease_whose_holder_was_told_that_its_deadline_has_passed_is_lost_whatever_comes() -> None:
+def test_a_lease_that_its_holder_expired_is_lost_whatever_answer_comes() -> None:
     schedule = Schedule()
     lease, listener = schedule.hold()
     assert schedule.ids(5.0) == [7]
@@ -133,7 +133,7 @@ def test_a_lease_whose_holder_was_told_that_its_deadline_has_passed_is_lost_what
     assert not schedule.keepalive.is_needed
 
 
-def test_ten_thousand_losses_are_told_a_few_at_a_time() -> None:
+def test_ten_thousand_losses_take_several_turns() -> None:
     schedule = Schedule(is_open=False)
     listeners = [schedule.hold(lease_id=number)[1] for number in range(1, 10_001)]
     told = [0]
@@ -146,7 +146,7 @@ def test_ten_thousand_losses_are_told_a_few_at_a_time() -> None:
     assert schedule.keepalive.due == inf
 
 
-def test_what_was_unanswered_is_said_again_on_the_next_stream_and_nothing_else() -> None:
+def test_unanswered_renewals_and_no_others_are_repeated_on_the_next_stream() -> None:
     schedule = Schedule()
     schedule.hold(ttl=10, lease_id=1)
     schedule.hold(ttl=60, lease_id=2)
@@ -223,7 +223,7 @@ def test_patience_has_bounds() -> None:
         assert schedule.ids(now + patience) == [9]
 
 
-def test_the_most_urgent_leases_are_asked_for_first_and_not_all_at_once() -> None:
+def test_the_most_urgent_leases_are_renewed_first_and_not_all_at_once() -> None:
     schedule = Schedule(is_open=False)
     numbers = list(range(1, 201))
     random.Random(4).shuffle(numbers)
@@ -257,7 +257,7 @@ def test_a_missing_lease_is_not_renewed_until_it_is_restored() -> None:
     assert listener.renewed == [16.25]
 
 
-def test_a_missing_lease_is_lost_at_its_deadline_if_nobody_finds_out_in_time() -> None:
+def test_a_missing_lease_is_lost_at_its_deadline_if_it_is_not_verified_in_time() -> None:
     schedule = Schedule()
     _, listener = schedule.hold()
     schedule.ids(5.0)
@@ -266,7 +266,7 @@ def test_a_missing_lease_is_lost_at_its_deadline_if_nobody_finds_out_in_time() -
     assert isinstance(listener.lost[0], LeaseExpiredError)
 
 
-def test_a_forgotten_lease_is_not_asked_for_and_hears_nothing() -> None:
+def test_a_forgotten_lease_is_not_renewed_and_its_listener_not_called() -> None:
     schedule = Schedule()
     lease, listener = schedule.hold()
     schedule.keepalive.on_time(5.0)
@@ -280,7 +280,7 @@ def test_a_forgotten_lease_is_not_asked_for_and_hears_nothing() -> None:
     assert not schedule.keepalive.is_needed
 
 
-def test_an_answer_from_before_a_lease_was_held_says_nothing_about_it() -> None:
+def test_an_answer_to_a_request_from_before_a_lease_was_held_is_not_about_it() -> None:
     schedule = Schedule()
     lease, _ = schedule.hold()
     schedule.ids(5.0)
@@ -293,7 +293,7 @@ def test_an_answer_from_before_a_lease_was_held_says_nothing_about_it() -> None:
     assert listener.renewed == [20.5]
 
 
-def test_asking_once_renews_now_and_is_forgotten() -> None:
+def test_a_single_renewal_is_sent_now_and_forgotten() -> None:
     schedule = Schedule()
     asker = Listener()
     schedule.keepalive.renew_once(7, asker, 3.0)
@@ -303,7 +303,7 @@ def test_asking_once_renews_now_and_is_forgotten() -> None:
     assert not schedule.keepalive.is_needed
 
 
-def test_asking_once_also_renews_whoever_holds_the_lease() -> None:
+def test_a_single_renewal_also_renews_the_held_lease() -> None:
     schedule = Schedule()
     lease, holder = schedule.hold()
     asker = Listener()
@@ -328,7 +328,7 @@ def test_two_requests_for_one_lease_are_answered_in_order() -> None:
     assert (holder.renewed, asker.renewed) == ([15.0, 15.5], [15.5])
 
 
-def test_an_answer_that_nobody_asked_for_is_ignored() -> None:
+def test_an_answer_to_no_request_is_ignored() -> None:
     schedule = Schedule()
     _, listener = schedule.hold()
     schedule.answer(1.0)
@@ -355,7 +355,7 @@ def test_the_final_end_loses_every_lease() -> None:
     assert not later.lost
 
 
-def test_the_close_of_a_stream_that_nobody_needs_explains_no_later_loss() -> None:
+def test_the_close_of_a_stream_that_is_not_needed_explains_no_later_loss() -> None:
     schedule = Schedule()
     schedule.keepalive.on_lost(NoLeaderError(), 1.0)
     _, listener = schedule.hold(now=2.0)
@@ -376,7 +376,7 @@ def test_an_answer_from_before_a_suspension_does_not_bring_a_lease_back() -> Non
     assert isinstance(lost, LeaseExpiredError)
 
 
-def test_a_stall_is_told_once() -> None:
+def test_a_stall_is_reported_once() -> None:
     schedule = Schedule()
     for lease_id in range(10):
         schedule.hold(ttl=10, lease_id=lease_id)
@@ -389,7 +389,7 @@ def test_a_stall_is_told_once() -> None:
     assert schedule.stalls == [pytest.approx(5.1)]
 
 
-def test_a_stall_is_told_once_even_if_answers_were_waiting() -> None:
+def test_a_stall_is_reported_once_even_if_answers_were_waiting() -> None:
     schedule = Schedule()
     for lease_id in range(4):
         schedule.hold(ttl=10, lease_id=lease_id)
@@ -420,7 +420,7 @@ def test_a_listener_may_change_the_schedule() -> None:
     assert second.renewed == []
 
 
-def test_what_is_forgotten_leaves_no_trace() -> None:
+def test_forgotten_leases_leave_no_trace() -> None:
     schedule = Schedule(is_open=False)
     kept, _ = schedule.hold(ttl=10**6, lease_id=1)
     for _ in range(10_000):

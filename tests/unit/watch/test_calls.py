@@ -1,4 +1,4 @@
-"""Watch: what its arguments may be, and what becomes of them."""
+"""`client.watch()`: the check of its arguments, and the options they become."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ pytestmark = [
         ({"key": "a", "timeout": "1"}, TypeError),
     ],
 )
-def test_what_cannot_be_right_is_refused_before_anything_is_sent(
+def test_invalid_arguments_are_refused_before_anything_is_sent(
     arguments: dict[str, Any], error: type[Exception]
 ) -> None:
     service = ScriptedService()
@@ -50,7 +50,7 @@ def test_what_cannot_be_right_is_refused_before_anything_is_sent(
     assert service.said == []
 
 
-async def test_what_was_asked_for_arrives() -> None:
+async def test_the_arguments_become_the_options_of_the_watch() -> None:
     service, _ = await entered(
         start_revision=7,
         prev_kv=True,

@@ -1,4 +1,4 @@
-"""Creations: whose answer it is, as far as the peer says so."""
+"""Creations: which watch an answer is about."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def test_a_peer_that_takes_ids_gets_many_at_once_on_this_stream() -> None:
 
 
 @pytest.mark.parametrize("reply", [created(0), created(7), refused(-1), refused(0)])
-def test_where_one_is_under_way_any_answer_is_about_it(reply: WatchReply) -> None:
+def test_any_answer_is_about_the_only_unanswered_creation(reply: WatchReply) -> None:
     creations = Creations()
     one = watch()
     creations.begin(one)
@@ -63,13 +63,13 @@ def test_a_refusal_is_about_the_oldest(watch_id: int) -> None:
 
 
 @pytest.mark.parametrize("reply", [created(FIRST_ID + 1), refused(FIRST_ID + 2), created(0), created(FIRST_ID + 9)])
-def test_what_cannot_be_told_is_not_guessed(reply: WatchReply) -> None:
+def test_an_answer_that_does_not_say_which_watch_it_is_about_is_refused(reply: WatchReply) -> None:
     creations, _ = pipelined()
     with pytest.raises(MixedUp):
         creations.answered(reply)
 
 
-def test_the_careful_send_one_by_one_whatever_the_peer_is() -> None:
+def test_careful_creations_go_one_by_one_whatever_the_peer_is() -> None:
     creations = Creations()
     creations.is_careful = True
     for number in range(2):

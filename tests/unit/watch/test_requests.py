@@ -7,7 +7,7 @@ from etcd_aio.watch import requests
 from etcd_aio.watch.state import WatchOptions
 
 
-def test_what_is_said_on_a_watch_stream() -> None:
+def test_the_messages_of_a_watch_stream() -> None:
     options = WatchOptions(
         KeyRange.of(prefix="k"),
         prev_kv=True,

@@ -1,4 +1,4 @@
-"""Resync: which keys are known, and what stands for a history that is gone."""
+"""Resync: which keys are known, and the events that replace a compacted history."""
 
 from etcd_aio.types import Event, EventType, KeyValue
 from etcd_aio.watch.resync import KnownKeys, difference
@@ -21,7 +21,7 @@ def test_events_that_come_while_the_first_keys_are_listed_count_more() -> None:
     assert known.replace([]) == {b"new", b"kept"}
 
 
-def test_what_is_gone_was_known_and_is_not_there() -> None:
+def test_a_key_is_gone_if_it_was_known_and_does_not_exist_now() -> None:
     known = KnownKeys()
     known.begin([b"a", b"b"])
     known.note([put(b"c"), delete(b"a")])
@@ -29,7 +29,7 @@ def test_what_is_gone_was_known_and_is_not_there() -> None:
     assert known.replace([b"d"]) == {b"c"}
 
 
-def test_a_resync_before_the_first_keys_are_listed_knows_what_the_events_said() -> None:
+def test_a_resync_before_the_first_keys_are_listed_knows_the_keys_of_the_events() -> None:
     known = KnownKeys()
     known.note([put(b"a"), put(b"b"), delete(b"b")])
     assert known.replace([b"c"]) == {b"a"}

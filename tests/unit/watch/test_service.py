@@ -1,4 +1,4 @@
-"""Watch service: what is listed for a resync, and what happens when it cannot be."""
+"""WatchService: the listings of resyncs, the checks of the store and of releases, new tokens for refused watches."""
 
 import asyncio
 import sys
@@ -153,7 +153,7 @@ async def test_the_first_keys_are_listed_as_they_were_before_the_beginning() -> 
 
 
 @pytest.mark.parametrize("start", [1, 8])
-async def test_where_there_is_no_before_nothing_is_known(start: int) -> None:
+async def test_without_an_earlier_revision_no_keys_are_known(start: int) -> None:
     store = Store(CompactedError())
     state = store.watch(start, Phase.WAITING)
     await store.service.list_first_keys(state, store.invoker.clock() + 5)
@@ -163,7 +163,7 @@ async def test_where_there_is_no_before_nothing_is_known(start: int) -> None:
     assert len(store.asked) == (start > 1)
 
 
-async def test_before_a_beginning_that_is_still_to_come_the_keys_of_now_are_known() -> None:
+async def test_for_a_start_in_the_future_the_present_keys_are_known() -> None:
     store = Store(FutureRevisionError(), page(5, (b"ka", 1)))
     state = store.watch(8, Phase.WAITING)
     await store.service.list_first_keys(state, store.invoker.clock() + 5)
@@ -185,7 +185,7 @@ async def test_a_resync_delivers_the_difference() -> None:
     assert {timeout for _, timeout in store.asked} == {UNSET}
 
 
-async def test_without_deletes_none_is_made_up() -> None:
+async def test_a_watch_without_deletes_gets_none_from_a_resync() -> None:
     store = Store(page(30, (b"ka", 20)))
     state = store.watch(8, Phase.LISTING, filters=(WatchFilter.NO_DELETE,))
     state.known = None
@@ -203,14 +203,14 @@ async def test_a_resync_goes_on_until_it_succeeds() -> None:
     assert 0.4 < store.invoker.clock() - began < 1.2
 
 
-async def test_what_no_repetition_helps_ends_the_watch() -> None:
+async def test_an_error_that_is_not_retryable_ends_the_watch() -> None:
     store = Store(PermissionDeniedError())
     state = store.watch(8, Phase.LISTING)
     await listed(state)
     assert isinstance(state.error, PermissionDeniedError)
 
 
-async def test_a_mistake_of_a_users_own_ends_the_watch_instead_of_hanging_it() -> None:
+async def test_an_unexpected_exception_ends_the_watch_instead_of_hanging_it() -> None:
     store = Store()  # which has no answer: an IndexError
     state = store.watch(8, Phase.LISTING)
     await listed(state)
@@ -262,7 +262,7 @@ async def test_the_keys_of_a_watch_are_listed_by_one_task_at_a_time() -> None:
     assert not tasks()
 
 
-async def test_why_a_watch_is_nowhere_in_time() -> None:
+async def test_the_error_of_a_watch_that_is_not_created_in_time() -> None:
     store = Store()
     watch = store.service.timeout_error(WatchState(WatchOptions(KeyRange(b"k")), 7, lambda: None), 0.0)
     assert isinstance(watch, NoAvailableEndpointsError)
@@ -310,7 +310,7 @@ async def test_a_member_that_lags_ends_no_watch(answer: RangeResult | EtcdError)
         *[(release, True) for release in ("3.4.25", "3.5.8", "3.6.0-rc.1", "3.7.3")],
     ],
 )
-async def test_marks_for_all_are_relied_on_as_far_as_the_release_is_known_for_it(
+async def test_progress_notifications_for_all_are_reliable_on_known_releases(
     release: str | EtcdError, is_reliable: bool
 ) -> None:
     store = Store()
@@ -355,7 +355,7 @@ async def test_one_token_is_fetched_for_all_that_were_refused() -> None:
     assert len(store.invoker.supervisor.renewals) == 1
 
 
-async def test_without_a_token_they_are_told_what_the_server_said() -> None:
+async def test_without_a_token_watches_end_with_the_error_of_the_server() -> None:
     store = Store()
     store.invoker.supervisor.lacking = AuthenticationFailedError()
     watches = refused_watches(store, 2)
@@ -364,7 +364,7 @@ async def test_without_a_token_they_are_told_what_the_server_said() -> None:
     assert all(isinstance(watch.error.__cause__, AuthenticationFailedError) for watch in watches if watch.error)
 
 
-async def test_where_nothing_gets_a_token_nothing_is_waited_for() -> None:
+async def test_without_credentials_a_refused_watch_ends_at_once() -> None:
     store = Store()
     store.invoker.may_renew = False
     (watch,) = refused_watches(store, 1)
@@ -413,7 +413,7 @@ async def test_each_watch_is_denied_for_its_own_keys() -> None:
     assert {watch.phase for watch in others} == {Phase.WAITING}
 
 
-async def test_where_all_are_denied_each_hears_it() -> None:
+async def test_each_of_many_denied_watches_ends() -> None:
     store = Store(*(PermissionDeniedError() for _ in range(3)))
     watches = refused_watches(store, 3, DENIED)
     await asyncio.sleep(1)
@@ -422,7 +422,7 @@ async def test_where_all_are_denied_each_hears_it() -> None:
 
 
 @pytest.mark.parametrize("answers", [[EtcdTimeoutError()], []], ids=["no answer", "a mistake of a user's own"])
-async def test_what_cannot_be_found_out_is_not_asked_for_each_of_many(answers: list[EtcdError]) -> None:
+async def test_a_failed_check_is_not_repeated_for_each_of_many_watches(answers: list[EtcdError]) -> None:
     store = Store(*answers)
     watches = refused_watches(store, 100, DENIED)
     await asyncio.sleep(1)

@@ -1,4 +1,4 @@
-"""Watch state: phases, revisions, whole revisions, and what waits for its consumer."""
+"""WatchState: phases, revisions, whole revisions, and pending batches."""
 
 import itertools
 
@@ -61,7 +61,7 @@ def test_a_watch_from_a_revision_begins_there() -> None:
     assert watch.next_revision == 6
 
 
-def test_what_comes_twice_is_dropped() -> None:
+def test_events_that_come_twice_are_dropped() -> None:
     watch = state()
     watch.add_events(events(2, 3), is_fragment=False)
     watch.add_events(events(2, 3), is_fragment=False)
@@ -82,7 +82,7 @@ def test_of_a_fragment_all_but_the_last_revision_is_handed_over() -> None:
     assert watch.next_revision == 6
 
 
-def test_a_revision_in_many_fragments_is_looked_at_once() -> None:
+def test_the_events_of_a_revision_in_many_fragments_are_read_once() -> None:
     reads = 0
 
     class Counted(Event):
@@ -107,7 +107,7 @@ def test_a_fragment_may_begin_where_the_one_before_ended_a_revision() -> None:
     assert taken(watch) == [([4, 4], 4)]
 
 
-def test_what_a_silent_mark_covered_stays_covered() -> None:
+def test_revisions_covered_by_progress_without_a_batch_stay_covered() -> None:
     watch = state()
     watch.add_progress(20, is_reliable=True)
     watch.add_events(events(21), is_fragment=False)
@@ -118,7 +118,7 @@ def test_what_a_silent_mark_covered_stays_covered() -> None:
     assert late.taken_revision == 0
 
 
-def test_a_mark_moves_on_and_is_told_to_those_who_want_it() -> None:
+def test_progress_advances_the_revision_and_is_delivered_on_request() -> None:
     quiet = state()
     quiet.add_progress(7, is_reliable=True)
     assert (quiet.next_revision, taken(quiet)) == (8, [])
@@ -134,7 +134,7 @@ def test_a_mark_moves_on_and_is_told_to_those_who_want_it() -> None:
     assert taken(told) == [([], 8)]  # the newer one says all
 
 
-def test_a_mark_never_goes_back() -> None:
+def test_progress_never_goes_back() -> None:
     watch = state(progress_notify=True)
     watch.add_events(events(9), is_fragment=False)
     watch.add_progress(5, is_reliable=True)
@@ -144,7 +144,7 @@ def test_a_mark_never_goes_back() -> None:
     assert (watch.next_revision, taken(watch)) == (10, [([], 9)])
 
 
-def test_an_event_behind_its_mark_is_late_and_not_lost() -> None:
+def test_an_event_that_its_progress_overtook_is_late_and_not_lost() -> None:
     watch = state()
     watch.add_progress(7, is_reliable=True)
     watch.add_events(events(6), is_fragment=False)
@@ -152,7 +152,7 @@ def test_an_event_behind_its_mark_is_late_and_not_lost() -> None:
     assert watch.next_revision == 8
 
 
-def test_a_mark_in_the_middle_of_a_fragment_is_not_believed() -> None:
+def test_progress_in_the_middle_of_a_fragment_is_ignored() -> None:
     watch = state()
     watch.add_events(events(3), is_fragment=True)
     watch.add_progress(7, is_reliable=True)
@@ -161,7 +161,7 @@ def test_a_mark_in_the_middle_of_a_fragment_is_not_believed() -> None:
     assert taken(watch) == [([3, 3], 3)]
 
 
-def test_what_waits_is_counted() -> None:
+def test_pending_events_and_bytes_are_counted() -> None:
     watch = state(max_pending=3 * EVENT_BYTES)
     watch.add_events(events(2), is_fragment=False)
     assert (watch.pending_events, watch.pending_bytes) == (1, 2 * EVENT_BYTES + 2)
@@ -192,7 +192,7 @@ def test_nothing_follows_the_end(transition: Transition) -> None:
             watch.move(other)
 
 
-def test_a_mark_that_may_be_ahead_of_its_events_does_not_move_where_the_watch_goes_on() -> None:
+def test_unreliable_progress_does_not_advance_the_resume_revision() -> None:
     watch = state(5)
     watch.add_events(events(6), is_fragment=False)
     watch.add_progress(20, is_reliable=False)

@@ -1,4 +1,4 @@
-"""WatchStream: whose answer it is, what is said when, and how each watch ends."""
+"""WatchStream: which watch a reply is about, what is sent when, and how each watch ends."""
 
 import sys
 from collections.abc import Callable
@@ -140,7 +140,7 @@ class Bench:
         self.open(is_known=is_known)
 
 
-def test_creations_are_unanswered_at_once_and_matched_by_their_ids() -> None:
+def test_many_creations_may_be_unanswered_and_are_matched_by_their_ids() -> None:
     bench = Bench()
     first, second = bench.watch(5), bench.watch(6)
     assert bench.said() == [("create", 5), ("create", 6)]
@@ -178,7 +178,7 @@ def test_a_peer_with_ids_of_its_own_gets_one_creation_after_the_other() -> None:
     assert bench.said() == [("create", 5)]
 
 
-def test_so_many_creations_are_unanswered_and_no_more() -> None:
+def test_the_number_of_unanswered_creations_is_limited() -> None:
     bench = Bench()
     for _ in range(WINDOW + 7):
         bench.watch()
@@ -286,7 +286,7 @@ def test_no_event_is_delivered_of_a_key_that_the_watch_does_not_cover(
     assert [event.key for event in watch.take()] == inside
 
 
-def test_a_creation_that_gets_no_answer_does_not_hide_the_others() -> None:
+def test_an_unanswered_creation_does_not_block_the_others() -> None:
     bench = Bench()
     stuck, other = bench.watch(5), bench.watch(6)
     bench.reopen(is_known=False)
@@ -357,7 +357,7 @@ def test_a_watch_that_ends_before_it_is_created_is_cancelled_when_its_id_is_know
     assert (first.watch_id, third.watch_id) == (FIRST_ID, FIRST_ID + 2)
 
 
-def test_a_watch_that_ends_before_anything_was_said_of_it_is_never_created() -> None:
+def test_a_watch_that_ends_before_its_creation_is_sent_is_never_created() -> None:
     bench = Bench()
     watch = bench.watch()
     bench.machine.close(watch)
@@ -402,7 +402,7 @@ def renewable(bench: Bench) -> list[ServerError]:
         "etcdserver: permission denied",
     ],
 )
-def test_a_watch_that_is_refused_for_its_token_waits_for_another_and_takes_all_along(reason: str) -> None:
+def test_a_watch_refused_for_its_token_waits_for_another_and_all_watches_move_to_its_stream(reason: str) -> None:
     bench = Bench()
     asked = renewable(bench)
     stays = bench.live(0, 5)
@@ -430,7 +430,7 @@ def test_a_watch_that_is_refused_for_its_token_waits_for_another_and_takes_all_a
     assert (watch.error, len(asked)) == (None, 2)
 
 
-def test_a_watch_that_is_refused_again_and_again_is_over_and_no_other() -> None:
+def test_a_watch_that_is_refused_again_and_again_ends_alone() -> None:
     """Users may be changed while a token is fetched, so that it is old already; but not every time."""
     bench = Bench()
     asked = renewable(bench)
@@ -453,7 +453,7 @@ def test_a_watch_that_is_refused_again_and_again_is_over_and_no_other() -> None:
     assert (other.phase, len(asked)) == (Phase.REFUSED, 11)
 
 
-def test_without_another_token_only_those_that_were_refused_are_over() -> None:
+def test_without_another_token_only_refused_watches_end() -> None:
     bench = Bench()
     asked = renewable(bench)
     live = bench.live(0)
@@ -469,7 +469,7 @@ def test_without_another_token_only_those_that_were_refused_are_over() -> None:
     assert bench.machine.on_time(bench.now) is None, "the stream is as good as before"
 
 
-def test_a_token_may_be_there_at_once() -> None:
+def test_a_token_may_be_renewed_at_once() -> None:
     bench = Bench()
     bench.has_tokens = True
     bench.on_renewal = bench.machine.renewed
@@ -482,7 +482,7 @@ def test_a_token_may_be_there_at_once() -> None:
     assert bench.said() == [("create", 5)]
 
 
-def test_one_that_is_refused_while_the_stream_is_about_to_be_left_is_created_on_the_next() -> None:
+def test_a_watch_refused_while_the_stream_is_given_up_for_a_new_token_is_created_on_the_next_one() -> None:
     bench = Bench()
     asked = renewable(bench)
     first, second = bench.watch(5), bench.watch(6)
@@ -512,7 +512,7 @@ def test_a_stream_that_ends_while_a_token_is_fetched_changes_nothing_about_it() 
     assert bench.said() == [("create", 5)]
 
 
-def test_one_that_waits_for_a_token_does_not_wait_longer_than_it_wants_to() -> None:
+def test_a_watch_that_waits_for_a_token_ends_by_its_max_outage() -> None:
     bench = Bench()
     renewable(bench)
     watch = bench.watch(5, max_outage=10.0)
@@ -539,14 +539,14 @@ def test_a_stream_that_the_member_is_closing_refuses_no_watch_for_good() -> None
     assert watch.error is None
 
 
-def test_a_watch_that_the_server_ends_later_says_why() -> None:
+def test_a_watch_that_the_server_cancels_later_ends_with_the_reason() -> None:
     bench = Bench()
     watch = bench.live(0)
     bench.hear(WatchReply(watch_id=0, canceled=True, cancel_reason="rpc error: code = Unavailable desc = no"))
     assert type(watch.error) is UnavailableError
 
 
-def test_compaction_ends_a_watch_behind_what_it_has_and_is_confirmed() -> None:
+def test_compaction_ends_a_watch_after_its_pending_events_and_is_confirmed() -> None:
     bench = Bench()
     watch = bench.live(0, 5)
     bench.hear(changed(0, 7))
@@ -558,7 +558,7 @@ def test_compaction_ends_a_watch_behind_what_it_has_and_is_confirmed() -> None:
     assert bench.said() == [("cancel", 0)]
 
 
-def test_compaction_of_what_was_handed_over_is_none() -> None:
+def test_compaction_of_events_that_were_handed_over_is_harmless() -> None:
     bench = Bench()
     watch = bench.live(0, 5)
     bench.hear(changed(0, 7))
@@ -583,14 +583,14 @@ def test_a_resync_lists_and_goes_on_behind_it() -> None:
     assert not watch.pending
 
 
-def test_a_mark_for_one_is_about_it_alone() -> None:
+def test_progress_of_one_watch_is_about_it_alone() -> None:
     bench = Bench()
     one, other = bench.live(0, 5), bench.live(1, 5)
     bench.hear(WatchReply(Header(1, 1, 30), 0))
     assert (one.next_revision, other.next_revision) == (31, 5)
 
 
-def test_a_mark_for_all_speaks_for_those_that_were_there() -> None:
+def test_progress_for_all_counts_for_watches_that_existed_at_the_request() -> None:
     bench = Bench()
     asking, old = bench.live(0, 5), bench.live(1, 5)
     bench.machine.request_progress(asking)
@@ -616,7 +616,7 @@ def mark_for_all(bench: Bench, revision: int) -> None:
     bench.hear(WatchReply(Header(1, 1, revision), -1))
 
 
-def test_a_mark_that_overtook_events_loses_none_with_the_stream() -> None:
+def test_progress_that_overtook_events_loses_none_with_the_stream() -> None:
     bench = Bench()
     watch = bench.live(0, 5)
     bench.hear(changed(0, 11))
@@ -629,7 +629,7 @@ def test_a_mark_that_overtook_events_loses_none_with_the_stream() -> None:
     assert [event.revision for batch, _ in watch.pending for event in batch] == [11, 12, 20]
 
 
-def test_marks_of_a_sound_release_are_where_watches_go_on() -> None:
+def test_watches_resume_behind_the_progress_of_a_reliable_release() -> None:
     bench = Bench()
     checked = bench.progress_checks
     watch = bench.live(0, 5)
@@ -647,7 +647,7 @@ def test_marks_of_a_sound_release_are_where_watches_go_on() -> None:
     assert (watch.resume_revision, len(checked)) == (23, 2)
 
 
-def test_where_a_mark_is_in_doubt_and_its_events_are_compacted_the_watch_goes_on_with_what_is_left() -> None:
+def test_a_watch_whose_progress_was_unreliable_and_whose_events_are_compacted_goes_on_with_the_rest() -> None:
     bench = Bench()
     watch = bench.live(0, 5)
     mark_for_all(bench, 20)
@@ -659,7 +659,7 @@ def test_where_a_mark_is_in_doubt_and_its_events_are_compacted_the_watch_goes_on
     assert watch.error is None
 
 
-def test_a_mark_is_asked_for_again_until_it_comes_and_on_new_streams_too() -> None:
+def test_a_progress_request_is_repeated_until_it_is_answered_on_new_streams_too() -> None:
     bench = Bench()
     watch = bench.live(0, 5)
     bench.machine.request_progress(watch)
@@ -679,7 +679,7 @@ def test_a_mark_is_asked_for_again_until_it_comes_and_on_new_streams_too() -> No
     assert bench.machine.due == inf
 
 
-def test_watches_for_which_the_server_gives_no_mark_are_created_again_from_what_is_there() -> None:
+def test_watches_that_block_progress_are_created_again_from_a_revision_that_exists() -> None:
     bench = Bench()
     asking = bench.live(0, 5)
     listed, future, now = bench.live(1, 11), bench.live(2, 500), bench.live(3)  # the store is at 10
@@ -698,7 +698,7 @@ def test_watches_for_which_the_server_gives_no_mark_are_created_again_from_what_
     assert bench.said() == [("progress", 0)], "once is enough"
 
 
-def test_who_asks_behind_the_end_of_the_store_is_answered_when_it_is_created_again() -> None:
+def test_a_request_of_a_watch_behind_the_end_of_the_store_is_answered_when_it_is_created_again() -> None:
     bench = Bench()
     watch = bench.live(0, 11)
     bench.machine.request_progress(watch)
@@ -709,7 +709,7 @@ def test_who_asks_behind_the_end_of_the_store_is_answered_when_it_is_created_aga
     assert [batch.revision for batch, _ in watch.pending] == [10]
 
 
-def test_nothing_is_created_again_for_a_mark_once_the_store_has_moved_on() -> None:
+def test_no_watch_is_created_again_for_progress_once_the_store_has_moved_on() -> None:
     bench = Bench()
     asking, listed = bench.live(0, 5), bench.live(1, 11)
     bench.hear(changed(0, 12))
@@ -720,7 +720,7 @@ def test_nothing_is_created_again_for_a_mark_once_the_store_has_moved_on() -> No
     assert listed.phase is Phase.LIVE
 
 
-def test_what_was_compacted_meanwhile_does_not_keep_a_watch_from_being_created() -> None:
+def test_a_compaction_meanwhile_does_not_keep_a_watch_from_being_created_again() -> None:
     bench = Bench()
     asking, watch = bench.live(0, 5), bench.live(1, 20)
     bench.machine.request_progress(asking)
@@ -733,7 +733,7 @@ def test_what_was_compacted_meanwhile_does_not_keep_a_watch_from_being_created()
     assert watch.error is None
 
 
-def test_a_watch_that_is_created_at_the_end_of_the_store_needs_no_mark() -> None:
+def test_a_watch_that_is_created_at_the_end_of_the_store_has_its_progress_at_once() -> None:
     bench = Bench()
     watch = bench.watch()
     bench.machine.request_progress(watch)
@@ -775,7 +775,7 @@ def test_an_id_for_two_watches_gives_the_stream_up() -> None:
     assert bench.machine.on_time(bench.now) == "the member gave two watches the id 0"
 
 
-def test_an_answer_to_nothing_is_cancelled() -> None:
+def test_an_answer_to_no_creation_is_cancelled() -> None:
     bench = Bench()
     bench.live(0)
     bench.hear(created(5))
@@ -832,7 +832,7 @@ def test_half_a_revision_is_dropped_with_its_stream() -> None:
     assert [len(batch) for batch, _ in watch.pending] == [1, 2]
 
 
-def test_an_outage_ends_those_that_do_not_want_to_wait() -> None:
+def test_an_outage_ends_watches_with_a_max_outage() -> None:
     bench = Bench()
     patient, impatient = bench.live(0), bench.live(1, max_outage=5.0)
     assert bench.machine.due == inf
@@ -869,7 +869,7 @@ def lines_run(call: Callable[[], object]) -> int:
     return count
 
 
-def test_what_an_answer_costs_does_not_grow_with_the_watches_that_will_not_wait_for_ever() -> None:
+def test_the_cost_of_an_answer_does_not_grow_with_the_watches_in_an_outage() -> None:
     costs = []
     for others in (1, 1000):
         bench = Bench()
@@ -911,7 +911,7 @@ def test_an_outage_ends_with_the_answer_of_a_server() -> None:
     assert watch.outage_since is None
 
 
-def test_a_final_reason_ends_all_each_with_an_error_of_its_own() -> None:
+def test_a_final_error_ends_all_watches_each_with_a_copy() -> None:
     bench = Bench()
     one, other = bench.live(0), bench.watch()
     bench.machine.on_lost(LOST, bench.now)
@@ -927,7 +927,7 @@ def test_a_final_reason_ends_all_each_with_an_error_of_its_own() -> None:
     assert again.error is None
 
 
-def test_an_outage_collects_nothing_of_those_who_gave_up() -> None:
+def test_an_outage_collects_nothing_of_closed_watches() -> None:
     bench = Bench()
     bench.live(0)
     bench.machine.on_lost(LOST, bench.now)
@@ -955,7 +955,7 @@ def test_nothing_is_added_if_the_client_cannot_be_used() -> None:
 # --- a store that went back ---
 
 
-def test_a_member_that_is_behind_what_was_seen_raises_a_doubt_once_for_each_stream() -> None:
+def test_a_member_that_is_behind_a_seen_revision_has_the_store_checked_once_for_each_stream() -> None:
     bench = Bench()
     asked = bench.store_checks
     watch, other = bench.live(0, 5), bench.live(1)
@@ -976,7 +976,7 @@ def test_a_member_that_is_behind_what_was_seen_raises_a_doubt_once_for_each_stre
     assert len(asked) == 2
 
 
-def test_what_a_proxy_makes_up_raises_no_doubt() -> None:
+def test_a_header_that_a_proxy_makes_up_causes_no_check_of_the_store() -> None:
     bench = Bench()
     asked = bench.store_checks
     bench.watch(500)
@@ -989,7 +989,7 @@ def test_what_a_proxy_makes_up_raises_no_doubt() -> None:
     assert not asked
 
 
-def test_a_store_that_went_back_ends_those_that_were_told_more_than_it_holds() -> None:
+def test_a_store_that_went_back_ends_watches_that_are_ahead_of_it() -> None:
     bench = Bench()
     told, quiet, future = bench.live(0, 5), bench.live(1, 5), bench.live(2, 500)
     listed, resync = bench.live(3, 53), bench.live(4, 53, resync=True)
@@ -1022,7 +1022,7 @@ def creations(bench: Bench) -> list[bool]:
     return [create.fragment for create in found if create is not None]
 
 
-def test_fragments_are_asked_for_once_a_message_was_too_large() -> None:
+def test_fragments_are_requested_after_a_message_was_too_large() -> None:
     bench = Bench()
     bench.watch()
     bench.watch(fragment=False)
@@ -1034,7 +1034,7 @@ def test_fragments_are_asked_for_once_a_message_was_too_large() -> None:
     assert not bench.machine.on_lost(ReplyTooLargeError("too large"), bench.now), "even in fragments"
 
 
-def test_fragments_are_asked_for_no_longer_than_needed() -> None:
+def test_fragments_are_requested_no_longer_than_needed() -> None:
     bench = Bench()
     bench.watch()
     assert bench.machine.on_lost(ReplyTooLargeError("too large"), bench.now)
@@ -1045,7 +1045,7 @@ def test_fragments_are_asked_for_no_longer_than_needed() -> None:
     assert creations(bench) == [False]
 
 
-def test_who_decided_about_fragments_gets_no_others() -> None:
+def test_an_explicit_fragment_option_is_never_changed() -> None:
     bench = Bench()
     bench.watch(fragment=False)
     assert not bench.machine.on_lost(ReplyTooLargeError("too large"), bench.now)
@@ -1058,7 +1058,7 @@ def too_large(number: int) -> ReplyTooLargeError:
     return error
 
 
-def test_fragments_are_asked_for_where_it_is_known_whose_message_was_too_large() -> None:
+def test_fragments_are_requested_only_for_the_watch_whose_message_was_too_large() -> None:
     bench = Bench()
     one, other = bench.live(0), bench.live(1)
     assert bench.machine.on_lost(too_large(1), bench.now)
@@ -1075,7 +1075,7 @@ def test_fragments_are_asked_for_where_it_is_known_whose_message_was_too_large()
 
 
 @pytest.mark.parametrize("fragment", [None, True, False])
-def test_a_message_that_is_too_large_all_the_same_ends_its_watch_and_no_other(fragment: bool | None) -> None:
+def test_a_message_that_is_still_too_large_ends_its_watch_and_no_other(fragment: bool | None) -> None:
     bench = Bench()
     watch, other = bench.live(0, fragment=fragment), bench.live(1)
     for _ in range(2 if fragment is None else 1):

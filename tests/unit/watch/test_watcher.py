@@ -1,4 +1,4 @@
-"""Watcher: entering and leaving, and the hand-over to whoever iterates. The service is scripted."""
+"""Watcher: entering, iterating and leaving. The service is scripted."""
 
 import asyncio
 import gc
@@ -21,7 +21,7 @@ pytestmark = [
 ]
 
 
-async def test_entering_waits_for_the_server_but_not_for_ever() -> None:
+async def test_entering_waits_for_the_server_until_its_timeout() -> None:
     service, watcher = make(timeout=2.0)
     began = service.clock()
     with pytest.raises(EtcdTimeoutError):
@@ -30,7 +30,7 @@ async def test_entering_waits_for_the_server_but_not_for_ever() -> None:
     assert service.said == ["add", "close"]
 
 
-async def test_a_client_that_cannot_be_used_says_so_and_nothing_else() -> None:
+async def test_entering_raises_the_error_of_a_client_that_cannot_be_used() -> None:
     service, watcher = make()
     service.refusal = WrongLoopError()
     for _ in range(2):
@@ -69,7 +69,7 @@ async def test_events_come_singly_and_revision_counts_whole_revisions() -> None:
     assert watcher.statistics().delivered == 3
 
 
-async def test_a_waiting_step_gets_what_comes_and_a_cancelled_one_loses_nothing() -> None:
+async def test_a_waiting_step_gets_the_next_event_and_a_cancelled_one_loses_none() -> None:
     service, watcher = await entered()
     step = asyncio.ensure_future(anext(watcher))
     await turns()
@@ -80,7 +80,7 @@ async def test_a_waiting_step_gets_what_comes_and_a_cancelled_one_loses_nothing(
     assert (await anext(watcher)).revision == 11
 
 
-async def test_marks_move_the_revision_and_are_no_events() -> None:
+async def test_progress_advances_the_revision_and_is_no_event() -> None:
     service, watcher = await entered(progress_notify=True)
     step = asyncio.ensure_future(anext(watcher))
     await turns()
@@ -107,7 +107,7 @@ async def test_batches_are_whole() -> None:
         await anext(batches)
 
 
-async def test_the_end_comes_behind_the_events_and_again() -> None:
+async def test_the_error_of_the_end_comes_after_the_events_every_time() -> None:
     service, watcher = await entered()
     service.come(11)
     service.end(CompactedError(compact_revision=20))
@@ -121,7 +121,7 @@ async def test_the_end_comes_behind_the_events_and_again() -> None:
         await watcher.request_progress()
 
 
-async def test_an_end_that_is_asked_for_often_does_not_grow() -> None:
+async def test_the_traceback_of_an_error_that_is_raised_often_does_not_grow() -> None:
     service, watcher = await entered()
     service.end(CompactedError(compact_revision=20))
     depths = []
@@ -134,7 +134,7 @@ async def test_an_end_that_is_asked_for_often_does_not_grow() -> None:
     assert depths[1] == depths[3] == depths[5]
 
 
-async def test_of_a_resync_nothing_counts_before_all_of_it_is_delivered() -> None:
+async def test_the_revision_does_not_advance_before_a_whole_resync_is_delivered() -> None:
     # The deletes come last, and may have happened before the puts: a new watch from a put would not tell of them.
     service, watcher = await entered()
     service.watch.add_progress(15, is_reliable=True)
@@ -157,7 +157,7 @@ async def test_one_batch_may_be_taken_by_itself() -> None:
         await anext(watcher)
 
 
-async def test_a_watch_that_is_dropped_is_closed_when_it_is_collected() -> None:
+async def test_a_watch_that_was_not_closed_is_closed_when_it_is_collected() -> None:
     service, watcher = await entered()
     await turns()  # what it was entered by is gone
     with pytest.warns(ResourceWarning, match="watch was not closed: <Watcher"):
@@ -166,7 +166,7 @@ async def test_a_watch_that_is_dropped_is_closed_when_it_is_collected() -> None:
     assert service.said == ["add", "close"]
 
 
-async def test_a_watch_that_a_forgotten_task_waits_on_is_not_dropped() -> None:
+async def test_a_watch_that_an_unreferenced_task_waits_for_is_not_collected() -> None:
     service, _ = made = make()
     del made
     seen: list[int] = []
@@ -195,7 +195,7 @@ async def test_a_watch_that_a_forgotten_task_waits_on_is_not_dropped() -> None:
 
 
 @pytest.mark.parametrize("how", ["left", "ended", "never entered"])
-async def test_a_watch_that_has_nothing_left_on_the_server_is_dropped_in_silence(how: str) -> None:
+async def test_a_watch_that_is_not_on_the_server_is_collected_without_a_warning(how: str) -> None:
     service, watcher = make() if how == "never entered" else await entered()
     if how == "left":
         await watcher.aclose()
@@ -211,7 +211,7 @@ async def test_a_watch_that_has_nothing_left_on_the_server_is_dropped_in_silence
     assert service.said == said
 
 
-async def test_closing_ends_whoever_waits_and_keeps_what_was_delivered() -> None:
+async def test_closing_ends_a_waiting_step_and_keeps_the_delivered_revision() -> None:
     service, watcher = await entered()
     service.come(11, 12)
     service.come(13)
@@ -232,7 +232,7 @@ async def test_closing_ends_whoever_waits_and_keeps_what_was_delivered() -> None
     assert other.said == ["add", "close"]
 
 
-async def test_wrong_use_says_so() -> None:
+async def test_wrong_use_raises_an_error_that_says_what_to_do() -> None:
     service, watcher = make()
     for use in (lambda: anext(watcher), watcher.request_progress):
         with pytest.raises(ClientUsageError, match="not entered"):
