@@ -33,7 +33,9 @@ MAY_USE: dict[str, frozenset[str]] = {
     "testing": frozenset(),
 }
 # What every package may use, and which uses nothing but itself.
-BASE = frozenset({"aio", "backoff", "call_options", "closing", "deadline", "errors", "threads", "types", "_version"})
+BASE = frozenset(
+    {"aio", "backoff", "call_options", "closing", "deadline", "errors", "observing", "threads", "types", "_version"}
+)
 # etcd's messages, and what reads and writes them.
 MESSAGES = frozenset({"codec", "methods", "pb"})
 MESSAGES_ORDER: dict[str, frozenset[str]] = {
@@ -70,7 +72,6 @@ PURE = (
     "error_handler/outcome",
     "error_handler/credentials",
     "error_handler/retry",
-    "error_handler/token_refusals",
     "error_handler/token_state",
     "error_handler/verdicts",
     "errors",

@@ -11,8 +11,9 @@ from etcd_aio.error_handler.lifetime import Lifetime
 from etcd_aio.error_handler.outcome import unexpected_error
 from etcd_aio.error_handler.retry import RetryPolicy, RetryThrottling
 from etcd_aio.error_handler.stream_handler import StreamHandler
+from etcd_aio.error_handler.stream_history import StreamStatistics
 from etcd_aio.error_handler.streamed_reply import StreamedReply
-from etcd_aio.error_handler.supervisor import StreamStatistics, StreamSupervisor
+from etcd_aio.error_handler.supervisor import StreamSupervisor
 
 __all__ = [
     "Credentials",

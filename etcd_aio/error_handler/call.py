@@ -28,7 +28,7 @@ from etcd_aio.error_handler.outcome import attempt_of, local_error_of, meaning_o
 from etcd_aio.error_handler.reply import LARGE, check_cluster, finish_in_steps
 from etcd_aio.error_handler.retry import RetryBudget, RetryPolicy
 from etcd_aio.error_handler.token_manager import TokenManager
-from etcd_aio.error_handler.token_refusals import TokenRefusals, TokenRemedy
+from etcd_aio.error_handler.token_state import TokenRefusals, TokenRemedy
 from etcd_aio.error_handler.verdicts import CallFacts, Verdict, judge_call, may_have_been_applied
 from etcd_aio.errors import (
     Attempt,

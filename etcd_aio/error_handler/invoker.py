@@ -1,7 +1,7 @@
-"""Invoker: the door through which every call, streamed reply and supervised stream leaves the API.
+"""Invoker: runs every call, streamed reply and supervised stream of a client.
 
-Knows: the client's defaults and the metadata of a request. Never knows: what a request means (`api/` does), what
-follows from a failed attempt (`call.py` and `verdict.py` do), or HTTP/2.
+Knows: the client's defaults and the metadata of a request. Never knows: what a request means (`kv`, `watch`, `lease`
+and `admin` do), what follows from a failed attempt (`call.py` and `verdicts.py` do), or HTTP/2.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from etcd_aio import codec
 from etcd_aio.balancer import Balancer, ClusterIdentity
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.closing import TwoPartClose, Unwinding, close_all
-from etcd_aio.deadline import deadline_after
+from etcd_aio.deadline import deadline_after, time_left
 from etcd_aio.error_handler.call import Call, CallContext
 from etcd_aio.error_handler.credentials import Credentials, StaticToken
 from etcd_aio.error_handler.description import explain
@@ -22,12 +22,14 @@ from etcd_aio.error_handler.lifetime import Lifetime
 from etcd_aio.error_handler.login import Login
 from etcd_aio.error_handler.retry import RetryPolicy
 from etcd_aio.error_handler.stream_handler import StreamHandler
+from etcd_aio.error_handler.stream_history import StreamStatistics
 from etcd_aio.error_handler.streamed_reply import NextReply, StreamedReply
-from etcd_aio.error_handler.supervisor import StreamContext, StreamStatistics, StreamSupervisor
+from etcd_aio.error_handler.supervisor import StreamContext, StreamSupervisor
 from etcd_aio.error_handler.token_manager import TokenManager
 from etcd_aio.error_handler.token_state import TokenState
 from etcd_aio.errors import EtcdError, InvalidRequestError, RequestTooLargeError, with_history
 from etcd_aio.methods import AnyMethod, Method, Reply, Request
+from etcd_aio.observing import CallStarted, ObservedCall, Observer
 from etcd_aio.pb import Message
 from etcd_aio.transport import RequestMetadata
 
@@ -39,16 +41,17 @@ class Invoker(TwoPartClose):
 
     Args:
         balancer: gives sub-connections.
-        lifetime: says whether the client may be used.
-        identity: the cluster that every answer must come from.
+        lifetime: knows whether the client may be used.
+        identity: the cluster that every reply must come from.
         metadata: of every request; the token goes into it.
-        policy: how calls are repeated.
-        timeout: seconds a call may take if it does not say itself; None for no limit.
-        retry: the retry mode of calls that do not say themselves.
+        policy: how calls are retried.
+        timeout: default timeout of a call, in seconds; None for no limit.
+        retry: default retry mode of a call.
         max_send_bytes: largest request message.
-        hedge_after: seconds after which an unanswered read is asked of another member too; None never.
-        credentials: who the client is; None for nobody, or whom its certificate names.
+        hedge_after: seconds after which an unanswered read is sent to another member too; None for never.
+        credentials: the user; None for no user, or the one that the client's certificate names.
         random: returns a number in [0, 1).
+        observer: gets a record of each call, failed attempt, login, and change of a stream; None for no records.
     """
 
     def __init__(
@@ -65,7 +68,9 @@ class Invoker(TwoPartClose):
         credentials: Credentials | None = None,
         hedge_after: float | None = None,
         random: Callable[[], float] = random_module.random,
+        observer: Observer | None = None,
     ) -> None:
+        self._observer = observer
         self._balancer = balancer
         self._lifetime = lifetime
         self._credentials = credentials
@@ -79,7 +84,7 @@ class Invoker(TwoPartClose):
         self._retry: RetryMode = _checked(retry)
         self._max_send_bytes = max_send_bytes
         self._hedging = None if hedge_after is None else Hedging(hedge_after, lambda: balancer.ready_count > 1)
-        self._streams = StreamContext(self._context, balancer)
+        self._streams = StreamContext(self._context, balancer, observer)
 
     async def unary(
         self,
@@ -95,58 +100,80 @@ class Invoker(TwoPartClose):
         """Run a call.
 
         Args:
-            method: which RPC.
+            method: the RPC.
             request: its message, or the bytes of one.
             timeout: seconds for the whole call; None for no limit; `UNSET` for the client's default.
             retry: the retry mode; None for the client's default.
             repeatable: True if this very request only reads, whatever its method can do; False if it must not run
-                twice; None for what its method says.
-            needs_leader: the request cannot be served without a leader, so a member without one shall say so at once.
-            endpoint: the endpoint it is about: it goes there and nowhere else. None is any.
+                twice; None for the method's own rule.
+            needs_leader: the request cannot be served without a leader, so a member without one should refuse at once.
+            endpoint: the only endpoint that the request may go to; None for any.
 
         Returns:
-            What the method says that its reply is.
+            The reply, decoded into the method's reply type.
 
         Raises:
-            UnknownEndpointError: `endpoint` is none of the client's. Nothing was sent.
-            EtcdError: whatever became of it; `attempts` and `maybe_applied` tell the story.
+            UnknownEndpointError: `endpoint` is not one of the client's. Nothing was sent.
+            EtcdError: the call failed; see its `attempts` and `maybe_applied`.
 
-        Cancellation ends the attempt under way at once; a mutation that was sent may still be applied.
+        Cancellation ends the current attempt at once; a mutation that was sent may still be applied.
         """
         payload = self._enter(method, request)
         now = asyncio.get_running_loop().time()
         deadline = self.deadline(timeout, now)
         mode = self._retry if retry is None else _checked(retry)
-        if self._token.is_due:
-            now = await self._obtain_token(method, payload, now, deadline)
-        is_repeatable = method.repeatable if repeatable is None else repeatable
-        is_mutation = method.is_mutation and repeatable is not True
-        call = Call(
-            self._context if endpoint is None else self._context.only(self._balancer.only(endpoint)),
-            method,
-            payload,
-            self._metadata.with_leader if needs_leader else self._metadata.plain,
-            deadline,
-            is_mutation=is_mutation,
-            may_repeat=is_repeatable or mode == "always",
-            may_retry=mode != "never",
-            needs_leader=needs_leader,
-        )
-        if self._hedging is not None and endpoint is None and is_repeatable and not is_mutation and mode != "never":
-            return await self._hedging.run(call.run(now), lambda: call.elsewhere().run(self.clock()))
-        return await call.run(now)
+        context = self._context if endpoint is None else self._context.only(self._balancer.only(endpoint))
+        observed: ObservedCall | None = None
+        if self._observer is not None:
+            observed, context = self._observe(self._observer, context, method, deadline, now)
+        try:
+            if self._token.is_due:
+                now = await self._obtain_token(method, payload, now, deadline)
+            is_repeatable = method.repeatable if repeatable is None else repeatable
+            is_mutation = method.is_mutation and repeatable is not True
+            call = Call(
+                context,
+                method,
+                payload,
+                self._metadata.with_leader if needs_leader else self._metadata.plain,
+                deadline,
+                is_mutation=is_mutation,
+                may_repeat=is_repeatable or mode == "always",
+                may_retry=mode != "never",
+                needs_leader=needs_leader,
+            )
+            if self._hedging is not None and endpoint is None and is_repeatable and not is_mutation and mode != "never":
+                reply = await self._hedging.run(call.run(now), lambda: call.elsewhere().run(self.clock()))
+            else:
+                reply = await call.run(now)
+        except BaseException as error:
+            if observed is not None:
+                observed.ended(error, self.clock())
+            raise
+        if observed is not None:
+            observed.ended(None, self.clock())
+        return reply
+
+    @staticmethod
+    def _observe(
+        observer: Observer, context: CallContext, method: AnyMethod, deadline: float, now: float
+    ) -> tuple[ObservedCall, CallContext]:
+        """Report the start of a call; returns what reports the rest of it, and the context for the call."""
+        endpoints = tuple(endpoint.name for endpoint in context.balancer.endpoints)
+        observed = ObservedCall(observer, CallStarted(method.name, endpoints, time_left(deadline, now)), now)
+        return observed, context.observed(observed.attempt_failed)
 
     def deadline(self, timeout: Timeout, now: float) -> float:
-        """When something is over that begins at `now` and may take `timeout`; `UNSET` is the client's default.
+        """Return the deadline of something that begins at `now` and may take `timeout`; `UNSET` is the default timeout.
 
         Raises:
-            InvalidRequestError: the timeout is negative, or no number of seconds.
+            InvalidRequestError: the timeout is negative, or not a number of seconds.
         """
         return now + self._seconds if timeout is UNSET else deadline_after(timeout, now)
 
     async def read(
         self,
-        reading: StreamedReply[Request, Reply],
+        reply: StreamedReply[Request, Reply],
         rest: Request | bytes,
         *,
         timeout: Timeout = UNSET,
@@ -154,39 +181,51 @@ class Invoker(TwoPartClose):
         needs_leader: bool = True,
         endpoint: str | None = None,
     ) -> Reply | None:
-        """Take the next reply of what the server streams.
+        """Read the next message of a reply that the server streams.
 
         Args:
-            reading: the streamed reply; a new one for each.
-            rest: what to ask for if a stream has to be opened for it, the first time and after failures: all that no
-                reply has brought yet.
-            timeout: seconds within which this reply is there, with all attempts; None for no limit; `UNSET` for the
-                client's default.
-            retry: the retry mode; None for the client's default. `"never"` ends with the first failure, wherever.
-            needs_leader: as with `unary`, when a stream is opened.
-            endpoint: as with `unary`; the same at every step.
+            reply: the streamed reply; a new one for each request.
+            rest: the request for the part of the reply that was not read yet; sent when a stream is opened, the first
+                time and after failures.
+            timeout: seconds for this message, with all attempts; None for no limit; `UNSET` for the client's default.
+            retry: the retry mode; None for the client's default. With `"never"` the first failure ends the reply.
+            needs_leader: as in `unary`, when a stream is opened.
+            endpoint: as in `unary`; the same for every message.
 
         Returns:
-            The reply; None after the last one, or if the reading was cancelled meanwhile.
+            The message; None after the last one, or if the reply was cancelled meanwhile.
 
         Raises:
             UnknownEndpointError: as `unary`.
-            NotSupportedByServerError: no member that is connected has this RPC. Each is asked once for each connection.
-            EtcdError: as `unary`. The next step begins with a new stream.
+            NotSupportedByServerError: no connected member has this RPC. Each is tried once for each connection.
+            EtcdError: as `unary`. The next message begins with a new stream.
 
-        Cancellation closes the stream at once; the next step opens another for `rest`.
+        Cancellation closes the stream at once; the next message begins with a new one.
         """
-        payload = self._enter(reading.method, rest)
+        payload = self._enter(reply.method, rest)
         now = asyncio.get_running_loop().time()
         deadline = self.deadline(timeout, now)
         mode = self._retry if retry is None else _checked(retry)
-        if self._token.is_due:
-            await self._obtain_token(reading.method, payload, now, deadline)
-        metadata = self._metadata.with_leader if needs_leader else self._metadata.plain
         context = self._context if endpoint is None else self._context.only(self._balancer.only(endpoint))
-        may_retry = mode != "never"
-        step = NextReply(context, reading, payload, metadata, deadline, may_retry=may_retry, needs_leader=needs_leader)
-        return await step.take()
+        observed: ObservedCall | None = None
+        if self._observer is not None:
+            observed, context = self._observe(self._observer, context, reply.method, deadline, now)
+        try:
+            if self._token.is_due:
+                await self._obtain_token(reply.method, payload, now, deadline)
+            metadata = self._metadata.with_leader if needs_leader else self._metadata.plain
+            may_retry = mode != "never"
+            step = NextReply(
+                context, reply, payload, metadata, deadline, may_retry=may_retry, needs_leader=needs_leader
+            )
+            message = await step.take()
+        except BaseException as error:
+            if observed is not None:
+                observed.ended(error, self.clock())
+            raise
+        if observed is not None:
+            observed.ended(None, self.clock())
+        return message
 
     @property
     def endpoints(self) -> tuple[str, ...]:
@@ -194,11 +233,11 @@ class Invoker(TwoPartClose):
         return tuple(endpoint.name for endpoint in self._balancer.endpoints)
 
     def explain(self, error: EtcdError, method: AnyMethod, request: Message | bytes) -> None:
-        """Note on an error which call it ends: see `description.explain`. For what is said on a shared stream."""
+        """Add to an error which request on a shared stream it is about: see `description.explain`."""
         explain(error, method, request, self._credentials)
 
     async def _obtain_token(self, method: AnyMethod, request: Message | bytes, began: float, deadline: float) -> float:
-        """Have a token before a call begins; returns the instant. Its error names the login, or else the call."""
+        """Get a token before a call begins, and return the instant. The error names the login, or else the call."""
         try:
             await self._tokens.obtain(deadline)
         except EtcdError as error:
@@ -209,7 +248,7 @@ class Invoker(TwoPartClose):
         return self.clock()
 
     def _enter(self, method: AnyMethod, request: Message | bytes) -> bytes:
-        """Check that a call can be made here and now, and that its request can; returns its bytes."""
+        """Check that the client may be used here and now, and the size of the request; returns its bytes."""
         self._lifetime.enter()
         payload = request if isinstance(request, bytes) else codec.encode(request)
         if len(payload) > self._max_send_bytes:
@@ -222,20 +261,13 @@ class Invoker(TwoPartClose):
     def supervise(
         self,
         method: Method[Request, Reply],
-        conversation: StreamHandler[Request, Reply],
+        handler: StreamHandler[Request, Reply],
         name: str,
         *,
         needs_token: bool = True,
     ) -> StreamSupervisor[Request, Reply]:
-        """A stream of `method` that lives as long as `conversation` is needed; it opens nothing until its `wake`.
-
-        Args:
-            method: which RPC.
-            conversation: what is said on it.
-            name: of its task and in the log.
-            needs_token: see `StreamSupervisor`.
-        """
-        return StreamSupervisor(self._streams, method, conversation, name=name, needs_token=needs_token)
+        """Return the supervisor of a new stream, with these arguments. It opens nothing until its `wake`."""
+        return StreamSupervisor(self._streams, method, handler, name=name, needs_token=needs_token)
 
     @property
     def max_send_bytes(self) -> int:
@@ -243,26 +275,26 @@ class Invoker(TwoPartClose):
         return self._max_send_bytes
 
     def streams(self) -> tuple[StreamStatistics, ...]:
-        """What each supervised stream that is needed has seen so far, by the name of its method."""
-        found = (supervisor.statistics() for supervisor in self._streams.running if supervisor.is_needed)
-        return tuple(sorted(found, key=lambda one: one.method))
+        """Return the statistics of each supervised stream that is needed, sorted by method."""
+        streams = (supervisor.statistics() for supervisor in self._streams.running if supervisor.is_needed)
+        return tuple(sorted(streams, key=lambda stream: stream.method))
 
     def clock(self) -> float:
-        """The instant, on the clock of every deadline: that of the running loop."""
+        """Return the instant, on the clock of all deadlines: that of the running loop."""
         return asyncio.get_running_loop().time()
 
     def close(self) -> Unwinding:
-        """Forget all secrets and end every stream; their conversations hear `ClientClosedError`.
+        """Forget all secrets and end every stream; their handlers get `ClientClosedError`.
 
-        It follows the close of the lifetime, so that no stream is opened any more.
+        The lifetime must be closed before, so that no stream is opened any more.
         """
         if self._credentials is not None:
             self._credentials.forget()
-        # At once, and in the task that closes: a lease that it holds must not cancel it.
+        # In the task that closes the client, so that a lease that this task holds does not cancel it.
         return close_all((self._tokens, *self._streams.running))
 
     def may_renew_token(self, error: EtcdError) -> bool:
-        """Whether another token may help after this refusal: see `StreamSupervisor.renew_token`."""
+        """Whether `StreamSupervisor.renew_token` may help after this refusal."""
         return self._tokens.may_renew(error)
 
     def _tokens_of(
@@ -272,7 +304,7 @@ class Invoker(TwoPartClose):
         policy: RetryPolicy,
         random: Callable[[], float],
     ) -> TokenManager:
-        """The tokens of these credentials. A login is made by calls of its own, which carry none and need none."""
+        """Return the token manager for these credentials. Logins are calls of their own, which need no token."""
         if credentials is None or isinstance(credentials, StaticToken):
             if credentials is not None:
                 self._metadata.carry(credentials.token)
@@ -290,6 +322,7 @@ class Invoker(TwoPartClose):
             outage_error=self._outage_error,
             fails_fast=self._balancer.fails_fast,
             random=random,
+            observer=self._observer,
         )
 
     def _outage_error(self) -> EtcdError | None:

@@ -1,13 +1,10 @@
-"""Tokens: the client's token, fetched once for all who need it.
+"""Token manager: the client's token, fetched once for all calls that need it.
 
-Knows: the one task that fetches, who waits for it. Never knows: what fetching is (`login.py` does), or what a refused
-call does next.
-
-Theory of operation. There is at most one fetch at a time, in a task of its own: those who wait may be cancelled or run
-out of time, each by itself, and the fetch goes on for the others and for the next call. It has a deadline of its own,
-much longer than that of a call: the server does not stop the hash of a login that is given up, so many clients that
-give up and begin anew would keep it busy for ever. If a fetch ends for a reason that passes, those who have time left
-share another, which begins with the wait that `token_state.py` asks for.
+At most one fetch runs at a time, in a task of its own: each call that waits may be cancelled or run out of time, and
+the fetch goes on for the other calls and for the next one. The fetch has a deadline of its own, much longer than that
+of a call: the server does not stop hashing the password of a login that is given up, so many clients that give up and
+begin anew would keep it busy for ever. If a fetch fails for a temporary reason, the calls that have time left share
+another one, which begins with the wait that `token_state.py` asks for.
 """
 
 import asyncio
@@ -19,8 +16,7 @@ from etcd_aio.aio import start_background_task
 from etcd_aio.closing import TwoPartClose, Unwinding
 from etcd_aio.deadline import NEVER
 from etcd_aio.error_handler.outcome import unexpected_error
-from etcd_aio.error_handler.token_refusals import is_spent
-from etcd_aio.error_handler.token_state import TokenState
+from etcd_aio.error_handler.token_state import TokenState, is_spent
 from etcd_aio.errors import (
     ClientClosedError,
     EtcdError,
@@ -32,23 +28,25 @@ from etcd_aio.errors import (
     TokenUnavailableError,
     UserEmptyError,
 )
+from etcd_aio.observing import LoginEnded, Observer, notify
 from etcd_aio.transport import RequestMetadata
 
 logger = logging.getLogger("etcd_aio.auth")
 
 
 class TokenManager(TwoPartClose):
-    """The token of one client. Making it touches nothing, not even the loop.
+    """The token of one client. The constructor touches nothing, not even the loop.
 
     Args:
-        fetch: gets a token, given the refusal that made it necessary, if one did; None if nothing gets another.
-        metadata: carries it.
-        state: what is known of it.
-        may_repeat: without a way to get one, whether a refused call may be made once more: somebody who is known by
-            a certificate may be refused because the users were just changed.
-        outage_error: makes the error of a wait in vain, where no endpoint is connected; None where one is.
-        fails_fast: whether to raise the error of such a wait at once.
+        fetch: gets a token, given the refusal that made it necessary, if any; None if there is no way to get another.
+        metadata: carries the token.
+        state: of the token.
+        may_repeat: if there is no way to get a token, whether a refused call may be made once more: a user that a
+            certificate names may be refused because the users were just changed.
+        outage_error: returns the error of a wait that timed out while no endpoint was connected; None if one is.
+        fails_fast: whether to raise the error of an outage at once.
         random: returns a number in [0, 1).
+        observer: gets a record of each fetch; None for no records.
     """
 
     __slots__ = (
@@ -57,6 +55,7 @@ class TokenManager(TwoPartClose):
         "_is_closed",
         "_may_repeat",
         "_metadata",
+        "_observer",
         "_outage_error",
         "_random",
         "_refresh_task",
@@ -73,8 +72,10 @@ class TokenManager(TwoPartClose):
         outage_error: Callable[[], EtcdError | None] = lambda: None,
         fails_fast: Callable[[], bool] = lambda: False,
         random: Callable[[], float],
+        observer: Observer | None = None,
     ) -> None:
         self.state = state
+        self._observer = observer
         self._fetch = fetch
         self._metadata = metadata
         self._may_repeat = may_repeat
@@ -85,32 +86,32 @@ class TokenManager(TwoPartClose):
         self._is_closed = False
 
     def may_renew(self, error: EtcdError) -> bool:
-        """Whether another token may help after this refusal, or without any the same request."""
+        """Whether another token, or without tokens the same request again, may help after this refusal."""
         if self._fetch is None:
             return self._may_repeat and not isinstance(error, UserEmptyError | PermissionDeniedError)
         return True
 
     async def obtain(self, deadline: float) -> None:
-        """Have a token, if one is due.
+        """Get a token, if one is due.
 
         Raises:
             EtcdTimeoutError: `deadline` came first; NoAvailableEndpointsError if nothing is connected.
             ClientClosedError: the client was closed meanwhile.
-            EtcdError: there is none, for this reason.
+            EtcdError: there is no token, for this reason.
         """
         if self.state.is_due:
             await self._wait(None, deadline)
 
     async def renew(self, used: str, error: EtcdError, deadline: float) -> bool:
-        """Do what can be done about a refused request before it is repeated.
+        """Get another token after a refused request, before it is repeated.
 
         Args:
-            used: the token that it carried.
+            used: the token of the request.
             error: the refusal.
             deadline: how long to wait.
 
         Returns:
-            bool: whether a token was fetched for it. If not, there is a newer one already.
+            bool: whether a token was fetched for this request. If not, there was a newer one already.
 
         Raises:
             EtcdError: as `obtain`.
@@ -118,20 +119,20 @@ class TokenManager(TwoPartClose):
         if self._fetch is None:
             return True
         self.state.refused(used, asyncio.get_running_loop().time(), self._random)
-        del used  # the wait may raise, and tracebacks show what is held here
+        del used  # the wait may raise, and tracebacks show local variables
         if not self.state.is_due:
             return False
         await self._wait(error, deadline)
         return True
 
     def refused_for_good(self, used: str, error: EtcdError, now: float, *, was_renewed: bool) -> None:
-        """A call ends with this refusal: the next one begins with a new token, unless even that is no use.
+        """A call ends with this refusal: the next call gets a new token, unless that would not help.
 
         Args:
             used: the token that was refused.
             error: the refusal.
             now: the instant.
-            was_renewed: it was fetched for this very call.
+            was_renewed: the token was fetched for this very call.
         """
         if self._fetch is None:
             return
@@ -141,7 +142,7 @@ class TokenManager(TwoPartClose):
             self.state.refused(used, now, self._random)
 
     def close(self) -> Unwinding:
-        """Forget the token; who waits for one is told that the client is closed."""
+        """Forget the token; calls that wait for one raise `ClientClosedError`."""
         self.state.forget()
         self._metadata.carry("")
         task = self._refresh_task
@@ -162,9 +163,9 @@ class TokenManager(TwoPartClose):
                 text = "the deadline passed while a token was fetched"
                 raise self._outage_error() or (EtcdTimeoutError(text) if last is None else private_copy(last))
             task = self._refresh_task
-            if task is None or task.done():  # a task that is cancelled before its first step ends without a trace
+            if task is None or task.done():  # a task that was cancelled before its first step ran no `finally`
                 task = self._start(why, now)
-            # Not by awaiting the task: a cancellation of this one must not reach it.
+            # Not by awaiting the task: a cancellation of this call must not reach it.
             done, _ = await asyncio.wait([task], timeout=None if deadline == NEVER else deadline - now)
             if self._is_closed:
                 raise ClientClosedError
@@ -184,36 +185,39 @@ class TokenManager(TwoPartClose):
         return self._refresh_task
 
     async def _refresh(self, why: EtcdError | None) -> EtcdError | None:
-        """The one fetch; returns why there is no token."""
+        """Fetch a token; returns why there is none."""
         if self._fetch is None:
             raise TypeError("nothing fetches tokens")
         loop = asyncio.get_running_loop()
+        began = loop.time()
         try:
-            wait = self.state.wait(loop.time())
+            wait = self.state.wait(began)
             if wait > 0:
                 await asyncio.sleep(wait)
             token = await self._fetch(why)
-        except Exception as raised:  # a user's function may raise anything; whoever waits must hear of it
+        except Exception as raised:  # the application's function may raise anything; the waiting calls must get it
             error = unexpected_error(raised)
             self.state.failed(error, loop.time(), self._random)
-            # What it says is not repeated: a user's function may tell its secrets.
-            told = f": {error.message}" if isinstance(error, ServerError) else ""
-            logger.warning("no token: %s%s", type(error).__name__, told)
+            # Only a server's text is logged: that of the application's function may hold secrets.
+            text = f": {error.message}" if isinstance(error, ServerError) else ""
+            logger.warning("no token: %s%s", type(error).__name__, text)
+            notify(self._observer, LoginEnded(loop.time() - began, error))
             return error
         else:
             if not self._is_closed:
                 self._metadata.carry(token)
                 self.state.fetched(token)
                 logger.debug("a token was fetched" if token else "no token is needed")
+                notify(self._observer, LoginEnded(loop.time() - began, None))
             return None
         finally:
             self._refresh_task = None
 
 
 def private_copy(error: EtcdError) -> EtcdError:
-    """The same error for another one who waits: whoever raises it adds a traceback and a history to it."""
-    found = copy.copy(error)
-    found.__traceback__ = None
-    found.__cause__ = error.__cause__
-    found.__notes__ = []
-    return found
+    """Return a copy of an error for one of the calls that wait: each adds its own traceback and history."""
+    private = copy.copy(error)
+    private.__traceback__ = None
+    private.__cause__ = error.__cause__
+    private.__notes__ = []
+    return private

@@ -1,43 +1,60 @@
-"""Token state: which token requests carry, and what a refused one calls for. Pure.
+"""Token state: the client's token, and what a refusal of it calls for. Pure.
 
-Knows: the token, what came of the last attempts to get one, and until when that counts. Never knows: clocks, RPCs,
-tasks, or who waits.
+Knows: the token, etcd's two kinds of tokens, the refusals, until when a failure counts. Never knows: clocks, RPCs,
+tasks, members.
 
-Theory. A token that was refused is fetched anew once: what was refused is compared with what is carried now, so a call
-that comes late with an old token finds a newer one and only has to repeat. Getting a token costs the server a password
-hash, which is slow on purpose, so the client is careful with it:
+`TokenState` is about the client. A token that was refused is replaced once: the refused token is compared with the
+current one, so a call that comes late with an old token finds a newer one and only has to repeat its request. A login
+costs the server a password hash, which is slow on purpose, so the client is careful with logins:
   - a login that was refused is remembered for about a second, and calls that need the token meanwhile fail with the
-    same error. So is a token that was refused although it is new;
-  - a login that failed for a reason that passes is followed by a wait, which grows with each failure;
-  - a second loss of the token soon after another one means that the cluster loses tokens (a rolling restart, users that
-    are changed again and again), for all clients at once: the next login is put off by a random fraction of a second.
+    same error. The same holds for a new token that is refused;
+  - a login that failed for a temporary reason is followed by a wait, which grows with each failure;
+  - if a token is lost soon after another one, the cluster is losing tokens (a rolling restart, users that are changed
+    again and again), for all clients at once: the next login is put off by a random fraction of a second.
+
+`TokenRefusals` is about one call. A refused request did nothing, so it may always be sent again; the question is with
+which token.
+  - "revision of auth store is old" means that users or roles were changed. A JWT holds the revision at which it was
+    made, so another one is needed. A simple token holds none: the member notes its own revision when the request
+    arrives, and refuses the request if users change before the request is applied. So it is enough to repeat the
+    request, without a login. Both go on as often as there are changes, until the call's deadline. Two JWTs of one
+    revision mean that there was no change.
+  - "invalid auth token" means that the token has expired, or was lost in a restart: another one is needed. If that one
+    is refused too, the member may only lag behind, since tokens are replicated: the other members are tried first. If
+    every member refuses a few tokens, the answer is final.
+  - Without a token ("user name is empty") one is fetched; if there still is none, the answer is final.
 """
 
+import base64
+import json
 from collections.abc import Callable
+from enum import Enum
 from math import inf
 from typing import Final
 
 from etcd_aio.backoff import Backoff, jittered
-from etcd_aio.errors import EtcdError
+from etcd_aio.errors import AuthOldRevisionError, EtcdError, UserEmptyError
 
 REMEMBERED: Final = 1.0
-"""Seconds for which a refused login is not tried again. Long enough to be no load, short enough to be forgotten by the
-time somebody has set the password right."""
-_JITTER: Final = 0.2  # so that many clients with one wrong password do not come together
+"""Seconds for which a refused login is not tried again: long enough to be no load, short enough that a corrected
+password works at once."""
+_JITTER: Final = 0.2  # so that many clients with the same wrong password do not log in together
 _BACKOFF: Final = Backoff(initial=0.1, multiplier=2.0, maximum=2.0, jitter=0.5)
-"""Waits after logins that failed for a reason that passes. Calls wait with them, so they stay well below a timeout."""
+"""Waits after logins that failed for a temporary reason. Calls wait with them, so they stay well below a timeout."""
 _SPREAD: Final = 1.0  # seconds over which clients that lose their tokens together log in
 _SOON: Final = 10.0  # seconds between two losses that are no coincidence
+_MOST_TOKENS: Final = 3  # of one call, that are refused as invalid
+_JWT_PARTS: Final = 3
 
 
 class TokenState:
-    """What a client knows of its token.
+    """The token of a client.
 
     Args:
         is_due: whether a token has to be fetched before anything is sent.
 
     Attributes:
-        token: what requests carry; empty for none.
+        token: the token in requests; empty for none.
         is_due: a token has to be fetched before the next request.
     """
 
@@ -48,7 +65,7 @@ class TokenState:
         self.is_due = is_due
         self._error: EtcdError | None = None
         self._until = 0.0
-        self._failures = 0  # in a row, that pass
+        self._failures = 0  # in a row, for a temporary reason
         self._not_before = -inf
         self._lost_at = -inf
 
@@ -57,7 +74,7 @@ class TokenState:
         return not self.is_due and self.token != used
 
     def refused(self, used: str, now: float, random: Callable[[], float]) -> None:
-        """The server refused a request with this token; it is fetched before the next one, unless that was done.
+        """The server refused a request with this token: another one is due, unless there is one already.
 
         Args:
             used: the token.
@@ -72,7 +89,7 @@ class TokenState:
         self._lost_at = now
 
     def fetched(self, token: str) -> None:
-        """This is the token now."""
+        """There is a new token."""
         self.token = token
         self.is_due = False
         self._error = None
@@ -82,7 +99,7 @@ class TokenState:
         """There is no token, or a new one is refused.
 
         Args:
-            error: the reason. One that is `retryable` only puts the next login off.
+            error: the reason. A `retryable` one only puts the next login off.
             now: the instant.
             random: returns a number in [0, 1).
         """
@@ -94,19 +111,96 @@ class TokenState:
             self._until = now + jittered(REMEMBERED, _JITTER, random)
 
     def wait(self, now: float) -> float:
-        """Seconds before the next login may begin."""
+        """Return the seconds before the next login may begin."""
         return max(self._not_before - now, 0.0)
 
     def remembered(self, now: float) -> EtcdError | None:
-        """Why there is no token, if that was found out just now."""
+        """Return why there is no token, if the last login failed just now."""
         if self._error is not None and now >= self._until:
             self._error = None
         return self._error
 
     def forget(self) -> None:
-        """The client is closed."""
+        """Forget the token: the client is closed."""
         self.token = ""
         self._error = None
 
     def _put_off(self, until: float) -> None:
         self._not_before = max(self._not_before, until)
+
+
+class TokenRemedy(Enum):
+    """The next step after a refused token."""
+
+    RENEW = "get another token"
+    REPEAT = "repeat with the current token"
+    RAISE = "the answer is final"
+
+
+class TokenRefusals:
+    """The refusals of one call.
+
+    Attributes:
+        has_renewed: a token was fetched for this call.
+    """
+
+    __slots__ = ("_count", "_revision", "_token", "_tokens", "has_renewed")
+
+    def __init__(self) -> None:
+        self.has_renewed = False
+        self._token: str | None = None  # that was refused last as invalid
+        self._count = 0  # refusals of it
+        self._tokens = 0
+        self._revision: int | None = None  # of the last JWT that was refused as old
+
+    def judge(self, error: EtcdError, token: str, *, may_renew: bool, endpoints: int) -> TokenRemedy:
+        """Note a refusal, and return the next step.
+
+        Args:
+            error: the refusal.
+            token: the refused token; empty for none.
+            may_renew: another token can be fetched; or, without tokens, the same request may succeed.
+            endpoints: how many endpoints the call may go to.
+        """
+        if isinstance(error, AuthOldRevisionError):
+            return self._after_change(token, may_renew=may_renew)
+        if token != self._token:
+            self._token, self._count = token, 0
+            self._tokens += 1
+        self._count += 1
+        if not may_renew:
+            return TokenRemedy.RAISE
+        is_new = self._tokens > 1 and not isinstance(error, UserEmptyError)
+        enough = endpoints if is_new else 1
+        if self._count < enough:
+            return TokenRemedy.REPEAT
+        if self._count == enough and self._tokens < _MOST_TOKENS:
+            return TokenRemedy.RENEW
+        return TokenRemedy.RAISE  # also if the other token is the same
+
+    def _after_change(self, token: str, *, may_renew: bool) -> TokenRemedy:
+        revision = auth_revision(token)
+        if revision is None:
+            return TokenRemedy.REPEAT
+        if not may_renew or revision == self._revision:
+            return TokenRemedy.RAISE
+        self._revision = revision
+        return TokenRemedy.RENEW
+
+
+def is_spent(error: EtcdError, token: str) -> bool:
+    """Whether a refused token is of no more use."""
+    return not isinstance(error, AuthOldRevisionError) or auth_revision(token) is not None
+
+
+def auth_revision(token: str) -> int | None:
+    """Return the revision of users and roles at which a JWT was made; None for another kind of token."""
+    parts = token.split(".")
+    if len(parts) != _JWT_PARTS:
+        return None
+    try:
+        claims: object = json.loads(base64.urlsafe_b64decode(parts[1] + "=="))
+    except (ValueError, RecursionError):
+        return None
+    revision = claims.get("revision") if isinstance(claims, dict) else None
+    return revision if isinstance(revision, int) else None

@@ -19,6 +19,7 @@ from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.error_handler import Credentials, Invoker, Lifetime, RetryPolicy
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from etcd_aio.methods import API_VERSION, PUT, RANGE, STATUS
+from etcd_aio.observing import Observer
 from etcd_aio.transport import RequestMetadata
 from etcd_aio.types import PutResult, RangeResult
 from tests.support.fake_engine import FakeAttempt, FakeEngine, FakeMember
@@ -94,6 +95,7 @@ class Calls:
         hedge_after: float | None = None,
         pick: PolicyName | Choice = "round_robin",
         credentials: Credentials | None = None,
+        observer: Observer | None = None,
         sends_probes: bool = False,
     ) -> None:
         self.loop = asyncio.get_running_loop()
@@ -127,6 +129,7 @@ class Calls:
             hedge_after=hedge_after,
             credentials=credentials,
             random=lambda: 0.5,
+            observer=observer,
         )
 
     @staticmethod

@@ -909,7 +909,7 @@ async def test_the_log_has_one_line_for_each_change(caplog: pytest.LogCaptureFix
     assert [level for level, _ in lines] == ["WARNING", "INFO"]
     assert "lost at" in lines[0][1]
     assert "no leader" in lines[0][1]
-    assert "goes on at" in lines[1][1]
+    assert "resumed at" in lines[1][1]
     await world.aclose()
 
 

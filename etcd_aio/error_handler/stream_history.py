@@ -1,0 +1,115 @@
+"""Stream history: what happened to one supervised stream; kept for its statistics, logged and reported to observers."""
+
+import logging
+from dataclasses import dataclass
+
+from etcd_aio.deadline import NEVER
+from etcd_aio.error_handler.outcome import StreamEnd
+from etcd_aio.errors import EtcdError, RetryHint
+from etcd_aio.observing import Observer, StreamEnded, StreamMoved, StreamOpened, notify
+
+logger = logging.getLogger("etcd_aio.streams")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStatistics:
+    """A stream that outlives its connections: all watches of a client share one, and so do its leases.
+
+    Attributes:
+        method: name of the RPC.
+        endpoint: where the stream is open; empty if it is not.
+        is_open: whether it is open. If not, no member could be reached for it yet.
+        since: seconds for which it has been open, or has been needed without being open.
+        opened: how often it was opened.
+        last_error: why it was moved or lost the last time; None if it never was.
+    """
+
+    method: str
+    endpoint: str
+    is_open: bool
+    since: float
+    opened: int
+    last_error: EtcdError | None
+
+
+class StreamHistory:
+    """The history of one supervised stream.
+
+    Args:
+        method: name of the RPC.
+        name: of the stream in the log.
+        observer: gets a record of each change; None if there is none.
+
+    Attributes:
+        endpoint: where the stream is open; empty if it is not.
+        since: the instant since which it is open, or is needed without being open; `NEVER` while it is not needed.
+        last_error: why it was moved or lost the last time, or why it waits for a token.
+    """
+
+    __slots__ = ("_lost_at", "_method", "_name", "_observer", "_opened", "endpoint", "last_error", "since")
+
+    def __init__(self, method: str, name: str, observer: Observer | None) -> None:
+        self._method = method
+        self._name = name
+        self._observer = observer
+        self._lost_at = NEVER
+        self.since = NEVER
+        self._opened = 0
+        self.endpoint = ""
+        self.last_error: EtcdError | None = None
+
+    def on_open(self, endpoint: str, now: float) -> None:
+        """The stream is open."""
+        self.endpoint = endpoint
+        self.since = now
+        self._opened += 1
+        notify(self._observer, StreamOpened(self._method, endpoint))
+
+    def on_first_reply(self, now: float) -> None:
+        """The server serves the stream."""
+        if self._lost_at != NEVER:
+            logger.info("stream %s: resumed at %s after %.3f s", self._name, self.endpoint, now - self._lost_at)
+            self._lost_at = NEVER
+
+    def on_close(self, now: float) -> float:
+        """The stream is closed; returns the seconds for which it was open."""
+        seconds = now - self.since
+        self.endpoint = ""
+        self.since = now
+        return seconds
+
+    def on_failure(self, end: StreamEnd, endpoint: str, now: float, *, had_old_token: bool) -> None:
+        """The stream ended although it is needed, or could not be opened.
+
+        Args:
+            end: how it ended.
+            endpoint: where.
+            now: the instant.
+            had_old_token: there is a newer token than the one that the stream was opened with.
+        """
+        self.last_error = end.error
+        level = logging.DEBUG  # the repetitions of an outage
+        if self._lost_at == NEVER:
+            self._lost_at = now
+            is_old = end.facts.delivery is None and had_old_token
+            is_routine = is_old or end.facts.retry_hint is RetryHint.REFRESH_TOKEN  # tokens expire
+            level = logging.INFO if is_routine else logging.WARNING
+        logger.log(level, "stream %s: lost at %s: %s", self._name, endpoint, end.error.message)
+        notify(self._observer, StreamMoved(self._method, endpoint, end.error))
+
+    def on_end(self, error: EtcdError | None, *, is_closed: bool) -> None:
+        """There will be no further stream until it is needed again.
+
+        Args:
+            error: the reason; None if the stream is just not needed any more.
+            is_closed: the client is closed, which is not worth a line in the log.
+        """
+        self._lost_at = NEVER
+        if error is not None and not is_closed:
+            logger.warning("stream %s: ended: %s: %s", self._name, type(error).__name__, error)
+        notify(self._observer, StreamEnded(self._method, error))
+
+    def statistics(self, now: float) -> StreamStatistics:
+        """Return a snapshot."""
+        since = 0.0 if self.since == NEVER else now - self.since
+        return StreamStatistics(self._method, self.endpoint, bool(self.endpoint), since, self._opened, self.last_error)
