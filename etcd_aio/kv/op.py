@@ -1,4 +1,4 @@
-"""Operations of a txn, spelt as their namesakes on the client: `op.put("k", "v")`.
+"""Operations of a txn or of `client.do()`, spelt as their namesakes on the client: `op.put("k", "v")`.
 
 Each function returns an immutable value and copies its arguments. Arguments that cannot be right are refused here, with
 the error class that etcd would answer with where there is one.
@@ -33,7 +33,7 @@ from etcd_aio.types import (
     parse_word,
 )
 
-__all__ = ["Op", "delete", "get", "put", "range", "txn"]
+__all__ = ["DeleteOp", "GetOp", "Op", "PutOp", "RangeOp", "TxnOp", "delete", "get", "put", "range", "txn"]
 
 
 @overload

@@ -306,6 +306,7 @@ _CALLS: Final[Mapping[str, tuple[str, ...]]] = {
     "Create, connect, close": ("from_url", "from_env", "connect", "wait_ready", "ping", "aclose"),
     "Read": ("get", "range", "scan"),
     "Write": ("put", "delete", "txn", "compact"),
+    "Any operation": ("do",),
     "Watch": ("watch",),
     "Lease": ("lease", "leases"),
     "Cluster": ("cluster", "maintenance", "auth", "versions"),

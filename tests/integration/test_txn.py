@@ -307,3 +307,16 @@ async def test_compare_and_swap_under_contention(client: Client, prefix: str) ->
     kv = await client.get(prefix)
     assert kv is not None
     assert (kv.text(), kv.version) == ("100", 101)
+
+
+async def test_do_sends_every_kind_of_operation(client: Client, prefix: str) -> None:
+    key = f"{prefix}k"
+    put = await client.do(op.put(key, "v"))
+    assert await client.do(op.get(key)) == await client.get(key) is not None
+    assert await client.do(op.get(f"{prefix}missing")) is None
+    assert (await client.do(op.range(prefix=prefix, serializable=True))).kvs == ((await client.get(key)),)
+    get = op.get(key, serializable=True)
+    txn = await client.do(op.txn(when=[Key(key).mod_revision == put.revision], then=[get], otherwise=[op.delete(key)]))
+    assert txn.succeeded
+    assert txn[get] == await client.get(key)
+    assert (await client.do(op.delete(key))).deleted == 1

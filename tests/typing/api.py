@@ -8,7 +8,7 @@ nothing needs, and mypy also one that names another error.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, assert_type
+from typing import Literal, TypeVar, assert_type
 
 from etcd_aio import (
     TLS,
@@ -49,6 +49,7 @@ from etcd_aio import (
     MoveLeaderResult,
     NoAvailableEndpointsError,
     Op,
+    Operation,
     Permission,
     PutResult,
     RangeResult,
@@ -68,8 +69,11 @@ from etcd_aio import (
     WatchStatistics,
     op,
 )
+from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.errors import Attempt, CompactedError, Delivery, KeyNotFoundError, ServerError, StatusCode
 from etcd_aio.kv import DeleteOp, GetOp, PutOp, RangeOp, ScanPages, TxnOp
+
+R = TypeVar("R")
 
 
 class HasId:
@@ -285,6 +289,21 @@ def operations(lease: HasId) -> list[Op]:
     op.get("k", timeout=1)  # type: ignore[call-arg]
     op.txn(then=op.get("k"))  # type: ignore[arg-type]
     return [op.put("k", "v"), op.get("k"), op.range(all_keys=True), op.delete("k"), op.txn()]
+
+
+async def done(client: Client, any_operation: Op) -> None:
+    assert_type(await client.do(op.put("k", "v"), timeout=1.0, retry="never"), PutResult)
+    assert_type(await client.do(op.get("k")), KeyValue | None)
+    assert_type(await client.do(op.range(prefix="p")), RangeResult)
+    assert_type(await client.do(op.delete("k")), DeleteResult)
+    assert_type(await client.do(op.txn()), TxnResult)
+    assert_type(await client.do(any_operation), PutResult | KeyValue | RangeResult | DeleteResult | TxnResult | None)
+    await client.do("k")  # type: ignore[arg-type]
+
+
+class Recorded(Client):
+    async def do(self, operation: Operation[R], *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> R:
+        return await super().do(operation, timeout=timeout, retry=retry)
 
 
 async def txns(client: Client) -> None:
