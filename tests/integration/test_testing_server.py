@@ -283,8 +283,8 @@ asyncio.run(main())
     ("end", "exit_code"),
     [
         ("os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL),
-        ("os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM),
-        ("os._exit(3)", 3),
+        pytest.param("os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM, marks=pytest.mark.nightly),
+        pytest.param("os._exit(3)", 3, marks=pytest.mark.nightly),
         ("sys.exit(4)", 4),
     ],
 )
@@ -304,6 +304,7 @@ async def test_however_the_test_process_ends_its_servers_end_with_it(tmp_path: P
         assert await gone(pid)
 
 
+@pytest.mark.nightly
 async def test_at_exit_servers_end_even_without_the_kernels_help(tmp_path: Path) -> None:
     """As on systems other than Linux: the launcher is left out, so only atexit is there."""
     program = "from etcd_aio.testing import process\nprocess._launcher = tuple\n" + ORPHAN.format(end="sys.exit(4)")
