@@ -16,11 +16,10 @@ from etcd_aio.aio import TaskCanceller
 from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.deadline import time_left
 from etcd_aio.errors import ClientUsageError, EtcdError, InvalidRequestError, LeaseLostError, LeaseNotFoundError
-from etcd_aio.lease.calls import checked_id, checked_ttl
+from etcd_aio.lease.calls import Leases, checked_id, checked_ttl
 from etcd_aio.types import LeaseGrantResult, LeaseKeepAliveResult, LeaseRevokeResult, shown_lease
 
 if TYPE_CHECKING:
-    from etcd_aio.lease.calls import Leases
     from etcd_aio.lease.keeper import LeaseKeeper
     from etcd_aio.lease.schedule import ScheduledLease
 
@@ -54,7 +53,7 @@ class Lease:
 
     def __init__(
         self,
-        leases: "Leases",
+        leases: Leases,
         keeper: "LeaseKeeper",
         ttl: int,
         *,

@@ -1,6 +1,6 @@
 """The keepalive schedule against a model: members that answer late or not at all, streams that break, stalls.
 
-The invariants, for every lease that nobody has forgotten:
+The invariants, for every lease that is not forgotten:
 
 (a) it is reported lost at the first look at or after its local deadline (the sending of the last acknowledged request,
     plus the TTL), and not before it; and the server's own deadline is never before that one;
@@ -254,7 +254,7 @@ def test_no_lease_is_lost_while_members_answer_and_streams_come_back_in_time(
     st.floats(0.001, 0.12),
 )
 def test_one_break_at_any_instant_costs_nothing(ttl: int, breaks: list[tuple[float, float]], latency: float) -> None:
-    """Also with a request under way, which has to be said again, if answers take an eighth of the TTL."""
+    """Also with a request in flight, which has to be repeated, if answers take an eighth of the TTL."""
     latency = min(latency, 6.9 / ttl)  # what takes longer than seven seconds is given up, as etcd itself does
     world = World()
     world.grant(ttl)

@@ -4,7 +4,7 @@ The invariants, however they are nested:
 
 (a) whatever cancels takes back its own requests and no others: after the nest the task's count of them is that of the
     cancellations from outside;
-(b) no cancellation comes out of a nest that nobody has cancelled from outside, and none hits what comes after it;
+(b) no cancellation comes out of a nest that was not cancelled from outside, and none hits what comes after it;
 (c) no lease is kept alive any longer, each is revoked or was lost, and no task is left.
 """
 
@@ -137,7 +137,7 @@ async def run_nest(seed: int) -> None:
         ended: type[BaseException] | None = None
         try:
             await nest.enter(4)
-        except BaseException as error:  # told below
+        except BaseException as error:  # recorded below
             ended = type(error)
         seen.append((ended, task.cancelling()))
         if not task.cancelling():

@@ -230,7 +230,7 @@ class World:
             self.stream.progress(watchers[number % len(watchers)])
 
     def repeat(self, number: int) -> None:
-        """The server says once more what it said before."""
+        """The server repeats a message."""
         if self.stream is not None and number % 4 == 0:
             for reply in tuple(self.stream.channel)[:1]:
                 if reply.events:

@@ -1,14 +1,12 @@
 """Leases without servers: an invoker that grants and revokes, and a stream that renews, in virtual time.
 
-Knows: the lease RPCs, the contract of `StreamHandler`. Never knows: how leases are scheduled or held.
-
-    members = FakeLeases()
-    members.failures.append(error)    what the next unary calls raise, in turn, before anything is done
-    members.is_reachable = False      the stream is lost, and does not come back
-    members.suspend(60)               the machine sleeps: the clocks of the members go on, the loop's does not
-    members.is_silent = True          the stream stays open, and says nothing
-    members.deny.append(member_id)    who falsely answers next on the stream that there is no such lease
-    members.is_behind = True          the member of the stream says so in calls as well, until it has caught up
+members = FakeLeases()
+members.failures.append(error)    the next unary calls raise these, in turn, before anything is done
+members.is_reachable = False      the stream is lost, and does not come back
+members.suspend(60)               the machine sleeps: the clocks of the members go on, the loop's does not
+members.is_silent = True          the stream stays open without replies
+members.deny.append(member_id)    this member answers next on the stream, falsely, that there is no such lease
+members.is_behind = True          the member of the stream also denies it in calls, until it has caught up
 """
 
 import asyncio

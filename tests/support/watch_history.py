@@ -1,12 +1,12 @@
-"""Watch history: writes of every kind, watches of every kind, and the proof that these told exactly those.
+"""Watch history: writes and watches of every kind, and a check that the watches delivered exactly those writes.
 
-Knows: the public API alone. Never knows: what happens to the members meanwhile.
+Only the public API is used, whatever happens to the members meanwhile.
 
     writes = Writes(client, "k/", rate=500)
     async with following(watching_client, "k/") as followers, writes.going_on(): ...
     end = await writes.finish()
     history = await read_history(client, "k/", end)
-    writes.check(history)                      what was acknowledged, and nothing that nobody wrote
+    writes.check(history)                      every acknowledged write, and no others
     for follower in followers: follower.check(history)
 
 No etcd tells all revisions at once but by a watch, so the history comes from a watch of one connection to one member,
@@ -152,7 +152,7 @@ class Writes:
 
 @dataclass
 class Follower:
-    """A watch of one kind, and what it told.
+    """A watch of one kind, and the events that it delivered.
 
     Attributes:
         arguments: of `client.watch()`.
@@ -160,8 +160,8 @@ class Follower:
         is_slow: whether it rests now and then, so that its watch is taken off the server.
         is_renewed: whether it is closed and made anew from behind its revision, now and then.
         first: the first revision it should tell.
-        told: what it told.
-        seen: when it told each revision.
+        delivered: the events.
+        seen: when each revision was delivered.
         watcher: its present watch.
     """
 
@@ -170,7 +170,7 @@ class Follower:
     is_slow: bool = False
     is_renewed: bool = False
     first: int = 1
-    told: list[Change] = field(default_factory=list)
+    delivered: list[Change] = field(default_factory=list)
     previous: list[tuple[int, bytes, bytes | None]] = field(default_factory=list)
     seen: dict[int, float] = field(default_factory=dict)
     reconnects: int = 0
@@ -195,7 +195,7 @@ class Follower:
             assert batch.revision >= covered
             covered = batch.revision
             for event in batch:
-                self.told.append(change(event))
+                self.delivered.append(change(event))
                 self.seen[event.revision] = now
                 if event.prev_kv is not None:
                     self.previous.append((event.revision, event.key, event.prev_kv.value))
@@ -212,12 +212,12 @@ class Follower:
                 batches = self.watcher.batches()
 
     def expected(self, history: list[Change]) -> list[Change]:
-        """What it should have told."""
+        """The events that it should have delivered."""
         return [item for item in history if item[0] >= self.first and self.wants(item)]
 
     def check(self, history: list[Change]) -> None:
-        """It told the history as far as it concerns it: all, once, in order; and what was there before."""
-        assert self.told == self.expected(history), self.arguments
+        """It delivered its part of the history: all, once, in order, with the previous values."""
+        assert self.delivered == self.expected(history), self.arguments
         if self.arguments.get("prev_kv"):
             there: dict[bytes, bytes] = {}
             previous = []
@@ -285,11 +285,11 @@ async def following(client: Client, prefix: str) -> AsyncIterator[list[Follower]
 
 
 async def caught_up(followers: list[Follower], history: list[Change]) -> None:
-    """Wait until every follower told the last change that concerns it."""
+    """Wait until every follower delivered the last change of its keys."""
     async with asyncio.timeout(PATIENCE):
         for follower in followers:
             last = follower.expected(history)[-1]
-            while not follower.told or follower.told[-1] != last:  # noqa: ASYNC110 - they are told nothing else
+            while not follower.delivered or follower.delivered[-1] != last:  # noqa: ASYNC110 - nothing signals it
                 await asyncio.sleep(0.01)
 
 

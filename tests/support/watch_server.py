@@ -1,7 +1,6 @@
 """A small model of etcd's side of the watch stream, as its source describes it: nothing runs by itself.
 
-Knows: revisions, watchers that are behind or not, the two channels of a stream that overtake each other, fragments.
-Never knows: the client, or time.
+It has revisions, watchers that are behind or not, the two channels of a stream that overtake each other, and fragments.
 """
 
 from collections import deque

@@ -170,7 +170,7 @@ async def test_an_outer_cancellation_is_never_swallowed(members: FakeLeases) -> 
             try:
                 await asyncio.sleep(100)
             finally:
-                await asyncio.sleep(5)  # the loss has cancelled it; then somebody else does
+                await asyncio.sleep(5)  # the loss has cancelled it; then the test does
 
     task = asyncio.create_task(block())
     await asyncio.sleep(12)

@@ -35,7 +35,7 @@ class Listener:
 
 
 class Schedule:
-    """A schedule and what it has said."""
+    """A schedule, and the stalls that it reported."""
 
     def __init__(self, *, is_open: bool = True) -> None:
         self.stalls: list[float] = []
@@ -136,13 +136,13 @@ def test_a_lease_that_its_holder_expired_is_lost_whatever_answer_comes() -> None
 def test_ten_thousand_losses_take_several_turns() -> None:
     schedule = Schedule(is_open=False)
     listeners = [schedule.hold(lease_id=number)[1] for number in range(1, 10_001)]
-    told = [0]
+    lost = [0]
     while schedule.keepalive.is_needed:
         assert schedule.keepalive.due <= 10.0
         schedule.keepalive.on_time(10.0)
-        told.append(sum(len(one.lost) for one in listeners))
-        assert told[-2] < told[-1] <= told[-2] + 1024
-    assert told[-1] == 10_000
+        lost.append(sum(len(one.lost) for one in listeners))
+        assert lost[-2] < lost[-1] <= lost[-2] + 1024
+    assert lost[-1] == 10_000
     assert schedule.keepalive.due == inf
 
 
@@ -169,7 +169,7 @@ def test_the_answer_of_an_earlier_stream_is_not_taken_for_one_of_this() -> None:
     schedule.answer(5.6)
     schedule.keepalive.on_open("m2", 6.0)
     schedule.answer(6.1)
-    assert listener.renewed == [], "nobody asked on this stream"
+    assert listener.renewed == [], "no request was sent on this stream"
 
 
 def test_silence_is_given_up_after_a_quarter_of_the_ttl_then_after_half_of_what_is_left() -> None:
@@ -181,7 +181,7 @@ def test_silence_is_given_up_after_a_quarter_of_the_ttl_then_after_half_of_what_
         assert schedule.keepalive.due == pytest.approx(due)
         assert schedule.keepalive.on_time(given_up - 0.01) is None
         assert "no renewal was answered" in str(schedule.keepalive.on_time(given_up))
-        assert schedule.keepalive.due > given_up, "said once"
+        assert schedule.keepalive.due > given_up, "reported once"
         assert schedule.keepalive.on_time(given_up + 0.001) is None
         assert list(schedule.keepalive.requests(given_up)) == []
         schedule.keepalive.on_lost(ConnectionLostError("silent"), given_up)
@@ -233,7 +233,7 @@ def test_the_most_urgent_leases_are_renewed_first_and_not_all_at_once() -> None:
     schedule.keepalive.renew_once(999, Listener(), 90.0)
     schedule.keepalive.on_open("m1", 150.0)
     first = schedule.ids(150.0)
-    assert first == [999, *range(51, 50 + WINDOW)], "whoever waits, then the nearest deadline"
+    assert first == [999, *range(51, 50 + WINDOW)], "the single renewal, then the nearest deadlines"
     assert schedule.ids(150.0) == []
     schedule.answer(150.1, lease_id=51, ttl=151)
     assert schedule.ids(150.1) == [50 + WINDOW]

@@ -274,7 +274,7 @@ async def test_the_error_of_a_watch_that_is_not_created_in_time() -> None:
 
 
 async def went_back(*answers: RangeResult | EtcdError) -> tuple[Store, WatchState]:
-    """A watch that was told revision 52, on a new stream whose member is at 30."""
+    """A watch that has seen revision 52, on a new stream whose member is at 30."""
     store = Store(*answers)
     watch = WatchState(WatchOptions(KEYS), 0, lambda: None)
     machine = store.service._stream

@@ -127,11 +127,11 @@ def test_progress_advances_the_revision_and_is_delivered_on_request() -> None:
     asking.add_progress(7, is_reliable=True)
     asking.add_progress(8, is_reliable=True)
     assert (asking.next_revision, taken(asking), asking.wants_progress) == (9, [([], 7)], False)
-    told = state(progress_notify=True)
-    told.add_progress(7, is_reliable=True)
-    told.add_progress(8, is_reliable=True)
-    told.add_progress(8, is_reliable=True)
-    assert taken(told) == [([], 8)]  # the newer one says all
+    notified = state(progress_notify=True)
+    notified.add_progress(7, is_reliable=True)
+    notified.add_progress(8, is_reliable=True)
+    notified.add_progress(8, is_reliable=True)
+    assert taken(notified) == [([], 8)]  # the newer one says all
 
 
 def test_progress_never_goes_back() -> None:

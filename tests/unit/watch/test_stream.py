@@ -324,7 +324,7 @@ def test_an_unknown_id_is_cancelled_once() -> None:
     assert bench.said() == [("cancel", 9)]
     bench.hear(WatchReply(watch_id=9, canceled=True))
     assert bench.said() == []
-    bench.hear(changed(9, 20))  # it said that it had
+    bench.hear(changed(9, 20))  # the server has confirmed the cancellation
     assert bench.said() == [("cancel", 9)]
 
 
@@ -423,7 +423,7 @@ def test_a_watch_refused_for_its_token_waits_for_another_and_all_watches_move_to
     bench.hear(created(0))
     bench.hear(created(1))
     assert (watch.phase, stays.phase) == (Phase.LIVE, Phase.LIVE)
-    bench.reopen()  # whoever was on a server since may ask for another once more
+    bench.reopen()  # a watch that was on a server since may ask for another token
     bench.said()
     bench.hear(created(0))
     bench.hear(refused(reason))
@@ -991,7 +991,7 @@ def test_a_header_that_a_proxy_makes_up_causes_no_check_of_the_store() -> None:
 
 def test_a_store_that_went_back_ends_watches_that_are_ahead_of_it() -> None:
     bench = Bench()
-    told, quiet, future = bench.live(0, 5), bench.live(1, 5), bench.live(2, 500)
+    ahead, quiet, future = bench.live(0, 5), bench.live(1, 5), bench.live(2, 500)
     listed, resync = bench.live(3, 53), bench.live(4, 53, resync=True)
     resync.known = KnownKeys()
     resync.known.begin([b"ka"])
@@ -1001,7 +1001,7 @@ def test_a_store_that_went_back_ends_watches_that_are_ahead_of_it() -> None:
     bench.hear(created(0, 30))
     late = bench.watch(40)
     bench.machine.store_is_at(31)
-    for watch in (told, listed, late):
+    for watch in (ahead, listed, late):
         assert isinstance(watch.error, StoreRolledBackError)
         assert (watch.error.revision, watch.error.seen) == (31, 52)
     assert (quiet.error, future.error) == (None, None)

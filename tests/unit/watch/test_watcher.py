@@ -74,7 +74,7 @@ async def test_a_waiting_step_gets_the_next_event_and_a_cancelled_one_loses_none
     step = asyncio.ensure_future(anext(watcher))
     await turns()
     service.come(11)
-    step.cancel()  # after it was told, before it ran
+    step.cancel()  # after its future was resolved, before it ran
     with pytest.raises(asyncio.CancelledError):
         await step
     assert (await anext(watcher)).revision == 11
