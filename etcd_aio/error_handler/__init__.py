@@ -1,8 +1,7 @@
-"""Error handler (floor 5): what is done about failures, so that most of them never reach the caller.
+"""Error handler: the layer that handles failures, so that most of them never reach the caller.
 
-What belongs here: the verdict tables, the attempts of a call, the supervision of streams, backoff, budget, the
-cluster's identity, the client's lifetime. What never does: what a request means, how bytes travel, which endpoints
-there are.
+It has the decision tables, the attempts of calls, the supervision of streams, waits and budgets, the token, and the
+client's lifetime. It never knows what a request means, how bytes travel, or where the endpoints come from.
 """
 
 from etcd_aio.error_handler.credentials import Credentials, TokenFunction, credentials_from

@@ -1,6 +1,6 @@
-"""Credentials: how a client proves who it is, kept where nothing prints, pickles or copies it.
+"""Credentials: who the client is; kept where nothing prints, pickles or copies them.
 
-Knows: the three kinds, and what none of them may do. Never knows: RPCs, when a token is fetched or sent.
+Knows: the three kinds. Never knows: RPCs, when a token is fetched or sent.
 """
 
 from collections.abc import Awaitable, Callable
@@ -10,11 +10,11 @@ from etcd_aio.errors import ConfigError
 from etcd_aio.types import is_encodable
 
 TokenFunction: TypeAlias = Callable[[], Awaitable[str]]
-"""Gives a token whenever one is needed; an empty one is none."""
+"""Returns a token whenever one is needed; the empty text means that none is needed."""
 
 
 class _Secret:
-    """What all kinds have in common: they show nothing and go nowhere."""
+    """The base of all kinds: they are never shown, pickled or copied."""
 
     __slots__ = ()
 
@@ -28,14 +28,14 @@ class _Secret:
         return self
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
-        return self  # `dataclasses.asdict` copies what it shows
+        return self  # `dataclasses.asdict` makes deep copies
 
 
 class Password(_Secret):
     """A user's name and password, for which etcd gives tokens.
 
     Raises:
-        ConfigError: one of them is empty, or no text.
+        ConfigError: one of them is empty, or not a text.
     """
 
     __slots__ = ("name", "password")
@@ -48,15 +48,15 @@ class Password(_Secret):
         self.password = password
 
     def forget(self) -> None:
-        """The client is closed."""
+        """Forget the secret: the client is closed."""
         self.password = ""
 
 
 class StaticToken(_Secret):
-    """A token that was made elsewhere, such as a JWT. Nobody here can renew it.
+    """A token that was made elsewhere, such as a JWT. The client cannot renew it.
 
     Raises:
-        ConfigError: it is empty, or none that a header can carry.
+        ConfigError: it is empty, or a header cannot carry it.
     """
 
     __slots__ = ("token",)
@@ -67,12 +67,12 @@ class StaticToken(_Secret):
         self.token = token
 
     def forget(self) -> None:
-        """The client is closed."""
+        """Forget the secret: the client is closed."""
         self.token = ""
 
 
 class TokenSource(_Secret):
-    """An async function of the user's that gives tokens."""
+    """An async function of the application that returns tokens."""
 
     __slots__ = ("function",)
 
@@ -80,17 +80,17 @@ class TokenSource(_Secret):
         self.function: TokenFunction = function
 
     def forget(self) -> None:
-        """The client is closed. What the function knows is its owner's."""
+        """Do nothing: the function belongs to the application."""
 
 
 Credentials: TypeAlias = Password | StaticToken | TokenSource
 
 
 def credentials_from(auth: tuple[str, str] | None, token: str | TokenFunction | None) -> Credentials | None:
-    """The credentials that a user has given; None for none.
+    """Return the credentials for the options `auth` and `token`; None for none.
 
     Raises:
-        ConfigError: both kinds are given, or one that cannot be right. The error repeats nothing of them.
+        ConfigError: both are given, or one of them is wrong. The error shows nothing of them.
     """
     if auth is not None and token is not None:
         raise ConfigError("auth and token exclude each other: a client is one user")
@@ -106,5 +106,5 @@ def credentials_from(auth: tuple[str, str] | None, token: str | TokenFunction | 
 
 
 def is_token(text: object) -> bool:
-    """Whether a header can carry it as it stands; the empty text is no token at all, and fine."""
+    """Whether a header can carry it unchanged; the empty text, which means no token, counts."""
     return isinstance(text, str) and text.isascii() and text.isprintable() and " " not in text

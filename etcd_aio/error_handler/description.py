@@ -1,8 +1,6 @@
-"""Description: what a call was about, in words for its error. Pure, and only looked at after a failure.
+"""Description: what a call was about, in words for its error. Pure, and used only after a failure.
 
-Knows: the request of every RPC, and what of it an error is about. Never knows: attempts, or how an error is raised.
-
-Keys and names are shown, long ones cut. Values, passwords and tokens never are.
+Keys and names are shown, long ones shortened. Values, passwords and tokens never are.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -26,17 +24,17 @@ _MAX_SUBJECTS: Final = 3  # of a txn
 
 
 def explain(error: EtcdError, method: AnyMethod, request: pb.Message | bytes, credentials: Credentials | None) -> None:
-    """Note on the error of a call which call that was, and what of its request the error is about.
+    """Add to an error which call it ends, and which part of the request it is about.
 
     Args:
-        error: of the call. One that comes from another call within this one (a login) keeps what it says of that.
-        method: which RPC.
+        error: of the call. An error of a call within this one (a login) keeps the description of that call.
+        method: the RPC.
         request: its message, or the bytes of one.
-        credentials: who the client is.
+        credentials: of the client.
     """
     try:
         message = codec.decode(method.request, request) if isinstance(request, bytes) else request
-    except MalformedReplyError:  # bytes that are no such request: the error matters more than its words
+    except MalformedReplyError:  # the bytes are not such a request: the error matters more than its description
         message = method.request()
     call = _WORDS[method.name](message)
     if error.call:
@@ -48,16 +46,16 @@ def explain(error: EtcdError, method: AnyMethod, request: pb.Message | bytes, cr
 
 
 def _detail(error: EtcdError, request: pb.Message, size: int, credentials: Credentials | None) -> str:
-    """What of a request an error is about, as far as neither the error nor the name of the call says it."""
+    """Return the part of the request that an error is about, unless the error or the name of the call has it."""
     match error, request:
         case PermissionDeniedError(), _ if isinstance(credentials, Password):
             return f"user {shown_text(credentials.name)}"
         case UserEmptyError(), _ if credentials is None:
-            return "this cluster wants credentials: give auth= or token="
+            return "this cluster requires credentials: pass auth= or token="
         case RequestTooLargeError(), _ if error.message == RequestTooLargeError.default_message:
-            return f"it has {size} bytes; etcd takes 1.5 MiB unless its --max-request-bytes says otherwise"
+            return f"it has {size} bytes; etcd accepts 1.5 MiB unless --max-request-bytes is set"
         case TooManyOpsError(), pb.TxnRequest():
-            return f"{_count(request)} operations, and etcd takes 128 unless its --max-txn-ops says otherwise"
+            return f"{_count(request)} operations; etcd accepts 128 unless --max-txn-ops is set"
         case LeaseNotFoundError(), pb.TxnRequest():
             leases = dict.fromkeys(put.lease for put in _puts(request) if put.lease)
             return f"one of {', '.join(map(_hex, leases))}" if len(leases) > 1 else "".join(map(_hex, leases))
@@ -170,7 +168,7 @@ _WORDS: Final[Mapping[str, Callable[[Any], str]]] = {
 }
 
 
-# --- what a txn consists of ---
+# --- the parts of a txn ---
 
 
 def _hex(number: int) -> str:
@@ -182,7 +180,7 @@ def _branches(request: pb.TxnRequest) -> Iterable[pb.RequestOp]:
 
 
 def _subjects(request: pb.TxnRequest) -> Iterator[str]:
-    """The keys that it compares or touches."""
+    """Yield the keys that the txn compares or touches."""
     for compare in request.compare:
         yield shown_keys(compare.key, compare.range_end)
     for operation in _branches(request):
@@ -205,6 +203,6 @@ def _puts(request: pb.TxnRequest) -> Iterator[pb.PutRequest]:
 
 
 def _count(request: pb.TxnRequest) -> int:
-    """How many operations etcd counts: those of the longest list, and of the longest one inside of it."""
+    """Return how many operations etcd counts: those of the longest list, and of the longest list of a nested txn."""
     inner = (_count(operation.request_txn) for operation in _branches(request) if operation.request_txn is not None)
     return max(len(request.compare), len(request.success), len(request.failure)) + max(inner, default=0)

@@ -1,13 +1,11 @@
-"""Hedging: a read that takes long is also asked of another member, and the first answer counts (gRPC A6).
+"""Hedging: a slow read is sent to a second member too, and the first answer counts (gRPC A6).
 
-Knows: two calls for one request, when the second begins, a budget. Never knows: what is read, or what an attempt is.
+An error that the second member would repeat (the revision was compacted, the request is wrong) ends both calls at once;
+after an error that may be temporary the other call goes on.
 
-An error that another member would repeat (the revision was compacted, the request is wrong) ends both calls at once;
-only after one that may pass does the other call go on.
-
-It trades load for the tail of the latencies: a member that pauses costs `after` instead of its whole pause. Only what
-may run twice is hedged, so there is never a doubt. The budget keeps a slow cluster from being asked everything twice: a
-hedge costs one, a call earns a tenth.
+Hedging trades load for tail latency: a member that pauses costs `after` instead of its whole pause. Only requests that
+may run twice are hedged. A budget keeps a slow cluster from getting every request twice: a hedge costs one, a call
+earns a tenth.
 """
 
 import asyncio
@@ -22,15 +20,15 @@ _T = TypeVar("_T")
 _Work: TypeAlias = Coroutine[Any, Any, _T]
 
 _EARNED: Final = 0.1  # of a hedge, by each call: at most a tenth more calls
-_MOST: Final = 10.0  # hedges at once, after a calm time
+_MOST: Final = 10.0  # hedges at once, after a quiet period
 
 
 class Hedging:
     """The hedges of one client.
 
     Args:
-        after: seconds after which an unanswered read is asked of another member too.
-        may_hedge: whether another member could be asked now.
+        after: seconds after which an unanswered read is sent to another member too.
+        may_hedge: whether there is another member now.
     """
 
     __slots__ = ("_after", "_budget", "_may_hedge")
@@ -41,14 +39,14 @@ class Hedging:
         self._budget = _MOST
 
     async def run(self, first: _Work[_T], second: Callable[[], _Work[_T]]) -> _T:
-        """The first answer of one call, or of two.
+        """Return the first answer of one call, or of two.
 
         Args:
             first: the call.
-            second: makes the other one, which should ask another member.
+            second: makes the other call, which should go to another member.
 
         Raises:
-            EtcdError: what either call raised if it is final, and what the first call raised if both failed otherwise.
+            EtcdError: the error of either call if it is final; the error of the first call if both failed otherwise.
 
         Cancellation ends both.
         """
@@ -63,7 +61,7 @@ class Hedging:
         finally:
             for call in calls:
                 call.cancel()
-            # In one turn of the loop, since whoever is cancelled waits for nobody.
+            # This takes one turn of the loop: a cancelled call waits for nothing.
             await asyncio.gather(*calls, return_exceptions=True)
 
 
@@ -78,7 +76,7 @@ async def _first_answer(calls: "list[asyncio.Task[_T]]") -> _T:
 
 
 def _may_pass(call: "asyncio.Task[_T]") -> bool:
-    """Whether a call that is over failed in a way that leaves the other one a chance."""
+    """Whether a finished call failed in a way that the other call may not."""
     if call.cancelled():
         return True
     error = call.exception()

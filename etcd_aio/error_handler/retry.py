@@ -1,7 +1,4 @@
-"""Retry policy and budget: how often, how soon, and how many repetitions at once. Pure.
-
-Knows: gRPC's retry vocabulary (proposal A6). Never knows: what failed or why.
-"""
+"""Retry policy and budget: how often, how soon, and how many retries at once, in the terms of gRPC A6. Pure."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -14,19 +11,18 @@ _MAX_TOKENS: Final = 1000.0  # gRPC A6's upper bound for maxTokens
 
 @dataclass(frozen=True, slots=True)
 class RetryThrottling:
-    """A budget for repetitions, as in gRPC A6: each failed attempt costs one token, each success earns a fraction.
+    """A budget for retries, as in gRPC A6: each failed attempt costs one token, each success earns a fraction.
 
-    Below half of the tokens repetitions are throttled. gRPC then fails the call; here it waits for the policy's longest
-    backoff instead, since a call that still has time left can only win by waiting, and the storm is stopped all the
-    same.
+    Below half of the tokens retries are throttled. gRPC then fails the call; here the call waits for the policy's
+    longest backoff instead: that stops a retry storm too, and a call with time left loses nothing by waiting.
 
     Attributes:
-        max_tokens: size of the budget. The default lets a whole connection's worth of calls fail over at once.
+        max_tokens: size of the budget. The default lets all calls of one connection fail over at once.
         token_ratio: tokens earned by a success.
     """
 
     max_tokens: float = _MAX_TOKENS
-    token_ratio: float = 0.1  # A6's example: one repetition for ten successes, in the long run
+    token_ratio: float = 0.1  # A6's example: one retry for ten successes, in the long run
 
     def __post_init__(self) -> None:
         if not 0 < self.max_tokens <= _MAX_TOKENS:
@@ -37,16 +33,17 @@ class RetryThrottling:
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How calls are repeated. Waits are in seconds.
+    """How calls are retried. Waits are in seconds.
 
-    A wait comes only after a quorum of the endpoints was tried: while another member may answer, waiting wins nothing.
+    A call waits only after it has tried a quorum of the endpoints: while another member may answer, there is no reason
+    to wait.
 
     Attributes:
-        max_attempts: attempts a call makes at most, the first included. The default is that of etcd's Go client; the
-            call's deadline ends most calls long before.
+        max_attempts: most attempts of a call, including the first. The default is that of etcd's Go client; the
+            deadline ends most calls long before.
         initial_backoff: the first wait. The default is that of etcd's Go client.
         backoff_multiplier: growth from one wait to the next.
-        max_backoff: the longest wait. An election takes about a second; waiting longer would only miss its end.
+        max_backoff: the longest wait. An election takes about a second, and longer waits would miss its end.
         jitter: fraction by which a wait is spread to both sides.
         throttling: the budget that all calls of a client share; None for no budget.
     """
@@ -67,12 +64,12 @@ class RetryPolicy:
             raise ConfigError(str(error)) from None
 
     def backoff(self) -> Backoff:
-        """The series of waits."""
+        """Return the series of waits."""
         return Backoff(self.initial_backoff, self.backoff_multiplier, self.max_backoff, self.jitter)
 
 
 class RetryBudget:
-    """What is left of the throttling tokens of one client."""
+    """The throttling tokens of one client."""
 
     __slots__ = ("_max_tokens", "_token_ratio", "_tokens")
 
@@ -83,7 +80,7 @@ class RetryBudget:
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether repetitions are throttled now."""
+        """Whether retries are throttled now."""
         return self._tokens <= self._max_tokens / 2
 
     def on_success(self) -> None:
@@ -92,5 +89,5 @@ class RetryBudget:
             self._tokens = min(self._tokens + self._token_ratio, self._max_tokens)
 
     def on_failure(self) -> None:
-        """An attempt failed in a way that may be the server's trouble."""
+        """An attempt failed, perhaps since the cluster is overloaded."""
         self._tokens = max(self._tokens - 1, 0.0)

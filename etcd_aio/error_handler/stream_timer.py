@@ -1,10 +1,8 @@
-"""Due timer: says that an instant has passed, once everything that had come before it was read.
+"""Stream timer: a timer that fires only after pending socket data has been read.
 
-Knows: the loop's timers and turns. Never knows: what is due.
-
-Theory. After a stall of the loop a timer fires late, while what the peer said in time still lies in the socket. So when
-the timer fires, the loop gets a few turns to read, and as many again while that brings something. Only if the instant
-has still passed then is it said.
+After a stall of the loop a timer fires late, while data that the peer sent in time still lies in the socket. So when
+the timer fires, the loop gets a few turns to read, and as many again as long as that brings something. Only if the
+instant has still passed then is `on_due` called.
 """
 
 import asyncio
@@ -13,18 +11,18 @@ from typing import Final
 
 from etcd_aio.deadline import NEVER
 
-_TURNS: Final = 8  # of the loop, from the socket through either engine to the conversation
-_ROUNDS: Final = 50  # of so many turns at most, so that a flood of replies cannot put off a judgement for ever
-_SHORTEST: Final = 0.001  # seconds before an instant is said to have passed, even if it had when it was set
+_TURNS: Final = 8  # of the loop, from the socket through either engine to the stream's handler
+_ROUNDS: Final = 50  # of so many turns at most, so that a flood of replies cannot put off the timer for ever
+_SHORTEST: Final = 0.001  # seconds before the timer fires, even if the instant has passed when it is set
 
 
 class ReadThenFireTimer:
-    """One timer for an instant that may change at any time.
+    """A timer for an instant that may change at any time.
 
     Args:
         due: the instant; infinity for never.
         progress: a number that changes whenever something was read.
-        on_due: called when the instant has passed. It shall move the instant, or it is called again.
+        on_due: called when the instant has passed. It must move the instant, or it is called again.
     """
 
     __slots__ = ("_at", "_due", "_handle", "_on_due", "_progress")
@@ -46,14 +44,14 @@ class ReadThenFireTimer:
             self._handle = loop.call_at(max(due, loop.time() + _SHORTEST), self._fired)
 
     def stop(self) -> None:
-        """Say nothing until the next `watch`."""
+        """Do not fire until the next `watch`."""
         if self._handle is not None:
             self._handle.cancel()
         self._handle, self._at = None, NEVER
 
     def _fired(self) -> None:
         if self._due() <= asyncio.get_running_loop().time():
-            self._at = -NEVER  # nothing sets another timer meanwhile
+            self._at = -NEVER  # `watch` sets no other timer meanwhile
             self._let_read(_TURNS, _ROUNDS, self._progress())
         else:
             self.stop()

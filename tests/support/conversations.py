@@ -1,7 +1,4 @@
-"""A conversation that writes down what it hears, and says what a test wants.
-
-Knows: `etcd_aio.error_handler.stream_handler`, whose rules it checks. Never knows: etcd, streams, what is tested.
-"""
+"""A stream handler that records its calls, sends what a test wants, and checks the rules of `StreamHandler`."""
 
 from collections.abc import Iterable
 from math import inf
@@ -12,10 +9,10 @@ from etcd_aio.methods import Reply, Request
 
 
 class Recorder(Generic[Request, Reply]):
-    """See `StreamHandler`. It greets every stream with the same requests.
+    """A `StreamHandler` that sends the same requests first on every stream.
 
     Attributes:
-        heard: what it was told: the names of the methods, in order.
+        heard: which of its methods were called, in order.
         gives_up: what `on_time` returns.
         persists: what `on_refused` returns.
         next_due: the `due` that follows an `on_time`.

@@ -164,7 +164,7 @@ def test_a_denied_permission_names_the_user_if_it_is_known() -> None:
 def test_a_cluster_that_wants_credentials_says_how_to_give_them() -> None:
     error = explained(UserEmptyError(), methods.RANGE, pb.RangeRequest(key=b"k"))
     assert str(error) == (
-        "get 'k': etcdserver: user name is empty: this cluster wants credentials: give auth= or token="
+        "get 'k': etcdserver: user name is empty: this cluster requires credentials: pass auth= or token="
     )
     assert explained(UserEmptyError(), methods.RANGE, pb.RangeRequest(key=b"k"), Password("eve", "x")).detail == ""
 
@@ -172,9 +172,7 @@ def test_a_cluster_that_wants_credentials_says_how_to_give_them() -> None:
 def test_a_request_that_is_too_large_tells_its_size_and_the_limit() -> None:
     request = codec.encode(pb.PutRequest(key=b"k", value=b"x" * 2000))
     error = explained(RequestTooLargeError(), methods.PUT, request)
-    assert (
-        error.detail == f"it has {len(request)} bytes; etcd takes 1.5 MiB unless its --max-request-bytes says otherwise"
-    )
+    assert error.detail == f"it has {len(request)} bytes; etcd accepts 1.5 MiB unless --max-request-bytes is set"
     ours = RequestTooLargeError("the request has 9 bytes, more than max_send_bytes (8)")
     assert explained(ours, methods.PUT, request).detail == ""
 
@@ -182,7 +180,7 @@ def test_a_request_that_is_too_large_tells_its_size_and_the_limit() -> None:
 def test_too_many_operations_are_counted_as_etcd_does() -> None:
     puts = [op.put(str(number), "x") for number in range(128)]
     error = of_txn(TooManyOpsError(), op.txn(then=puts[:70]), *puts)
-    assert error.detail == "199 operations, and etcd takes 128 unless its --max-txn-ops says otherwise"
+    assert error.detail == "199 operations; etcd accepts 128 unless --max-txn-ops is set"
 
 
 @pytest.mark.parametrize(("leases", "says"), [((), ""), ((0xA,), "a"), ((0xA, 0xB, 0xA), "one of b, a")])
