@@ -53,7 +53,6 @@ FOREIGN: dict[str, frozenset[str]] = {
 }
 IMPURE = frozenset({"asyncio", "logging", "os", "random", "select", "socket", "ssl", "subprocess", "threading", "time"})
 PURE = (
-    "admin/peer_urls",
     "admin/replies",
     "backoff",
     "balancer/connection_set",

@@ -1,13 +1,9 @@
-"""Cluster: the calls about who belongs to the cluster.
-
-Knows: the calls, their arguments and their results. Never knows: whether a member runs; that is for whoever runs it.
-"""
+"""`client.cluster`: the calls about the members of the cluster."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeAlias
 
 from etcd_aio import methods, pb
-from etcd_aio.admin.peer_urls import peer_urls as checked_urls
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.errors import InvalidRequestError
 from etcd_aio.types import (
@@ -18,6 +14,7 @@ from etcd_aio.types import (
     MemberRemoveResult,
     MemberUpdateResult,
     flag,
+    split_host_port,
 )
 
 if TYPE_CHECKING:
@@ -160,7 +157,7 @@ class Cluster:
 
         Cancellation: the member may be updated all the same.
         """
-        request = pb.MemberUpdateRequest(id=member_id(member), peer_urls=checked_urls(peer_urls))
+        request = pb.MemberUpdateRequest(id=member_id(member), peer_urls=check_peer_urls(peer_urls))
         return await self._invoker.unary(methods.MEMBER_UPDATE, request, timeout=timeout, retry=retry)
 
     async def promote(
@@ -187,7 +184,7 @@ class Cluster:
     async def _add(
         self, peer_urls: str | Iterable[str], is_learner: bool, timeout: Timeout, retry: RetryMode | None
     ) -> MemberAddResult:
-        request = pb.MemberAddRequest(peer_urls=checked_urls(peer_urls), is_learner=is_learner)
+        request = pb.MemberAddRequest(peer_urls=check_peer_urls(peer_urls), is_learner=is_learner)
         return await self._invoker.unary(methods.MEMBER_ADD, request, timeout=timeout, retry=retry)
 
 
@@ -204,3 +201,50 @@ def member_id(member: MemberLike, what: str = "member") -> int:
     if not 0 < found <= _MAX_UINT64:
         raise InvalidRequestError(f"{what} must be a member id between 1 and 2^64 - 1, got {found}")
     return found
+
+
+def check_peer_urls(peer_urls: str | Iterable[str]) -> list[str]:
+    """The URLs as they are sent: from a list of them, or one comma-separated text; duplicates are dropped.
+
+        http://host:port     https://host:port     unix://path     unixs://path
+
+    etcd checks the same, but finds a wrong host or port only when the member does not come up, and the cluster has one
+    more vote to reach by then.
+
+    Raises:
+        InvalidRequestError: there is no URL, or one of them is wrong. The message repeats no credentials.
+        TypeError: one of them is not a str.
+    """
+    texts = peer_urls.split(",") if isinstance(peer_urls, str) else list(peer_urls)
+    if not texts:
+        raise InvalidRequestError("a member needs at least one peer URL")
+    return list(dict.fromkeys(_check_peer_url(text) for text in texts))
+
+
+def _check_peer_url(text: str) -> str:
+    if not isinstance(text, str):
+        raise TypeError(f"a peer URL must be str, got {type(text).__name__}")
+    url = text.strip()
+    if not url:
+        raise InvalidRequestError("a peer URL must not be empty")
+    if not url.isprintable() or any(character.isspace() for character in url):
+        raise InvalidRequestError("a peer URL must not contain white space or control characters")
+    scheme, separator, rest = url.partition("://")
+    match scheme.lower() if separator else "":
+        case "unix" | "unixs":
+            if not rest.strip("/"):
+                raise InvalidRequestError(f"peer URL {url!r} has no path")
+        case "http" | "https":
+            if "@" in rest:
+                raise InvalidRequestError("a peer URL must not carry credentials")
+            if any(mark in rest for mark in "/?#"):
+                raise InvalidRequestError(f"peer URL {url!r} has more than host and port")
+            try:
+                _, port = split_host_port(rest)
+            except ValueError as error:
+                raise InvalidRequestError(f"peer URL {url!r} {error}") from None
+            if port is None:
+                raise InvalidRequestError(f"peer URL {url!r} has no port between 1 and 65535")
+        case _:
+            raise InvalidRequestError("a peer URL begins with http://, https://, unix:// or unixs://")
+    return url

@@ -1,15 +1,13 @@
-"""Endpoints: the pure parser of every form in which etcd writes the address of a member.
-
-Knows: the grammar, the default port, which forms ask for TLS. Never knows: sockets, certificates, DNS.
+"""Endpoints: every form in which etcd writes the address of a member, and what the transport dials for it.
 
     host, host:port, 1.2.3.4:2379, [v6]:2379     TLS if the client has a TLS configuration
-    http://host[:port][/path]                    plaintext, always
-    https://host[:port][/path]                   TLS, always
+    http://host[:port][/]                        plaintext, always
+    https://host[:port][/]                       TLS, always
     unix:path, unix:///path                      a unix socket; TLS if configured
     unixs:path, unixs:///path                    a unix socket with TLS
 
-A missing port means 2379, etcd's registered client port. A path after host and port is dropped, as etcd's own client
-does. Each endpoint has its own `:authority` and TLS server name, so that every member is verified as itself.
+A missing port means 2379, etcd's registered client port. Each endpoint has its own `:authority` and TLS server name, so
+that every member is verified as itself.
 """
 
 import re
@@ -17,23 +15,21 @@ import ssl
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from ipaddress import AddressValueError, IPv6Address
 from typing import Final
 
 from etcd_aio.errors import ConfigError
 from etcd_aio.transport import Target, TLSContext
+from etcd_aio.types import split_host_port
 
 DEFAULT_PORT: Final = 2379
 
-_HOST: Final = re.compile(r"[a-z0-9._-]+")  # names as DNS and container networks have them, and IPv4 addresses
-_PORT: Final = re.compile(r"[0-9]{1,5}")
 _CONNECTION_URL: Final = re.compile(r"\s*etcds?(\+\w+)?://", re.IGNORECASE)
 _PATH_OR_QUERY: Final = re.compile(r"[/?#]")
 _CREDENTIALS: Final = "an endpoint must not carry credentials: pass auth=(name, password) instead"
 
 
 class Security(Enum):
-    """What an endpoint's form says about TLS."""
+    """Whether an endpoint's form asks for TLS."""
 
     PLAINTEXT = "plaintext"
     OPTIONAL = "optional"
@@ -49,14 +45,14 @@ _SECURITY: Final[Mapping[str, Security]] = {
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One endpoint: where a member serves its clients.
+    """The address at which a member serves its clients.
 
     Attributes:
-        name: the endpoint in one canonical spelling, which errors and statistics use.
+        name: the canonical spelling, which errors and statistics use.
         host: host name or IP literal; empty for a unix socket.
         port: TCP port; 0 for a unix socket.
         path: unix socket path; empty for TCP.
-        security: what the form says about TLS.
+        security: whether the form asks for TLS.
     """
 
     name: str
@@ -75,7 +71,7 @@ class Endpoint:
 
     @property
     def server_name(self) -> str:
-        """The name that the member's certificate must carry: without a port, as certificates have none."""
+        """The name that the member's certificate must carry; certificates have no port."""
         return self.host or self._last_segment.partition(":")[0]
 
     @property
@@ -86,10 +82,10 @@ class Endpoint:
         """What the transport dials.
 
         Args:
-            tls: the context to verify with, or what gives it, None for plaintext.
+            tls: the context to verify with, or its source; None for plaintext.
 
         Raises:
-            ConfigError: the endpoint's form and `tls` contradict each other; nothing is ever downgraded silently.
+            ConfigError: the endpoint's form and `tls` contradict each other. TLS is never dropped silently.
         """
         if (tls is None and self.security is Security.TLS) or (tls is not None and self.security is Security.PLAINTEXT):
             raise ConfigError(f"endpoint {self.name} cannot be dialled {'without' if tls is None else 'with'} TLS")
@@ -115,7 +111,7 @@ def parse_endpoint(text: str) -> Endpoint:
     if _is_unix(stripped):
         scheme, _, rest = stripped.partition(":")
         return _unix(scheme.lower(), rest.removeprefix("//"))
-    # Before anything is repeated: a password may hold every other delimiter.
+    # Checked before any error repeats a part of the text: a password may contain every other delimiter.
     if "@" in stripped:
         raise ConfigError(_CREDENTIALS)
     scheme, separator, rest = stripped.partition("://")
@@ -123,34 +119,40 @@ def parse_endpoint(text: str) -> Endpoint:
         scheme, rest = "", stripped
     security = _SECURITY.get(scheme.lower() + separator)
     if security is None:
-        raise ConfigError(f"endpoint scheme {scheme!r} is none of http, https, unix, unixs")
+        raise ConfigError(f"unknown endpoint scheme {scheme!r}: use http, https, unix or unixs")
     location = _PATH_OR_QUERY.split(rest, maxsplit=1)[0]
     if not separator and location != rest:
-        raise ConfigError("an endpoint without a scheme is host or host:port, nothing more")
-    host, port = _split(location)
+        raise ConfigError("an endpoint without a scheme must be host or host:port")
+    try:
+        host, given_port = split_host_port(location)
+    except ValueError as error:
+        raise ConfigError(f"endpoint {location!r} {error}") from None
+    port = DEFAULT_PORT if given_port is None else given_port
     if location != rest.removesuffix("/"):
-        raise ConfigError(f"endpoint {scheme}://{location} must have no path and no query: etcd serves none")
+        raise ConfigError(f"endpoint {scheme}://{location} must have no path and no query")
     return Endpoint(f"{scheme.lower()}{separator}{_join(host, port)}", host, port, "", security)
 
 
 def parse_endpoints(endpoints: str | Iterable[str]) -> tuple[Endpoint, ...]:
-    """Parse a list of endpoints, or one comma-separated text; repeated ones count once, the order stays.
+    """Parse several endpoints, or one comma-separated text. The order is kept; duplicates are dropped.
 
     Raises:
         ConfigError: there is no endpoint, or one of them is wrong.
     """
     if isinstance(endpoints, bytes) or not isinstance(endpoints, Iterable):
-        raise ConfigError(f"endpoints are a str such as 'm1:2379,m2:2379', or several, not {type(endpoints).__name__}")
+        raise ConfigError(
+            f"endpoints must be a str such as 'm1:2379,m2:2379', or several, not {type(endpoints).__name__}"
+        )
     texts = endpoints.split(",") if isinstance(endpoints, str) else list(endpoints)
     if not texts:
         raise ConfigError("at least one endpoint is needed")
     for text in texts:
         if not isinstance(text, str):
-            raise ConfigError(f"an endpoint is a str, not {type(text).__name__}")
+            raise ConfigError(f"an endpoint must be a str, not {type(text).__name__}")
     if any(_CONNECTION_URL.match(text) for text in texts):
-        raise ConfigError("an endpoint is not a connection URL (etcd://...): use Client.from_url() for that")
-    # Before anything is repeated: what is wrong may be one half of a password with a comma in it, and is not to be
-    # repeated, not even by an error that is only the context of another.
+        raise ConfigError("a connection URL (etcd://...) is not an endpoint: use Client.from_url()")
+    # Checked before any error repeats a part of the text: it may be one half of a password with a comma in it. Not
+    # even an error that is only the context of another may repeat it.
     if any("@" in text and not _is_unix(text) for text in texts):
         raise ConfigError(_CREDENTIALS)
     try:
@@ -171,33 +173,6 @@ def _unix(scheme: str, path: str) -> Endpoint:
     security = Security.TLS if scheme == "unixs" else Security.OPTIONAL
     name = f"{scheme}://{path}" if path.startswith("/") else f"{scheme}:{path}"
     return Endpoint(name, "", 0, path, security)
-
-
-def _split(location: str) -> tuple[str, int]:
-    """Host and port, the host in its canonical spelling."""
-    if location.startswith("["):
-        text, bracket, tail = location[1:].partition("]")
-        if not bracket or (tail and not tail.startswith(":")):
-            raise ConfigError(f"endpoint {location!r} has an unfinished [IPv6] address")
-        try:
-            host = str(IPv6Address(text))
-        except AddressValueError:
-            raise ConfigError(f"endpoint {location!r} has a malformed [IPv6] address") from None
-        port_text = tail[1:] if tail else str(DEFAULT_PORT)
-    elif location.count(":") > 1:
-        raise ConfigError(f"endpoint {location!r}: write an IPv6 address in brackets, [::1]:2379")
-    else:
-        text, colon, port_text = location.partition(":")
-        host = text.lower()
-        if not host:
-            raise ConfigError(f"endpoint {location!r} has no host")
-        if not _HOST.fullmatch(host):
-            raise ConfigError(f"endpoint {location!r}: a host has letters, digits, '-', '_' and '.' (IDN as xn--...)")
-        if not colon:
-            port_text = str(DEFAULT_PORT)
-    if not _PORT.fullmatch(port_text) or not 0 < int(port_text) < 65536:
-        raise ConfigError(f"endpoint {location!r} has no port between 1 and 65535")
-    return host, int(port_text)
 
 
 def _join(host: str, port: int) -> str:

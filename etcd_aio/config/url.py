@@ -15,17 +15,16 @@ may end up in every other part.
 import re
 from collections.abc import Mapping
 from difflib import get_close_matches
-from ipaddress import AddressValueError, IPv6Address
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from etcd_aio.config.text import OPTIONS, Settings, TLSFiles, Value, read_option
 from etcd_aio.errors import ConfigError
+from etcd_aio.types import split_host_port
 
 _URL: Final = re.compile(r"(etcds?)(\+unix|\+srv)?://([^/?#]*)([^?#]*)(?:\?([^#]*))?", re.ASCII | re.IGNORECASE)
 _SCHEMES: Final = "etcd, etcds, etcd+unix, etcds+unix, etcd+srv or etcds+srv"
 _NO_PATH: Final = "a connection URL has no path: it would be a namespace, and there are none yet"
-_PLACE: Final = re.compile(r"(?:[a-z0-9._-]+|\[([0-9a-f:.]{2,45})\])(?::([0-9]{1,5}))?", re.ASCII | re.IGNORECASE)
 _PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _TLS_OPTIONS: Final = frozenset({"ca", "cert", "key", "server_name"})
 
@@ -82,7 +81,7 @@ def _hosts(text: str, path: str, is_tls: bool) -> tuple[str, ...]:
         raise ConfigError("a connection URL needs a host; etcd's own default is 127.0.0.1:2379")
     hosts = text.split(",")
     for number, host in enumerate(hosts, start=1):
-        if not _is_place(host):
+        if not _is_host(host):
             raise ConfigError(f"host number {number} of the connection URL is not host, host:port or [IPv6]:port")
     return tuple(f"{'https' if is_tls else 'http'}://{host}" for host in hosts)
 
@@ -97,22 +96,18 @@ def _socket(hosts: str, path: str, is_tls: bool) -> str:
 
 
 def _domain(text: str) -> str:
-    if not _is_place(f"{text}:1"):
+    if not _is_host(f"{text}:1"):
         raise ConfigError("a URL with +srv has one domain, and no port: etcd+srv://example.com")
     return text
 
 
-def _is_place(text: str) -> bool:
-    """Whether it is a host with or without a port. Judged here, since the parser of endpoints repeats what is wrong."""
-    match = _PLACE.fullmatch(text)
-    if match is None or not 0 < int(match.group(2) or 1) < 65536:
+def _is_host(text: str) -> bool:
+    """Whether it is a host, with or without a port. Checked here, since the endpoint parser repeats wrong endpoints."""
+    try:
+        split_host_port(text)
+    except ValueError:
         return False
-    if match.group(1):
-        try:
-            IPv6Address(match.group(1))
-        except AddressValueError:
-            return False
-    return True
+    return "%" not in text  # zones of IPv6 addresses would need percent-encoding
 
 
 def _query(text: str, is_tls: bool) -> tuple[Mapping[str, Value], dict[str, str]]:

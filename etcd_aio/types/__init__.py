@@ -50,6 +50,7 @@ from etcd_aio.types.enums import (
     parse_word,
 )
 from etcd_aio.types.fast_frozen import mutable_twin
+from etcd_aio.types.host_port import split_host_port
 from etcd_aio.types.keys import NO_END, KeyRange
 from etcd_aio.types.kv import (
     CompactResult,
@@ -208,6 +209,7 @@ __all__ = [
     "shown_keys",
     "shown_lease",
     "shown_text",
+    "split_host_port",
     "to_bytes",
     "version_tuple",
     "whole_number",

@@ -1,8 +1,8 @@
-"""Peer URLs: what etcd takes is taken as it stands, what it would refuse or regret is refused here."""
+"""Peer URLs are checked before they are sent, and sent as they are."""
 
 import pytest
 
-from etcd_aio.admin.peer_urls import peer_urls
+from etcd_aio.admin.cluster import check_peer_urls
 from etcd_aio.errors import InvalidRequestError
 
 
@@ -19,8 +19,8 @@ from etcd_aio.errors import InvalidRequestError
         (("http://a:1", "http://a:1"), ["http://a:1"]),
     ],
 )
-def test_what_is_right_is_sent(given: str | list[str], sent: list[str]) -> None:
-    assert peer_urls(given) == sent
+def test_good_urls_are_sent_as_they_are(given: str | list[str], sent: list[str]) -> None:
+    assert check_peer_urls(given) == sent
 
 
 @pytest.mark.parametrize(
@@ -40,11 +40,11 @@ def test_what_is_right_is_sent(given: str | list[str], sent: list[str]) -> None:
         ("http://m1:port", "no port"),
         ("http://m1:२३८०", "no port"),
         ("http://:2380", "no host"),
-        ("http://::1:2380", "no host"),
+        ("http://::1:2380", "without brackets"),
         ("http://[::1]", "no port"),
-        ("http://[::1]2380", "no port"),
+        ("http://[::1]2380", "unfinished"),
         ("http://[::g]:2380", "malformed"),
-        ("http://[::1:2380", "no port"),
+        ("http://[::1:2380", "unfinished"),
         ("http://m1:2380/", "more than host and port"),
         ("http://m1:2380/path", "more than host and port"),
         ("http://m1:2380?q", "more than host and port"),
@@ -54,18 +54,18 @@ def test_what_is_right_is_sent(given: str | list[str], sent: list[str]) -> None:
         (["http://a:1", "b"], "begins with http://"),
     ],
 )
-def test_what_cannot_be_right_is_refused(given: str | list[str], says: str) -> None:
+def test_wrong_urls_are_refused(given: str | list[str], says: str) -> None:
     with pytest.raises(InvalidRequestError, match=says):
-        peer_urls(given)
+        check_peer_urls(given)
 
 
 def test_credentials_are_refused_and_not_repeated() -> None:
     with pytest.raises(InvalidRequestError, match="credentials") as caught:
-        peer_urls("http://root:c4n4ry@m1:2380")
+        check_peer_urls("http://root:c4n4ry@m1:2380")
     assert "c4n4ry" not in str(caught.value)
 
 
 @pytest.mark.parametrize("given", [[7], [None], [b"http://a:1"]])
-def test_what_is_no_text_is_a_type_error(given: list[str]) -> None:
+def test_a_url_that_is_not_a_str_is_a_type_error(given: list[str]) -> None:
     with pytest.raises(TypeError, match="must be str"):
-        peer_urls(given)
+        check_peer_urls(given)
