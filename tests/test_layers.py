@@ -67,7 +67,6 @@ PURE = (
     "deadline",
     "discovery/member_urls",
     "discovery/resolver",
-    "discovery/srv_records",
     "error_handler/outcome",
     "error_handler/credentials",
     "error_handler/retry",

@@ -1,4 +1,4 @@
-"""Where the members are: resolvers, and how the endpoints of a client stay current."""
+"""Discovery: finds the members by DNS or by the member list, and keeps the endpoints of a client current."""
 
 from etcd_aio.discovery.discovery import Discovery
 from etcd_aio.discovery.member_urls import Advertised, advertised_endpoints

@@ -1,15 +1,13 @@
-"""Discovery: which endpoints the client uses, as the cluster and DNS go on to change.
+"""Keeps the endpoints of a client current, as the cluster and DNS change.
 
-Knows: the resolver, the member list, the balancer, when to ask whom. Never knows: DNS, RPCs, which URLs are believed.
+A client starts with the answer of its resolver: the endpoints that were named, or those of DNS records
+(`discovery_srv`). `sync` replaces them by what members advertise. If none of the new endpoints is connected yet, the
+old ones stay beside them until one is; if none can be connected, the old ones stay. For clients with `auto_sync` or
+`discovery_srv`, one task repeats this on a schedule. During an outage it asks the resolver again: DNS may have changed,
+and the host names that were named may lead to a cluster that has moved. A failure changes nothing; it is logged once
+and tried again.
 
-Theory of operation. A client begins with what its resolver says: the endpoints that were named, or those of DNS records
-(`discovery_srv`). `sync` replaces them by what members advertise. It makes before it breaks: if none of the new ones is
-connected, the old ones stay beside them until one is; if none can be, everything is as before. One task, for clients
-with `auto_sync` or `discovery_srv`, repeats that on a schedule. If nothing is connected for a while it goes back to the
-resolver: to DNS, which may know better by now, and to the endpoints that were named, whose host names may lead to a
-cluster that has moved. Whatever fails leaves the endpoints alone, is logged once, and is tried again.
-
-What the user sets wins: an answer to a question that was asked before is dropped when it comes (`_generation`).
+`set_endpoints` wins: the answer to a request that was sent before it is dropped (`_generation`).
 """
 
 import asyncio
@@ -32,32 +30,32 @@ from etcd_aio.types import MemberListResult
 logger = logging.getLogger("etcd_aio.discovery")
 
 OUTAGE_BACKOFF: Final = Backoff(initial=1.0, multiplier=2.0, maximum=15.0, jitter=0.2)
-"""Waits between questions to the resolver while nothing is connected. The first gives dialling its time."""
+"""Waits between requests to the resolver during an outage. The first wait leaves time for dialling."""
 
 RETRY_BACKOFF: Final = Backoff(initial=0.5, multiplier=2.0, maximum=30.0, jitter=0.2)
-"""Waits after a refresh that failed, never longer than the schedule itself."""
+"""Waits after a failed refresh; never longer than the schedule itself."""
 
-_SYNC_TIMEOUT: Final = 5.0  # as etcd's Go client gives each sync of its own
-_RESOLVE_TIMEOUT: Final = 10.0  # a dead name server, the first of several, takes the resolver some seconds
-_SHORTEST_TTL: Final = 5.0  # records that hold for less, or not at all, must not make name servers busy
+_SYNC_TIMEOUT: Final = 5.0  # as in etcd's Go client
+_RESOLVE_TIMEOUT: Final = 10.0  # seconds; a dead name server, the first of several, takes some of them
+_SHORTEST_TTL: Final = 5.0  # seconds; shorter TTLs must not make the name servers busy
 _LONGEST_TTL: Final = 3600.0
-_JITTER: Final = 0.1  # of the schedule, so that clients that started together part
+_JITTER: Final = 0.1  # fraction of the schedule, so that clients that started together do not act in step
 
 ListMembers: TypeAlias = Callable[[Timeout], Awaitable[MemberListResult]]
-"""Lists the members within some seconds."""
+"""Lists the members, within a timeout in seconds."""
 
 
 class Discovery(TwoPartClose):
-    """See the theory above.
+    """Owner of the task that keeps the endpoints current.
 
     Args:
-        balancer: uses the endpoints.
-        resolver: finds those to begin with.
-        list_members: asks the cluster.
-        check: raises ConfigError if endpoints must not be used, as `Client` would have refused them.
+        balancer: connects to the endpoints.
+        resolver: finds the endpoints to start with.
+        list_members: lists the members of the cluster.
+        check: raises ConfigError if the client must not use these endpoints.
         has_tls: whether the client has a TLS configuration.
-        auto_sync: seconds from one sync to the next; None for none.
-        connect_timeout: seconds for a first connection to a new endpoint.
+        auto_sync: seconds from one sync to the next; None for no sync.
+        connect_timeout: seconds to wait for the first connection to a new endpoint.
         random: returns a number in [0, 1).
     """
 
@@ -83,13 +81,13 @@ class Discovery(TwoPartClose):
         self._random = random
         self._resolved = balancer.endpoints
         self._ttl = inf
-        self._generation = 0  # counts what the user sets
+        self._generation = 0  # counts the calls of `set_endpoints`
         self._failing: dict[str, BaseException] = {}
         self._task: asyncio.Task[None] | None = None
         self._is_closed = False
 
     def start(self) -> None:
-        """Begin to keep the endpoints current, if there is anything to do; harmless if it has begun."""
+        """Begin to keep the endpoints current, if there is anything to do. Safe to repeat."""
         if self._task is None and (self._auto_sync is not None or self._resolver.name):
             if self._resolver.name:
                 self._balancer.unresolved = {self._resolver.name: DiscoveryError("DNS has not answered yet")}
@@ -105,7 +103,7 @@ class Discovery(TwoPartClose):
         return (self._task,)
 
     def set_endpoints(self, endpoints: tuple[Endpoint, ...]) -> None:
-        """Use these from now on: the user has named them."""
+        """Use the endpoints that the user has named from now on."""
         self._balancer.set_endpoints(endpoints)
         self._resolved = endpoints
         self._generation += 1
@@ -118,27 +116,27 @@ class Discovery(TwoPartClose):
             return _names(self._balancer.endpoints)
         before = self._balancer.endpoints
         urls = [url for member in listing if member.is_started and not member.is_learner for url in member.client_urls]
-        found = advertised_endpoints(urls, configured=self._resolved, in_use=before, has_tls=self._has_tls)
-        if not found.endpoints:
-            reasons = "; ".join(found.refused) or "no member that has a vote advertises a URL"
-            raise DiscoveryError(f"the member list has no endpoint that this client could use: {reasons}")
-        self._refuse_unfit(found.endpoints)
-        if found.refused:
-            logger.debug("advertised, but not used: %s", "; ".join(found.refused))
-        await self._switch(before, found.endpoints)
+        advertised = advertised_endpoints(urls, configured=self._resolved, in_use=before, has_tls=self._has_tls)
+        if not advertised.endpoints:
+            reasons = "; ".join(advertised.refused) or "no voting member advertises a URL"
+            raise DiscoveryError(f"no member advertises an endpoint that this client can use: {reasons}")
+        self._check_allowed(advertised.endpoints)
+        if advertised.refused:
+            logger.debug("advertised, but not used: %s", "; ".join(advertised.refused))
+        await self._replace_endpoints(before, advertised.endpoints)
         return _names(self._balancer.endpoints)
 
-    async def _switch(self, before: tuple[Endpoint, ...], after: tuple[Endpoint, ...]) -> None:
-        """Replace the endpoints, but not the last connection by none."""
+    async def _replace_endpoints(self, before: tuple[Endpoint, ...], after: tuple[Endpoint, ...]) -> None:
+        """Switch to the new endpoints only once one of them is connected."""
         wanted = set(_names(after))
         if wanted != set(_names(before)):
             if not self._is_any_ready(wanted):
                 generation = self._generation
-                both = (*after, *(one for one in before if one.name not in wanted))
+                both = (*after, *(endpoint for endpoint in before if endpoint.name not in wanted))
                 self._balancer.set_endpoints(both)
                 try:
                     await self._wait_for_any(wanted)
-                except BaseException:  # a cancellation too: the old ones have worked, the new ones have not
+                except BaseException:  # also a cancellation: the old endpoints have worked, the new ones have not
                     if self._balancer.endpoints == both:
                         self._balancer.set_endpoints(before)
                     raise
@@ -153,31 +151,34 @@ class Discovery(TwoPartClose):
         while not self._is_any_ready(names) and generation == self._generation:
             if not await self._balancer.changed(deadline):
                 errors = {
-                    one.endpoint: one.last_error or TimeoutError("connecting was not finished in time")
-                    for one in self._balancer.statistics()
-                    if one.endpoint in names
+                    record.endpoint: record.last_error or TimeoutError("connecting was not finished in time")
+                    for record in self._balancer.statistics()
+                    if record.endpoint in names
                 }
                 raise DiscoveryError(
-                    "none of the endpoints that members advertise can be connected to; the old ones stay"
+                    "none of the endpoints that members advertise could be connected; the old ones stay"
                 ) from NoAvailableEndpointsError(errors=errors)
 
     def _is_any_ready(self, names: set[str]) -> bool:
-        ready = (one.endpoint for one in self._balancer.statistics() if one.state is ConnectivityState.READY)
-        return any(name in names for name in ready)
+        return any(
+            record.endpoint in names
+            for record in self._balancer.statistics()
+            if record.state is ConnectivityState.READY
+        )
 
-    def _refuse_unfit(self, endpoints: tuple[Endpoint, ...]) -> None:
-        """What is learnt gets no more than what is named: no credentials go to it in the clear."""
+    def _check_allowed(self, endpoints: tuple[Endpoint, ...]) -> None:
+        """Discovered endpoints must pass the same checks as configured ones."""
         if self._check is not None:
             try:
                 self._check(endpoints)
             except ConfigError as error:
-                raise DiscoveryError(f"what was learnt must not be used: {error.message}") from error
+                raise DiscoveryError(f"discovered endpoints must not be used: {error.message}") from error
 
-    # The one task.
+    # The task.
 
     async def _keep_current(self) -> None:
         loop = asyncio.get_running_loop()
-        failures = questions = 0  # in a row: failed refreshes, questions to the resolver in this outage
+        failures = requests = 0  # failed refreshes in a row, requests to the resolver in this outage
         due = loop.time() + (0.0 if self._resolver.name else self._schedule())
         while True:
             if loop.time() >= due:
@@ -187,28 +188,26 @@ class Discovery(TwoPartClose):
                     wait = min(wait, RETRY_BACKOFF.wait(failures - 1, self._random))
                 due = loop.time() + wait
             elif await self._balancer.outage(due):
-                until = loop.time() + OUTAGE_BACKOFF.wait(questions, self._random)
+                until = loop.time() + OUTAGE_BACKOFF.wait(requests, self._random)
                 await self._balancer.changed(min(due, until))
                 if self._balancer.ready_count:
-                    questions = 0
+                    requests = 0
                 elif loop.time() >= until:
-                    questions += 1
+                    requests += 1
                     await self._resolve()
 
     async def _refresh(self) -> bool:
-        """What is due on the schedule; whether all of it has succeeded."""
+        """Do what the schedule says; returns whether all of it has succeeded."""
         is_current = not self._resolver.name or await self._resolve()
         if self._auto_sync is not None and self._balancer.ready_count:
             return await self._try("auto_sync", self.sync(_SYNC_TIMEOUT)) and is_current
         return is_current
 
     async def _resolve(self) -> bool:
-        """Ask the resolver, and use its answer unless the members have a better one; whether there is an answer."""
-        return await self._try(
-            self._resolver.name or "going back to the endpoints that were named", self._resolved_anew()
-        )
+        """Ask the resolver, and use its answer unless the member list is better; returns whether there is an answer."""
+        return await self._try(self._resolver.name or "returning to the configured endpoints", self._use_resolver())
 
-    async def _resolved_anew(self) -> None:
+    async def _use_resolver(self) -> None:
         before = set(_names(self._resolved))
         if self._resolver.name:
             generation = self._generation
@@ -216,25 +215,25 @@ class Discovery(TwoPartClose):
             self._ttl = resolution.ttl
             if generation != self._generation:
                 return
-            self._refuse_unfit(resolution.endpoints)
+            self._check_allowed(resolution.endpoints)
             self._resolved = resolution.endpoints
         is_out = not self._balancer.ready_count
         if self._auto_sync is not None and not is_out:
-            return  # members know best who they are, and the next sync asks them
+            return  # the member list is better, and the next sync asks for it
         if is_out or set(_names(self._resolved)) != before:
-            # Where members are asked, those that they have named last may come back just as well.
+            # With `auto_sync`, the endpoints that members advertised last may come back just as well.
             self._use((*self._resolved, *(() if self._auto_sync is None else self._balancer.endpoints)))
 
     async def _try(self, what: str, work: Coroutine[None, None, object]) -> bool:
-        """Whether it succeeded; what fails is logged once until it succeeds, and shown by errors meanwhile."""
+        """Run `work`; returns whether it succeeded. A failure is logged once, and errors show it until a success."""
         try:
             await work
         except ClientClosedError:
             raise
-        except Exception as error:  # whatever it is, the client goes on with what it has, and the next try may succeed
-            level = logging.DEBUG if what in self._failing else logging.WARNING  # repetitions in an outage are noise
+        except Exception as error:  # whatever it is, the client keeps its endpoints, and the next try may succeed
+            level = logging.DEBUG if what in self._failing else logging.WARNING  # one warning per outage
             self._failing[what] = error
-            logger.log(level, "%s failed, the endpoints stay as they are: %s: %s", what, type(error).__name__, error)
+            logger.log(level, "%s failed, the endpoints are unchanged: %s: %s", what, type(error).__name__, error)
         else:
             if self._failing.pop(what, None) is not None:
                 logger.info("%s works again", what)
@@ -242,7 +241,7 @@ class Discovery(TwoPartClose):
         return what not in self._failing
 
     def _use(self, endpoints: Iterable[Endpoint]) -> None:
-        wanted = tuple({one.name: one for one in endpoints}.values())
+        wanted = tuple({endpoint.name: endpoint for endpoint in endpoints}.values())
         if set(_names(wanted)) != set(_names(self._balancer.endpoints)):
             logger.info("endpoints: %s", ", ".join(_names(wanted)))
             self._balancer.set_endpoints(wanted)
@@ -254,4 +253,4 @@ class Discovery(TwoPartClose):
 
 
 def _names(endpoints: Iterable[Endpoint]) -> tuple[str, ...]:
-    return tuple(one.name for one in endpoints)
+    return tuple(endpoint.name for endpoint in endpoints)

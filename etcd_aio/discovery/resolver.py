@@ -1,7 +1,4 @@
-"""Resolver: where the endpoints come from that a client begins with. One Protocol, and the fixed list.
-
-Knows: that an answer has endpoints and an age. Never knows: when it is asked again, or what becomes of the answer.
-"""
+"""The source of the endpoints that a client starts with: the protocol, and the fixed list."""
 
 from dataclasses import dataclass
 from math import inf
@@ -12,11 +9,11 @@ from etcd_aio.balancer import Endpoint
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """An answer.
+    """The answer of a resolver.
 
     Attributes:
         endpoints: where to connect; at least one.
-        ttl: seconds after which it should be asked for again.
+        ttl: seconds after which to ask again.
     """
 
     endpoints: tuple[Endpoint, ...]
@@ -24,31 +21,31 @@ class Resolution:
 
 
 class Resolver(Protocol):
-    """Finds endpoints.
+    """The source of the endpoints that a client starts with.
 
     Attributes:
-        name: what it asks for, as errors show it; empty if it asks nobody.
+        name: what it looks up, as errors show it; empty if it looks nothing up.
     """
 
     name: str
 
     async def resolve(self, timeout: float) -> Resolution:
-        """Find the endpoints of now.
+        """Find the current endpoints.
 
         Args:
             timeout: seconds.
 
         Raises:
-            DiscoveryError: there is no answer, or none that can be used.
+            DiscoveryError: there is no answer, or no usable one.
         """
         ...
 
 
 class StaticResolver:
-    """The endpoints that the user has named.
+    """The endpoints that were passed to the client.
 
     Args:
-        endpoints: these.
+        endpoints: the endpoints.
     """
 
     name = ""
@@ -57,6 +54,6 @@ class StaticResolver:
         self._resolution = Resolution(endpoints)
 
     async def resolve(self, timeout: float) -> Resolution:
-        """See `Resolver.resolve`; it is always the same."""
+        """See `Resolver.resolve`. The answer is always the same."""
         del timeout
         return self._resolution

@@ -1,46 +1,143 @@
-"""SRV: endpoints from DNS, through dnspython, which is an extra.
+"""Endpoints from DNS SRV records, looked up by dnspython, which is an extra.
 
-Knows: which services are asked and what a missing one means; dnspython. Never knows: when to ask again.
+    _etcd-client-ssl._tcp.example.com        members with TLS: https endpoints
+    _etcd-client._tcp.example.com            members without TLS: http endpoints
+    _etcd-client-ssl-NAME._tcp.example.com   the members of the cluster NAME; without TLS likewise
 
-The service with TLS is asked first. The one without is asked only if DNS says that the first does not exist, and the
-client has no TLS configuration: that the first question was not answered is no reason to go on in the clear. Targets
-are verified as themselves, so DNS decides whom a client trusts; therefore those of a client that trusts the system's
-certificate authorities must lie within the domain that it was given.
+Every record becomes an endpoint, as with etcd's own client. Priority and weight give the order, which matters to
+policies that prefer one endpoint.
+
+The service with TLS is looked up first. The service without TLS is looked up only if DNS says that the first does not
+exist, and the client has no TLS configuration: a missing answer is no reason to continue in plain text. Members are
+verified by the host names in the records, so DNS decides whom a client trusts. Therefore, if the client trusts the
+system's certificate authorities, the hosts must lie within the domain that it was given.
 """
 
 import random as random_module
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, groupby
 from typing import TypeAlias
 
+from etcd_aio.balancer import Endpoint, parse_endpoint
 from etcd_aio.discovery.resolver import Resolution
-from etcd_aio.discovery.srv_records import SrvAnswer, SrvRecord, resolution_of, service_name
 from etcd_aio.errors import ConfigError, DiscoveryError, sanitize
 
+
+@dataclass(frozen=True, slots=True)
+class SrvRecord:
+    """One SRV record.
+
+    Attributes:
+        priority: lower ones come first.
+        weight: among records of one priority, how likely this one comes first.
+        port: TCP port.
+        target: host name.
+    """
+
+    priority: int
+    weight: int
+    port: int
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class SrvAnswer:
+    """The answer of DNS for one service.
+
+    Attributes:
+        records: empty if the service does not exist.
+        ttl: seconds for which the answer is valid.
+    """
+
+    records: tuple[SrvRecord, ...] = ()
+    ttl: float = 0.0
+
+
+def service_name(domain: str, name: str, *, is_tls: bool) -> str:
+    """The DNS name of a service."""
+    return f"_etcd-client{'-ssl' if is_tls else ''}{f'-{name}' if name else ''}._tcp.{domain}"
+
+
+def endpoints_of_answer(
+    answer: SrvAnswer, service: str, *, is_tls: bool, within: str, random: Callable[[], float]
+) -> Resolution:
+    """The endpoints of an answer, in the order of their priorities and, by chance, of their weights.
+
+    Args:
+        answer: the answer of DNS.
+        service: the name of the service, for errors.
+        is_tls: whether its members speak TLS.
+        within: the domain that every target must belong to; empty for any.
+        random: returns a number in [0, 1).
+
+    Raises:
+        DiscoveryError: no record can be used; the message says why.
+    """
+    endpoints: dict[str, Endpoint] = {}
+    refused: list[str] = []
+    for record in _ordered(answer.records, random):
+        host = record.target.lower().removesuffix(".")
+        if not host:
+            refused.append("the service is not available (target '.')")
+        elif within and host != within and not host.endswith(f".{within}"):
+            refused.append(f"{host} is outside of {within}: pass tls=TLS(ca=...) with your own CA")
+        else:
+            try:
+                parse_endpoint(f"{host}:{record.port}")  # the target must be a host and nothing else
+                endpoint = parse_endpoint(f"{'https' if is_tls else 'http'}://{host}:{record.port}")
+            except ConfigError as error:
+                refused.append(error.message)
+            else:
+                endpoints[endpoint.name] = endpoint
+    if not endpoints:
+        raise DiscoveryError(f"{service} has no usable record: {'; '.join(refused) or 'the answer is empty'}")
+    return Resolution(tuple(endpoints.values()), answer.ttl)
+
+
+def _ordered(records: Sequence[SrvRecord], random: Callable[[], float]) -> list[SrvRecord]:
+    """The records by priority; records of one priority are drawn by weight, as RFC 2782 says."""
+    ordered: list[SrvRecord] = []
+    for _, group in groupby(sorted(records, key=_priority), key=_priority):
+        left = sorted(
+            group, key=lambda record: record.weight
+        )  # records of weight 0 come first: RFC 2782 gives them a small chance
+        while left:
+            chosen = int(random() * (sum(record.weight for record in left) + 1))
+            sums = accumulate(record.weight for record in left)
+            ordered.append(left.pop(next(index for index, upto in enumerate(sums) if upto >= chosen)))
+    return ordered
+
+
+def _priority(record: SrvRecord) -> int:
+    return record.priority
+
+
 Lookup: TypeAlias = Callable[[str, float], Awaitable[SrvAnswer]]
-"""Asks DNS for the SRV records of a name, within some seconds; raises DiscoveryError if it does not know."""
+"""Looks up the SRV records of a name, within a timeout in seconds; raises DiscoveryError if there is no answer."""
 
 
 def require_dnspython() -> None:
-    """Import what asks for SRV records: now, since it takes a while, and not once a loop is to be kept running.
+    """Import dnspython now: the import takes too long for a running event loop.
 
     Raises:
         ConfigError: dnspython is not installed.
     """
     try:
-        import dns.asyncresolver  # noqa: F401 - whether it is there is all that matters
+        import dns.asyncresolver  # noqa: F401 - only to see whether it is installed
     except ImportError as error:
         raise ConfigError("discovery_srv needs dnspython: pip install 'etcd_aio[srv]'") from error
 
 
 async def dns_lookup(name: str, timeout: float) -> SrvAnswer:
-    """Ask the name servers of this machine, or those of `dns.asyncresolver.default_resolver` if somebody has set it.
+    """Ask the name servers of this machine, or `dns.asyncresolver.default_resolver` if the application has set it.
 
     Args:
-        name: the service.
+        name: the name of the service.
         timeout: seconds.
 
     Raises:
-        DiscoveryError: there was no answer, or one that says only that something is wrong.
+        DiscoveryError: there was no answer, or only an error.
     """
     import dns.asyncresolver
     import dns.exception
@@ -48,31 +145,32 @@ async def dns_lookup(name: str, timeout: float) -> SrvAnswer:
     import dns.resolver
 
     try:
-        # One for each question: the name servers of a machine change while a process lives.
+        # A new resolver for each lookup: the name servers of a machine change while a process lives.
         resolver = dns.asyncresolver.default_resolver or dns.asyncresolver.Resolver()
         answer = await resolver.resolve(f"{name}.", "SRV", lifetime=timeout)
     except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer):
         return SrvAnswer()
     except (dns.exception.DNSException, OSError) as error:
         raise DiscoveryError(f"{name}: {type(error).__name__}: {sanitize(str(error))}") from error
-    records = (one for one in answer if isinstance(one, dns.rdtypes.IN.SRV.SRV))
+    records = (record for record in answer if isinstance(record, dns.rdtypes.IN.SRV.SRV))
     return SrvAnswer(
         tuple(
-            SrvRecord(one.priority, one.weight, one.port, one.target.to_text(omit_final_dot=True)) for one in records
+            SrvRecord(record.priority, record.weight, record.port, record.target.to_text(omit_final_dot=True))
+            for record in records
         ),
         float(answer.rrset.ttl) if answer.rrset is not None else 0.0,
     )
 
 
 class SrvResolver:
-    """See `Resolver`.
+    """The resolver for `discovery_srv`.
 
     Args:
-        domain: where the records are.
-        name: of the cluster, if there are several.
+        domain: the domain with the records.
+        name: the name of the cluster, if the domain has several.
         has_tls: whether the client has a TLS configuration.
-        has_own_ca: whether that trusts authorities of the user's, who vouch for members in any domain.
-        lookup: asks DNS.
+        has_own_ca: whether it trusts the user's own authorities, which may certify members in any domain.
+        lookup: asks DNS; dnspython by default.
         random: returns a number in [0, 1).
     """
 
@@ -95,15 +193,15 @@ class SrvResolver:
         self._was_tls = False
 
     async def resolve(self, timeout: float) -> Resolution:
-        """See `Resolver.resolve`. `timeout` holds for each of two questions."""
+        """See `Resolver.resolve`. `timeout` is for each of two lookups."""
         answer = await self._lookup(self.name, timeout)
         if answer.records:
-            found = resolution_of(answer, self.name, is_tls=True, within=self._within, random=self._random)
+            resolution = endpoints_of_answer(answer, self.name, is_tls=True, within=self._within, random=self._random)
             self._was_tls = True
-            return found
+            return resolution
         if self._has_tls or self._was_tls:
-            raise DiscoveryError(f"{self.name} does not exist, and a client that speaks TLS takes no other service")
+            raise DiscoveryError(f"{self.name} does not exist, and this client requires TLS")
         answer = await self._lookup(self._plain, timeout)
         if not answer.records:
             raise DiscoveryError(f"neither {self.name} nor {self._plain} exists")
-        return resolution_of(answer, self._plain, is_tls=False, within="", random=self._random)
+        return endpoints_of_answer(answer, self._plain, is_tls=False, within="", random=self._random)

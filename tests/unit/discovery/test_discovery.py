@@ -155,10 +155,10 @@ async def test_learners_and_members_that_never_started_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("members", "says"),
     [
-        ([], "no member that has a vote"),
-        ([member(2, is_learner=True)], "no member that has a vote"),
+        ([], "no voting member"),
+        ([member(2, is_learner=True)], "no voting member"),
         ([member(2, "http://0.0.0.0:2379")], "listen"),
-        ([member(2, "http://localhost:2379")], "own machine"),
+        ([member(2, "http://localhost:2379")], "local address"),
         ([member(2, "http://u:c4n4ry@m2:2379")], "credentials"),
     ],
 )

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from etcd_aio.discovery.srv_records import SrvAnswer, SrvRecord, resolution_of, service_name
+from etcd_aio.discovery.srv import SrvAnswer, SrvRecord, endpoints_of_answer, service_name
 from etcd_aio.errors import DiscoveryError
 
 
@@ -15,7 +15,7 @@ def zero() -> float:
 def resolved(
     *records: SrvRecord, is_tls: bool = False, within: str = "", chance: Callable[[], float] = zero
 ) -> list[str]:
-    found = resolution_of(SrvAnswer(records, 7.0), "_svc", is_tls=is_tls, within=within, random=chance)
+    found = endpoints_of_answer(SrvAnswer(records, 7.0), "_svc", is_tls=is_tls, within=within, random=chance)
     assert found.ttl == 7.0
     return [endpoint.name for endpoint in found.endpoints]
 
@@ -63,12 +63,12 @@ def test_targets_outside_of_the_domain_are_refused_where_it_counts() -> None:
 @pytest.mark.parametrize(
     ("records", "says"),
     [
-        ([], "it is empty"),
+        ([], "the answer is empty"),
         ([SrvRecord(0, 0, 0, "a")], "no port"),
-        ([SrvRecord(0, 0, 0, ".")], "decidedly not available"),
+        ([SrvRecord(0, 0, 0, ".")], "not available"),
         ([SrvRecord(0, 0, 2379, "a b")], "white space"),
         ([SrvRecord(0, 0, 2379, "a@b")], "credentials"),
-        ([SrvRecord(0, 0, 2379, "a/b")], "nothing more"),
+        ([SrvRecord(0, 0, 2379, "a/b")], "must be host or host:port"),
     ],
 )
 def test_records_that_cannot_be_used(records: list[SrvRecord], says: str) -> None:
