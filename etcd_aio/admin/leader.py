@@ -1,19 +1,18 @@
-"""Leadership: who leads, and how it is moved.
+"""Finds the leader, and moves the leadership to another member.
 
-Knows: two RPCs, and that only the leader serves the second. Never knows: elections, or why it is to be moved.
-
-Theory of operation. Nobody but the leader can hand its leadership over, so every endpoint is asked at once who leads,
-and the request goes to the endpoint of the one that says "I do" in the latest term, and nowhere else. After it got
-through, the member that was asked leads no more; so an attempt without an answer is not repeated but looked at: whoever
-leads by then says whether it is done. Only if another one leads, the same is asked of that one.
+Only the leader can transfer its leadership. So every endpoint is asked at once for its status, and the request goes to
+the member that says it leads in the newest term, and to no other. After a successful request that member leads no more.
+Therefore an attempt without an answer is not repeated: the leader is looked up again, which tells whether the transfer
+is done. Only if a third member leads, that one gets the request.
 """
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from etcd_aio import methods, pb
-from etcd_aio.aio import start_task
+from etcd_aio.admin.status import ask_endpoints, status_of
 from etcd_aio.call_options import RetryMode, Timeout
 from etcd_aio.deadline import time_left
 from etcd_aio.errors import (
@@ -23,23 +22,23 @@ from etcd_aio.errors import (
     NotRaftLeaderError,
     UnknownEndpointError,
 )
-from etcd_aio.types import MoveLeaderResult, StatusResult
+from etcd_aio.types import MoveLeaderResult, StatusResult, newest_leader
 
 if TYPE_CHECKING:
     from etcd_aio.error_handler import Invoker
 
-_LOOK_SECONDS: Final = 1.0  # for one round of questions: a frozen member must not hold up what the others know
-_CONTRADICTION_SECONDS: Final = 0.1  # for the others to name a later term, once one says that it leads
+_LOOK_SECONDS: Final = 1.0  # for one round of requests: a frozen member must not delay the answers of the others
+_CONTRADICTION_SECONDS: Final = 0.1  # for the others to report a newer term, once a member says that it leads
 _LOOK_AGAIN: Final = 0.05  # seconds between rounds; an election takes about a second
 
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """Who leads.
+    """The leader.
 
     Attributes:
-        endpoint: where it serves this client.
-        status: what it said.
+        endpoint: its endpoint.
+        status: its status.
     """
 
     endpoint: str
@@ -47,12 +46,12 @@ class Leader:
 
     @property
     def id(self) -> int:
-        """Its member id."""
+        """The member id."""
         return self.status.header.member_id
 
 
-class Leadership:
-    """See the theory above.
+class LeaderTransfer:
+    """Moves the leadership: see above.
 
     Args:
         invoker: runs the calls.
@@ -82,36 +81,29 @@ class Leadership:
         return MoveLeaderResult(leader.status.header)
 
     async def find(self, deadline: float) -> Leader:
-        """Who leads, waiting for an election if nobody does.
+        """The leader, after an election if there is none now.
 
         Raises:
-            UnknownEndpointError: the leader is none of the client's endpoints.
-            NoAvailableEndpointsError: no endpoint has answered by `deadline`.
-            EtcdTimeoutError: nobody leads that could be asked.
+            UnknownEndpointError: the leader is not an endpoint of the client.
+            NoAvailableEndpointsError: no endpoint answered by `deadline`.
+            EtcdTimeoutError: no leader was found by `deadline`.
         """
         while True:
             answers = await self._ask_all(min(self._left(deadline), _LOOK_SECONDS))
-            heard = {name: one for name, one in answers.items() if isinstance(one, StatusResult)}
-            errors = {name: one for name, one in answers.items() if isinstance(one, EtcdError)}
-            latest = max((status.raft_term for status in heard.values()), default=0)
-            current = {name: status for name, status in heard.items() if status.raft_term == latest}
-            for name, status in current.items():
-                if status.is_leader:
-                    return Leader(name, status)
-            for error in errors.values():
-                if len(errors) == len(answers) and not error.retryable:
-                    raise error
-            elsewhere = max((status.leader for status in current.values()), default=0)
-            if elsewhere and not errors and elsewhere not in {status.header.member_id for status in heard.values()}:
-                raise UnknownEndpointError(f"member {elsewhere:x} leads, and none of the client's endpoints is its own")
+            statuses = {name: answer for name, answer in answers.items() if isinstance(answer, StatusResult)}
+            errors = {name: answer for name, answer in answers.items() if isinstance(answer, EtcdError)}
+            leader = newest_leader(statuses)
+            if leader is not None:
+                return Leader(leader, statuses[leader])
+            _check_may_be_found(statuses, errors)
             if self._left(deadline) <= _LOOK_AGAIN:
-                if heard:
+                if statuses:
                     raise EtcdTimeoutError("no leader was found in time")
                 raise NoAvailableEndpointsError(errors=errors)
             await asyncio.sleep(_LOOK_AGAIN)
 
     async def _look_after(self, error: EtcdError, target: int, deadline: float, retry: RetryMode | None) -> Leader:
-        """Who leads after an attempt that ended with `error`, which is raised if nothing may be tried again."""
+        """The leader after an attempt that failed with `error`; raises it if no other attempt may be made."""
         try:
             leader = await self.find(deadline)
         except EtcdError:
@@ -119,38 +111,38 @@ class Leadership:
         if leader.id != target:
             if retry == "never" or self._left(deadline) <= _LOOK_AGAIN:
                 raise error
-            await asyncio.sleep(_LOOK_AGAIN)  # else two members that contradict each other would keep this busy
+            await asyncio.sleep(_LOOK_AGAIN)  # two members that contradict each other must not make a busy loop
         return leader
 
     async def _ask_all(self, seconds: float) -> dict[str, StatusResult | EtcdError]:
-        """What every endpoint says; those that are slow to answer are not waited for once somebody leads."""
-        tasks = {
-            name: start_task(self._ask(name, seconds), name=f"etcd_aio status {name}")
-            for name in self._invoker.endpoints
-        }
-        pending = set(tasks.values())
-        grace: float | None = None
-        try:
-            while pending:
-                done, pending = await asyncio.wait(pending, timeout=grace, return_when=asyncio.FIRST_COMPLETED)
-                if not done:
-                    break
-                if any(isinstance(one := task.result(), StatusResult) and one.is_leader for task in done):
-                    grace = _CONTRADICTION_SECONDS
-        finally:
-            for task in pending:
-                task.cancel()
-            await asyncio.gather(*pending, return_exceptions=True)  # a cancelled call ends at once
-        late = EtcdTimeoutError("it did not say in time who leads")
-        return {name: late if task in pending else task.result() for name, task in tasks.items()}
+        """The answer of every endpoint; slow ones get little time once a member says that it leads."""
+        endpoints = self._invoker.endpoints
+        answers = await ask_endpoints(
+            endpoints,
+            lambda endpoint: self._ask(endpoint, seconds),
+            name="status",
+            is_enough=lambda answer: isinstance(answer, StatusResult) and answer.is_leader,
+            grace=_CONTRADICTION_SECONDS,
+        )
+        late = EtcdTimeoutError("no status in time")
+        return {endpoint: answers.get(endpoint, late) for endpoint in endpoints}
 
     async def _ask(self, endpoint: str, seconds: float) -> StatusResult | EtcdError:
         try:
-            return await self._invoker.unary(
-                methods.STATUS, pb.StatusRequest(), timeout=seconds, needs_leader=False, endpoint=endpoint
-            )
+            return await status_of(self._invoker, endpoint, seconds)
         except EtcdError as error:
             return error
 
     def _left(self, deadline: float) -> float:
         return time_left(deadline, self._invoker.clock())
+
+
+def _check_may_be_found(statuses: Mapping[str, StatusResult], errors: Mapping[str, EtcdError]) -> None:
+    """Raise what makes another search useless: errors that time does not mend, or a leader that is no endpoint."""
+    for error in errors.values():
+        if not statuses and not error.retryable:
+            raise error
+    newest = max((status.raft_term for status in statuses.values()), default=0)
+    leader = max((status.leader for status in statuses.values() if status.raft_term == newest), default=0)
+    if leader and not errors and leader not in {status.header.member_id for status in statuses.values()}:
+        raise UnknownEndpointError(f"the leader, member {leader:x}, is not an endpoint of this client")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from etcd_aio import methods, pb
 from etcd_aio.admin.cluster import MemberLike, member_id
-from etcd_aio.admin.leader import Leadership
+from etcd_aio.admin.leader import LeaderTransfer
 from etcd_aio.admin.replies import alarm_result
 from etcd_aio.admin.snapshot import Snapshot
 from etcd_aio.admin.snapshot_file import OnProgress, save
@@ -59,7 +59,7 @@ class Maintenance:
 
     def __init__(self, invoker: "Invoker") -> None:
         self._invoker = invoker
-        self._leadership = Leadership(invoker)
+        self._leader_transfer = LeaderTransfer(invoker)
 
     # About one member.
 
@@ -216,7 +216,7 @@ class Maintenance:
             header = alarm_result(await self._invoker.unary(methods.ALARM, request, timeout=left, retry=retry)).header
         return AlarmResult(header, chosen)
 
-    # Leadership and versions.
+    # LeaderTransfer and versions.
 
     async def move_leader(
         self, to: MemberLike, *, timeout: Timeout = UNSET, retry: RetryMode | None = None
@@ -241,7 +241,7 @@ class Maintenance:
 
         Cancellation: the leadership may move all the same.
         """
-        return await self._leadership.move(member_id(to, "to"), timeout, retry)
+        return await self._leader_transfer.move(member_id(to, "to"), timeout, retry)
 
     async def downgrade(
         self,

@@ -1,4 +1,4 @@
-"""Leadership: who leads is found, and moved, over fake members that elect whom the test says."""
+"""LeaderTransfer: who leads is found, and moved, over fake members that elect whom the test says."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from etcd_aio import codec, pb
-from etcd_aio.admin.leader import Leadership
+from etcd_aio.admin.leader import LeaderTransfer
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.errors import (
     AttemptFailure,
@@ -50,7 +50,7 @@ class Cluster:
         self.calls = Calls()
         for name in self.calls.names:
             self.calls.engine[name].otherwise = self._answer
-        self.leadership = Leadership(self.calls.invoker)
+        self.leadership = LeaderTransfer(self.calls.invoker)
 
     def elect(self, member: int) -> None:
         self.leader = member
@@ -214,7 +214,7 @@ async def test_a_final_answer_is_raised() -> None:
 async def test_a_leader_that_the_client_does_not_know_is_named() -> None:
     cluster = Cluster()
     cluster.leader = 0xBEEF
-    with pytest.raises(UnknownEndpointError, match="member beef leads"):
+    with pytest.raises(UnknownEndpointError, match="the leader, member beef, is not an endpoint"):
         await cluster.move(2)
     assert not cluster.moves()
     await cluster.calls.aclose()
