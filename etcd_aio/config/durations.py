@@ -1,7 +1,4 @@
-"""Durations: how long something takes, as people write it in URLs and in the environment. Pure.
-
-Knows: Go's notation, `1m30s`, `500ms`, and plain numbers of seconds. Never knows: what it is that takes so long.
-"""
+"""Durations in text: Go's notation, such as `1m30s` or `500ms`, and plain numbers of seconds. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -24,7 +21,7 @@ _PLAIN: Final = re.compile(_NUMBER)
 
 
 def parse_duration(text: str) -> float | None:
-    """The seconds of a duration; None if the text is none. It is never negative."""
+    """The seconds of a duration, never negative; None if the text is not a duration."""
     if _PLAIN.fullmatch(text):
         return float(text)
     if not _WHOLE.fullmatch(text):

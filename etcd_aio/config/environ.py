@@ -1,6 +1,4 @@
-"""Environment: the client's arguments from etcdctl's own variables. Pure; the variables are an argument.
-
-Knows: the `ETCDCTL_*` variables and what etcdctl makes of them. Never knows: what becomes of them here.
+"""The client's options from etcdctl's environment variables. Pure: the variables are an argument.
 
 | variable | argument |
 | --- | --- |
@@ -14,10 +12,10 @@ Knows: the `ETCDCTL_*` variables and what etcdctl makes of them. Never knows: wh
 | ETCDCTL_MAX_REQUEST_BYTES, ETCDCTL_MAX_RECV_BYTES | max_send_bytes, max_receive_bytes |
 | ETCDCTL_INSECURE_TRANSPORT | false asks for TLS; true, etcdctl's default, asks for nothing |
 | ETCDCTL_INSECURE_DISCOVERY | false takes only SRV records of members with TLS |
-| ETCDCTL_INSECURE_SKIP_TLS_VERIFY | true is refused: it must not come about by a variable that somebody has left |
+| ETCDCTL_INSECURE_SKIP_TLS_VERIFY | true is refused: a forgotten variable must not switch verification off |
 
-An empty variable is one that is not set, and so is a size of 0. Others of etcdctl concern its output, and are left
-alone.
+An empty variable counts as unset, and so does a size of 0. Other variables of etcdctl are about its output and are
+ignored.
 """
 
 from collections.abc import Mapping
@@ -37,50 +35,54 @@ _OPTIONS: Final[Mapping[str, str]] = {
     "MAX_RECV_BYTES": "max_receive_bytes",
     "MAX_REQUEST_BYTES": "max_send_bytes",
 }
-_LEAST_KEEPALIVE_TIME: Final = 10.0  # what gRPC for Go makes of everything below; etcdctl's default is 2 s
+_LEAST_KEEPALIVE_TIME: Final = 10.0  # gRPC for Go raises smaller values to it; etcdctl's default is 2 s
 
 
 def read_environment(environ: Mapping[str, str], *, has_tls: bool = False) -> Settings:
-    """What the variables say.
+    """The settings in the variables.
 
     Args:
         environ: all variables.
-        has_tls: the user gives a TLS configuration himself, and nothing is asked of the variables about it.
+        has_tls: the caller passes `tls`, so the variables about TLS are ignored.
 
     Raises:
-        ConfigError: a variable cannot be read, or contradicts another; no value is repeated.
+        ConfigError: a variable is malformed, or contradicts another; the message repeats no value.
     """
-    said = {name.removeprefix(PREFIX): value for name, value in environ.items() if name.startswith(PREFIX) and value}
-    if not has_tls and _flag(said, "INSECURE_SKIP_TLS_VERIFY"):
+    variables = {
+        name.removeprefix(PREFIX): value for name, value in environ.items() if name.startswith(PREFIX) and value
+    }
+    if not has_tls and _flag(variables, "INSECURE_SKIP_TLS_VERIFY"):
         raise ConfigError(
-            f"{PREFIX}INSECURE_SKIP_TLS_VERIFY is refused: give tls= an ssl.SSLContext of your own if you mean it"
+            f"{PREFIX}INSECURE_SKIP_TLS_VERIFY is refused: pass tls= an ssl.SSLContext to do that"
         )
     options: dict[str, Value] = {
-        option: read_option(option, said[name], PREFIX + name) for name, option in _OPTIONS.items() if name in said
+        option: read_option(option, variables[name], PREFIX + name)
+        for name, option in _OPTIONS.items()
+        if name in variables
     }
     for option in ("max_send_bytes", "max_receive_bytes"):
-        if options.get(option) == 0:  # etcdctl's own default, by which it means clientv3's
+        if options.get(option) == 0:  # etcdctl's default, which stands for that of clientv3
             del options[option]
     keepalive_time = options.get("keepalive_time")
     if isinstance(keepalive_time, float):
         options["keepalive_time"] = max(keepalive_time, _LEAST_KEEPALIVE_TIME)
-    domain = said.get("DISCOVERY_SRV", "")
-    if domain and "ENDPOINTS" in said:
+    domain = variables.get("DISCOVERY_SRV", "")
+    if domain and "ENDPOINTS" in variables:
         raise ConfigError(f"{PREFIX}ENDPOINTS and {PREFIX}DISCOVERY_SRV exclude each other")
     if not domain:
         options.pop("discovery_srv_name", None)
     return Settings(
-        endpoints=tuple(said["ENDPOINTS"].split(",")) if "ENDPOINTS" in said else None,
+        endpoints=tuple(variables["ENDPOINTS"].split(",")) if "ENDPOINTS" in variables else None,
         discovery_srv=domain,
-        tls=None if has_tls else _tls(said),
-        auth=_auth(said),
-        token=said.get("AUTH_JWT_TOKEN", ""),
+        tls=None if has_tls else _tls(variables),
+        auth=_auth(variables),
+        token=variables.get("AUTH_JWT_TOKEN", ""),
         options=options,
     )
 
 
-def _auth(said: Mapping[str, str]) -> tuple[str, str] | None:
-    user, password = said.get("USER", ""), said.get("PASSWORD", "")
+def _auth(variables: Mapping[str, str]) -> tuple[str, str] | None:
+    user, password = variables.get("USER", ""), variables.get("PASSWORD", "")
     if not user:
         if password:
             raise ConfigError(f"{PREFIX}PASSWORD needs {PREFIX}USER")
@@ -92,15 +94,15 @@ def _auth(said: Mapping[str, str]) -> tuple[str, str] | None:
     return user, password
 
 
-def _tls(said: Mapping[str, str]) -> TLSFiles | None:
-    files = TLSFiles(ca=said.get("CACERT", ""), cert=said.get("CERT", ""), key=said.get("KEY", ""))
+def _tls(variables: Mapping[str, str]) -> TLSFiles | None:
+    files = TLSFiles(ca=variables.get("CACERT", ""), cert=variables.get("CERT", ""), key=variables.get("KEY", ""))
     if bool(files.cert) != bool(files.key):
         raise ConfigError(f"{PREFIX}CERT and {PREFIX}KEY need each other")
-    is_asked_for = not _flag(said, "INSECURE_TRANSPORT", default=True) or (
-        "DISCOVERY_SRV" in said and not _flag(said, "INSECURE_DISCOVERY", default=True)
+    is_asked_for = not _flag(variables, "INSECURE_TRANSPORT", default=True) or (
+        "DISCOVERY_SRV" in variables and not _flag(variables, "INSECURE_DISCOVERY", default=True)
     )
     return files if is_asked_for or files.ca or files.cert else None
 
 
-def _flag(said: Mapping[str, str], name: str, *, default: bool = False) -> bool:
-    return read_flag(PREFIX + name, said[name]) if name in said else default
+def _flag(variables: Mapping[str, str], name: str, *, default: bool = False) -> bool:
+    return read_flag(PREFIX + name, variables[name]) if name in variables else default

@@ -1,7 +1,4 @@
-"""Settings: what a URL or the environment says, on its way to the client's own arguments.
-
-Knows: the arguments of `Client`, as words and as types. Never knows: where a setting came from.
-"""
+"""Options of `Client` that are given as text: by a connection URL, or by environment variables."""
 
 import ssl
 from collections.abc import Callable, Mapping
@@ -20,7 +17,7 @@ Value: TypeAlias = str | bool | int | float | None
 
 
 class ClientOptions(TypedDict, total=False):
-    """The options of `Client` besides its endpoints; it has their meanings."""
+    """The options of `Client` besides its endpoints, which are described there."""
 
     tls: TLS | ssl.SSLContext | None
     auth: tuple[str, str] | None
@@ -46,13 +43,13 @@ class ClientOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class TLSFiles:
-    """What is said of TLS.
+    """The TLS options of a URL or of the environment.
 
     Attributes:
-        ca: file of the authorities to trust; empty for the system's.
-        cert: file of the client's certificate.
-        key: file of its private key.
-        server_name: the name that every member's certificate must carry; empty for each one's own.
+        ca: file with the authorities to trust; empty for the system's.
+        cert: file with the client's certificate.
+        key: file with its private key.
+        server_name: the name that every member's certificate must carry; empty for the host name of each endpoint.
     """
 
     ca: str = ""
@@ -63,12 +60,12 @@ class TLSFiles:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What was said.
+    """The content of a URL or of the environment.
 
     Attributes:
-        endpoints: the endpoints; None if nothing was said of them.
+        endpoints: the endpoints; None if there are none.
         discovery_srv: the domain of the SRV records; empty for none.
-        tls: None if nothing was said of TLS.
+        tls: None without TLS options.
         auth: name and password.
         token: a token.
         options: other options of `Client`, by name.
@@ -83,20 +80,20 @@ class Settings:
 
 
 def client_options(settings: Settings, given: ClientOptions) -> ClientOptions:
-    """The arguments of `Client` besides its endpoints: what was said, unless `given` says otherwise.
+    """The options for `Client`: those of `settings`, replaced by those in `given`.
 
     Raises:
-        ConfigError: what was said of TLS contradicts itself.
+        ConfigError: the TLS options contradict each other.
     """
-    said = cast("ClientOptions", dict(settings.options))  # by their readers they have their types
+    options = cast("ClientOptions", dict(settings.options))  # the readers have given them these types
     if settings.tls is not None and "tls" not in given:
-        said["tls"] = _tls(settings.tls)
+        options["tls"] = _tls(settings.tls)
     if "auth" not in given and "token" not in given:
         if settings.auth is not None:
-            said["auth"] = settings.auth
+            options["auth"] = settings.auth
         if settings.token:
-            said["token"] = settings.token
-    return {**said, **given}
+            options["token"] = settings.token
+    return {**options, **given}
 
 
 def _tls(files: TLSFiles) -> TLS:
@@ -120,14 +117,14 @@ def _seconds_or_none(name: str, text: str) -> float | None:
 
 
 def read_flag(name: str, text: str) -> bool:
-    """True or False, in every spelling that Go takes, and some more.
+    """True or False, in every spelling that Go accepts, and in mixed case.
 
     Args:
-        name: what the user calls it.
+        name: the name that the error shows.
         text: its value.
 
     Raises:
-        ConfigError: it is neither. The text is not repeated.
+        ConfigError: the text is something else; the message does not repeat it.
     """
     found = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}.get(text.lower())
     if found is None:
@@ -167,18 +164,18 @@ _READERS: Final[Mapping[str, Callable[[str, str], Value]]] = {
 }
 
 OPTIONS: Final = frozenset(_READERS)
-"""The options of `Client` that a text can give."""
+"""The options of `Client` that can be given as text."""
 
 
 def read_option(option: str, text: str, name: str = "") -> Value:
-    """The value of an option that was given as text.
+    """Parse the value of an option.
 
     Args:
         option: one of `OPTIONS`.
         text: its value.
-        name: what the user calls it; the option's own name by default.
+        name: the name that the error shows; the option's own name by default.
 
     Raises:
-        ConfigError: it is none. The text is not repeated.
+        ConfigError: the value is malformed; the message does not repeat it.
     """
     return _READERS[option](name or option, text)

@@ -1,6 +1,4 @@
-"""Connection URL: a client's endpoints, credentials and options in one text. Pure.
-
-Knows: the grammar. Never knows: what becomes of the options, certificates, sockets.
+"""Connection URLs: the endpoints, credentials and options of a client in one text. Pure.
 
     etcd://[name:password@]host[:port][,host[:port]...][/][?option=value&...]     plaintext
     etcds://...                                                                   TLS
@@ -8,8 +6,8 @@ Knows: the grammar. Never knows: what becomes of the options, certificates, sock
     etcd+srv://domain, etcds+srv://domain                                         endpoints from DNS SRV records
 
 Name, password, path and values are percent-decoded. Options are those of `Client`, by its names; with TLS also `ca`,
-`cert`, `key` (files) and `server_name`. No error repeats anything of the URL: a password that was not percent-encoded
-may end up in every other part.
+`cert`, `key` (files) and `server_name`. Errors repeat nothing of the URL: a password that was not percent-encoded may
+end up in any other part.
 """
 
 import re
@@ -24,7 +22,7 @@ from etcd_aio.types import split_host_port
 
 _URL: Final = re.compile(r"(etcds?)(\+unix|\+srv)?://([^/?#]*)([^?#]*)(?:\?([^#]*))?", re.ASCII | re.IGNORECASE)
 _SCHEMES: Final = "etcd, etcds, etcd+unix, etcds+unix, etcd+srv or etcds+srv"
-_NO_PATH: Final = "a connection URL has no path: it would be a namespace, and there are none yet"
+_NO_PATH: Final = "a connection URL cannot have a path (namespaces are not supported yet)"
 _PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _TLS_OPTIONS: Final = frozenset({"ca", "cert", "key", "server_name"})
 
@@ -33,22 +31,22 @@ def parse_url(url: str) -> Settings:
     """Parse a connection URL.
 
     Raises:
-        ConfigError: it is none; nothing secret is repeated.
-        TypeError: it is no str.
+        ConfigError: the URL is malformed; the message repeats no secret.
+        TypeError: it is not a str.
     """
     if not isinstance(url, str):
-        raise TypeError(f"a connection URL is a str, not {type(url).__name__}")
+        raise TypeError(f"a connection URL must be a str, not {type(url).__name__}")
     if not url.isprintable() or any(character.isspace() for character in url):
         raise ConfigError("a connection URL must not contain white space or control characters: percent-encode them")
     if "#" in url:
-        raise ConfigError("a connection URL has no '#': in a name, password or value write %23")
+        raise ConfigError("a connection URL cannot contain '#': write %23 in a name, password or value")
     match = _URL.fullmatch(url)
     if match is None:
-        raise ConfigError(f"a connection URL begins with {_SCHEMES}, and ://")
+        raise ConfigError(f"a connection URL begins with {_SCHEMES}, followed by ://")
     scheme, kind, place, path, query = match.group(1).lower(), (match.group(2) or "").lower(), *match.group(3, 4, 5)
     if "@" in path or "@" in (query or ""):
         raise ConfigError(
-            "a connection URL has '@' behind its hosts: in a name, password or value percent-encode '@/?#'"
+            "the connection URL has '@' after its hosts: percent-encode '@/?#' in a name, password or value"
         )
     is_tls = scheme == "etcds"
     credentials, separator, hosts = place.rpartition("@")
@@ -60,7 +58,7 @@ def parse_url(url: str) -> Settings:
             raise ConfigError(_NO_PATH)
         return Settings(discovery_srv=_domain(hosts), tls=tls, auth=auth, options=options)
     if "discovery_srv_name" in options:
-        raise ConfigError("discovery_srv_name belongs to etcd+srv and etcds+srv")
+        raise ConfigError("discovery_srv_name needs a URL that begins with etcd+srv or etcds+srv")
     endpoints = (_socket(hosts, path, is_tls),) if kind else _hosts(hosts, path, is_tls)
     return Settings(endpoints=endpoints, tls=tls, auth=auth, options=options)
 
@@ -68,9 +66,9 @@ def parse_url(url: str) -> Settings:
 def _credentials(text: str) -> tuple[str, str]:
     name, colon, password = text.partition(":")
     if "@" in text or ":" in password:
-        raise ConfigError("a connection URL has name:password@ once, before its first host, percent-encoded")
+        raise ConfigError("a connection URL can have one percent-encoded name:password@, before its first host")
     if not name or not colon or not password:
-        raise ConfigError("a connection URL has a name and a password before '@', or neither")
+        raise ConfigError("the connection URL needs both a name and a password before '@'")
     return _decoded(name, "the name"), _decoded(password, "the password")
 
 
@@ -78,26 +76,26 @@ def _hosts(text: str, path: str, is_tls: bool) -> tuple[str, ...]:
     if path not in ("", "/"):
         raise ConfigError(_NO_PATH)
     if not text:
-        raise ConfigError("a connection URL needs a host; etcd's own default is 127.0.0.1:2379")
+        raise ConfigError("a connection URL needs a host; etcd's default is 127.0.0.1:2379")
     hosts = text.split(",")
     for number, host in enumerate(hosts, start=1):
         if not _is_host(host):
-            raise ConfigError(f"host number {number} of the connection URL is not host, host:port or [IPv6]:port")
+            raise ConfigError(f"host #{number} of the connection URL must be host, host:port or [IPv6]:port")
     return tuple(f"{'https' if is_tls else 'http'}://{host}" for host in hosts)
 
 
 def _socket(hosts: str, path: str, is_tls: bool) -> str:
     if hosts:
-        raise ConfigError("a URL of a unix socket has no host, and an absolute path: etcd+unix:///path")
+        raise ConfigError("the URL of a unix socket has an absolute path and no host: etcd+unix:///path")
     decoded = _decoded(path, "the path")
     if not decoded.strip("/") or not decoded.isprintable() or any(character.isspace() for character in decoded):
-        raise ConfigError("a URL of a unix socket needs a path without white space: etcd+unix:///path")
+        raise ConfigError("the URL of a unix socket needs a path without white space: etcd+unix:///path")
     return f"{'unixs' if is_tls else 'unix'}://{decoded}"
 
 
 def _domain(text: str) -> str:
     if not _is_host(f"{text}:1"):
-        raise ConfigError("a URL with +srv has one domain, and no port: etcd+srv://example.com")
+        raise ConfigError("a URL with +srv needs one domain without a port: etcd+srv://example.com")
     return text
 
 
@@ -117,9 +115,9 @@ def _query(text: str, is_tls: bool) -> tuple[Mapping[str, Value], dict[str, str]
         name, _, encoded = part.partition("=")
         if name not in OPTIONS and name not in _TLS_OPTIONS:
             near = get_close_matches(name, sorted(OPTIONS | _TLS_OPTIONS), n=1)
-            if near:  # then it is a misspelt name, and no part of a secret
+            if near:  # a misspelt name, so not a part of a secret
                 raise ConfigError(f"unknown option {name!r} in the connection URL; did you mean {near[0]!r}?")
-            raise ConfigError(f"option number {number} of the connection URL is unknown")
+            raise ConfigError(f"unknown option #{number} in the connection URL")
         if name in options or name in files:
             raise ConfigError(f"option {name} is given twice in the connection URL")
         value = _decoded(encoded, f"option {name}")
@@ -145,6 +143,6 @@ def _decoded(text: str, what: str) -> str:
 def _is_utf8(raw: bytes) -> bool:
     try:
         raw.decode()
-    except UnicodeDecodeError:  # it holds the text, so it must not even be another error's context
+    except UnicodeDecodeError:  # it holds the text, so it must not become the context of another error
         return False
     return True
