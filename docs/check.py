@@ -16,7 +16,8 @@ LOADING: Final = {"audio", "embed", "iframe", "img", "input", "link", "object", 
 ATTRIBUTES: Final = {"data", "href", "poster", "src", "srcset"}
 EXTERNAL: Final = re.compile(r"^\s*(https?:)?//", re.IGNORECASE)
 INTERNAL: Final = {
-    f"etcd_aio.errors.{name}" for name in ("AttemptFailure", "RetryHint", "sanitize", "server_error", "with_history")
+    f"etcd_aio.errors.{name}"
+    for name in ("AttemptFailure", "LocalReason", "RetryHint", "sanitize", "server_error", "with_history")
 }
 """Used between the layers only, so not in the reference."""
 IN_STYLES: Final = re.compile(r"(?:url\(|@import)\s*[\"']?\s*((?:https?:)?//[^\"')\s]+)", re.IGNORECASE)

@@ -19,7 +19,7 @@ from benchmarks.failover.account import PROBE_EVERY, SLOW
 from etcd_aio import pb
 from etcd_aio.balancer import parse_endpoint
 from etcd_aio.codec import encode
-from etcd_aio.errors import AttemptFailure, Delivery, EtcdError
+from etcd_aio.errors import AttemptFailure, Delivery, EtcdError, LocalReason
 from etcd_aio.transport import Connection, Engine, TransportOptions, create_engine
 
 _METADATA: Final = (("hasleader", "true"),)
@@ -79,7 +79,7 @@ class Probed:
         except AttemptFailure as failure:
             letter = "r" if failure.delivery is Delivery.ANSWERED else "u"
             # The member knows the deadline too, and may report first that it has passed.
-            if failure.is_local_deadline or now() - began > SLOW * 0.9:
+            if failure.reason is LocalReason.DEADLINE or now() - began > SLOW * 0.9:
                 letter = "s"
         self.letters[number] = letter
 

@@ -16,12 +16,13 @@ from etcd_aio.balancer.endpoint import Endpoint
 from etcd_aio.balancer.health import Health, ServiceHealth, refused_health
 from etcd_aio.balancer.statistics import EndpointStatistics, reason_of
 from etcd_aio.closing import TwoPartClose, Unwinding, close_all
-from etcd_aio.errors import AttemptFailure, Delivery, EtcdError, StatusCode, server_error
+from etcd_aio.errors import AttemptFailure, Delivery, EtcdError, LocalReason, StatusCode, server_error
 from etcd_aio.transport import Collect, Connection, Engine, Metadata, TLSContext
 
 logger = logging.getLogger("etcd_aio.balancer")
 
 _LATENCY_WEIGHT: Final = 0.1  # of the newest sample in the moving average
+_LOCAL_REASONS: Final = (LocalReason.GIVEN_UP, LocalReason.REPLY_TOO_LARGE)
 _NO_ANSWER_CODES: Final = frozenset({StatusCode.UNAVAILABLE, StatusCode.DEADLINE_EXCEEDED, StatusCode.CANCELLED})
 
 
@@ -250,7 +251,7 @@ class SubConnection(TwoPartClose):
         elif is_answer and error.code not in _NO_ANSWER_CODES:
             if service.answered(started, now):
                 self._note_restored(service)
-        elif error.is_given_up or error.is_final or error.delivery is Delivery.UNSENT:
+        elif error.reason in _LOCAL_REASONS or error.delivery is Delivery.UNSENT:
             service.dropped()  # for reasons of the client
         else:
             service.failed(started)

@@ -38,6 +38,7 @@ from etcd_aio.errors import (
     Delivery,
     EtcdError,
     EtcdTimeoutError,
+    LocalReason,
     MalformedReplyError,
     NoAvailableEndpointsError,
     RetryHint,
@@ -52,6 +53,7 @@ from etcd_aio.transport import RequestMetadata, token_of
 _MIN_ATTEMPT_TIME: Final = 1.0  # seconds; less would cut off requests that are merely slow (an election, a big range)
 _QUEUE_TIME: Final = 0.001  # seconds for each attempt that the member is working on: a burst does not make it unhealthy
 _SLOW_FACTOR: Final = 8.0  # times the 99th percentile: more than slow
+_NO_TIME_LEFT: Final = (LocalReason.DEADLINE, LocalReason.GIVEN_UP)
 _CLOSED_DURING_CALL: Final = "the client was closed during the call"
 
 
@@ -310,7 +312,7 @@ class Call(Generic[Request, Reply]):
                 may_continue=self._may_continue(failure),
                 has_token=token_remedy is not TokenRemedy.RAISE,
                 was_unprocessed=self._was_unprocessed,
-                is_given_up=failure.is_given_up,
+                is_given_up=failure.reason is LocalReason.GIVEN_UP,
             )
         )
         if verdict is Verdict.FAIL:
@@ -318,7 +320,7 @@ class Call(Generic[Request, Reply]):
         if verdict is Verdict.REFRESH_TOKEN and error is not None and token_remedy is TokenRemedy.RENEW:
             await self._renew_token(error)
             return
-        if failure.is_given_up:
+        if failure.reason is LocalReason.GIVEN_UP:
             self._left += (sub_connection,)
         self._was_unprocessed = self._was_unprocessed or failure.delivery is Delivery.UNPROCESSED
         # The server may notice an attempt's deadline before this side does.
@@ -352,7 +354,7 @@ class Call(Generic[Request, Reply]):
             is_known: the member's health shows the failure to all other calls, so that no retry storm can follow.
         """
         if verdict is Verdict.AT_ONCE:
-            is_charged = failure.is_given_up
+            is_charged = failure.reason is LocalReason.GIVEN_UP
         else:  # a member that refuses a token is healthy
             is_charged = verdict is Verdict.BACKOFF and not is_known and failure.delivery is not Delivery.UNPROCESSED
         if is_charged and self._context.budget is not None:
@@ -401,7 +403,9 @@ class Call(Generic[Request, Reply]):
             and len(self._attempts) < context.policy.max_attempts
             and not context.lifetime.is_closed
             and self._loop.time() < self._deadline
-            and not (failure is not None and (failure.is_final or (failure.pushback or 0) < 0))
+            and not (
+                failure is not None and (failure.reason is LocalReason.REPLY_TOO_LARGE or (failure.pushback or 0) < 0)
+            )
         )
 
     def _move_on(self, sub_connection: SubConnection) -> bool:
@@ -451,7 +455,7 @@ class Call(Generic[Request, Reply]):
         if self._context.lifetime.is_closed:
             return ClientClosedError(_CLOSED_DURING_CALL)
         # After an attempt that was given up there is always another, unless there is no time for it.
-        if failure.is_local_deadline or failure.is_given_up or self._loop.time() >= self._deadline:
+        if failure.reason in _NO_TIME_LEFT or self._loop.time() >= self._deadline:
             return EtcdTimeoutError()
         return local_error_of(failure)
 

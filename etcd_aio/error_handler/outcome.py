@@ -17,6 +17,7 @@ from etcd_aio.errors import (
     ConnectionLostError,
     Delivery,
     EtcdError,
+    LocalReason,
     MalformedReplyError,
     NoLeaderError,
     NotSupportedForLearnerError,
@@ -45,7 +46,7 @@ def server_error_of(failure: AttemptFailure, method: AnyMethod) -> ServerError:
 
 def local_error_of(failure: AttemptFailure) -> EtcdError:
     """Return the error for an attempt that was not answered."""
-    if failure.is_final:
+    if failure.reason is LocalReason.REPLY_TOO_LARGE:
         return ReplyTooLargeError(failure.message, code=failure.code)
     if failure.code in _NO_CONNECTION:
         return ConnectionLostError(failure.message, code=failure.code)
@@ -127,7 +128,12 @@ class StreamEnd:
                 beginning = failure.take_beginning()
                 error.watch_id = leading_watch_id(beginning) if method is WATCH else None
         retry_hint, _ = meaning_of(error, is_alone=is_alone)
-        facts = StreamFacts(failure.delivery, retry_hint, isinstance(error, UnknownServerError), failure.is_final)
+        facts = StreamFacts(
+            failure.delivery,
+            retry_hint,
+            isinstance(error, UnknownServerError),
+            failure.reason is LocalReason.REPLY_TOO_LARGE,
+        )
         attempts = (attempt_of(failure, endpoint, seconds),)
         return cls(facts, with_history(error, attempts, maybe_applied=False, seconds=seconds), failure.pushback)
 

@@ -27,6 +27,7 @@ from etcd_aio.errors import (
     ConnectionLostError,
     Delivery,
     EtcdTimeoutError,
+    LocalReason,
     NotSupportedByServerError,
     StatusCode,
 )
@@ -138,7 +139,7 @@ class StreamedReply(Generic[Request, Reply]):
             if timer is not None:
                 timer.cancel()
         text = "the deadline passed before the server sent the next message"
-        raise AttemptFailure(StatusCode.DEADLINE_EXCEEDED, text, Delivery.UNKNOWN, is_local_deadline=True)
+        raise AttemptFailure(StatusCode.DEADLINE_EXCEEDED, text, Delivery.UNKNOWN, reason=LocalReason.DEADLINE)
 
     def _expire(self) -> None:
         # Not by cancelling the task, which its owner could not tell from a cancellation of its own.

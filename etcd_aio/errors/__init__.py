@@ -20,7 +20,7 @@ What belongs here: the exception tree, etcd's error table, gRPC status codes and
 decision whether to retry, which is the error handler's.
 """
 
-from etcd_aio.errors.attempt import Attempt, AttemptFailure
+from etcd_aio.errors.attempt import Attempt, AttemptFailure, LocalReason
 from etcd_aio.errors.auth import (
     AuthenticationFailedError,
     AuthNotEnabledError,
@@ -205,6 +205,7 @@ __all__ = [
     "LeaseNotFoundError",
     "LeaseProvidedError",
     "LeaseTTLTooLargeError",
+    "LocalReason",
     "MalformedReplyError",
     "MemberBadURLsError",
     "MemberExistsError",

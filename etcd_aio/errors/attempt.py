@@ -4,10 +4,24 @@ Knows: status, delivery and where. Never knows: calls, retries or etcd's message
 """
 
 from dataclasses import dataclass
+from enum import Enum
 
 from etcd_aio.errors.delivery import Delivery
 from etcd_aio.errors.status import StatusCode
 from etcd_aio.errors.text import sanitize, shown_seconds
+
+
+class LocalReason(Enum):
+    """Why the client itself ended an attempt."""
+
+    DEADLINE = "deadline"
+    """The attempt's deadline passed."""
+
+    REPLY_TOO_LARGE = "reply-too-large"
+    """The reply exceeds the client's limit; another attempt would get the same one."""
+
+    GIVEN_UP = "given-up"
+    """The member is silent while others answer, and the call can move to one of them: see `Connection.give_up`."""
 
 
 class AttemptFailure(Exception):  # noqa: N818 - not an error of the user's: the error handler judges it first
@@ -20,9 +34,7 @@ class AttemptFailure(Exception):  # noqa: N818 - not an error of the user's: the
         message: the server's text, or ours for a local failure.
         delivery: how far the attempt got.
         pushback: seconds the server asks us to wait (`grpc-retry-pushback-ms`); negative means "do not retry".
-        is_local_deadline: the attempt's own deadline passed on this side.
-        is_final: an answer came that this side refuses to take, and another attempt would get the same.
-        is_given_up: this side waits no longer, since others answer: see `Connection.give_up`.
+        reason: why the client ended the attempt; None if it did not.
         beginning: the first bytes of a stream's message that was too large, as far as they had come. They may hold
             secrets, so whoever handles the failure takes them by `take_beginning`.
     """
@@ -34,9 +46,7 @@ class AttemptFailure(Exception):  # noqa: N818 - not an error of the user's: the
         delivery: Delivery,
         *,
         pushback: float | None = None,
-        is_local_deadline: bool = False,
-        is_final: bool = False,
-        is_given_up: bool = False,
+        reason: LocalReason | None = None,
     ) -> None:
         text = sanitize(message)  # it goes into tracebacks and notes, and may be any peer's
         super().__init__(text)
@@ -44,9 +54,7 @@ class AttemptFailure(Exception):  # noqa: N818 - not an error of the user's: the
         self.message = text
         self.delivery = delivery
         self.pushback = pushback
-        self.is_local_deadline = is_local_deadline
-        self.is_final = is_final
-        self.is_given_up = is_given_up
+        self.reason = reason
         self.beginning = b""
 
     def take_beginning(self) -> bytes:

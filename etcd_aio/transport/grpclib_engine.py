@@ -21,7 +21,7 @@ from h2.exceptions import NoAvailableStreamIDError
 from etcd_aio.aio import start_task
 from etcd_aio.closing import Unwinding, unwound
 from etcd_aio.deadline import NEVER
-from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, StatusCode
+from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, LocalReason, StatusCode
 from etcd_aio.http2 import NeverIndexedHeaderTuple
 from etcd_aio.transport.deadline_timer import DeadlineTimer
 from etcd_aio.transport.grpclib_protocol import StockProtocol, StockStream
@@ -279,7 +279,9 @@ class _Call:
         limit = self._connection.max_receive_bytes
         if size > limit:
             text = f"received message of {size} bytes is larger than max_receive_bytes ({limit})"
-            failure = AttemptFailure(StatusCode.RESOURCE_EXHAUSTED, text, Delivery.UNKNOWN, is_final=True)
+            failure = AttemptFailure(
+                StatusCode.RESOURCE_EXHAUSTED, text, Delivery.UNKNOWN, reason=LocalReason.REPLY_TOO_LARGE
+            )
             if not self._is_unary:
                 with suppress(AttemptFailure):  # the stream may have ended before it came
                     failure.beginning = await self._read(min(size, BEGINNING))
@@ -373,7 +375,7 @@ class _Call:
     def give_up(self, reason: str) -> None:
         """See `seam.Connection.give_up`."""
         if self._may_move and not self._stream.has_begun:
-            self.fail(AttemptFailure(StatusCode.UNAVAILABLE, reason, self._delivery(), is_given_up=True))
+            self.fail(AttemptFailure(StatusCode.UNAVAILABLE, reason, self._delivery(), reason=LocalReason.GIVEN_UP))
 
     def fail_unprocessed(self, reason: str, last_stream_id: int) -> None:
         """The peer processes no stream above `last_stream_id`, and so none that is not open yet."""
@@ -413,7 +415,7 @@ class _Call:
 
     def _expired(self) -> AttemptFailure:
         text = "the deadline passed before the server answered"
-        return AttemptFailure(StatusCode.DEADLINE_EXCEEDED, text, self._delivery(), is_local_deadline=True)
+        return AttemptFailure(StatusCode.DEADLINE_EXCEEDED, text, self._delivery(), reason=LocalReason.DEADLINE)
 
     def _delivery(self) -> Delivery:
         """Where the request is now. A unary handler runs only once it has the whole message."""

@@ -192,7 +192,7 @@ class Connection(Protocol):
         """Take nothing new; close by itself once what is under way has ended."""
 
     def give_up(self, reason: str) -> None:
-        """Fail the unary attempts that may move and whose answers have not begun, as `is_given_up`."""
+        """End the unary attempts that may move and have no answer yet, with `LocalReason.GIVEN_UP`."""
 
 
 class Engine(Protocol):

@@ -15,7 +15,7 @@ import asyncio
 from typing import Final, cast
 
 from etcd_aio.closing import Unwinding
-from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, StatusCode
+from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, LocalReason, StatusCode
 from etcd_aio.http2 import Connection, LocalProtocolError, RemoteProtocolError
 from etcd_aio.transport.deadline_timer import DeadlineTimer
 from etcd_aio.transport.deadlines import Deadlines
@@ -238,7 +238,7 @@ class NativeConnection(HandshakingProtocol):
         for stream in tuple(self._outgoing.all_streams()):
             if isinstance(stream, UnaryCall) and stream.may_move and not stream.has_headers:
                 delivery = self._end(stream)
-                stream.fail(AttemptFailure(StatusCode.UNAVAILABLE, reason, delivery, is_given_up=True))
+                stream.fail(AttemptFailure(StatusCode.UNAVAILABLE, reason, delivery, reason=LocalReason.GIVEN_UP))
 
     def close(self) -> Unwinding:
         """See `seam.Connection.close`."""
@@ -403,7 +403,7 @@ class NativeConnection(HandshakingProtocol):
             elif call.is_open:
                 text = "the deadline passed before the server answered"
                 delivery = self._end(call)
-                call.fail(AttemptFailure(StatusCode.DEADLINE_EXCEEDED, text, delivery, is_local_deadline=True))
+                call.fail(AttemptFailure(StatusCode.DEADLINE_EXCEEDED, text, delivery, reason=LocalReason.DEADLINE))
         if self._deadlines.next != _NEVER:
             self._deadline_timer.set(self._deadlines.next)
 
@@ -501,5 +501,5 @@ def _closed() -> AttemptFailure:
 
 def _too_late() -> AttemptFailure:
     return AttemptFailure(
-        StatusCode.DEADLINE_EXCEEDED, "the deadline has passed", Delivery.UNSENT, is_local_deadline=True
+        StatusCode.DEADLINE_EXCEEDED, "the deadline has passed", Delivery.UNSENT, reason=LocalReason.DEADLINE
     )

@@ -14,7 +14,7 @@ from io import BytesIO
 from typing import ClassVar, Final
 
 from etcd_aio.aio import wake
-from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
+from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
 from etcd_aio.http2 import HeaderBlock, RequestHeaders, Stream, error_name
 from etcd_aio.transport.interface import BEGINNING, Collect
 from etcd_aio.transport.pieces import Collected, Pieces
@@ -376,7 +376,7 @@ def _refused(compressed: int, size: int, limit: int) -> AttemptFailure | None:
         return _broken("the server sent a compressed message unasked")
     if size > limit:
         text = f"received message of {size} bytes is larger than max_receive_bytes ({limit})"
-        return AttemptFailure(StatusCode.RESOURCE_EXHAUSTED, text, Delivery.UNKNOWN, is_final=True)
+        return AttemptFailure(StatusCode.RESOURCE_EXHAUSTED, text, Delivery.UNKNOWN, reason=LocalReason.REPLY_TOO_LARGE)
     return None
 
 

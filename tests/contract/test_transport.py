@@ -8,7 +8,7 @@ import pytest
 import trustme
 from h2.settings import SettingCodes
 
-from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
+from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
 from etcd_aio.transport import EngineName, TransportOptions, create_engine
 from tests.support.scripted import GRPC, OK, Wire, scripted
 from tests.support.transport import PATIENCE, Owner, connected, example_server, failure_of, soon, target
@@ -90,8 +90,7 @@ async def test_a_status_arrives_with_its_text(name: EngineName, number: int, tex
     async with example_server() as (port, _), connected(name, port) as (connection, _):
         failure = await failure_of(connection.unary("/x/Fail", f"{number} {text}".encode(), (), soon()))
         assert (failure.code, failure.message, failure.delivery) == (number, text, Delivery.ANSWERED)
-        assert not failure.is_local_deadline
-        assert not failure.is_final
+        assert failure.reason is None
         assert await connection.unary("/x/Echo", b"next", (), soon()) == b"next"
 
 
@@ -124,7 +123,7 @@ async def test_a_call_ends_by_its_deadline_and_the_server_is_told(name: EngineNa
         failure = await failure_of(connection.unary("/x/Slow", b"", (), soon(0.1)))
         assert asyncio.get_running_loop().time() - began > 0.09
         assert (failure.code, failure.delivery) == (StatusCode.DEADLINE_EXCEEDED, Delivery.UNKNOWN)
-        assert failure.is_local_deadline
+        assert failure.reason is LocalReason.DEADLINE
         assert await connection.unary("/x/Echo", b"", (), soon()) == b"next"
 
 
@@ -141,7 +140,7 @@ async def test_a_deadline_that_has_passed_sends_nothing(name: EngineName) -> Non
         for deadline in (soon(-1.0), 0.0):
             failure = await failure_of(connection.unary("/x/Echo", b"", (), deadline))
             assert (failure.code, failure.delivery) == (StatusCode.DEADLINE_EXCEEDED, Delivery.UNSENT)
-            assert failure.is_local_deadline
+            assert failure.reason is LocalReason.DEADLINE
         failure = await failure_of(connection.open_stream("/x/Chat", (), 0.0))
         assert failure.delivery is Delivery.UNSENT
         assert await connection.unary("/x/Echo", b"", (), soon()) == b"ok"

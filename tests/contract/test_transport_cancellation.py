@@ -11,7 +11,7 @@ import pytest
 from h2.settings import SettingCodes
 
 from etcd_aio.aio import start_task
-from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
+from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
 from etcd_aio.transport import Connection, EngineName
 from tests.support.scripted import GRPC, Wire, scripted
 from tests.support.transport import (
@@ -193,7 +193,7 @@ async def test_a_failed_call_leaves_no_trace_in_the_callers_task(
 
 async def test_an_expired_call_leaves_no_trace_in_the_callers_task(name: EngineName) -> None:
     async with example_server() as (port, _), connected(name, port) as (connection, _):
-        assert (await failure_of(connection.unary("/x/Slow", b"60", (), soon(0.01)))).is_local_deadline
+        assert (await failure_of(connection.unary("/x/Slow", b"60", (), soon(0.01)))).reason is LocalReason.DEADLINE
         assert is_untouched()
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.01):

@@ -12,7 +12,7 @@ from h2.settings import SettingCodes
 from hyperframe.frame import ContinuationFrame, DataFrame, HeadersFrame, PushPromiseFrame, WindowUpdateFrame
 
 from etcd_aio.aio import start_task
-from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
+from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
 from etcd_aio.transport import Connection, EngineName
 from etcd_aio.transport import grpclib_engine as stock
 from etcd_aio.transport.interface import BEGINNING
@@ -110,7 +110,7 @@ async def test_a_bad_response_fails_its_call_and_leaves_the_connection_usable(na
     async with scripted(script) as port, connected(name, port) as (connection, owner):
         failure = await failure_of(echo(connection))
         assert (failure.code, failure.delivery) == (code, delivery)
-        assert not failure.is_local_deadline
+        assert failure.reason is None
         assert await echo(connection) == b"ok"
         assert (owner.lost, owner.draining) == ([], [])
 
@@ -152,10 +152,14 @@ async def test_a_reply_above_the_limit_is_not_taken_and_no_other_attempt_would_b
 
     async with scripted(script) as port, connected(name, port, max_receive_bytes=1000) as (connection, _):
         failure = await failure_of(echo(connection))
-        assert (failure.code, failure.delivery, failure.is_final) == (C.RESOURCE_EXHAUSTED, U, True)
+        assert (failure.code, failure.delivery, failure.reason) == (
+            C.RESOURCE_EXHAUSTED,
+            U,
+            LocalReason.REPLY_TOO_LARGE,
+        )
         assert "max_receive_bytes" in failure.message
         assert await echo(connection) == b"x" * 1000
-        assert (await failure_of(echo(connection))).is_final
+        assert (await failure_of(echo(connection))).reason is LocalReason.REPLY_TOO_LARGE
 
 
 async def test_a_streams_message_above_the_limit_shows_its_beginning(name: EngineName) -> None:
@@ -168,7 +172,7 @@ async def test_a_streams_message_above_the_limit_shows_its_beginning(name: Engin
     async with scripted(script) as port, connected(name, port, max_receive_bytes=1000) as (connection, _):
         stream = await connection.open_stream("/x/Chat", (), soon())
         failure = await failure_of(stream.receive())
-        assert (failure.is_final, failure.beginning) == (True, bytes(range(BEGINNING)))
+        assert (failure.reason, failure.beginning) == (LocalReason.REPLY_TOO_LARGE, bytes(range(BEGINNING)))
         stream.cancel()
 
 
@@ -251,7 +255,7 @@ async def test_an_answer_that_comes_too_late_disturbs_nobody(name: EngineName) -
         wire.headers(second, OK, end=True)
 
     async with scripted(script) as port, connected(name, port) as (connection, _):
-        assert (await failure_of(echo(connection, seconds=0.05))).is_local_deadline
+        assert (await failure_of(echo(connection, seconds=0.05))).reason is LocalReason.DEADLINE
         assert await echo(connection) == b"in time"
 
 
@@ -267,7 +271,7 @@ async def test_a_request_that_the_window_never_lets_out_is_unsent(name: EngineNa
         assert (failure.code, failure.delivery) == (C.DEADLINE_EXCEEDED, S)
         assert owner.lost == [], "a peer that answers pings is alive"
         failure = await failure_of(echo(connection, b"", seconds=0.05))
-        assert failure.is_local_deadline, "the connection's window is used up too"
+        assert failure.reason is LocalReason.DEADLINE, "the connection's window is used up too"
 
 
 async def test_an_answer_before_the_whole_request_counts(name: EngineName) -> None:
@@ -464,7 +468,7 @@ async def test_a_call_that_waits_for_a_free_stream_is_unsent_at_goaway(name: Eng
         first = asyncio.ensure_future(echo(connection, seconds=0.3))
         second = asyncio.ensure_future(echo(connection))
         assert (await failure_of(second)).delivery is S
-        assert (await failure_of(first)).is_local_deadline
+        assert (await failure_of(first)).reason is LocalReason.DEADLINE
 
 
 # --- the connection breaks ---
@@ -737,7 +741,7 @@ async def test_giving_up_ends_what_may_move_and_has_no_answer_yet(name: EngineNa
         await asyncio.sleep(0.2)
         connection.give_up("others answer")
         failure = await failure_of(movable)
-        assert (failure.code, failure.delivery, failure.is_given_up) == (C.UNAVAILABLE, U, True)
+        assert (failure.code, failure.delivery, failure.reason) == (C.UNAVAILABLE, U, LocalReason.GIVEN_UP)
         assert failure.message == "others answer"
         assert await fixed == b"ok"
         assert await begun == b"ok"

@@ -6,7 +6,7 @@ import hpack
 import pytest
 from h2.errors import ErrorCodes
 
-from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
+from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
 from etcd_aio.http2 import frames
 from etcd_aio.transport import EngineName
 from etcd_aio.transport.ping_pace import PingPace
@@ -55,7 +55,7 @@ async def test_a_deadline_that_passed_while_the_loop_was_held_up_is_put_off_for_
     await turns()
     stall(60.0)
     resumed = asyncio.get_running_loop().time()
-    assert (await failure_of(call)).is_local_deadline
+    assert (await failure_of(call)).reason is LocalReason.DEADLINE
     assert asyncio.get_running_loop().time() - resumed <= 0.2
     await wired.connection.aclose()
 
@@ -115,9 +115,9 @@ async def test_an_answer_that_has_begun_may_take_longer_than_one_that_has_not(na
     ]
     await turns()
     wired.receive(headers(3, HEAD) + headers(5, HEAD))
-    assert (await failure_of(calls[0])).is_local_deadline
+    assert (await failure_of(calls[0])).reason is LocalReason.DEADLINE
     assert now() - began == pytest.approx(1.0, abs=0.01)
-    assert (await failure_of(calls[2])).is_local_deadline
+    assert (await failure_of(calls[2])).reason is LocalReason.DEADLINE
     assert now() - began == pytest.approx(2.0, abs=0.01)
     await asyncio.sleep(2.5)
     wired.receive(data(3, framed(b"at last")) + headers(3, TAIL, end=True))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from etcd_aio.call_options import RetryMode
-from etcd_aio.errors import AttemptFailure, Delivery, EtcdError, StatusCode
+from etcd_aio.errors import AttemptFailure, Delivery, EtcdError, LocalReason, StatusCode
 from tests.support.calls import Calls, answered, leader_changed, learner, no_leader, reply, unknown, unprocessed, unsent
 from tests.support.fake_engine import FakeAttempt
 from tests.support.virtual_time import VirtualTimeLoop, tasks, turns
@@ -42,10 +42,10 @@ OUTCOMES: dict[str, tuple[Outcome, bool]] = {
     "no answer": (fails(unknown()), True),
     "lost": (lost, True),
     "deadline": (
-        fails(AttemptFailure(StatusCode.DEADLINE_EXCEEDED, "late", Delivery.UNKNOWN, is_local_deadline=True)),
+        fails(AttemptFailure(StatusCode.DEADLINE_EXCEEDED, "late", Delivery.UNKNOWN, reason=LocalReason.DEADLINE)),
         True,
     ),
-    "too large a reply": (fails(unknown(StatusCode.RESOURCE_EXHAUSTED, is_final=True)), True),
+    "too large a reply": (fails(unknown(StatusCode.RESOURCE_EXHAUSTED, reason=LocalReason.REPLY_TOO_LARGE)), True),
     "nonsense": (lambda attempt: b"\xff\xff", True),
     "another cluster": (reply(0xBAD), True),
     "no leader": (fails(no_leader()), False),

@@ -17,7 +17,7 @@ from etcd_aio.balancer import (
 )
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.error_handler import Credentials, Invoker, Lifetime, RetryPolicy
-from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
+from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
 from etcd_aio.methods import API_VERSION, PUT, RANGE, STATUS
 from etcd_aio.observing import Observer
 from etcd_aio.transport import RequestMetadata
@@ -36,8 +36,8 @@ def unprocessed() -> AttemptFailure:
     return AttemptFailure(StatusCode.UNAVAILABLE, "GOAWAY below this stream", Delivery.UNPROCESSED)
 
 
-def unknown(code: StatusCode = StatusCode.UNAVAILABLE, *, is_final: bool = False) -> AttemptFailure:
-    return AttemptFailure(code, "the connection was lost", Delivery.UNKNOWN, is_final=is_final)
+def unknown(code: StatusCode = StatusCode.UNAVAILABLE, *, reason: LocalReason | None = None) -> AttemptFailure:
+    return AttemptFailure(code, "the connection was lost", Delivery.UNKNOWN, reason=reason)
 
 
 def answered(code: StatusCode, message: str, pushback: float | None = None) -> AttemptFailure:

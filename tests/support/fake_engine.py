@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from etcd_aio.closing import Unwinding, unwound
-from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
+from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
 from etcd_aio.transport import Collect, Connection, ConnectionOwner, Metadata, Stream, Target
 
 
@@ -276,7 +276,7 @@ class FakeConnection:
         """See `seam.Connection.give_up`."""
         for future in tuple(self._movable):
             if not future.done():
-                failure = AttemptFailure(StatusCode.UNAVAILABLE, reason, Delivery.UNKNOWN, is_given_up=True)
+                failure = AttemptFailure(StatusCode.UNAVAILABLE, reason, Delivery.UNKNOWN, reason=LocalReason.GIVEN_UP)
                 future.set_exception(failure)
 
     # Inside.
@@ -296,8 +296,7 @@ class FakeConnection:
                     answer.message,
                     answer.delivery,
                     pushback=answer.pushback,
-                    is_local_deadline=answer.is_local_deadline,
-                    is_final=answer.is_final,
+                    reason=answer.reason,
                 )
             assert not isinstance(answer, Hang)
             reply = answer if isinstance(answer, bytes) else answer(attempt)
@@ -312,7 +311,7 @@ class FakeConnection:
         if not future.done():
             text = "the deadline passed before the server answered"
             future.set_exception(
-                AttemptFailure(StatusCode.DEADLINE_EXCEEDED, text, Delivery.UNKNOWN, is_local_deadline=True)
+                AttemptFailure(StatusCode.DEADLINE_EXCEEDED, text, Delivery.UNKNOWN, reason=LocalReason.DEADLINE)
             )
 
     def _close_if_drained(self) -> None:

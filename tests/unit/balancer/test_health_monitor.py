@@ -13,7 +13,14 @@ import pytest
 from etcd_aio import codec, pb
 from etcd_aio.balancer import ConnectivityState, Health, SubConnection, health_monitor
 from etcd_aio.balancer.health_monitor import probe
-from etcd_aio.errors import AttemptFailure, Delivery, NoLeaderError, NotSupportedForLearnerError, StatusCode
+from etcd_aio.errors import (
+    AttemptFailure,
+    Delivery,
+    LocalReason,
+    NoLeaderError,
+    NotSupportedForLearnerError,
+    StatusCode,
+)
 from etcd_aio.methods import RANGE
 from tests.support.balancers import BalancerWorld
 from tests.support.fake_engine import Accept, Hang, Refuse
@@ -100,7 +107,7 @@ async def test_a_member_that_is_overtaken_is_used_last_and_its_reads_move() -> N
         assert it.health() == {"m1": Health.SILENT, "m2": Health.HEALTHY, "m3": Health.HEALTHY}
         assert it.members_picked() == {"m2", "m3"}
         failure = await failure_of(read)
-        assert failure.is_given_up
+        assert failure.reason is LocalReason.GIVEN_UP
         assert failure.delivery is Delivery.UNKNOWN
         assert not write.done(), "nobody may make it elsewhere"
         assert it.members_picked(needs_leader=False) == {"m1", "m2", "m3"}, "it was not asked for what it serves alone"
@@ -169,7 +176,7 @@ async def test_reads_that_wait_when_the_leader_is_lost_move_too() -> None:
         assert not read.done(), "nobody answers"
         it.speak("m2")
         await it.serve(0.2, "m2")
-        assert (await failure_of(read)).is_given_up
+        assert (await failure_of(read)).reason is LocalReason.GIVEN_UP
 
 
 async def test_reads_that_come_to_a_silent_member_for_want_of_another_move_on_later() -> None:
@@ -182,7 +189,7 @@ async def test_reads_that_come_to_a_silent_member_for_want_of_another_move_on_la
         await asyncio.sleep(0.5)
         assert not read.done(), "nobody answers"
         await it.serve(0.3, "m2")
-        assert (await failure_of(read)).is_given_up
+        assert (await failure_of(read)).reason is LocalReason.GIVEN_UP
 
 
 async def test_streams_wait_for_a_moment_before_they_leave_a_silent_member() -> None:
@@ -255,7 +262,7 @@ async def test_silence_is_found_for_one_caller_too() -> None:
         assert [name for name, _, _ in it.probes] == ["m1", "m2"]
         await asyncio.sleep(0.2)
         assert it.health() == {"m1": Health.SILENT, "m2": Health.HEALTHY, "m3": Health.HEALTHY}
-        assert (await failure_of(read)).is_given_up
+        assert (await failure_of(read)).reason is LocalReason.GIVEN_UP
 
 
 async def test_one_member_alone_is_never_given_up() -> None:

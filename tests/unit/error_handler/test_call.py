@@ -29,6 +29,7 @@ from etcd_aio.errors import (
     InvalidTokenError,
     LeaderChangedError,
     LeaseNotFoundError,
+    LocalReason,
     MalformedReplyError,
     NoAvailableEndpointsError,
     NoLeaderError,
@@ -900,7 +901,7 @@ async def test_a_malformed_reply_ends_the_call() -> None:
 @pytest.mark.parametrize(
     ("failure", "error"),
     [
-        (unknown(StatusCode.RESOURCE_EXHAUSTED, is_final=True), ReplyTooLargeError),
+        (unknown(StatusCode.RESOURCE_EXHAUSTED, reason=LocalReason.REPLY_TOO_LARGE), ReplyTooLargeError),
         (unknown(StatusCode.INTERNAL), MalformedReplyError),
         (unknown(StatusCode.UNAVAILABLE), ConnectionLostError),
         (unknown(StatusCode.CANCELLED), ConnectionLostError),
@@ -918,7 +919,7 @@ async def test_a_failure_on_this_side_has_its_class(failure: AttemptFailure, err
 
 async def test_a_reply_that_is_too_large_is_not_asked_for_again() -> None:
     async with world() as calls:
-        answers(calls, unknown(StatusCode.RESOURCE_EXHAUSTED, is_final=True))
+        answers(calls, unknown(StatusCode.RESOURCE_EXHAUSTED, reason=LocalReason.REPLY_TOO_LARGE))
         with pytest.raises(ReplyTooLargeError):
             await calls.read()
         assert calls.asked() == ["m1"]
@@ -1314,12 +1315,12 @@ async def hang(calls: Calls) -> None:
 
 async def cannot_send(calls: Calls) -> None:
     calls["m1"].otherwise = AttemptFailure(
-        StatusCode.DEADLINE_EXCEEDED, "late", Delivery.UNSENT, is_local_deadline=True
+        StatusCode.DEADLINE_EXCEEDED, "late", Delivery.UNSENT, reason=LocalReason.DEADLINE
     )
 
 
 async def send_too_much(calls: Calls) -> None:
-    calls["m1"].otherwise = unknown(StatusCode.RESOURCE_EXHAUSTED, is_final=True)
+    calls["m1"].otherwise = unknown(StatusCode.RESOURCE_EXHAUSTED, reason=LocalReason.REPLY_TOO_LARGE)
 
 
 async def send_nonsense(calls: Calls) -> None:

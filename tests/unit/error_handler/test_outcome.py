@@ -10,6 +10,7 @@ from etcd_aio.errors import (
     Delivery,
     EtcdError,
     InvalidRequestError,
+    LocalReason,
     MalformedReplyError,
     NoLeaderError,
     NotSupportedByServerError,
@@ -54,7 +55,7 @@ def test_any_other_answer_is_the_error_of_its_text() -> None:
         (unknown(StatusCode.CANCELLED), ConnectionLostError),
         (unknown(StatusCode.DEADLINE_EXCEEDED), ConnectionLostError),
         (unknown(StatusCode.INTERNAL), MalformedReplyError),
-        (unknown(StatusCode.RESOURCE_EXHAUSTED, is_final=True), ReplyTooLargeError),
+        (unknown(StatusCode.RESOURCE_EXHAUSTED, reason=LocalReason.REPLY_TOO_LARGE), ReplyTooLargeError),
     ],
 )
 def test_the_error_of_an_attempt_without_an_answer(failure: AttemptFailure, error: type[EtcdError]) -> None:
@@ -84,7 +85,7 @@ def cut_short() -> AttemptFailure:
 
 
 def too_late() -> AttemptFailure:
-    return AttemptFailure(StatusCode.DEADLINE_EXCEEDED, "too late", Delivery.UNSENT, is_local_deadline=True)
+    return AttemptFailure(StatusCode.DEADLINE_EXCEEDED, "too late", Delivery.UNSENT, reason=LocalReason.DEADLINE)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +96,7 @@ def too_late() -> AttemptFailure:
         (unknown(), ConnectionLostError, AT_ONCE),
         (cut_short(), MalformedReplyError, AT_ONCE),
         (too_late(), ConnectionLostError, AT_ONCE),
-        (unknown(StatusCode.RESOURCE_EXHAUSTED, is_final=True), ReplyTooLargeError, END),
+        (unknown(StatusCode.RESOURCE_EXHAUSTED, reason=LocalReason.REPLY_TOO_LARGE), ReplyTooLargeError, END),
         (no_leader(), NoLeaderError, BACKOFF),
         (learner(), NotSupportedForLearnerError, BACKOFF),
         (answered(StatusCode.UNAVAILABLE, "something"), EtcdError, BACKOFF),
@@ -126,7 +127,7 @@ def test_the_error_and_verdict_of_a_stream_that_failed(
 def test_the_error_of_a_message_that_was_too_large_names_its_watch_and_keeps_nothing_of_it(
     method: AnyMethod, watch_id: int | None
 ) -> None:
-    failure = unknown(StatusCode.RESOURCE_EXHAUSTED, is_final=True)
+    failure = unknown(StatusCode.RESOURCE_EXHAUSTED, reason=LocalReason.REPLY_TOO_LARGE)
     failure.beginning = b"\x10\x07"
     error = StreamEnd.from_failure(failure, method, "m1", 1.5, is_alone=False).error
     assert isinstance(error, ReplyTooLargeError)

@@ -19,6 +19,7 @@ from etcd_aio.errors import (
     ConnectionLostError,
     Delivery,
     EtcdTimeoutError,
+    LocalReason,
     MalformedReplyError,
     NotSupportedByServerError,
     ReplyTooLargeError,
@@ -232,7 +233,7 @@ async def test_a_final_answer_is_raised_and_the_next_step_begins_anew(streams: S
 
 async def test_a_message_too_large_is_final(streams: Streams) -> None:
     calls = await Calls().ready()
-    streams.script("m1", unknown(StatusCode.RESOURCE_EXHAUSTED, is_final=True))
+    streams.script("m1", unknown(StatusCode.RESOURCE_EXHAUSTED, reason=LocalReason.REPLY_TOO_LARGE))
     with pytest.raises(ReplyTooLargeError):
         await read(calls, new())
     assert streams.where == ["m1"]

@@ -19,6 +19,7 @@ from etcd_aio.errors import (
     EtcdError,
     InvalidRequestError,
     InvalidTokenError,
+    LocalReason,
     MalformedReplyError,
     NoLeaderError,
     NotSupportedByServerError,
@@ -366,7 +367,7 @@ async def test_a_single_endpoint_is_taken_again_as_soon_as_it_is_back() -> None:
     ("failure", "error"),
     [
         (answered(StatusCode.PERMISSION_DENIED, "etcdserver: permission denied"), PermissionDeniedError),
-        (unknown(StatusCode.RESOURCE_EXHAUSTED, is_final=True), EtcdError),
+        (unknown(StatusCode.RESOURCE_EXHAUSTED, reason=LocalReason.REPLY_TOO_LARGE), EtcdError),
     ],
 )
 async def test_what_is_final_ends_it(failure: AttemptFailure, error: type[EtcdError]) -> None:
@@ -391,7 +392,7 @@ async def test_what_is_final_ends_it(failure: AttemptFailure, error: type[EtcdEr
         answered(StatusCode.PERMISSION_DENIED, "etcdserver: permission denied"),
         answered(StatusCode.UNIMPLEMENTED, "unknown service"),
         answered(StatusCode.UNAUTHENTICATED, "etcdserver: invalid auth token"),
-        unknown(StatusCode.RESOURCE_EXHAUSTED, is_final=True),
+        unknown(StatusCode.RESOURCE_EXHAUSTED, reason=LocalReason.REPLY_TOO_LARGE),
     ],
 )
 async def test_nothing_is_final_to_a_conversation_that_tries_again_all_the_same(failure: AttemptFailure) -> None:
@@ -492,7 +493,7 @@ async def test_a_method_that_no_endpoint_knows_ends_it() -> None:
 async def test_what_will_be_asked_for_in_another_way_is_worth_another_stream() -> None:
     world = await World().open()
     world.talk.says_otherwise = True
-    world.stream.fail(unknown(StatusCode.RESOURCE_EXHAUSTED, is_final=True))
+    world.stream.fail(unknown(StatusCode.RESOURCE_EXHAUSTED, reason=LocalReason.REPLY_TOO_LARGE))
     await turns(8)
     assert world.talk.heard[:4] == ["open", "reply", "lost", "open"]
     assert len(world.engine.streams) == 2

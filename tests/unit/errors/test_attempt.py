@@ -4,26 +4,24 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from etcd_aio.errors import Attempt, AttemptFailure, Delivery, EtcdError, StatusCode
+from etcd_aio.errors import Attempt, AttemptFailure, Delivery, EtcdError, LocalReason, StatusCode
 
 
 def test_a_failure_carries_the_facts_that_are_judged() -> None:
     failure = AttemptFailure(
-        StatusCode.UNAVAILABLE, "gone", Delivery.UNKNOWN, pushback=0.5, is_local_deadline=True, is_final=True
+        StatusCode.UNAVAILABLE, "gone", Delivery.UNKNOWN, pushback=0.5, reason=LocalReason.DEADLINE
     )
     assert failure.code is StatusCode.UNAVAILABLE
     assert failure.message == "gone"
     assert failure.delivery is Delivery.UNKNOWN
     assert failure.pushback == 0.5
-    assert failure.is_local_deadline
-    assert failure.is_final
+    assert failure.reason is LocalReason.DEADLINE
 
 
 def test_a_failure_is_by_default_neither_ours_nor_final_and_asks_for_no_wait() -> None:
     failure = AttemptFailure(StatusCode.UNAVAILABLE, "gone", Delivery.UNKNOWN)
     assert failure.pushback is None
-    assert not failure.is_local_deadline
-    assert not failure.is_final
+    assert failure.reason is None
 
 
 def test_a_failure_reads_as_delivery_text_and_status() -> None:

@@ -90,7 +90,7 @@ def test_a_status_is_an_answer(number: int) -> None:
     assert failure is not None
     assert (failure.code, failure.message, failure.delivery) == (number, "text", Delivery.ANSWERED)
     assert failure.pushback is None
-    assert not failure.is_final
+    assert failure.reason is None
 
 
 @pytest.mark.parametrize("text", ["17", "99", "9999"])
