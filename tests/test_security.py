@@ -16,7 +16,7 @@ import trustme
 
 from etcd_aio import TLS, Client, Key, op, pb
 from etcd_aio.errors import EtcdError
-from etcd_aio.errors.text import MAX_MESSAGE_BYTES
+from etcd_aio.errors.attempt import MAX_MESSAGE_BYTES
 from etcd_aio.transport.response import judge_trailers
 from tests.support.canary import CANARY, secret
 from tests.support.certificates import write_ca, write_leaf

@@ -1,26 +1,26 @@
-"""Errors (floor 0): every way in which something can go wrong, as a class.
+"""Errors (layer 0): the exceptions of this library.
 
-These are the ones to know first. All of them are `EtcdError`; the builtin in brackets catches them too:
+The most important ones. All are `EtcdError`; the builtin in brackets catches them too:
 
     EtcdTimeoutError (TimeoutError)             no answer in time. For a write, check `maybe_applied`
     NoAvailableEndpointsError (ConnectionError) no member could be reached; `errors` has the cause for each endpoint
     ConnectionLostError (ConnectionError)       the connection broke during the call. For a write, check `maybe_applied`
     UnavailableError                            the members answer, but cannot serve now: no leader, for example
-    LeaseLostError                              the lease of a block is gone, and with it what it protected
-    CompactedError                              the history asked for is gone: read the range again
-    PermissionDeniedError (PermissionError)     the user may not do this
-    AuthenticationFailedError                   the user or the password is wrong
-    InvalidRequestError (ValueError)            the arguments cannot be right; nothing was sent
+    LeaseLostError                              the lease of a block is lost
+    CompactedError                              the requested history was compacted: read the range again
+    PermissionDeniedError (PermissionError)     the user lacks a permission
+    AuthenticationFailedError                   wrong user or password
+    InvalidRequestError (ValueError)            invalid arguments; nothing was sent
     ClientUsageError (RuntimeError)             the client is closed, or used in another event loop or process
 
-Two attributes of each decide what to do: `retryable` (it may pass by itself) and `maybe_applied` (the write may have
-been carried out).
+Two attributes decide what to do: `retryable` (the same call may succeed later) and `maybe_applied` (the write may have
+been applied).
 
-What belongs here: the exception tree, etcd's error table, gRPC status codes and `Delivery`. What never does: the
-decision whether to retry, which is the error handler's.
+The package has the exceptions, etcd's error table, gRPC status codes and `Delivery`. Whether to retry is decided by the
+error handler.
 """
 
-from etcd_aio.errors.attempt import Attempt, AttemptFailure, LocalReason
+from etcd_aio.errors.attempt import Attempt, AttemptFailure, Delivery, LocalReason, RetryHint, StatusCode, sanitize
 from etcd_aio.errors.auth import (
     AuthenticationFailedError,
     AuthNotEnabledError,
@@ -80,6 +80,7 @@ from etcd_aio.errors.base import (
     TransportError,
     UnknownEndpointError,
     WrongLoopError,
+    with_history,
 )
 from etcd_aio.errors.cluster import (
     BadLeaderTransfereeError,
@@ -99,7 +100,6 @@ from etcd_aio.errors.cluster import (
     TooManyLearnersError,
     WrongDowngradeVersionFormatError,
 )
-from etcd_aio.errors.delivery import Delivery
 from etcd_aio.errors.families import (
     AbortedError,
     AlreadyExistsError,
@@ -124,7 +124,6 @@ from etcd_aio.errors.families import (
     UnknownServerError,
     WatchError,
 )
-from etcd_aio.errors.history import with_history
 from etcd_aio.errors.requests import (
     CompactedError,
     DuplicateKeyError,
@@ -148,10 +147,7 @@ from etcd_aio.errors.requests import (
     ValueProvidedError,
     WatchCancelledError,
 )
-from etcd_aio.errors.retry_hint import RetryHint
-from etcd_aio.errors.status import StatusCode
-from etcd_aio.errors.text import sanitize
-from etcd_aio.errors.translate import server_error
+from etcd_aio.errors.table import server_error
 
 __all__ = [
     "AbortedError",

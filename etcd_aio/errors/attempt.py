@@ -1,14 +1,93 @@
-"""One failed attempt: as the transport raises it, and as an error remembers it.
-
-Knows: status, delivery and where. Never knows: calls, retries or etcd's messages.
-"""
+"""One failed attempt: its gRPC status, how far the request got, and what may follow."""
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, IntEnum
+from typing import Final, Self
 
-from etcd_aio.errors.delivery import Delivery
-from etcd_aio.errors.status import StatusCode
-from etcd_aio.errors.text import sanitize, shown_seconds
+MAX_MESSAGE_BYTES: Final = 4096
+"""Longest server text that an error keeps, in UTF-8 bytes. gRPC sets no limit; the longest in the table has 74."""
+
+_CUT: Final = "... (cut)"
+
+
+class StatusCode(IntEnum):
+    """A gRPC status code, with gRPC's own name and number."""
+
+    OK = 0
+    CANCELLED = 1
+    UNKNOWN = 2
+    INVALID_ARGUMENT = 3
+    DEADLINE_EXCEEDED = 4
+    NOT_FOUND = 5
+    ALREADY_EXISTS = 6
+    PERMISSION_DENIED = 7
+    RESOURCE_EXHAUSTED = 8
+    FAILED_PRECONDITION = 9
+    ABORTED = 10
+    OUT_OF_RANGE = 11
+    UNIMPLEMENTED = 12
+    INTERNAL = 13
+    UNAVAILABLE = 14
+    DATA_LOSS = 15
+    UNAUTHENTICATED = 16
+
+    @classmethod
+    def from_number(cls, number: int) -> Self:
+        """The code of `number`. Numbers that gRPC does not define are UNKNOWN, as its specification asks."""
+        try:
+            return cls(number)
+        except ValueError:
+            return cls(cls.UNKNOWN)
+
+
+class Delivery(Enum):
+    """How far a failed attempt got. Only the transport can tell, and it never concludes this from an error's text."""
+
+    UNSENT = "unsent"
+    """The request did not leave this machine completely, so the server cannot have run it."""
+
+    UNPROCESSED = "unprocessed"
+    """The server promises that it did not process the request: GOAWAY with a lower stream id, or REFUSED_STREAM."""
+
+    UNKNOWN = "unknown"
+    """The request was sent and no answer came: the server may have executed it, or may still do so."""
+
+    ANSWERED = "answered"
+    """The server answered with a gRPC status."""
+
+    @property
+    def is_definite(self) -> bool:
+        """Whether this alone proves that the server did not execute the request."""
+        return self is Delivery.UNSENT or self is Delivery.UNPROCESSED
+
+    @property
+    def words(self) -> str:
+        """The text for error messages."""
+        return _DELIVERY_WORDS[self]
+
+
+_DELIVERY_WORDS: Final = {
+    Delivery.UNSENT: "not sent",
+    Delivery.UNPROCESSED: "not processed",
+    Delivery.UNKNOWN: "no answer",
+    Delivery.ANSWERED: "answered",
+}
+
+
+class RetryHint(Enum):
+    """What a server's error says about another attempt. The error handler decides; it also counts attempts and time."""
+
+    RAISE = "raise"
+    """Another attempt would fail in the same way: raise the error."""
+
+    REFRESH_TOKEN = "refresh-token"  # noqa: S105 - not a token
+    """Rejected because of its token before it could run: get a new token and retry, mutations too."""
+
+    RETRY_ELSEWHERE = "retry-elsewhere"
+    """Rejected before it could run, for a temporary reason or one of this member's: retry, mutations too."""
+
+    RETRY_IF_REPEATABLE = "retry-if-repeatable"
+    """It may have run: retry what is safe to repeat, raise the rest with `maybe_applied`."""
 
 
 class LocalReason(Enum):
@@ -24,19 +103,19 @@ class LocalReason(Enum):
     """The member is silent while others answer, and the call can move to one of them: see `Connection.give_up`."""
 
 
-class AttemptFailure(Exception):  # noqa: N818 - not an error of the user's: the error handler judges it first
-    """What the transport raises when one attempt ends without a reply.
+class AttemptFailure(Exception):  # noqa: N818 - users never see it: the error handler translates it
+    """Raised by the transport when an attempt ends without a reply.
 
-    It never reaches a user: the error handler retries it or translates it into an `EtcdError`.
+    The error handler retries the attempt or translates the failure into an `EtcdError`.
 
     Attributes:
         code: gRPC status, the server's own or the one gRPC prescribes for a local failure.
-        message: the server's text, or ours for a local failure.
+        message: the server's text, or the transport's for a local failure.
         delivery: how far the attempt got.
-        pushback: seconds the server asks us to wait (`grpc-retry-pushback-ms`); negative means "do not retry".
+        pushback: seconds the server asks the client to wait (`grpc-retry-pushback-ms`); negative means "do not retry".
         reason: why the client ended the attempt; None if it did not.
-        beginning: the first bytes of a stream's message that was too large, as far as they had come. They may hold
-            secrets, so whoever handles the failure takes them by `take_beginning`.
+        beginning: the first bytes of a stream's message that was too large. They may hold secrets, so the handler of
+            the failure removes them with `take_beginning`.
     """
 
     def __init__(
@@ -48,7 +127,7 @@ class AttemptFailure(Exception):  # noqa: N818 - not an error of the user's: the
         pushback: float | None = None,
         reason: LocalReason | None = None,
     ) -> None:
-        text = sanitize(message)  # it goes into tracebacks and notes, and may be any peer's
+        text = sanitize(message)  # the peer's text goes into tracebacks and notes
         super().__init__(text)
         self.code = code
         self.message = text
@@ -58,7 +137,7 @@ class AttemptFailure(Exception):  # noqa: N818 - not an error of the user's: the
         self.beginning = b""
 
     def take_beginning(self) -> bytes:
-        """The beginning, which the failure keeps no longer."""
+        """Return `beginning` and clear it."""
         beginning, self.beginning = self.beginning, b""
         return beginning
 
@@ -68,14 +147,14 @@ class AttemptFailure(Exception):  # noqa: N818 - not an error of the user's: the
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One failed attempt of a call, kept on the error for whoever reads it.
+    """One failed attempt of a call, as `EtcdError.attempts` lists it.
 
     Attributes:
-        endpoint: the endpoint it was made on; empty if no sub-connection was available.
+        endpoint: the endpoint that was tried; empty if no connection was available.
         code: gRPC status it ended with.
         delivery: how far it got.
         seconds: how long it took.
-        message: what the server or the transport said.
+        message: text of the server or of the transport.
     """
 
     endpoint: str
@@ -87,3 +166,23 @@ class Attempt:
     def __str__(self) -> str:
         where = self.endpoint or "no endpoint"
         return f"{where}: {self.delivery.words} after {shown_seconds(self.seconds)}: {self.message} ({self.code.name})"
+
+
+def sanitize(text: str) -> str:
+    """A peer's text for errors and logs: one line, no control characters, at most `MAX_MESSAGE_BYTES`."""
+    head = text[: MAX_MESSAGE_BYTES + 1]  # no character is shorter than a byte: the rest would be cut anyway
+    if not head.isprintable():
+        head = "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in head)
+    raw = head.encode()
+    if len(raw) <= MAX_MESSAGE_BYTES:
+        return head
+    return raw[: MAX_MESSAGE_BYTES - len(_CUT)].decode(errors="ignore") + _CUT
+
+
+def shown_seconds(seconds: float) -> str:
+    """A duration for error messages: `3 ms`, `0.25 s`, `2 s`."""
+    if seconds < 0.1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 10:
+        return f"{seconds:.2g} s"
+    return f"{seconds:.0f} s"

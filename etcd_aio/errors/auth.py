@@ -1,22 +1,20 @@
-"""Errors about authentication: passwords, tokens, users, roles and permissions.
+"""Errors of authentication: passwords, tokens, users, roles and permissions.
 
-Knows: etcd's text for each, and what it proves. Never knows: credentials, or how an answer finds its class
-(`table.py`). etcd checks permissions before it proposes, or refuses on every member alike when it applies: all of these
-are definite.
+etcd checks permissions before it proposes a request, or rejects it on every member alike: all of these are definite.
 """
 
+from etcd_aio.errors.attempt import RetryHint
 from etcd_aio.errors.families import AuthError, FailedPreconditionError, InvalidArgumentError, UnauthenticatedError
-from etcd_aio.errors.retry_hint import RetryHint
 
 
 class AuthenticationFailedError(AuthError, InvalidArgumentError):
-    """The user does not exist, the password is wrong, or the user has none."""
+    """Unknown user, wrong password, or a user without a password."""
 
     default_message = "etcdserver: authentication failed, invalid user ID or password"
 
 
 class InvalidTokenError(UnauthenticatedError):
-    """The token is not one that this member knows, or has expired."""
+    """The token is unknown to this member, or has expired."""
 
     default_message = "etcdserver: invalid auth token"
 
@@ -29,21 +27,21 @@ class AuthOldRevisionError(AuthError, InvalidArgumentError):
 
 
 class UserEmptyError(AuthError, InvalidArgumentError):
-    """The call carries no token though the cluster wants one; or a user without a name was to be added."""
+    """The call has no token, and the cluster requires one; or a user to add has no name."""
 
     default_message = "etcdserver: user name is empty"
     retry_hint = RetryHint.REFRESH_TOKEN
 
 
 class AuthNotEnabledError(AuthError, FailedPreconditionError):
-    """Authentication is not enabled, so there is nothing to log in to."""
+    """Authentication is not enabled on the cluster."""
 
     default_message = "etcdserver: authentication is not enabled"
     is_definite = True
 
 
 class InvalidAuthManagementError(AuthError, InvalidArgumentError):
-    """The user or role `root` must stay while authentication is enabled; or the range of a permission is no range."""
+    """The user or role `root` cannot be removed while authentication is enabled; or a permission's range is invalid."""
 
     default_message = "etcdserver: invalid auth management"
 
@@ -63,54 +61,54 @@ class RootRoleNotExistError(AuthError, FailedPreconditionError):
 
 
 class UserAlreadyExistsError(AuthError, FailedPreconditionError):
-    """A user of this name exists already."""
+    """A user with this name already exists."""
 
     default_message = "etcdserver: user name already exists"
     is_definite = True
 
 
 class UserNotFoundError(AuthError, FailedPreconditionError, LookupError):
-    """No user has this name."""
+    """There is no user with this name."""
 
     default_message = "etcdserver: user name not found"
     is_definite = True
 
 
 class RoleAlreadyExistsError(AuthError, FailedPreconditionError):
-    """A role of this name exists already."""
+    """A role with this name already exists."""
 
     default_message = "etcdserver: role name already exists"
     is_definite = True
 
 
 class RoleNotFoundError(AuthError, FailedPreconditionError, LookupError):
-    """No role has this name."""
+    """There is no role with this name."""
 
     default_message = "etcdserver: role name not found"
     is_definite = True
 
 
 class RoleEmptyError(AuthError, InvalidArgumentError):
-    """The role's name is empty."""
+    """The role name is empty."""
 
     default_message = "etcdserver: role name is empty"
 
 
 class RoleNotGrantedError(AuthError, FailedPreconditionError):
-    """The user does not have the role that was to be taken away."""
+    """The user does not have the role to revoke."""
 
     default_message = "etcdserver: role is not granted to the user"
     is_definite = True
 
 
 class PermissionNotGivenError(AuthError, InvalidArgumentError):
-    """A permission was to be granted, but the request holds none."""
+    """The request to grant a permission contains none."""
 
     default_message = "etcdserver: permission not given"
 
 
 class PermissionNotGrantedError(AuthError, FailedPreconditionError):
-    """The role does not have the permission that was to be taken away."""
+    """The role does not have the permission to revoke."""
 
     default_message = "etcdserver: permission is not granted to the role"
     is_definite = True

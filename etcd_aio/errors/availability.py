@@ -1,18 +1,13 @@
-"""Errors about the member that was asked: it cannot serve this, or not now.
+"""Errors of availability: the member cannot serve the request, or not now."""
 
-Knows: etcd's text for each, and what it proves. Never knows: how an answer finds its class (`table.py`). Three kinds
-stand side by side: refusals before anything could run, timeouts whose outcome is open, and damage.
-"""
-
+from etcd_aio.errors.attempt import RetryHint, StatusCode
 from etcd_aio.errors.families import DataLossError, FailedPreconditionError, UnavailableError
-from etcd_aio.errors.retry_hint import RetryHint
-from etcd_aio.errors.status import StatusCode
 
-# --- refused before it could run ---
+# --- rejected before the request could run ---
 
 
 class NoLeaderError(UnavailableError):
-    """The member sees no leader.
+    """The member knows no leader.
 
     `retry_hint` and `is_definite` hold for a call that carried `hasleader` in its metadata: etcd then checks for a
     leader before anything else. Without it the same text can also come later, and proves no more than
@@ -25,7 +20,7 @@ class NoLeaderError(UnavailableError):
 
 
 class NotSupportedForLearnerError(FailedPreconditionError):
-    """The member is a learner and leaves this call to the voters. etcd 3.5 sends it as UNAVAILABLE."""
+    """The member is a learner, and only voting members serve this call. etcd 3.5 sends it as UNAVAILABLE."""
 
     default_message = "etcdserver: rpc not supported for learner"
     retryable = True
@@ -34,7 +29,7 @@ class NotSupportedForLearnerError(FailedPreconditionError):
 
 
 class NotCapableError(FailedPreconditionError):
-    """The member has only just started, and serves nothing yet. etcd 3.5 sends it as UNAVAILABLE."""
+    """The member has just started and does not serve yet. etcd 3.5 sends it as UNAVAILABLE."""
 
     default_message = "etcdserver: not capable"
     retryable = True
@@ -43,7 +38,7 @@ class NotCapableError(FailedPreconditionError):
 
 
 class ProposalDroppedError(UnavailableError):
-    """The proposal was dropped before it entered the log: no leader, or one about to hand over. Sent as UNKNOWN."""
+    """Raft dropped the proposal: there is no leader, or it is handing over. Sent as UNKNOWN."""
 
     default_code = StatusCode.UNKNOWN
     default_message = "raft proposal dropped"
@@ -51,17 +46,17 @@ class ProposalDroppedError(UnavailableError):
     is_definite = True
 
 
-# --- the outcome is open ---
+# --- the request may have been applied ---
 
 
 class LeaderChangedError(UnavailableError):
-    """The leader changed while the request was waiting."""
+    """The leader changed during the request."""
 
     default_message = "etcdserver: leader changed"
 
 
 class NotPrimaryLessorError(UnavailableError):
-    """The member cannot renew leases, since it has lost its leadership or cannot prove it. Sent as UNKNOWN."""
+    """The member cannot renew leases: it is no longer the leader, or cannot confirm it. Sent as UNKNOWN."""
 
     default_code = StatusCode.UNKNOWN
     default_message = "not a primary lessor"
@@ -74,46 +69,46 @@ class ServerStoppedError(UnavailableError):
 
 
 class UnhealthyClusterError(UnavailableError):
-    """The members are not connected well enough for a change of membership, or for a new leader."""
+    """Too few members are connected to each other for a change of membership or of the leader."""
 
     default_message = "etcdserver: unhealthy cluster"
 
 
 class RequestTimedOutError(UnavailableError, TimeoutError):
-    """The member proposed the request and has not seen its outcome in time: it may be applied, or yet be."""
+    """The member did not see the result of the request in time. It may have been applied, or may still be."""
 
     default_message = "etcdserver: request timed out"
 
 
 class TimeoutDueToLeaderFailError(RequestTimedOutError):
-    """As `RequestTimedOutError`, and the leader was lost meanwhile."""
+    """The request timed out, and the leader was lost meanwhile."""
 
     default_message = "etcdserver: request timed out, possibly due to previous leader failure"
 
 
 class TimeoutDueToConnectionLostError(RequestTimedOutError):
-    """As `RequestTimedOutError`, and the member was cut off from the others meanwhile."""
+    """The request timed out, and the member lost its connection to the others meanwhile."""
 
     default_message = "etcdserver: request timed out, possibly due to connection lost"
 
 
 class TimeoutWaitAppliedIndexError(RequestTimedOutError):
-    """The member did not catch up with what is agreed in time to answer."""
+    """The member did not apply the committed log in time to answer."""
 
     default_message = "etcdserver: request timed out, waiting for the applied index took too long"
 
 
 class TimeoutLeaderTransferError(RequestTimedOutError):
-    """The leadership did not move in time, but may still do so. Sent as UNKNOWN."""
+    """The leadership was not transferred in time, but still may be. Sent as UNKNOWN."""
 
     default_code = StatusCode.UNKNOWN
     default_message = "etcdserver: request timed out, leader transfer took too long"
 
 
-# --- damage ---
+# --- data corruption ---
 
 
 class CorruptError(DataLossError):
-    """The members' data differ, and the alarm CORRUPT is raised: writes are refused until it is disarmed."""
+    """The members' data differ and the alarm CORRUPT is raised: writes are rejected until it is disarmed."""
 
     default_message = "etcdserver: corrupt cluster"

@@ -1,57 +1,50 @@
-"""The root of the exception tree, and every error that this side raises by itself.
+"""`EtcdError` with the history of its call, and every error that the client itself raises.
 
-Knows: what each error carries. Never knows: etcd's error table (`server.py`) or how a status becomes one of these
-(`translate.py`).
-
-    EtcdError
-    ├─ ConfigError(ValueError)            the client was built wrongly
-    ├─ InvalidRequestError(ValueError)    a call was refused before anything was sent: UnknownEndpointError
-    ├─ ClientUsageError(RuntimeError)     ClientClosedError, WrongLoopError, ForkedError
-    ├─ TransportError(ConnectionError)    ConnectError, TLSError, ConnectionLostError, NoAvailableEndpointsError,
-    │                                     ClusterChangedError, MalformedReplyError, ReplyTooLargeError
-    ├─ EtcdTimeoutError(TimeoutError)     the call's deadline passed
-    ├─ TokenUnavailableError              the user's own function gave no token
-    ├─ DiscoveryError                     where the members are could not be learnt
-    ├─ OldClusterError                    a member is older than what this client supports
-    ├─ SnapshotChecksumError              a snapshot is cut short or damaged
-    ├─ StoreRolledBackError               the store is behind what a watch was told: a backup was restored
-    ├─ LeaseLostError                     a lease that was held is gone: LeaseExpiredError
-    └─ ServerError                        etcd answered with an error: see server.py
+EtcdError
+├─ ConfigError(ValueError)            the client was configured wrongly
+├─ InvalidRequestError(ValueError)    a call was rejected before anything was sent: UnknownEndpointError
+├─ ClientUsageError(RuntimeError)     ClientClosedError, WrongLoopError, ForkedError
+├─ TransportError(ConnectionError)    ConnectError, TLSError, ConnectionLostError, NoAvailableEndpointsError,
+│                                     ClusterChangedError, MalformedReplyError, ReplyTooLargeError
+├─ EtcdTimeoutError(TimeoutError)     the call's deadline passed
+├─ TokenUnavailableError              the caller's `token=` function failed
+├─ DiscoveryError                     the members could not be discovered
+├─ OldClusterError                    a member is older than what this client supports
+├─ SnapshotChecksumError              a snapshot is cut short or damaged
+├─ StoreRolledBackError               the store went back: a backup was restored
+├─ LeaseLostError                     a held lease is lost: LeaseExpiredError
+└─ ServerError                        etcd answered with an error: see families.py
 """
 
 from collections.abc import Mapping
+from itertools import groupby
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import Final, TypeVar
 
-from etcd_aio.errors.delivery import Delivery
-from etcd_aio.errors.status import StatusCode
-from etcd_aio.errors.text import shown_seconds
+from etcd_aio.errors.attempt import Attempt, Delivery, StatusCode, shown_seconds
 
-if TYPE_CHECKING:
-    from etcd_aio.errors.attempt import Attempt
-
-_NO_TIME = 0.001  # seconds; less is not worth a word where nothing was sent
+_MAX_NOTES: Final = 10  # a traceback with more lines than this hides its own first line
+_NO_TIME: Final = 0.001  # seconds; shorter times are not shown
 
 
 class EtcdError(Exception):
-    """The root of every error this library raises.
+    """Base class for all errors of this library.
 
     `str(error)` is one line for logs: which call failed, on what, why, where, after how long, and whether it may have
-    been applied. It shows keys and names, and never values, passwords or tokens. `message` is the reason alone.
+    been applied. It contains keys and names, and never values, passwords or tokens. `message` is only the reason.
 
     Attributes:
         code: the gRPC status behind the error, or None if there was none.
-        message: what went wrong, and nothing else: etcd's own text where etcd answered.
-        call: the call that failed and what it was about, such as `put 'greeting'`; empty where no call was made.
-        detail: what of the call `message` is about, such as a size or a user; empty if there is nothing to add.
+        message: the reason: etcd's own text if etcd answered.
+        call: the failed call and its main argument, such as `put 'greeting'`; empty if no call was made.
+        detail: a detail that belongs to `message`, such as a size or a user; empty if there is none.
         endpoint: the endpoint that answered or failed last; empty if none was reached.
-        seconds: how long the call took with all its attempts; 0 where no call was made.
-        attempts: every failed attempt of the call, oldest first. The notes (`__notes__`) show them.
-        maybe_applied: True if the server may have carried out the mutation, now or later. False is a promise that it
-            has not and will not (for a mutation), or that it does not matter (for a read). It is about this one call,
-            with all its attempts: a loop of your own that repeats a call has to remember if any round said True.
-        retryable: whether the same call may well succeed later without any change by the caller. Such errors pass;
-            the others come again.
+        seconds: duration of the call with all its attempts; 0 if no call was made.
+        attempts: every failed attempt of the call, oldest first. The notes (`__notes__`) list them.
+        maybe_applied: True if the server may have applied the write, now or later. False means that it has not and will
+            not; for a read it is always False. This covers one call with all its attempts: code that repeats a call
+            must remember whether any round ended with True.
+        retryable: whether the same call may succeed later without any change by the caller.
     """
 
     default_code: StatusCode | None = None
@@ -76,11 +69,11 @@ class EtcdError(Exception):
         return f"{text} ({facts})" if facts else text
 
     def _reason(self) -> str:
-        """Why it failed."""
+        """The reason, with its detail."""
         return f"{self.message}: {self.detail}" if self.detail else self.message
 
     def _circumstances(self) -> str:
-        """Where and after how long, unless the reason says it."""
+        """Endpoint and duration, unless the reason contains them."""
         if not self.attempts:
             return f"after {shown_seconds(self.seconds)}" if self.seconds >= _NO_TIME else ""
         tries = f" and {len(self.attempts)} attempts" if len(self.attempts) > 1 else ""
@@ -88,72 +81,72 @@ class EtcdError(Exception):
 
 
 class ConfigError(EtcdError, ValueError):
-    """The client was configured in a way that cannot work. Raised before anything touches the network."""
+    """The client's configuration is invalid. Raised before any network access."""
 
 
 class InvalidRequestError(EtcdError, ValueError):
-    """A call was refused before anything was sent, since its arguments cannot be right."""
+    """The arguments of a call are invalid. Nothing was sent."""
 
     default_code = StatusCode.INVALID_ARGUMENT
 
 
 class UnknownEndpointError(InvalidRequestError):
-    """A call names an endpoint, or needs one, that the client does not use: see `client.endpoints`."""
+    """A call names or needs an endpoint that the client does not use: see `client.endpoints`."""
 
 
 class ClientUsageError(EtcdError, RuntimeError):
-    """The client was used where or when it cannot work."""
+    """The client is closed, or was used from the wrong event loop or process."""
 
 
 class ClientClosedError(ClientUsageError):
-    """The client is closed, or was closed while the call was under way."""
+    """The client is closed, or was closed during the call."""
 
     default_message = "the client is closed"
 
 
 class WrongLoopError(ClientUsageError):
-    """The client belongs to another event loop than the one that called it."""
+    """The client was used from another event loop than its own."""
 
     default_message = "the client belongs to another event loop: create one client in each loop"
 
 
 class ForkedError(ClientUsageError):
-    """The client was created before a fork and is used in the child process."""
+    """The client was created before a fork and used in the child process."""
 
     default_message = "the client was created before os.fork(): create a new one in the child process"
 
 
 class TransportError(EtcdError, ConnectionError):
-    """No gRPC answer came back."""
+    """No gRPC answer was received."""
 
     default_code = StatusCode.UNAVAILABLE
     retryable = True
 
 
 class ConnectError(TransportError):
-    """An endpoint could not be connected to. The `__cause__` is the real reason."""
+    """Connecting to an endpoint failed. The `__cause__` is the underlying error."""
 
 
 class TLSError(ConnectError):
-    """The TLS handshake failed, or did not settle on HTTP/2."""
+    """The TLS handshake failed, or did not negotiate HTTP/2."""
 
 
 class ConnectionLostError(TransportError):
-    """The connection ended, or fell silent, while the call was under way."""
+    """The connection broke, or stopped responding, during the call."""
 
 
 class MalformedReplyError(TransportError):
-    """The peer's bytes are not what gRPC or etcd would send."""
+    """The reply is not valid gRPC, or not a valid etcd message."""
 
     default_code = StatusCode.INTERNAL
     retryable = False
 
 
 class ReplyTooLargeError(TransportError):
-    """A reply is larger than the client's `max_receive_bytes`, so it was not taken.
+    """A reply is larger than the client's `max_receive_bytes` and was discarded.
 
     Attributes:
-        watch_id: on the stream of watches, the server's id of the one that it was for; None if that is not known.
+        watch_id: on a watch stream, the server's id of the watch that the reply was for; None if unknown.
     """
 
     default_code = StatusCode.RESOURCE_EXHAUSTED
@@ -162,23 +155,23 @@ class ReplyTooLargeError(TransportError):
 
 
 class ClusterChangedError(TransportError):
-    """An endpoint answered for another cluster than the one this client talks to (`cluster_id` differs)."""
+    """An endpoint belongs to another cluster than the client's: its `cluster_id` differs."""
 
     default_code = StatusCode.FAILED_PRECONDITION
     retryable = False
 
 
 class NoAvailableEndpointsError(TransportError):
-    """No endpoint could be connected to before the call's deadline, so nothing was sent.
+    """No endpoint could be connected to before the call's deadline. Nothing was sent.
 
     Attributes:
-        errors: for every endpoint its last real error.
+        errors: the last connection error of every endpoint.
     """
 
     default_message = "no endpoint is available"
 
     def _circumstances(self) -> str:
-        # The reason names every endpoint.
+        # The reason already names every endpoint.
         return f"after {shown_seconds(self.seconds)}" if self.seconds >= _NO_TIME else ""
 
     def __init__(self, message: str = "", *, errors: Mapping[str, BaseException] | None = None) -> None:
@@ -188,13 +181,13 @@ class NoAvailableEndpointsError(TransportError):
         super().__init__(f"{text}: {causes}" if causes else text)
 
     def __reduce__(self) -> tuple[object, ...]:
-        # MappingProxyType does not pickle, and the message already holds the causes.
+        # MappingProxyType cannot be pickled, and the message already contains the causes.
         state = {name: value for name, value in self.__dict__.items() if name != "errors"}
         return (_rebuild_no_available_endpoints, (dict(self.errors), state))
 
 
 class EtcdTimeoutError(EtcdError, TimeoutError):
-    """The call's deadline passed. For a mutation, `maybe_applied` says whether it may have got through."""
+    """The call's deadline passed. For a write, `maybe_applied` says whether it may have been applied."""
 
     default_code = StatusCode.DEADLINE_EXCEEDED
     default_message = "the call's deadline passed"
@@ -219,39 +212,39 @@ class EtcdTimeoutError(EtcdError, TimeoutError):
 
 
 class TokenUnavailableError(EtcdError):
-    """The function that was given as `token=` gave no token. The `__cause__` is what it raised."""
+    """The function passed as `token=` did not return a token. The `__cause__` is what it raised."""
 
     default_code = StatusCode.UNAUTHENTICATED
     default_message = "token= gave no token"
 
 
 class DiscoveryError(EtcdError):
-    """Where the members are could not be learnt, or cannot be believed. The endpoints in use stay as they are."""
+    """Discovery of the members failed, or its result was rejected. The endpoints in use stay as they are."""
 
     retryable = True
 
 
 class OldClusterError(EtcdError):
-    """A member runs a release that is older than what this client supports."""
+    """A member runs an etcd release older than those the client supports."""
 
     default_code = StatusCode.FAILED_PRECONDITION
 
 
 class SnapshotChecksumError(EtcdError):
-    """A snapshot came to its end, and is not what the member sent: its SHA-256 is missing or another. Take it again."""
+    """A snapshot is incomplete or damaged: its SHA-256 is missing or does not match. Take it again."""
 
     default_message = "the snapshot is cut short or damaged: its checksum does not fit"
     retryable = True
 
 
 class StoreRolledBackError(EtcdError):
-    """The store is behind what it had shown to this watch: a backup was restored, or the data was wiped.
+    """The store's revision is lower than one this watch has seen: a backup was restored, or data was wiped.
 
-    What the watch delivered may never have happened in the store as it is now. Read the keys again.
+    The store may not contain the changes that the watch delivered. Read the keys again.
 
     Attributes:
-        revision: the store's revision now.
-        seen: the highest revision that it had shown.
+        revision: the store's current revision.
+        seen: the highest revision that the watch had seen.
     """
 
     default_code = StatusCode.DATA_LOSS
@@ -268,23 +261,23 @@ class StoreRolledBackError(EtcdError):
 
 
 class LeaseLostError(EtcdError):
-    """A lease that was held here is lost, or nothing keeps it alive any longer. The `__cause__` is the real reason."""
+    """A held lease is lost, or is no longer kept alive. The `__cause__` is the underlying error."""
 
     default_message = "the lease was lost"
 
 
 class LeaseExpiredError(LeaseLostError):
-    """The lease is over: its time has passed without a renewal being acknowledged, or etcd does not have it any more.
+    """The lease has expired or was revoked.
 
-    In the first case the `__cause__`, if there is one, is what kept the renewals from being answered. In the second it
-    is `LeaseNotFoundError`: it has expired, or somebody has revoked it.
+    If its TTL passed without an acknowledged renewal, the `__cause__` is the error that prevented the renewals, if
+    there was one. If etcd no longer has the lease, the `__cause__` is `LeaseNotFoundError`.
     """
 
     default_message = "the lease has expired"
 
 
 def _describe(error: BaseException) -> str:
-    text = error.message if isinstance(error, EtcdError) else str(error)  # the rest stands around it already
+    text = error.message if isinstance(error, EtcdError) else str(error)  # without the rest of its str()
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
@@ -295,3 +288,54 @@ def _rebuild_no_available_endpoints(
     error.__dict__.update(state)
     error.args = (error.message,)
     return error
+
+
+E = TypeVar("E", bound=EtcdError)
+
+
+def with_history(error: E, attempts: tuple[Attempt, ...], *, maybe_applied: bool, seconds: float = 0.0) -> E:
+    """Add the history of its call to an error that is about to be raised, also as notes. Returns the error.
+
+    Args:
+        error: the error.
+        attempts: the failed attempts, oldest first.
+        maybe_applied: whether the server may have applied the call, now or later.
+        seconds: duration of the call.
+    """
+    error.attempts = attempts
+    error.maybe_applied = maybe_applied
+    error.seconds = seconds
+    if attempts:
+        error.endpoint = attempts[-1].endpoint
+    notes = _notes(attempts)
+    skipped = len(notes) - _MAX_NOTES
+    if skipped > 0:
+        error.add_note(f"({skipped} earlier lines left out)")
+    for note in notes[-_MAX_NOTES:]:
+        error.add_note(note)
+    return error
+
+
+def _notes(attempts: tuple[Attempt, ...]) -> list[str]:
+    """One line for each attempt. Consecutive attempts with the same result share one."""
+    notes = []
+    first = 1
+    for _, group in groupby(attempts, key=lambda attempt: (attempt.code, attempt.delivery, attempt.message)):
+        alike = tuple(group)
+        notes.append(_note(first, alike))
+        first += len(alike)
+    return notes
+
+
+def _note(first: int, alike: tuple[Attempt, ...]) -> str:
+    attempt = alike[0]
+    if len(alike) == 1:
+        return f"attempt {first} on {attempt}"
+    *others, last = sorted({attempt.endpoint or "no endpoint" for attempt in alike})
+    where = f"{', '.join(others)} and {last}" if others else last
+    shortest, longest = (shown_seconds(pick(attempt.seconds for attempt in alike)) for pick in (min, max))
+    took = longest if shortest == longest else f"{shortest} to {longest}"
+    return (
+        f"attempts {first} to {first + len(alike) - 1} on {where}: "
+        f"{attempt.delivery.words} after {took}: {attempt.message} ({attempt.code.name})"
+    )

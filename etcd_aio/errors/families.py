@@ -1,11 +1,7 @@
-"""What a server answers instead of a result: the root, the gRPC families and the topics.
+"""`ServerError` with its families: one for each gRPC status, and one for each topic.
 
-Knows: what each gRPC status proves when its message is unknown. Never knows: etcd's own errors, which are leaves of
-this tree in `requests.py`, `auth.py`, `cluster.py` and `availability.py`, or how an answer finds its class
-(`translate.py`).
-
-A leaf has one gRPC family, which says how the call was refused, and at most one topic, which says what it was about.
-The builtins are there for callers that do not know etcd.
+etcd's own errors are leaves of this tree, in `requests.py`, `auth.py`, `cluster.py` and `availability.py`. Each has one
+family by status and at most one by topic. The builtin bases let callers catch an error without knowing etcd.
 
     ServerError
     ├─ by gRPC status
@@ -13,7 +9,7 @@ The builtins are there for callers that do not know etcd.
     │   ├─ OutOfRangeError                      compacted, future revision, lease TTL too large
     │   ├─ NotFoundError(LookupError)           lease, member
     │   ├─ AlreadyExistsError                   (etcd answers FAILED_PRECONDITION instead)
-    │   ├─ FailedPreconditionError              exists already, not supported for learner, auth not enabled, ...
+    │   ├─ FailedPreconditionError              already exists, not supported for learner, auth not enabled, ...
     │   ├─ ResourceExhaustedError               no space, too many requests
     │   ├─ PermissionDeniedError(PermissionError)
     │   ├─ UnauthenticatedError                 invalid token
@@ -33,24 +29,21 @@ The builtins are there for callers that do not know etcd.
 
 from typing import ClassVar
 
+from etcd_aio.errors.attempt import RetryHint, StatusCode
 from etcd_aio.errors.base import EtcdError
-from etcd_aio.errors.retry_hint import RetryHint
-from etcd_aio.errors.status import StatusCode
 
 
 class ServerError(EtcdError):
-    """etcd answered with an error. `code` is the status that it sent, `message` its text.
+    """Base class for the errors that etcd answers with. `code` is the status of the answer, `message` its text.
 
-    An argument that etcd would refuse with such an error (an empty key) is refused with the same class before anything
-    is sent, so that there is one class to catch. `attempts` is empty then, and `endpoint` too.
+    Where the client itself rejects an argument that etcd would reject (an empty key), it raises the same class before
+    anything is sent; `attempts` and `endpoint` are empty then.
 
-    The code is not always the one that the class stands for: releases of etcd differ about some. The class goes by the
-    text, so it is the better of the two to judge by.
+    Rely on the class rather than on `code`: releases of etcd send some errors with different statuses.
 
     Attributes:
-        retry_hint: what may be done about it.
-        is_definite: True if the answer proves that the request has changed nothing and never will. Without proof it is
-            False.
+        retry_hint: whether another attempt can help; for use by the error handler.
+        is_definite: True if the answer proves that the request has changed nothing and never will.
     """
 
     default_message = "the server gave no reason"
@@ -59,50 +52,50 @@ class ServerError(EtcdError):
 
 
 # --- by gRPC status ---
-# A family is also the class of every answer with its status and a message that the table does not hold. Only four of
-# them prove anything then: they refuse the request for what it is. The rest depends on the state of the cluster, and
-# whoever answers (a proxy in between, a later release) may have met a state that this very request brought about.
+# A family is also the class of every answer with its status and an unknown text. Only four families are definite then:
+# they reject the request itself. The others depend on the state of the cluster, and the answering server or proxy may
+# have seen a state that this very request caused.
 
 
 class InvalidArgumentError(ServerError, ValueError):
-    """The request cannot be right, whatever the state of the cluster."""
+    """The request is invalid, whatever the state of the cluster."""
 
     default_code = StatusCode.INVALID_ARGUMENT
     is_definite = True
 
 
 class OutOfRangeError(ServerError):
-    """A number in the request lies outside of what the cluster has or allows."""
+    """A number in the request is outside the range that the cluster has or allows."""
 
     default_code = StatusCode.OUT_OF_RANGE
 
 
 class NotFoundError(ServerError, LookupError):
-    """What the request names does not exist."""
+    """A resource named in the request does not exist."""
 
     default_code = StatusCode.NOT_FOUND
 
 
 class AlreadyExistsError(ServerError):
-    """What the request would create exists. etcd's own answers of this kind are `FailedPreconditionError`."""
+    """The resource to create already exists. etcd's own answers of this kind are `FailedPreconditionError`."""
 
     default_code = StatusCode.ALREADY_EXISTS
 
 
 class FailedPreconditionError(ServerError):
-    """The cluster is not in the state that the request needs."""
+    """The cluster is not in the state that the request requires."""
 
     default_code = StatusCode.FAILED_PRECONDITION
 
 
 class ResourceExhaustedError(ServerError):
-    """A limit was met. It may have been the reply that was too large, after the request was carried out."""
+    """A limit was reached. It may be the size of the reply, after the request was executed."""
 
     default_code = StatusCode.RESOURCE_EXHAUSTED
 
 
 class UnavailableError(ServerError):
-    """The member cannot serve now. Whether it carried out the request is not known."""
+    """The member cannot serve now. It may have executed the request."""
 
     default_code = StatusCode.UNAVAILABLE
     retryable = True
@@ -110,7 +103,7 @@ class UnavailableError(ServerError):
 
 
 class ServerDeadlineExceededError(ServerError, TimeoutError):
-    """The member gave up waiting: its own deadline passed, or it noticed the caller's before the caller did."""
+    """A deadline passed on the server: its own, or the call's before the client noticed."""
 
     default_code = StatusCode.DEADLINE_EXCEEDED
     retryable = True
@@ -118,7 +111,7 @@ class ServerDeadlineExceededError(ServerError, TimeoutError):
 
 
 class ServerCancelledError(ServerError):
-    """The server cancelled the call, though nobody here asked it to."""
+    """The server cancelled the call, without a request of the client."""
 
     default_code = StatusCode.CANCELLED
     retryable = True
@@ -126,7 +119,7 @@ class ServerCancelledError(ServerError):
 
 
 class AbortedError(ServerError):
-    """The call lost against a concurrent one."""
+    """The call was aborted because of a concurrent one."""
 
     default_code = StatusCode.ABORTED
     retryable = True
@@ -134,7 +127,7 @@ class AbortedError(ServerError):
 
 
 class InternalServerError(ServerError):
-    """Something broke inside the server, or between it and the call. etcd's Go client goes on after it, so do we."""
+    """An internal error of the server or of a proxy. Retried, as etcd's Go client does."""
 
     default_code = StatusCode.INTERNAL
     retryable = True
@@ -142,22 +135,22 @@ class InternalServerError(ServerError):
 
 
 class UnknownServerError(ServerError):
-    """The server's error has no status of its own: etcd hands most unforeseen errors over like this."""
+    """An error without a specific status; etcd reports most unexpected errors like this."""
 
     default_code = StatusCode.UNKNOWN
 
 
 class DataLossError(ServerError):
-    """Data was lost or damaged beyond repair."""
+    """Data was lost or corrupted, and cannot be recovered."""
 
     default_code = StatusCode.DATA_LOSS
 
 
 class NotSupportedByServerError(ServerError, NotImplementedError):
-    """The server does not have this RPC or this option: it is older than the feature, or a proxy stands before it.
+    """The server does not have this RPC or option: it is too old, or a proxy does not pass it on.
 
     Attributes:
-        feature: what is missing, such as "Maintenance/Downgrade"; empty if that is not known.
+        feature: the missing feature, such as "Maintenance/Downgrade"; empty if unknown.
         needs: the first release of etcd that has it, such as "3.5"; empty if every supported one has.
     """
 
@@ -180,30 +173,30 @@ class NotSupportedByServerError(ServerError, NotImplementedError):
 
 
 class AuthError(ServerError):
-    """It was about authentication, users, roles or permissions."""
+    """Base class for errors of authentication, users, roles and permissions."""
 
 
 class LeaseError(ServerError):
-    """It was about a lease."""
+    """Base class for lease errors."""
 
 
 class WatchError(ServerError):
-    """It was about a watch."""
+    """Base class for watch errors."""
 
 
 class MembershipError(ServerError):
-    """It was about the members of the cluster."""
+    """Base class for errors of cluster membership."""
 
 
 class DowngradeError(ServerError):
-    """It was about a downgrade of the cluster's version."""
+    """Base class for errors of a downgrade of the cluster's version."""
 
 
-# --- families that are about authentication by their nature ---
+# --- by gRPC status, with the topic authentication ---
 
 
 class UnauthenticatedError(AuthError):
-    """The call carries no valid proof of who makes it."""
+    """The call has no valid credentials."""
 
     default_code = StatusCode.UNAUTHENTICATED
     retry_hint = RetryHint.REFRESH_TOKEN

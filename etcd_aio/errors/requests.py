@@ -1,8 +1,6 @@
-"""Errors about one request: its keys, operations, revisions, size, lease or watch.
+"""Errors of a single request: its keys, operations, revisions, size, lease or watch."""
 
-Knows: etcd's text for each, and what it proves. Never knows: how an answer finds its class (`table.py`).
-"""
-
+from etcd_aio.errors.attempt import RetryHint, StatusCode
 from etcd_aio.errors.families import (
     FailedPreconditionError,
     InvalidArgumentError,
@@ -14,66 +12,64 @@ from etcd_aio.errors.families import (
     ServerDeadlineExceededError,
     WatchError,
 )
-from etcd_aio.errors.retry_hint import RetryHint
-from etcd_aio.errors.status import StatusCode
 
 
 class EmptyKeyError(InvalidArgumentError):
-    """The key is empty, where only a real one will do."""
+    """The key is empty."""
 
     default_message = "etcdserver: key is not provided"
 
 
 class KeyNotFoundError(InvalidArgumentError, KeyError):
-    """A put with `ignore_value` or `ignore_lease` names a key that does not exist, so there is nothing to keep."""
+    """The key of a put with `ignore_value` or `ignore_lease` does not exist, so there is nothing to keep."""
 
     default_message = "etcdserver: key not found"
 
 
 class ValueProvidedError(InvalidArgumentError):
-    """A put with `ignore_value` carries a value."""
+    """A put with `ignore_value` has a value."""
 
     default_message = "etcdserver: value is provided"
 
 
 class LeaseProvidedError(InvalidArgumentError):
-    """A put with `ignore_lease` carries a lease."""
+    """A put with `ignore_lease` has a lease."""
 
     default_message = "etcdserver: lease is provided"
 
 
 class TooManyOpsError(InvalidArgumentError):
-    """A txn has more operations than the server's `--max-txn-ops` (128 unless set)."""
+    """A transaction has more operations than the server's `--max-txn-ops` (128 by default)."""
 
     default_message = "etcdserver: too many operations in txn request"
 
 
 class DuplicateKeyError(InvalidArgumentError):
-    """One branch of a txn writes the same key twice."""
+    """One branch of a transaction writes the same key twice."""
 
     default_message = "etcdserver: duplicate key given in txn request"
 
 
 class InvalidSortOptionError(InvalidArgumentError):
-    """The sort order or its target is not one that the server knows."""
+    """The server does not know the sort order or its target."""
 
     default_message = "etcdserver: invalid sort option"
 
 
 class InvalidClientAPIVersionError(InvalidArgumentError):
-    """The version that the client sent of itself is not readable text."""
+    """The server cannot read the API version that the client sent."""
 
     default_message = "etcdserver: invalid client api version"
 
 
 class RequestTooLargeError(InvalidArgumentError):
-    """The request is larger than the server's `--max-request-bytes` (1.5 MiB unless set)."""
+    """The request is larger than the server's `--max-request-bytes` (1.5 MiB by default)."""
 
     default_message = "etcdserver: request is too large"
 
 
 class TooManyRequestsError(ResourceExhaustedError):
-    """The member has fallen too far behind in carrying out what is agreed, and takes no more for now."""
+    """The member is too far behind in applying the committed log, and rejects requests for now."""
 
     default_message = "etcdserver: too many requests"
     retryable = True
@@ -82,11 +78,10 @@ class TooManyRequestsError(ResourceExhaustedError):
 
 
 class CompactedError(OutOfRangeError):
-    """The revision was compacted: its history is gone.
+    """The revision was compacted: its history is no longer available.
 
     Attributes:
-        compact_revision: the oldest revision that can still be watched; 0 when unknown, since only the answer to a
-            watch carries it.
+        compact_revision: the oldest revision that can still be watched; 0 if unknown: only a watch learns it.
     """
 
     default_message = "etcdserver: mvcc: required revision has been compacted"
@@ -107,8 +102,7 @@ class FutureRevisionError(OutOfRangeError):
 class NoSpaceError(ResourceExhaustedError):
     """The database has reached the server's `--quota-backend-bytes`: compact, defragment, disarm the alarm.
 
-    It proves nothing: a write that found room when it was proposed, and none when it was carried out, is carried out
-    and refused all the same. etcd says the same to those that it never looked at.
+    The write may still have been applied: etcd sends the same answer if the quota is exceeded only while it applies.
     """
 
     default_message = "etcdserver: mvcc: database space exceeded"
@@ -122,44 +116,44 @@ class LeaseNotFoundError(LeaseError, NotFoundError):
 
 
 class LeaseExistsError(LeaseError, FailedPreconditionError):
-    """A lease with this ID exists already."""
+    """A lease with this ID already exists."""
 
     default_message = "etcdserver: lease already exists"
     is_definite = True
 
 
 class LeaseTTLTooLargeError(LeaseError, OutOfRangeError, ValueError):
-    """The TTL is above what etcd allows, 9 000 000 000 seconds."""
+    """The TTL is above etcd's maximum, 9 000 000 000 seconds."""
 
     default_message = "etcdserver: too large lease TTL"
     is_definite = True
 
 
 class EmptyWatcherRangeError(WatchError, InvalidArgumentError):
-    """The watched range holds no key, since its end is not behind its start."""
+    """The watched range is empty: its end is not greater than its start."""
 
     default_message = "mvcc: watcher range is empty"
 
 
 class DuplicateWatchIDError(WatchError, InvalidArgumentError):
-    """The stream has a watcher with this watch ID already."""
+    """The stream already has a watcher with this watch ID."""
 
     default_message = "mvcc: duplicate watch ID provided on the WatchStream"
 
 
 class WatchCancelledError(WatchError, ServerCancelledError):
-    """The server ended the watch, or the stream of all watches, and gave no reason that means more."""
+    """The server ended the watch, or the stream of all watches, without a more specific reason."""
 
     default_message = "etcdserver: watch canceled"
 
 
 class RequestCancelledError(ServerCancelledError):
-    """The server cancelled the request while it was waiting for its outcome."""
+    """The server cancelled the request while waiting for its result."""
 
     default_message = "etcdserver: request canceled"
 
 
 class RequestDeadlineExceededError(ServerDeadlineExceededError):
-    """The request's deadline passed on the server's side."""
+    """The request's deadline passed on the server."""
 
     default_message = "etcdserver: context deadline exceeded"

@@ -1,27 +1,34 @@
-"""etcd's error table: one row for each text that a server answers with.
+"""etcd's error table: the class of every text that etcd sends, and the class of a status whose text is unknown.
 
-Knows: which class an exact text belongs to, and which one a status does when its text is unknown. Never knows: how a
-text is cleaned before it is looked up (`translate.py`). No other text in the project decides anything about an answer.
+No other text in the project decides anything about a server's answer.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
 from etcd_aio.errors import auth, availability, cluster, families, requests
-from etcd_aio.errors.families import ServerError
-from etcd_aio.errors.status import StatusCode
+from etcd_aio.errors.attempt import StatusCode, sanitize
+from etcd_aio.errors.families import NotSupportedByServerError, ServerError
+
+# A status as Go prints it. A watch's cancel reason contains one, and each proxy may add another.
+_PRINTED_STATUS: Final = re.compile(r"(?:rpc error: code = (\w+|Code\(\d+\)) desc = )+")
+
+_GO_NAMES: Final = {code.name.title().replace("_", ""): code for code in StatusCode} | {
+    "Canceled": StatusCode.CANCELLED
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One text and what it means.
+    """One text and its error class.
 
     Attributes:
         error: the class.
-        code: the status that the text comes with.
-        message: the text, whole, as the server sends it.
+        code: the status that etcd sends with the text.
+        message: the complete text.
     """
 
     error: type[ServerError]
@@ -29,90 +36,95 @@ class Row:
     message: str
 
 
+_CLASSES: Final[tuple[type[ServerError], ...]] = (
+    # Keys, transactions, revisions, leases, watches; each group in the order of etcd's own list.
+    requests.EmptyKeyError,
+    requests.KeyNotFoundError,
+    requests.ValueProvidedError,
+    requests.LeaseProvidedError,
+    requests.TooManyOpsError,
+    requests.DuplicateKeyError,
+    requests.InvalidClientAPIVersionError,
+    requests.InvalidSortOptionError,
+    requests.CompactedError,
+    requests.FutureRevisionError,
+    requests.NoSpaceError,
+    requests.LeaseNotFoundError,
+    requests.LeaseExistsError,
+    requests.LeaseTTLTooLargeError,
+    requests.WatchCancelledError,
+    requests.RequestTooLargeError,
+    requests.TooManyRequestsError,
+    requests.RequestCancelledError,
+    requests.RequestDeadlineExceededError,
+    # Members, leadership, downgrade.
+    cluster.MemberExistsError,
+    cluster.PeerURLExistsError,
+    cluster.MemberNotEnoughStartedError,
+    cluster.MemberBadURLsError,
+    cluster.MemberNotFoundError,
+    cluster.MemberNotLearnerError,
+    cluster.LearnerNotReadyError,
+    cluster.TooManyLearnersError,
+    cluster.ClusterIDMismatchError,
+    cluster.NotRaftLeaderError,
+    cluster.BadLeaderTransfereeError,
+    cluster.WrongDowngradeVersionFormatError,
+    cluster.InvalidDowngradeTargetVersionError,
+    cluster.ClusterVersionUnavailableError,
+    cluster.DowngradeInProcessError,
+    cluster.NoInflightDowngradeError,
+    # Authentication.
+    auth.RootUserNotExistError,
+    auth.RootRoleNotExistError,
+    auth.UserAlreadyExistsError,
+    auth.UserEmptyError,
+    auth.UserNotFoundError,
+    auth.RoleAlreadyExistsError,
+    auth.RoleNotFoundError,
+    auth.RoleEmptyError,
+    auth.AuthenticationFailedError,
+    auth.PermissionNotGivenError,
+    families.PermissionDeniedError,
+    auth.RoleNotGrantedError,
+    auth.PermissionNotGrantedError,
+    auth.AuthNotEnabledError,
+    auth.InvalidTokenError,
+    auth.InvalidAuthManagementError,
+    auth.AuthOldRevisionError,
+    # Availability.
+    availability.NoLeaderError,
+    availability.LeaderChangedError,
+    availability.NotCapableError,
+    availability.ServerStoppedError,
+    availability.RequestTimedOutError,
+    availability.TimeoutDueToLeaderFailError,
+    availability.TimeoutDueToConnectionLostError,
+    availability.TimeoutWaitAppliedIndexError,
+    availability.UnhealthyClusterError,
+    availability.CorruptError,
+    availability.NotSupportedForLearnerError,
+    # Texts that are not in etcd's list, so they come as UNKNOWN, or as a watch's cancel reason.
+    availability.ProposalDroppedError,
+    availability.NotPrimaryLessorError,
+    availability.TimeoutLeaderTransferError,
+    requests.EmptyWatcherRangeError,
+    requests.DuplicateWatchIDError,
+)
+
+
 def _own_row(error: type[ServerError]) -> Row:
-    """The row of the text that a class stands for: the class itself holds it."""
+    """The row for the text that a class itself has as `default_message`."""
     if error.default_code is None:
         raise TypeError(f"{error.__name__} has no status")
     return Row(error, error.default_code, error.default_message)
 
 
 ROWS: Final[tuple[Row, ...]] = (
-    # Keys, txns, revisions, leases, watches; each part in the order of etcd's own list.
-    _own_row(requests.EmptyKeyError),
-    _own_row(requests.KeyNotFoundError),
-    _own_row(requests.ValueProvidedError),
-    _own_row(requests.LeaseProvidedError),
-    _own_row(requests.TooManyOpsError),
-    _own_row(requests.DuplicateKeyError),
-    _own_row(requests.InvalidClientAPIVersionError),
-    _own_row(requests.InvalidSortOptionError),
-    _own_row(requests.CompactedError),
-    _own_row(requests.FutureRevisionError),
-    _own_row(requests.NoSpaceError),
-    _own_row(requests.LeaseNotFoundError),
-    _own_row(requests.LeaseExistsError),
-    _own_row(requests.LeaseTTLTooLargeError),
-    _own_row(requests.WatchCancelledError),
-    _own_row(requests.RequestTooLargeError),
-    _own_row(requests.TooManyRequestsError),
-    _own_row(requests.RequestCancelledError),
-    _own_row(requests.RequestDeadlineExceededError),
-    # Members, leadership, downgrade.
-    _own_row(cluster.MemberExistsError),
-    _own_row(cluster.PeerURLExistsError),
-    _own_row(cluster.MemberNotEnoughStartedError),
-    _own_row(cluster.MemberBadURLsError),
-    _own_row(cluster.MemberNotFoundError),
-    _own_row(cluster.MemberNotLearnerError),
-    _own_row(cluster.LearnerNotReadyError),
-    _own_row(cluster.TooManyLearnersError),
-    _own_row(cluster.ClusterIDMismatchError),
-    _own_row(cluster.NotRaftLeaderError),
-    _own_row(cluster.BadLeaderTransfereeError),
-    _own_row(cluster.WrongDowngradeVersionFormatError),
-    _own_row(cluster.InvalidDowngradeTargetVersionError),
-    _own_row(cluster.ClusterVersionUnavailableError),
-    _own_row(cluster.DowngradeInProcessError),
-    _own_row(cluster.NoInflightDowngradeError),
-    # Authentication.
-    _own_row(auth.RootUserNotExistError),
-    _own_row(auth.RootRoleNotExistError),
-    _own_row(auth.UserAlreadyExistsError),
-    _own_row(auth.UserEmptyError),
-    _own_row(auth.UserNotFoundError),
-    _own_row(auth.RoleAlreadyExistsError),
-    _own_row(auth.RoleNotFoundError),
-    _own_row(auth.RoleEmptyError),
-    _own_row(auth.AuthenticationFailedError),
-    _own_row(auth.PermissionNotGivenError),
-    _own_row(families.PermissionDeniedError),
-    _own_row(auth.RoleNotGrantedError),
-    _own_row(auth.PermissionNotGrantedError),
-    _own_row(auth.AuthNotEnabledError),
-    _own_row(auth.InvalidTokenError),
-    _own_row(auth.InvalidAuthManagementError),
-    _own_row(auth.AuthOldRevisionError),
-    # Availability.
-    _own_row(availability.NoLeaderError),
-    _own_row(availability.LeaderChangedError),
-    _own_row(availability.NotCapableError),
-    _own_row(availability.ServerStoppedError),
-    _own_row(availability.RequestTimedOutError),
-    _own_row(availability.TimeoutDueToLeaderFailError),
-    _own_row(availability.TimeoutDueToConnectionLostError),
-    _own_row(availability.TimeoutWaitAppliedIndexError),
-    _own_row(availability.UnhealthyClusterError),
-    _own_row(availability.CorruptError),
-    _own_row(availability.NotSupportedForLearnerError),
-    # Texts that etcd forgot to put into its list, so that they come bare and as UNKNOWN, or as a watch's cancel reason.
-    _own_row(availability.ProposalDroppedError),
-    _own_row(availability.NotPrimaryLessorError),
-    _own_row(availability.TimeoutLeaderTransferError),
-    _own_row(requests.EmptyWatcherRangeError),
-    _own_row(requests.DuplicateWatchIDError),
-    # Second texts of classes above.
+    *map(_own_row, _CLASSES),
+    # Further texts of the classes above.
     Row(auth.AuthOldRevisionError, StatusCode.UNKNOWN, "auth: revision in header is old"),
-    # What etcd 3.4 and 3.5 say to whoever may not hash or copy a member's database.
+    # Answers of etcd 3.4 and 3.5 to Hash and Snapshot without permission.
     Row(auth.UserEmptyError, StatusCode.UNKNOWN, "auth: user name is empty"),
     Row(auth.InvalidTokenError, StatusCode.UNKNOWN, "auth: invalid auth token"),
     Row(families.PermissionDeniedError, StatusCode.UNKNOWN, "auth: permission denied"),
@@ -126,7 +138,7 @@ ROWS: Final[tuple[Row, ...]] = (
     Row(requests.RequestCancelledError, StatusCode.CANCELLED, "context canceled"),
     Row(requests.RequestDeadlineExceededError, StatusCode.DEADLINE_EXCEEDED, "context deadline exceeded"),
 )
-"""Every known text, once. A class may have several; the one it carries itself is its `default_message`."""
+"""Every known text, once. A class may have several; its own is its `default_message`."""
 
 BY_MESSAGE: Final[Mapping[str, Row]] = MappingProxyType({row.message: row for row in ROWS})
 """The row of each text."""
@@ -152,3 +164,35 @@ BY_CODE: Final[Mapping[StatusCode, type[ServerError]]] = MappingProxyType(
     }
 )
 """The family of each status that is an error."""
+
+
+def server_error(code: StatusCode | None, message: str, *, feature: str = "", needs: str = "") -> ServerError:
+    """The error for a server's status and text.
+
+    The text decides, and the status only if the text is unknown: releases of etcd send the same text with different
+    statuses. A printed status before the text (`rpc error: code = ... desc = ...`, as in a watch's cancel reason) is
+    removed and used as the status; of several the innermost one.
+
+    Args:
+        code: the status; None if the text came without one, as a watch's cancel reason does.
+        message: the text. The error keeps it sanitized and at most `MAX_MESSAGE_BYTES` long.
+        feature: the RPC or option, for the error that the server does not have it.
+        needs: the first release of etcd that has it, if not all do.
+
+    Returns:
+        The error. Its code is the status; without one, the status that belongs to the text.
+    """
+    printed = _PRINTED_STATUS.match(message)
+    if printed is not None:
+        code = _GO_NAMES.get(printed[1], code)
+        message = message[printed.end() :]
+    if code is StatusCode.OK:
+        code = StatusCode.UNKNOWN  # an error must not have the status OK
+    row = BY_MESSAGE.get(message)
+    if row is not None:
+        return row.error(message, code=row.code if code is None else code)
+    if code is None:
+        code = StatusCode.UNKNOWN
+    if code is StatusCode.UNIMPLEMENTED:
+        return NotSupportedByServerError(sanitize(message), code=code, feature=feature, needs=needs)
+    return BY_CODE[code](sanitize(message), code=code)
