@@ -1,27 +1,23 @@
-"""Codec (floor 1): turns messages into bytes and back.
+"""Codec (layer 1): encodes messages to protobuf's wire format, and decodes them.
 
-What belongs here: protobuf's encoding, and refusing what does not follow it. What never does: gRPC's five-byte prefix,
-compression, or what a message means.
+`encode` and `decode` are straight-line Python that is generated for each message class at first use. Replies are
+decoded directly into results, without a message in between. `IncrementalDecoder` decodes a message that arrives in
+pieces. gRPC's framing and compression are the transport's.
 
-A codec is two functions, `encode` and `decode`. Behind this door stands `compiled`, which writes straight-line Python
-for each message class when it is first met, and reads replies into results without a message in between. `reference`,
-betterproto2's own, judges it: both promise the same. A `Collector` is `decode` for messages that come in pieces.
-
-- What was decoded encodes to bytes that say the same, fields that its message class does not know included.
-- Bytes that are no such message raise `MalformedReplyError`, and a message that cannot be written raises
-  `InvalidRequestError`: nothing else is ever raised, and neither shows what the message carries.
+- Unknown fields of a message survive decoding and encoding.
+- Malformed bytes raise `MalformedReplyError`, and an invalid message raises `InvalidRequestError`. Nothing else is
+  raised, and neither error contains any part of the message.
 """
 
 from etcd_aio.codec.compiled import decode, encode, writers
 from etcd_aio.codec.fields import MAX_DEPTH
-from etcd_aio.codec.incremental import Collector
-from etcd_aio.codec.leading import leading_watch_id
+from etcd_aio.codec.incremental import IncrementalDecoder, leading_watch_id
 from etcd_aio.codec.targets import Decodable, header_of, message_class_of
 
 __all__ = (
     "MAX_DEPTH",
-    "Collector",
     "Decodable",
+    "IncrementalDecoder",
     "decode",
     "encode",
     "header_of",

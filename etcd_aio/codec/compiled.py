@@ -1,66 +1,63 @@
-"""The compiled codec: functions written for each class when it is first met, as `dataclasses` does it.
-
-Knows: which functions there are, and which of their failures mean bad input. Never knows: how to parse a field; see
-`decoding` and `encoding`.
-"""
+"""The compiled codec: its functions are generated for each class at first use, as `dataclasses` does it."""
 
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, Final, TypeAlias
 
-from etcd_aio.codec import reference
-from etcd_aio.codec import wire as varints
-from etcd_aio.codec.compiler import Function, function
+from etcd_aio.codec.codegen import Function, function_of
 from etcd_aio.codec.decoder import Decoder
-from etcd_aio.codec.encoder import Encoder, Unusual, Writer
-from etcd_aio.codec.targets import Decodable, message_class_of, shape_of
-from etcd_aio.errors import MalformedReplyError
+from etcd_aio.codec.encoder import Encoder, Writer
+from etcd_aio.codec.targets import Decodable, message_class_of, target_of
+from etcd_aio.codec.wire import CUT_SHORT, WireFormatError
+from etcd_aio.errors import InvalidRequestError, MalformedReplyError
 from etcd_aio.pb import Message
 
-# --- out ---
+# --- encoding ---
 
 
 class _Encoders(dict[type[Message], Function]):
     def __missing__(self, message_class: type[Message]) -> Function:
-        found = self[message_class] = function(Encoder(message_class))
-        return found
+        encoder = self[message_class] = function_of(Encoder(message_class))
+        return encoder
 
 
 class _Writers(dict[type[Message], Callable[..., bytes]]):
     def __missing__(self, message_class: type[Message]) -> Callable[..., bytes]:
-        found = self[message_class] = function(Writer(message_class))
-        return found
+        writer = self[message_class] = function_of(Writer(message_class))
+        return writer
 
 
 _encoders: Final = _Encoders()
 writers: Final[Mapping[type[Message], Callable[..., bytes]]] = _Writers()
-"""For each message class a function that writes the message from its fields, without making it:
+"""For each message class a function that encodes the message from its fields, without creating it:
 
     writers[pb.PutRequest](key=b"k", value=b"v")
 
-The fields are given by name, each left out if it is not set; inner messages are given as their bytes. They are trusted:
-numbers are in range, and at most one member of a oneof is given. Whoever is not sure makes the message.
+Fields are passed by name, unset ones left out, and inner messages as their bytes. Nothing is checked: numbers must be
+in range, and at most one member of a oneof passed. `encode` checks.
 """
 
 
 def encode(message: Message) -> bytes:
-    """The bytes of a message. Fields stand in the order of the .proto file, unknown ones behind them.
+    """The bytes of a message. Fields are in the order of the .proto file, unknown ones last.
 
     Args:
-        message: what to encode; it is not changed.
+        message: the message to encode; it is not changed.
 
     Raises:
-        InvalidRequestError: a field holds what its type cannot carry, more than one member of a oneof is set, or
-            messages nest more than `fields.MAX_DEPTH` deep.
+        InvalidRequestError: a field has the wrong type or is out of range, more than one
+            member of a oneof is set, or messages nest more than `fields.MAX_DEPTH` deep.
     """
     try:
         return _encoders[type(message)](message, 1)  # type: ignore[no-any-return] # functions made by exec have no types
-    except (Unusual, UnicodeEncodeError, RecursionError):
-        pass
-    # Raised out here, so that the error carries no context. Most likely it will be refused; the reference knows why.
-    return reference.encode(message)
+    except UnicodeEncodeError:
+        reason = "text contains lone surrogates, which UTF-8 cannot encode"
+    except RecursionError:
+        reason = "it nests too deep to be encoded from here"
+    # Raised here, so that the error has no context: a UnicodeEncodeError contains the text.
+    raise InvalidRequestError(f"{type(message).__name__}: {reason}")
 
 
-# --- in ---
+# --- decoding ---
 
 
 class _Decoders(dict[type[object], Function]):
@@ -69,63 +66,63 @@ class _Decoders(dict[type[object], Function]):
         self._in_steps = in_steps
 
     def __missing__(self, decodable: type[object]) -> Function:
-        found = self[decodable] = function(Decoder(shape_of(decodable), self._in_steps))
-        return found
+        decoder = self[decodable] = function_of(Decoder(target_of(decodable), self._in_steps))
+        return decoder
 
 
 Steps: TypeAlias = Generator[tuple[int, int] | None, tuple[bytes, int, int, bool] | None, Any]
-"""What a decoder in steps yields, is sent and returns; see `decoding`."""
+"""What a stepwise decoder yields, is sent and returns; see `decoder`."""
 
 _decoders: Final = _Decoders(in_steps=False)
 _stepwise_decoders: Final = _Decoders(in_steps=True)
 
 
 def decode(decodable: type[Decodable], data: bytes) -> Decodable:
-    """What `data` says.
+    """Decode a message.
 
-    A field that comes more than once counts as it came last, a message too: protobuf would merge the two, but no server
-    sends that.
+    Of a field that occurs more than once the last one counts, for messages too: protobuf would merge them, but no
+    server sends that.
 
     Args:
-        decodable: the class of the message, or the result that stands for it. A result forgets what it does not know; a
-            message keeps it. A `TxnResult` made here knows nothing of the request, so it has a `RangeResult` for a get,
-            and of a txn within only the header that was sent.
-        data: one whole message.
+        decodable: the class of the message, or the result class that stands for it. A result drops unknown fields; a
+            message keeps them. A `TxnResult` is decoded without its request: it has a `RangeResult` for a get, and of
+            an inner transaction only the header that was sent.
+        data: one complete message.
 
     Raises:
         MalformedReplyError: `data` is cut short, or does not follow protobuf's encoding of this class.
     """
     try:
         return _decoders[decodable](data, 0, len(data), 1)  # type: ignore[no-any-return] # functions made by exec have no types
-    except FAILURES as failure:
+    except DECODE_FAILURES as failure:
         reason = reason_of(failure)
-    # Raised out here, so that the error carries no context: a UnicodeDecodeError holds the text.
-    raise refusal(decodable, reason)
+    # Raised here, so that the error has no context: a UnicodeDecodeError contains the text.
+    raise malformed(decodable, reason)
 
 
 def steps_of(decodable: type[Decodable]) -> Steps:
-    """A decoder in steps that has begun, and waits for its first bytes; see `decoding`."""
+    """A stepwise decoder that was started and waits for its first bytes; see `decoder`."""
     steps: Steps = _stepwise_decoders[decodable](b"", 0, 0, 1, False)
     next(steps)
     return steps
 
 
-def refusal(decodable: type[Decodable], reason: str) -> MalformedReplyError:
-    """The error of bytes that are no such message."""
+def malformed(decodable: type[Decodable], reason: str) -> MalformedReplyError:
+    """The error for bytes that are not a valid message of this class."""
     return MalformedReplyError(f"malformed {message_class_of(decodable).__name__}: {reason}")
 
 
-FAILURES: Final = (varints.Refusal, IndexError, UnicodeDecodeError, RecursionError)
-"""What decoders raise at bad input."""
+DECODE_FAILURES: Final = (WireFormatError, IndexError, UnicodeDecodeError, RecursionError)
+"""Exceptions that decoders raise for invalid input."""
 
 
 def reason_of(failure: BaseException) -> str:
-    """One of `FAILURES` in words, without anything of the input."""
+    """The text for one of `DECODE_FAILURES`, without any part of the input."""
     match failure:
-        case varints.Refusal():
+        case WireFormatError():
             return str(failure)
         case IndexError():
-            return varints.CUT_SHORT
+            return CUT_SHORT
         case UnicodeDecodeError():
             return "text is not UTF-8"
         case _:

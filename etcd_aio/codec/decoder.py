@@ -1,8 +1,6 @@
-"""Decoding: writes the Python function that reads one kind of message.
+"""Generates the functions that decode messages.
 
-Knows: protobuf's encoding, and how to say it in Python that runs fast. Never knows: what a message is for.
-
-A function reads `data` from `at` to `end` and returns what it found there, for instance (cut)
+A function decodes `data` from `at` to `end`, for instance (shortened)
 
     def decode_KeyValue_result(data, at, end, depth):
         key = value = b""
@@ -23,18 +21,17 @@ A function reads `data` from `at` to `end` and returns what it found there, for 
                 continue
             at = skip_unknown(data, at, end, (1, 2, 3, 4, 5, 6))
         if at > end:
-            raise Refusal("a field is cut short")
+            raise WireFormatError("a field is cut short")
         ...
 
-The fields are asked for in the order of their numbers, which is the order that etcd writes them in: such a message is
-read in one pass through the loop, without a look-up. In any other order it is read in more passes. Reading never looks
-where the message ends, only whether it is passed: a slice cannot reach behind the data, and an index that does raises
-IndexError. So every way out of the loop but one is malformed.
+The fields are tested in the order of their numbers. etcd writes them in this order, so one pass through the loop reads
+the whole message; any other order takes more passes. Fields are not checked against `end` one by one: a slice cannot
+reach behind the data, an index that does raises IndexError, and `at > end` after the loop shows a field that is too
+long.
 
-A decoder in steps is a generator, for messages that may be large. It reads one field, sees whether the step is over,
-and goes on; what it is given may end anywhere, and it takes the fields that are there whole. It yields None when a step
-is over, and when it has read what there was, the position that it got to and how many bytes are missing there; then it
-is sent more, as `data, at, end, is_whole`.
+A stepwise decoder is a generator, for messages that may be large. Its input may end anywhere; it decodes the fields
+that are complete. It yields None at the end of a step. When it has read its input, it yields its position and the
+number of missing bytes, and is then sent more as `data, at, end, is_whole`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -42,15 +39,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from etcd_aio import pb
-from etcd_aio.codec.compiler import Unit
+from etcd_aio.codec.codegen import GeneratedFunction, Source, local_name
 from etcd_aio.codec.fields import LENGTH, MAX_DEPTH, VARINT, Field
 from etcd_aio.codec.kv_runs import EventsReader, KeyValuesReader
-from etcd_aio.codec.source import Source, local_name
-from etcd_aio.codec.targets import RESULT_ENUMS, OnlyMember, Shape
+from etcd_aio.codec.targets import RESULT_ENUMS, DecodeTarget, Unwrapped
 from etcd_aio.codec.wire import (
     CUT_SHORT,
     LONGEST,
-    Refusal,
+    WireFormatError,
     behind_field,
     long_signed,
     long_unsigned,
@@ -62,17 +58,17 @@ from etcd_aio.codec.wire import (
 from etcd_aio.types import Header, KeyValue, Member, mutable_twin
 
 STEP: Final = 1 << 18
-"""Bytes that are decoded in one step. Each field counts for `ITEM` more of them, and a message that is read in steps
-itself for `_WITHIN` times its size, so that of the shortest key-values a step has some 2 000: 2 ms."""
+"""Bytes that one step decodes. Each field counts for `ITEM` more, and a message that is decoded in steps itself for
+`_WITHIN` times its size, so that a step has about 2 000 of the shortest key-values: 2 ms."""
 ITEM: Final = 1 << 7
 _WITHIN: Final = 8
 
-_LENGTH_BYTES: Final = 3  # read in line, which is up to 2 MiB: as much as etcd takes in one message
-_NUMBER_BYTES: Final = 5  # read in line, which is 34 thousand million revisions
+_LENGTH_BYTES: Final = 3  # read inline: up to 2 MiB, etcd's limit for a message
+_NUMBER_BYTES: Final = 5  # read inline: up to 34 thousand million revisions
 _RESERVED: Final = frozenset(
     {
         *("data", "at", "end", "depth", "tag", "stop", "b", "c", "d", "e"),
-        *("one", "start", "unknown", "pause", "is_whole", "before", "message", "result", "new"),
+        *("number", "start", "unknown", "pause", "is_whole", "before", "message", "result", "new"),
     }
 )
 _INLINE: Final = "bcde"
@@ -80,80 +76,89 @@ _ABSENT: Final = {
     "header": ("NO_HEADER", Header()),
     "kv": ("NO_KV", KeyValue(b"")),
     "member": ("NO_MEMBER", Member()),
-}  # what a result has for what is not there
+}  # values of a result for absent messages
 _RUNS: Final[Mapping[object, type[KeyValuesReader]]] = {pb.KeyValue: KeyValuesReader, pb.Event: EventsReader}
-_SHARED: Final = (Refusal, behind_field, long_signed, long_unsigned, read_packed, read_tag, read_varint, skip_unknown)
+_SHARED: Final = (
+    WireFormatError,
+    behind_field,
+    long_signed,
+    long_unsigned,
+    read_packed,
+    read_tag,
+    read_varint,
+    skip_unknown,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Decoder:
-    """The unit of a function that decodes a shape.
+    """Generates the function that decodes one target.
 
     Attributes:
-        shape: what to decode.
-        in_steps: make it a generator, which returns what the function would return.
+        target: the message, and the class to decode it into.
+        in_steps: generate a stepwise decoder.
     """
 
-    shape: Shape
+    target: DecodeTarget
     in_steps: bool = False
 
     @property
     def name(self) -> str:
-        """What the function is called."""
-        return f"decode_{self.shape.name}{'_in_steps' if self.in_steps else ''}"
+        """The function's name."""
+        return f"decode_{self.target.name}{'_in_steps' if self.in_steps else ''}"
 
     def source(self) -> Source:
-        """The function, written down."""
+        """The function's source."""
         return _Writing(self).done()
 
     def namespace(self) -> dict[str, object]:
-        """The classes it makes, and what `varints` has."""
-        names: dict[str, object] = {one.__name__: one for one in _SHARED}
-        result_class = self.shape.result_class
-        for field in self.shape.fields.values():
+        """The classes it creates, and the functions of `wire`."""
+        names: dict[str, object] = {function.__name__: function for function in _SHARED}
+        result_class = self.target.result_class
+        for field in self.target.fields.values():
             if field.enum_class is not None:
                 convert = field.enum_class if result_class is None else _members_of(field)
                 names |= {field.enum_variable: convert, f"{field.enum_variable}_0": convert(0)}
         if result_class is None:
-            names |= {"new": object.__new__, self.shape.message_class.__name__: self.shape.message_class}
-        elif result_class is not OnlyMember:
+            names |= {"new": object.__new__, self.target.message_class.__name__: self.target.message_class}
+        elif result_class is not Unwrapped:
             names |= {result_class.__name__: result_class, **dict(_ABSENT.values())}
             names[f"Mutable{result_class.__name__}"] = mutable_twin(result_class)
         return names
 
-    def needs(self) -> Iterator[Unit]:
-        """The decoders of what is within."""
-        for field in self.shape.fields.values():
+    def callees(self) -> Iterator[GeneratedFunction]:
+        """The decoders of inner messages."""
+        for field in self.target.fields.values():
             if field.message_class is not None:
                 yield self.run_of(field) or self.inner(field)
 
     def inner(self, field: Field) -> "Decoder":
-        """The decoder of a field that holds a message."""
-        shape = self.shape.inner(field)
-        return Decoder(shape, self.in_steps and shape.is_endless)
+        """The decoder of a field that contains a message."""
+        target = self.target.inner(field)
+        return Decoder(target, self.in_steps and target.is_endless)
 
     def run_of(self, field: Field) -> KeyValuesReader | None:
-        """The reader of all that the field holds in a row, if there is one."""
-        if self.in_steps and self.shape.result_class and field.repeated:
+        """The fast reader for the items of a repeated field, if there is one."""
+        if self.in_steps and self.target.result_class and field.repeated:
             reader = _RUNS.get(field.message_class)
             return None if reader is None else reader(self.inner(field), ITEM)
         return None
 
 
 class _Writing:
-    """A decoder that is being written."""
+    """Writes the source of a decoder."""
 
     def __init__(self, decoder: Decoder) -> None:
         self._source = Source()
         self._decoder = decoder
-        self._shape = shape = decoder.shape
+        self._target = target = decoder.target
         self._in_steps = decoder.in_steps
-        self._fields = [shape.fields[number] for number in sorted(shape.fields)]
+        self._fields = [target.fields[number] for number in sorted(target.fields)]
         self._oneofs = sorted({field.oneof for field in self._fields if field.oneof})
-        self._keeps_unknown = shape.result_class is None
+        self._keeps_unknown = target.result_class is None
 
     def done(self) -> Source:
-        """All of it."""
+        """The complete source."""
         line, block = self._source.line, self._source.block
         if self._in_steps:
             return self._done_in_steps()
@@ -169,7 +174,7 @@ class _Writing:
                         line("continue  # out of order")
                 self._rest()
             with block("if at > end:"):
-                line(f"raise Refusal({CUT_SHORT!r})")
+                line(f"raise WireFormatError({CUT_SHORT!r})")
             self._finish()
         return self._source
 
@@ -198,7 +203,7 @@ class _Writing:
                 line("data, at, end, is_whole = yield at, behind_field(data, at, end) - end")
                 line(f"pause = at + {STEP}")
             with block("if at > end:"):
-                line(f"raise Refusal({CUT_SHORT!r})")
+                line(f"raise WireFormatError({CUT_SHORT!r})")
             self._finish()
         return self._source
 
@@ -219,7 +224,7 @@ class _Writing:
     def _default(self, field: Field) -> str:
         if field.repeated:
             return "[]"
-        if field.name in _ABSENT and self._shape.result_class is not None:
+        if field.name in _ABSENT and self._target.result_class is not None:
             return _ABSENT[field.name][0]
         if field.may_be_none:
             return "None"
@@ -250,7 +255,7 @@ class _Writing:
             line("tag = data[at]")
 
     def _rest(self) -> None:
-        """The fields whose tags take two bytes, and those that the class does not know."""
+        """Read fields with tags of two bytes, and unknown fields."""
         line, block = self._source.line, self._source.block
         long = [(field, tags) for field in self._fields if (tags := self._tags(field))[0] > 0x7F]
         line("start = at")
@@ -266,14 +271,14 @@ class _Writing:
         if self._keeps_unknown:
             line("unknown.append(data[start:at])")
 
-    # One field, of which `at` is the last byte of its tag.
+    # One field; `at` is the last byte of its tag.
 
     def _content(self, field: Field, tags: list[int]) -> None:
         line, block = self._source.line, self._source.block
         if field.oneof is not None:
-            # protobuf lets the last one count; no server sends that, and a message would keep both.
+            # With protobuf the last one counts; no server sends that, and a message would keep both.
             with block(f"if which_{field.oneof} not in (0, {field.number}):"):
-                line(f'raise Refusal("oneof {field.oneof} has two members")')
+                line(f'raise WireFormatError("oneof {field.oneof} has two members")')
             line(f"which_{field.oneof} = {field.number}")
         if not field.is_integer:
             self._length()
@@ -283,12 +288,12 @@ class _Writing:
             self._integer(field, self._name(field))
         else:
             with block(f"if tag == {tags[0]}:"):
-                self._integer(field, "one")
-                line(f"{self._name(field)}.append(one)")
+                self._integer(field, "number")
+                line(f"{self._name(field)}.append(number)")
             with block("else:"):
                 self._length()
                 packed = f"read_packed(data, at, stop, signed={_is_signed(field)})"
-                line(f"{self._name(field)} += [{_converted(field, 'one')} for one in {packed}]")
+                line(f"{self._name(field)} += [{_converted(field, 'number')} for number in {packed}]")
                 line("at = stop")
 
     def _content_in_steps(self, field: Field, tags: list[int]) -> None:
@@ -302,12 +307,12 @@ class _Writing:
         line(f"start, before = at, len({name})")
         line(f"at = {run.name}(data, at, end, pause, tag, {name}, depth + 1)")
         with block("if at == start:"):
-            line(f"raise Refusal({CUT_SHORT!r})")
+            line(f"raise WireFormatError({CUT_SHORT!r})")
         line(f"pause -= (len({name}) - before) * {ITEM}")
 
     def _check_depth(self) -> None:
         with self._source.block(f"if depth >= {MAX_DEPTH}:"):
-            self._source.line(f'raise Refusal("messages nest more than {MAX_DEPTH} deep")')
+            self._source.line(f'raise WireFormatError("messages nest more than {MAX_DEPTH} deep")')
 
     def _assign(self, field: Field, expression: str) -> None:
         name = self._name(field)
@@ -334,10 +339,10 @@ class _Writing:
         if converted != name:
             self._source.line(f"{name} = {converted}")
 
-    def _number(self, name: str, in_line: int, remembers: str | None) -> None:
-        """Read a varint into a variable, and set `at` behind it. What has up to `in_line` bytes is read in line.
+    def _number(self, name: str, in_line: int, cached: str | None) -> None:
+        """Read a varint into a variable, and set `at` behind it. Up to `in_line` bytes are read inline.
 
-        Longer ones are left to the function that `remembers` them, or else to `read_varint`.
+        Longer ones are read by the function `cached`, or by `read_varint`.
         """
         line, block = self._source.line, self._source.block
         line(f"{name} = data[at + 1]")
@@ -345,15 +350,15 @@ class _Writing:
             line("at += 2")
         terms, excess = "", 0
         for place in range(1, in_line):
-            # Each byte but the last is 128 too large: the sign that one more follows.
+            # Each byte but the last is 128 too large: the flag that another byte follows.
             excess += 128 << 7 * (place - 1)
             terms += f"{' + ' if terms else ''}({_INLINE[place - 1]} << {7 * place})"
             with block(f"elif ({_INLINE[place - 1]} := data[at + {place + 1}]) < 128:"):
                 line(f"{name} += {terms} - {excess}")
                 line(f"at += {place + 2}")
         with block("else:"):
-            if remembers:
-                line(f"{name}, stop = {remembers}(data[at + 1 : at + {LONGEST + 1}])")
+            if cached:
+                line(f"{name}, stop = {cached}(data[at + 1 : at + {LONGEST + 1}])")
                 line("at += stop + 1")
             else:
                 line(f"{name}, at = read_varint(data, at + 1)")
@@ -361,22 +366,22 @@ class _Writing:
     # The end.
 
     def _finish(self) -> None:
-        shape = self._shape
+        target = self._target
         line, block = self._source.line, self._source.block
-        if shape.result_class is OnlyMember:
+        if target.result_class is Unwrapped:
             for field in self._fields:
                 with block(f"if {self._name(field)} is not None:"):
                     line(f"return {self._name(field)}")
             line("return None")
             return
-        if shape.result_class is None:
-            line(f"message = new({shape.message_class.__name__})")
+        if target.result_class is None:
+            line(f"message = new({target.message_class.__name__})")
             line('message._unknown_fields = b"".join(unknown)')
             for field in self._fields:
                 line(f"message.{field.name} = {self._name(field)}")
             line("return message")
             return
-        name = shape.result_class.__name__
+        name = target.result_class.__name__
         line(f"result = Mutable{name}()")
         for field in self._fields:
             value = self._name(field)
@@ -394,7 +399,7 @@ def _is_signed(field: Field) -> bool:
 
 
 def _converted(field: Field, name: str) -> str:
-    """The value of a number that was read as 64 bits, as an expression."""
+    """The expression for the value of a number that was read as 64 bits."""
     match field.proto_type:
         case "enum":
             return f"{field.enum_variable}({name})"
@@ -409,7 +414,7 @@ def _converted(field: Field, name: str) -> str:
 
 
 def _members_of(field: Field) -> Callable[[int], object]:
-    """What turns the number of an enum into what stands for it in a result."""
+    """The function that converts an enum's number into the member that results have."""
     members = RESULT_ENUMS[field.enum_class]
 
     def member_of(number: int) -> object:
@@ -417,6 +422,6 @@ def _members_of(field: Field) -> Callable[[int], object]:
             return members[number]
         except KeyError:
             pass
-        raise Refusal(f"field {field.number} has an unknown value")
+        raise WireFormatError(f"field {field.number} has an unknown value")
 
     return member_of

@@ -1,43 +1,36 @@
-"""Encoding: writes the Python functions that write one kind of message.
+"""Generates two functions for each message class that encode it.
 
-Knows: protobuf's encoding, and how to say it in Python that runs fast. Never knows: what a message is for.
-
-There are two for each message class. `write_X` takes the fields as arguments, inner messages as their bytes, and trusts
-them. `encode_X` takes a message, makes sure that each field holds exactly what it should, and hands the fields to
-`write_X`; anything else, be it right or wrong, is `Unusual`, and for slower code to judge.
+`write_X` takes the fields as arguments, inner messages as their bytes, and trusts them. `encode_X` takes a message,
+checks the type and the range of every field, and calls `write_X`.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from etcd_aio.codec.compiler import Unit
+from etcd_aio.codec.codegen import GeneratedFunction, Source, local_name
 from etcd_aio.codec.fields import INTEGERS, MAX_DEPTH, VARINT, Field, fields_of
-from etcd_aio.codec.source import Source, local_name
 from etcd_aio.codec.wire import VARINT_BYTES
+from etcd_aio.errors import InvalidRequestError
 from etcd_aio.pb import Message
 
-_RESERVED: Final = frozenset({"depth", "message", "one", "packed", "parts", "text", "unknown"})
-_TYPES: Final = {"bytes": "bytes", "string": "str", "bool": "bool"}
-
-
-class Unusual(Exception):  # noqa: N818 - never leaves the codec
-    """A message that is not what the fast way expects."""
+_RESERVED: Final = frozenset({"depth", "item", "message", "packed", "parts", "text", "unknown"})
+_TYPES: Final = {"bytes": "bytes", "string": "str"}
 
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """The unit of a function that writes a message from its fields."""
+    """Generates `write_X`, which encodes a message given by its fields."""
 
     message_class: type[Message]
 
     @property
     def name(self) -> str:
-        """What the function is called."""
+        """The function's name."""
         return f"write_{self.message_class.__name__}"
 
     def source(self) -> Source:
-        """The function, written down."""
+        """The function's source."""
         source = Source()
         fields = fields_of(self.message_class).values()
         arguments = ", ".join(f"{_name(field)}={_default(field)}" for field in fields)
@@ -49,49 +42,50 @@ class Writer:
         return source
 
     def namespace(self) -> dict[str, object]:
-        """The bytes of numbers."""
+        """The table of encoded numbers."""
         return {"VARINT_BYTES": VARINT_BYTES}
 
-    def needs(self) -> Iterable[Unit]:
-        """Nothing: messages within are bytes."""
+    def callees(self) -> Iterable[GeneratedFunction]:
+        """None: inner messages are passed as bytes."""
         return ()
 
 
 @dataclass(frozen=True, slots=True)
 class Encoder:
-    """The unit of a function that encodes a message."""
+    """Generates `encode_X`, which encodes a message."""
 
     message_class: type[Message]
 
     @property
     def name(self) -> str:
-        """What the function is called."""
+        """The function's name."""
         return f"encode_{self.message_class.__name__}"
 
     def source(self) -> Source:
-        """The function, written down."""
+        """The function's source."""
         source = Source()
         fields = fields_of(self.message_class).values()
         with source.block(f"def {self.name}(message, depth):"):
-            with source.block(f"if type(message) is not {self.message_class.__name__} or depth > {MAX_DEPTH}:"):
-                source.line("raise Unusual")
+            name = self.message_class.__name__
+            with source.block(f"if not isinstance(message, {name}):"):
+                _reject(source, f"a message is not {name}")
+            with source.block(f"if depth > {MAX_DEPTH}:"):
+                _reject(source, f"{name}: messages nest more than {MAX_DEPTH} deep")
             for field in fields:
                 source.line(f"{_name(field)} = message.{field.name}")
-                _check_field(source, field)
-            _check_oneofs(source, list(fields))
+                _check_field(source, name, field)
+            _check_oneofs(source, name, list(fields))
             source.line(f"written = {Writer(self.message_class).name}({', '.join(map(_name, fields))})")
             source.line("unknown = message._unknown_fields")
             source.line("return written + unknown if unknown else written")
         return source
 
     def namespace(self) -> dict[str, object]:
-        """The class, the enums of its fields, and how to give up."""
-        fields = fields_of(self.message_class).values()
-        enums = {field.enum_variable: field.enum_class for field in fields if field.enum_class}
-        return {"Unusual": Unusual, self.message_class.__name__: self.message_class, **enums}
+        """The message class and the error."""
+        return {"InvalidRequestError": InvalidRequestError, self.message_class.__name__: self.message_class}
 
-    def needs(self) -> Iterator[Unit]:
-        """The writer, and the encoders of what is within."""
+    def callees(self) -> Iterator[GeneratedFunction]:
+        """The writer, and the encoders of inner messages."""
         yield Writer(self.message_class)
         for field in fields_of(self.message_class).values():
             if field.message_class is not None:
@@ -119,11 +113,11 @@ def _write_field(source: Source, field: Field) -> None:
     tag = repr(VARINT_BYTES[field.number << 3 | (VARINT if field.allows(VARINT) and not field.repeated else 2)])
     if field.repeated and field.is_integer:
         with block(f"if {name}:"):
-            line(f'packed = b"".join([VARINT_BYTES[one] for one in {name}])')
+            line(f'packed = b"".join([VARINT_BYTES[item] for item in {name}])')
             line(f"parts += {tag}, VARINT_BYTES[len(packed)], packed")
     elif field.repeated:
-        with block(f"for one in {name}:"):
-            _write_contained(source, field, tag, "one")
+        with block(f"for item in {name}:"):
+            _write_contained(source, field, tag, "item")
     else:
         # Protobuf leaves out what is 0 or empty, unless it can also be absent.
         with block(f"if {name} is not None:" if field.may_be_none else f"if {name}:"):
@@ -145,37 +139,41 @@ def _write_contained(source: Source, field: Field, tag: str, name: str) -> None:
 # --- from a message to fields ---
 
 
-def _check_field(source: Source, field: Field) -> None:
+def _check_field(source: Source, owner: str, field: Field) -> None:
     line, block = source.line, source.block
     name = _name(field)
+    wrong = f"{owner}.{field.name} has the wrong type, or is out of range"
     if field.repeated:
-        with block(f"if type({name}) is not list:"):
-            line("raise Unusual")
+        with block(f"if not isinstance({name}, list):"):
+            _reject(source, wrong)
         if field.message_class is not None:
-            line(f"{name} = [{Encoder(field.message_class).name}(one, depth + 1) for one in {name}]")
+            line(f"{name} = [{Encoder(field.message_class).name}(item, depth + 1) for item in {name}]")
             return
-        with block(f"for one in {name}:"), block(f"if {_is_unusual(field, 'one')}:"):
-            line("raise Unusual")
+        with block(f"for item in {name}:"), block(f"if {_is_invalid(field, 'item')}:"):
+            _reject(source, wrong)
     elif field.message_class is not None:
         with block(f"if {name} is not None:"):
             line(f"{name} = {Encoder(field.message_class).name}({name}, depth + 1)")
     else:
         absent = f"{name} is not None and " if field.may_be_none else ""
-        unusual = _is_unusual(field, name)
-        with block(f"if {absent}({unusual}):" if absent else f"if {unusual}:"):
-            line("raise Unusual")
+        invalid = _is_invalid(field, name)
+        with block(f"if {absent}({invalid}):" if absent else f"if {invalid}:"):
+            _reject(source, wrong)
 
 
-def _is_unusual(field: Field, name: str) -> str:
+def _is_invalid(field: Field, name: str) -> str:
     if field.proto_type in _TYPES:
-        return f"type({name}) is not {_TYPES[field.proto_type]}"
+        return f"not isinstance({name}, {_TYPES[field.proto_type]})"
     low, high = INTEGERS[field.proto_type]
-    expected = "int" if field.enum_class is None else field.enum_variable
-    return f"type({name}) is not {expected} or not {low} <= {name} <= {high}"
+    return f"not isinstance({name}, int) or not {low} <= {name} <= {high}"
 
 
-def _check_oneofs(source: Source, fields: list[Field]) -> None:
+def _check_oneofs(source: Source, owner: str, fields: list[Field]) -> None:
     for oneof in sorted({field.oneof for field in fields if field.oneof}):
         names = [_name(field) for field in fields if field.oneof == oneof]
         with source.block(f"if ({', '.join(names)}).count(None) < {len(names) - 1}:"):
-            source.line("raise Unusual")
+            _reject(source, f"{owner}: more than one member of {oneof} is set")
+
+
+def _reject(source: Source, reason: str) -> None:
+    source.line(f"raise InvalidRequestError({reason!r})")

@@ -1,7 +1,4 @@
-"""Fields: what protobuf says about the fields of a message class.
-
-Knows: betterproto2's description of a message class, and protobuf's wire types. Never knows: any bytes.
-"""
+"""The fields of a message class, as betterproto2 describes them, and protobuf's wire types."""
 
 import functools
 from collections.abc import Mapping
@@ -13,7 +10,7 @@ import betterproto2 as bp
 from etcd_aio.pb import Message
 
 MAX_DEPTH: Final = 100
-"""How deep messages may nest, the outermost being 1: protobuf's own default in C++, Java and Python."""
+"""How deep messages may nest; the outermost is 1. Protobuf's own default in C++, Java and Python."""
 
 MAX_FIELD_NUMBER: Final = (1 << 29) - 1
 
@@ -22,7 +19,7 @@ FIXED_64: Final = 1
 LENGTH: Final = 2
 FIXED_32: Final = 5
 
-# What an integer field can carry. An enum is an int32, but betterproto2 reads and writes all 64 bits of an unknown one.
+# The range of each integer type. An enum is an int32, but betterproto2 reads and writes all 64 bits of unknown values.
 INTEGERS: Final[Mapping[str, tuple[int, int]]] = {
     bp.TYPE_INT32: (-(1 << 31), (1 << 31) - 1),
     bp.TYPE_INT64: (-(1 << 63), (1 << 63) - 1),
@@ -41,13 +38,13 @@ class Field:
     """One field of a message class.
 
     Attributes:
-        name: its name, which is also the attribute's.
+        name: its name, and the name of the attribute.
         number: its number.
-        proto_type: protobuf's word for its type, such as "int64".
-        repeated: whether it holds a list.
+        proto_type: protobuf's name of its type, such as "int64".
+        repeated: whether it is a list.
         oneof: the oneof it belongs to, if any.
-        message_class: what it holds, if that is a message.
-        enum_class: what it holds, if that is an enum.
+        message_class: the class of its messages, if it contains messages.
+        enum_class: the class of its enum, if it is one.
     """
 
     name: str
@@ -60,23 +57,23 @@ class Field:
 
     @property
     def may_be_none(self) -> bool:
-        """Whether None stands for "not set"; the other fields are always there."""
+        """Whether None means "not set"; other fields always have a value."""
         return self.oneof is not None or self.message_class is not None
 
     @property
     def is_integer(self) -> bool:
-        """Whether it holds numbers, enums and truth values being such."""
+        """Whether it is a number, an enum or a bool."""
         return self.proto_type in INTEGERS
 
     @property
     def enum_variable(self) -> str:
-        """By what name compiled functions know its enum."""
+        """The name of its enum class in generated functions."""
         return f"enum_{self.name}"
 
     def allows(self, wire_type: int) -> bool:
-        """Whether this field's content may come in that wire type."""
+        """Whether the field may have this wire type."""
         if self.is_integer:
-            # Repeated numbers come packed or one by one, and a reader takes both.
+            # Repeated numbers are packed or not; decoders must accept both.
             return wire_type == VARINT or (wire_type == LENGTH and self.repeated)
         return wire_type == LENGTH
 
@@ -86,7 +83,7 @@ def fields_of(message_class: type[Message]) -> Mapping[FieldNumber, Field]:
     """The fields of `message_class` by number, in the order of the .proto file.
 
     Raises:
-        NotImplementedError: it has a field of a kind that etcd has never used: float, fixed width, zigzag or map.
+        NotImplementedError: a field has a type that etcd does not use: float, fixed width, zigzag or map.
     """
     meta = message_class._betterproto  # type: ignore[arg-type] # how betterproto2 types its own class property
     fields: dict[FieldNumber, Field] = {}

@@ -1,73 +1,76 @@
-"""Collector: a message that is decoded while it arrives.
+"""Decoding of messages that are not complete yet.
 
-Knows: pieces, which may end anywhere, and steps. Never knows: who brings the pieces, or what gives the time for a step.
-
-A step reads what is there whole, and what is left of a field waits for the rest of it: pieces are joined only then, and
-only as many as the next field needs or a step can read. So no byte is copied for its message's size.
+An `IncrementalDecoder` takes a message in pieces that may end anywhere, and decodes it in steps. A step decodes the
+fields that are complete; the rest waits for the next pieces. Pieces are joined only as far as the next field or a step
+needs, so the cost of copying does not grow with the size of the message.
 """
 
 from collections import deque
-from typing import Generic
+from typing import Final, Generic
 
-from etcd_aio.codec.compiled import FAILURES, reason_of, refusal, steps_of
+from etcd_aio.codec.compiled import DECODE_FAILURES, malformed, reason_of, steps_of
 from etcd_aio.codec.decoder import STEP
 from etcd_aio.codec.targets import Decodable
+from etcd_aio.codec.wire import WireFormatError, read_varint
+
+_HEADER: Final = b"\x0a"  # the tag of field 1, a message
+_WATCH_ID: Final = 0x10  # the tag of field 2, a number
 
 
-class Collector(Generic[Decodable]):
-    """One message that comes in pieces.
+class IncrementalDecoder(Generic[Decodable]):
+    """Decodes one message from pieces.
 
-    `feed` it the pieces, let it `work` a step at a time, and `finish` it. What is wrong with the message is said then.
-    What is left to do is done then too, however long it takes.
+    `feed` the pieces, `work` a step at a time, then `finish`, which does the remaining work and raises if the message
+    is malformed.
 
     Args:
-        decodable: as with `decode`.
+        decodable: as for `decode`.
     """
 
-    __slots__ = ("_data", "_decodable", "_flaw", "_is_paused", "_needed", "_pieces", "_size", "_steps")
+    __slots__ = ("_data", "_decodable", "_error", "_is_paused", "_needed", "_pieces", "_size", "_steps")
 
     def __init__(self, decodable: type[Decodable]) -> None:
         self._decodable = decodable
         self._steps = steps_of(decodable)
-        self._pieces: deque[bytes] = deque()  # what the steps have not been sent, or gave back
-        self._size = 0  # of the pieces
-        self._needed = 1  # bytes without which the next step could do nothing
-        self._data = b""  # what the steps read
-        self._is_paused = False  # the steps have not done with it
-        self._flaw = ""
+        self._pieces: deque[bytes] = deque()  # not yet sent to the stepwise decoder, or returned by it
+        self._size = 0  # of the pieces, in bytes
+        self._needed = 1  # bytes that the next step needs at least
+        self._data = b""  # what the stepwise decoder reads
+        self._is_paused = False  # whether the stepwise decoder has more to do with `_data`
+        self._error = ""  # why the message is malformed
 
     def feed(self, piece: bytes) -> None:
-        """Take the next piece, and do nothing about it yet."""
-        if not self._flaw:
+        """Add the next piece, without decoding it."""
+        if not self._error:
             self._pieces.append(piece)
             self._size += len(piece)
 
     def work(self) -> bool:
-        """Decode for one step, which takes some 2 ms at most; whether there is more to do at once."""
+        """Decode one step, which takes about 2 ms at most. Returns whether more can be done at once."""
         if self._has_work:
             self._step(is_whole=False)
         return self._has_work
 
     def finish(self) -> Decodable:
-        """The message, once all of it was fed.
+        """The message, after all its pieces were fed.
 
         Raises:
-            MalformedReplyError: as `decode` raises it.
+            MalformedReplyError: as for `decode`.
         """
         while self.work():
             pass
-        while not self._flaw:  # what is cut short may pause too
-            found = self._step(is_whole=True)
-            if found is not None:
-                return found
-        raise refusal(self._decodable, self._flaw)
+        while not self._error:  # a message that is cut short may need several steps too
+            message = self._step(is_whole=True)
+            if message is not None:
+                return message
+        raise malformed(self._decodable, self._error)
 
     @property
     def _has_work(self) -> bool:
-        return self._is_paused or (self._size >= self._needed and not self._flaw)
+        return self._is_paused or (self._size >= self._needed and not self._error)
 
     def _step(self, *, is_whole: bool) -> Decodable | None:
-        """Let the steps go on, with what they paused in or with more; the message, if this was the last one."""
+        """Run the stepwise decoder until its next pause. Returns the message if that was the last step."""
         try:
             if self._is_paused:
                 reached = self._steps.send(None)
@@ -75,10 +78,10 @@ class Collector(Generic[Decodable]):
                 self._data = data = self._taken()
                 reached = self._steps.send((data, 0, len(data), is_whole))
         except StopIteration as end:
-            found: Decodable = end.value
-            return found
-        except FAILURES as failure:
-            self._flaw = reason_of(failure)
+            message: Decodable = end.value
+            return message
+        except DECODE_FAILURES as failure:
+            self._error = reason_of(failure)
             self._pieces.clear()
             self._is_paused = False
             self._data = b""
@@ -95,7 +98,7 @@ class Collector(Generic[Decodable]):
         return None
 
     def _taken(self) -> bytes:
-        """The pieces of one step, joined."""
+        """Remove the pieces for one step, joined."""
         wanted = max(self._needed, STEP)
         taken: list[bytes] = []
         size = 0
@@ -104,3 +107,20 @@ class Collector(Generic[Decodable]):
             size += len(taken[-1])
         self._size -= size
         return taken[0] if len(taken) == 1 else b"".join(taken)
+
+
+def leading_watch_id(beginning: bytes) -> int | None:
+    """The watch id of an incomplete `WatchResponse`; None if the bytes end before it.
+
+    etcd, like all Go programs, writes fields in the order of their numbers: the id follows the header.
+    """
+    at = 0
+    try:
+        if beginning.startswith(_HEADER):
+            size, at = read_varint(beginning, 1)
+            at += size
+        if beginning[at] != _WATCH_ID:
+            return 0  # which is not written
+        return read_varint(beginning, at + 1)[0]
+    except (IndexError, WireFormatError):
+        return None

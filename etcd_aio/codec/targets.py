@@ -1,7 +1,6 @@
-"""Shapes: what a reply is decoded into, a message or the result that stands for it.
+"""Decode targets: which result class a reply is decoded into.
 
-Knows: which result stands for which message; the attributes of a result are named like the fields of its message.
-Never knows: any bytes.
+The attributes of a result have the names of its message's fields.
 """
 
 import functools
@@ -49,8 +48,8 @@ from etcd_aio.types import (
 Decodable = TypeVar("Decodable", bound=pb.Message | Result)
 
 
-class OnlyMember:
-    """In the place of a result: the message is nothing but a oneof, and its member stands for it."""
+class Unwrapped:
+    """Used instead of a result class: the message is only a oneof, and is decoded to its member."""
 
 
 _RESULTS: Final[Mapping[type[pb.Message], type[object]]] = {
@@ -81,28 +80,28 @@ _RESULTS: Final[Mapping[type[pb.Message], type[object]]] = {
     pb.MoveLeaderResponse: MoveLeaderResult,
     pb.DowngradeResponse: DowngradeResult,
     pb.SnapshotResponse: SnapshotChunk,
-    pb.ResponseOp: OnlyMember,
+    pb.ResponseOp: Unwrapped,
     pb.Event: Event,
     pb.WatchResponse: WatchReply,
 }
 _MESSAGES: Final[Mapping[type[object], type[pb.Message]]] = {
-    result: message for message, result in _RESULTS.items() if result is not OnlyMember
+    result: message for message, result in _RESULTS.items() if result is not Unwrapped
 }
 
 
 RESULT_ENUMS: Final[Mapping[object, Mapping[int, Enum]]] = {
     pb.EventEventType: {int(number): EventType[number.name or ""] for number in pb.EventEventType}
 }
-"""What stands in a result for the numbers of an enum. A number that is not here is refused: nobody could act on it."""
+"""The enum members that results have instead of numbers. Unknown numbers are rejected."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """What to decode a message into.
+class DecodeTarget:
+    """The class that a message is decoded into.
 
     Attributes:
-        message_class: what the bytes are.
-        result_class: what becomes of them; None is the message itself.
+        message_class: class of the encoded message.
+        result_class: class of the result; None decodes to the message itself.
     """
 
     message_class: type[pb.Message]
@@ -110,7 +109,7 @@ class Shape:
 
     @property
     def name(self) -> str:
-        """A name for it that no other shape has."""
+        """A unique name."""
         return self.message_class.__name__ + ("_result" if self.result_class else "")
 
     @property
@@ -120,32 +119,32 @@ class Shape:
 
     @property
     def is_endless(self) -> bool:
-        """Whether a sound message of this shape may hold any number of things."""
+        """Whether a valid message may contain any number of items."""
         return _is_endless(self.message_class)
 
-    def inner(self, field: Field) -> "Shape":
-        """The shape of a field that holds a message: a message holds messages, and a result results."""
+    def inner(self, field: Field) -> "DecodeTarget":
+        """The target of a field that contains a message: messages contain messages, results contain results."""
         if field.message_class is None:
-            raise TypeError(f"{self.name}.{field.name} holds no message")
-        return Shape(field.message_class, None if self.result_class is None else _RESULTS[field.message_class])
+            raise TypeError(f"{self.name}.{field.name} contains no message")
+        return DecodeTarget(field.message_class, None if self.result_class is None else _RESULTS[field.message_class])
 
 
-def shape_of(decodable: type[object]) -> Shape:
-    """What decoding into this class, a message's or a result's, takes.
+def target_of(decodable: type[object]) -> DecodeTarget:
+    """The target for a message class or a result class.
 
     Raises:
-        TypeError: it is neither.
+        TypeError: the class is neither.
     """
     if decodable in _MESSAGES:
-        return Shape(_MESSAGES[decodable], decodable)
+        return DecodeTarget(_MESSAGES[decodable], decodable)
     if isinstance(decodable, type) and issubclass(decodable, pb.Message):
-        return Shape(decodable, None)
-    raise TypeError(f"{decodable.__name__} is no message and stands for none")
+        return DecodeTarget(decodable, None)
+    raise TypeError(f"{decodable.__name__} is neither a message nor a result of one")
 
 
 def message_class_of(decodable: type[Decodable]) -> type[pb.Message]:
-    """The class of the message that travels for it: its own, if it is one."""
-    return shape_of(decodable).message_class
+    """The message class that a result stands for; a message class is returned as it is."""
+    return target_of(decodable).message_class
 
 
 @functools.cache
@@ -153,9 +152,9 @@ def _is_endless(message_class: type[pb.Message]) -> bool:
     seen: set[type[pb.Message]] = set()
     ahead = [message_class]
     while ahead:
-        one = ahead.pop()
-        seen.add(one)
-        for field in fields_of(one).values():
+        current = ahead.pop()
+        seen.add(current)
+        for field in fields_of(current).values():
             if field.repeated:
                 return True
             if field.message_class is not None and field.message_class not in seen:
@@ -164,6 +163,6 @@ def _is_endless(message_class: type[pb.Message]) -> bool:
 
 
 def header_of(message: pb.ResponseHeader | None) -> Header:
-    """The header of a reply that was decoded as its message."""
+    """The header of a reply that was decoded into its message."""
     sent = message or pb.ResponseHeader()
     return Header(sent.cluster_id, sent.member_id, sent.revision, sent.raft_term)

@@ -1,10 +1,7 @@
-"""Varints: numbers as protobuf writes them, and what else compiled decoders share.
+"""Protobuf's wire format: varints, tags and skipped fields, shared by the generated functions.
 
-Knows: protobuf's encoding of one field. Never knows: any message. What it refuses it says by `Refusal`; reading behind
-the end of the data raises IndexError.
-
-Nothing here looks at where the message ends that is being read. A number that reaches out of its message leaves the
-position behind the end, and there its reader finds it.
+Malformed data raises `WireFormatError`; reading past the end of the data raises IndexError. The functions do not check
+where the message ends: a number that crosses its end leaves the position behind the end, which the decoder notices.
 """
 
 import functools
@@ -15,20 +12,20 @@ from etcd_aio.codec.fields import FIXED_32, FIXED_64, LENGTH, MAX_FIELD_NUMBER, 
 
 CUT_SHORT: Final = "a field is cut short"
 
-_REMEMBERED: Final = 1 << 14  # every length and number below that; each takes some 100 bytes once it was met
+_CACHED_BELOW: Final = 1 << 14  # smaller numbers are cached, at about 100 bytes each
 LONGEST: Final = 10
-"""Bytes of the longest number."""
+"""Bytes of the longest varint."""
 
 
-class Refusal(Exception):  # noqa: N818 - never leaves the codec
-    """Why bytes are refused."""
+class WireFormatError(Exception):
+    """The bytes are not valid protobuf. Never leaves the codec."""
 
 
-# --- in ---
+# --- reading ---
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """The number at a position, and the position behind it."""
+    """The number at a position, and the position after it."""
     number = shift = 0
     while True:
         byte = data[at]
@@ -38,19 +35,19 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
             break
         shift += 7
         if shift == 7 * LONGEST:
-            raise Refusal("a varint has more than 64 bits")
+            raise WireFormatError("a varint has more than 64 bits")
     if number >> 64:
-        raise Refusal("a varint has more than 64 bits")
+        raise WireFormatError("a varint has more than 64 bits")
     return number, at
 
 
-# Long numbers are the ids of clusters, members and leases, and the same ones come again and again. The bytes behind
-# the number are part of the question; mostly they are the next field's tag, and so the same too.
+# Long numbers are the ids of clusters, members and leases, which repeat, so they are cached. The key includes the bytes
+# after the number; usually these are the next field's tag, and so repeat too.
 
 
 @functools.lru_cache(maxsize=512)
 def long_unsigned(ten_bytes: bytes) -> tuple[int, int]:
-    """The number that some bytes begin with, and its size."""
+    """The number at the beginning of some bytes, and its size."""
     return read_varint(ten_bytes, 0)
 
 
@@ -62,10 +59,7 @@ def long_signed(ten_bytes: bytes) -> tuple[int, int]:
 
 
 def read_length(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """Where the content of a field of variable length stops, whose length is at a position, and where it starts.
-
-    It stops behind `end` if it is not there whole.
-    """
+    """End and start of the content whose length is at a position. The end is behind `end` if the data is incomplete."""
     try:
         length, start = read_varint(data, at)
     except IndexError:
@@ -74,9 +68,9 @@ def read_length(data: bytes, at: int, end: int) -> tuple[int, int]:
 
 
 def behind_field(data: bytes, at: int, end: int) -> int:
-    """The position behind the field at a position, which is behind `end` if the field is not there whole.
+    """The position after the field at a position; it is behind `end` if the field is incomplete.
 
-    What is wrong with the field is for its reader to say.
+    The field itself is not checked.
     """
     try:
         tag, at = read_tag(data, at)
@@ -91,40 +85,40 @@ def behind_field(data: bytes, at: int, end: int) -> int:
 
 
 def read_packed(data: bytes, at: int, end: int, *, signed: bool) -> list[int]:
-    """The numbers that a packed field holds."""
+    """The numbers of a packed field."""
     numbers = []
     while at < end:
         number, at = read_varint(data, at)
         numbers.append(number - (1 << 64) if signed and number >> 63 else number)
     if at > end:
-        raise Refusal(CUT_SHORT)
+        raise WireFormatError(CUT_SHORT)
     return numbers
 
 
 def read_tag(data: bytes, at: int) -> tuple[int, int]:
-    """A field's number and wire type as they stand together on the wire, and the position of their last byte."""
+    """A tag (field number and wire type), and the position of its last byte."""
     tag, behind = read_varint(data, at)
     if behind - at > 1 and not data[behind - 1]:
-        # Legal, but no one writes it, and a reader may take every field for what its first bytes say.
-        raise Refusal("a field number is written longer than it needs")
+        # Legal, but no encoder writes it, and decoders here compare the first bytes of a tag.
+        raise WireFormatError("a field number is written longer than it needs")
     return tag, behind - 1
 
 
 def skip_unknown(data: bytes, at: int, end: int, known: Collection[int]) -> int:
-    """The position behind a field that the message class does not know.
+    """The position after an unknown field.
 
     Args:
-        data: what is read.
+        data: the data.
         at: where the field begins.
         end: where its message ends.
-        known: the fields that the class does know. Whoever finds one here has found it in a wrong wire type.
+        known: numbers of the known fields; a known field here has the wrong wire type.
     """
     tag, at = read_tag(data, at)
     number, wire_type = tag >> 3, tag & 7
     if not 1 <= number <= MAX_FIELD_NUMBER:
-        raise Refusal("a field number is out of range")
+        raise WireFormatError("a field number is out of range")
     if number in known:
-        raise Refusal(f"field {number} has wire type {wire_type}")
+        raise WireFormatError(f"field {number} has wire type {wire_type}")
     at += 1
     if wire_type == VARINT:
         _, at = read_varint(data, at)
@@ -135,22 +129,22 @@ def skip_unknown(data: bytes, at: int, end: int, known: Collection[int]) -> int:
         at += 8
     elif wire_type == FIXED_32:
         at += 4
-    else:  # groups, which proto3 does not have, and two numbers without meaning
-        raise Refusal(f"field {number} has wire type {wire_type}")
+    else:  # groups, which proto3 does not have, and two undefined types
+        raise WireFormatError(f"field {number} has wire type {wire_type}")
     if at > end:
-        raise Refusal(CUT_SHORT)
+        raise WireFormatError(CUT_SHORT)
     return at
 
 
-# --- out ---
+# --- writing ---
 
 
 class _Varints(dict[int, bytes]):
-    """The bytes of every number that fits 64 bits; negative ones are written as etcd's are, in two's complement."""
+    """The bytes of every 64-bit number; negative ones in two's complement, as protobuf writes them."""
 
     def __missing__(self, number: int) -> bytes:
         written = _write(number if number >= 0 else number + (1 << 64))
-        if 0 <= number < _REMEMBERED:
+        if 0 <= number < _CACHED_BELOW:
             self[number] = written
         return written
 
@@ -165,4 +159,4 @@ def _write(number: int) -> bytes:
 
 
 VARINT_BYTES: Final = _Varints()
-"""The bytes of a number: `VARINT_BYTES[number]`. The small ones are remembered."""
+"""The bytes of a number: `VARINT_BYTES[number]`. Small ones are cached."""

@@ -176,7 +176,7 @@ class Call(Generic[Request, Reply]):
         self._sub_connection: SubConnection | None = None  # of the current attempt
         self._attempts: tuple[Attempt, ...] = ()  # that failed
         self._avoided: tuple[SubConnection, ...] = ()
-        self._collector: codec.Collector[Reply] | None = None  # of the reply that is arriving, if it is large
+        self._collector: codec.IncrementalDecoder[Reply] | None = None  # of the reply that is arriving, if it is large
         self._refusals: TokenRefusals | None = None  # of its token, if there were any
         self._is_uncertain = False
         self._left: tuple[SubConnection, ...] = ()  # members that looked unhealthy while this call waited there
@@ -271,9 +271,9 @@ class Call(Generic[Request, Reply]):
             return None
         return reply
 
-    def _collect(self) -> "codec.Collector[Reply]":
+    def _collect(self) -> "codec.IncrementalDecoder[Reply]":
         """Make the collector of a reply that arrives in pieces."""
-        collector = self._collector = codec.Collector(self._method.reply)
+        collector = self._collector = codec.IncrementalDecoder(self._method.reply)
         return collector
 
     def _after_bad_reply(

@@ -18,12 +18,12 @@ async def decode_in_steps(reply: type[Reply], raw: bytes) -> Reply:
     Raises:
         MalformedReplyError: as `codec.decode`.
     """
-    collector = codec.Collector(reply)
+    collector = codec.IncrementalDecoder(reply)
     collector.feed(raw)
     return await finish_in_steps(collector)
 
 
-async def finish_in_steps(collector: "codec.Collector[Reply]") -> Reply:
+async def finish_in_steps(collector: "codec.IncrementalDecoder[Reply]") -> Reply:
     """Return the message of a collector that was fed all bytes, and let other tasks run in between.
 
     Raises:

@@ -7,9 +7,10 @@ from types import ModuleType
 import pytest
 
 from etcd_aio import pb
-from etcd_aio.codec import compiled, reference
+from etcd_aio.codec import compiled
 from etcd_aio.errors import InvalidRequestError, MalformedReplyError
 from etcd_aio.types import Event, EventType, Header, KeyValue, WatchReply
+from tests.support import reference_codec as reference
 
 CODECS = [reference, compiled]
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from etcd_aio import codec, pb
-from etcd_aio.codec import compiled, reference
+from etcd_aio.codec import compiled
 from etcd_aio.codec.fields import Field, fields_of
 from etcd_aio.errors import MalformedReplyError
 from etcd_aio.types import (
@@ -27,6 +27,7 @@ from etcd_aio.types import (
     TxnResult,
     WatchReply,
 )
+from tests.support import reference_codec as reference
 from tests.support.tiers import nightly_examples
 
 CODECS = [pytest.param(reference, id="reference"), pytest.param(compiled, id="compiled")]
@@ -272,7 +273,7 @@ RESULTS: dict[type[Result], tuple[type[pb.Message], Callable[[Any], Result]]] = 
 
 
 def in_pieces(result_class: type[Result], data: bytes, size: int) -> Result:
-    collector = codec.Collector(result_class)
+    collector = codec.IncrementalDecoder(result_class)
     for start in range(0, len(data), size):
         collector.feed(data[start : start + size])
         collector.work()
@@ -407,7 +408,7 @@ def assert_pieces_say_what_the_whole_says(
         expected = compiled.decode(decodable, whole)
     except MalformedReplyError:
         expected = None
-    collector = codec.Collector(decodable)
+    collector = codec.IncrementalDecoder(decodable)
     for begin, end in itertools.pairwise([0, *cuts, len(whole)]):
         collector.feed(whole[begin:end])
         if works:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pytest
 
 from etcd_aio import codec, pb
-from etcd_aio.codec import compiled, reference
+from etcd_aio.codec import compiled
 from etcd_aio.errors import InvalidRequestError, MalformedReplyError
 from etcd_aio.types import (
     CompactResult,
@@ -29,6 +29,7 @@ from etcd_aio.types import (
     StatusResult,
     TxnResult,
 )
+from tests.support import reference_codec as reference
 
 R = TypeVar("R")
 
@@ -41,7 +42,7 @@ HEADER = pb.ResponseHeader(cluster_id=1, member_id=2, revision=7, raft_term=3)
 
 
 def collected(decodable: Any, data: bytes) -> Any:
-    collector = codec.Collector(decodable)
+    collector = codec.IncrementalDecoder(decodable)
     collector.feed(data)
     return collector.finish()
 
@@ -104,8 +105,8 @@ def test_the_error_of_a_result_names_its_message() -> None:
         compiled.decode(RangeResult, b"\x12\x05")
 
 
-def test_what_is_neither_message_nor_result_is_a_mistake_of_ours() -> None:
-    with pytest.raises(TypeError, match="bytes is no message and stands for none"):
+def test_a_class_that_is_neither_message_nor_result_raises_type_error() -> None:
+    with pytest.raises(TypeError, match="bytes is neither a message nor a result of one"):
         compiled.decode(bytes, b"")  # type: ignore[type-var]
 
 

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from etcd_aio import pb
-from etcd_aio.codec.compiler import function
+from etcd_aio.codec.codegen import function_of
 from etcd_aio.codec.decoder import ITEM, STEP, Decoder
 from etcd_aio.codec.kv_runs import KeyValuesReader
-from etcd_aio.codec.targets import shape_of
+from etcd_aio.codec.targets import target_of
 from etcd_aio.types import Header, KeyValue, RangeResult, TxnResult
 
 
 def test_the_source_reads_like_python_written_by_hand() -> None:
     assert (
-        str(Decoder(shape_of(pb.MemberListRequest)).source())
+        str(Decoder(target_of(pb.MemberListRequest)).source())
         == """\
 def decode_MemberListRequest(data, at, end, depth):
     linearizable = False
@@ -40,7 +40,7 @@ def decode_MemberListRequest(data, at, end, depth):
         at = skip_unknown(data, start, end, (1,))
         unknown.append(data[start:at])
     if at > end:
-        raise Refusal('a field is cut short')
+        raise WireFormatError('a field is cut short')
     message = new(MemberListRequest)
     message._unknown_fields = b"".join(unknown)
     message.linearizable = linearizable
@@ -50,23 +50,23 @@ def decode_MemberListRequest(data, at, end, depth):
 
 
 def test_no_variable_is_a_helper_or_a_builtin() -> None:
-    source = str(Decoder(shape_of(pb.Event)).source())
+    source = str(Decoder(target_of(pb.Event)).source())
     assert "type_ = enum_type(type_)" in source
     assert "message.type = type_" in source
 
 
 def test_names_and_needs() -> None:
-    found = Decoder(shape_of(RangeResult), in_steps=True)
+    found = Decoder(target_of(RangeResult), in_steps=True)
     assert found.name == "decode_RangeResponse_result_in_steps"
     # What holds no list needs no steps.
-    one = Decoder(shape_of(KeyValue))
-    assert list(found.needs()) == [Decoder(shape_of(Header)), KeyValuesReader(one, ITEM)]
-    assert list(Decoder(shape_of(RangeResult)).needs()) == [Decoder(shape_of(Header)), one]
+    one = Decoder(target_of(KeyValue))
+    assert list(found.callees()) == [Decoder(target_of(Header)), KeyValuesReader(one, ITEM)]
+    assert list(Decoder(target_of(RangeResult)).callees()) == [Decoder(target_of(Header)), one]
     within = next(
-        inner for inner in Decoder(shape_of(TxnResult), in_steps=True).needs() if inner.name.endswith("_in_steps")
+        inner for inner in Decoder(target_of(TxnResult), in_steps=True).callees() if inner.name.endswith("_in_steps")
     )
     assert f"(yield from {within.name}(data, at, stop, depth + 1, True))" in str(
-        Decoder(shape_of(TxnResult), in_steps=True).source()
+        Decoder(target_of(TxnResult), in_steps=True).source()
     )
 
 
@@ -74,7 +74,7 @@ def rounds(decode: Any, data: bytes) -> int:
     """How often the loop of a decoder begins anew."""
     line = decode.__code__.co_firstlineno + next(
         number
-        for number, text in enumerate(str(Decoder(shape_of(KeyValue)).source()).splitlines())
+        for number, text in enumerate(str(Decoder(target_of(KeyValue)).source()).splitlines())
         if text.startswith("        tag = ")
     )
     count = 0
@@ -110,7 +110,7 @@ FIELDS = [b"\x0a\x01k", b"\x10\x04", b"\x18\x06", b"\x20\x02", b"\x2a\x01v", b"\
     ids=["etcd's order", "some left out", "nothing", "backwards", "value first"],
 )
 def test_the_order_of_numbers_is_read_in_one_round(data: bytes, expected: int) -> None:
-    assert rounds(function(Decoder(shape_of(KeyValue))), data) == expected
+    assert rounds(function_of(Decoder(target_of(KeyValue))), data) == expected
 
 
 def test_a_step_is_shorter_than_the_longest_that_the_loop_may_be_kept() -> None:

@@ -3,8 +3,9 @@
 import pytest
 
 from etcd_aio import pb
-from etcd_aio.codec.compiler import function
-from etcd_aio.codec.encoder import Encoder, Unusual, Writer
+from etcd_aio.codec.codegen import function_of
+from etcd_aio.codec.encoder import Encoder, Writer
+from etcd_aio.errors import InvalidRequestError
 
 
 def test_the_source_of_a_writer() -> None:
@@ -21,14 +22,16 @@ def test_the_source_of_an_encoder() -> None:
         str(Encoder(pb.AlarmMember).source())
         == """\
 def encode_AlarmMember(message, depth):
-    if type(message) is not AlarmMember or depth > 100:
-        raise Unusual
+    if not isinstance(message, AlarmMember):
+        raise InvalidRequestError('a message is not AlarmMember')
+    if depth > 100:
+        raise InvalidRequestError('AlarmMember: messages nest more than 100 deep')
     member_id = message.member_id
-    if type(member_id) is not int or not 0 <= member_id <= 18446744073709551615:
-        raise Unusual
+    if not isinstance(member_id, int) or not 0 <= member_id <= 18446744073709551615:
+        raise InvalidRequestError('AlarmMember.member_id has the wrong type, or is out of range')
     alarm = message.alarm
-    if type(alarm) is not enum_alarm or not -9223372036854775808 <= alarm <= 9223372036854775807:
-        raise Unusual
+    if not isinstance(alarm, int) or not -9223372036854775808 <= alarm <= 9223372036854775807:
+        raise InvalidRequestError('AlarmMember.alarm has the wrong type, or is out of range')
     written = write_AlarmMember(member_id, alarm)
     unknown = message._unknown_fields
     return written + unknown if unknown else written
@@ -37,7 +40,7 @@ def encode_AlarmMember(message, depth):
 
 
 def test_needs() -> None:
-    assert list(Encoder(pb.PutResponse).needs()) == [
+    assert list(Encoder(pb.PutResponse).callees()) == [
         Writer(pb.PutResponse),
         Encoder(pb.ResponseHeader),
         Encoder(pb.KeyValue),
@@ -45,26 +48,33 @@ def test_needs() -> None:
 
 
 @pytest.mark.parametrize(
-    "message",
+    ("message", "reason"),
     [
-        pb.Compare(version=1, lease=0),
-        pb.PutRequest(lease=1 << 63),
-        pb.PutRequest(prev_kv=1),  # type: ignore[arg-type]
-        pb.PutRequest(value=bytearray(b"v")),  # type: ignore[arg-type]
-        pb.TxnRequest(compare=()),  # type: ignore[arg-type]
-        pb.AuthUserListResponse(users=[b"u"]),  # type: ignore[list-item]
-        pb.PutResponse(header=pb.PutResponse()),  # type: ignore[arg-type]
+        (pb.Compare(version=1, lease=0), "Compare: more than one member of target_union is set"),
+        (pb.PutRequest(lease=1 << 63), "PutRequest.lease has the wrong type, or is out of range"),
+        (pb.PutRequest(prev_kv=2), "PutRequest.prev_kv has the wrong type, or is out of range"),  # type: ignore[arg-type]
+        (
+            pb.PutRequest(value=bytearray(b"v")),  # type: ignore[arg-type]
+            "PutRequest.value has the wrong type, or is out of range",
+        ),
+        (pb.TxnRequest(compare=()), "TxnRequest.compare has the wrong type, or is out of range"),  # type: ignore[arg-type]
+        (
+            pb.AuthUserListResponse(users=[b"u"]),  # type: ignore[list-item]
+            "AuthUserListResponse.users has the wrong type, or is out of range",
+        ),
+        (pb.PutResponse(header=pb.PutResponse()), "a message is not ResponseHeader"),  # type: ignore[arg-type]
     ],
     ids=lambda message: type(message).__name__,
 )
-def test_what_is_not_exactly_right_is_for_others_to_judge(message: pb.Message) -> None:
-    with pytest.raises(Unusual):
-        function(Encoder(type(message)))(message, 1)
+def test_an_invalid_field_is_rejected_by_name(message: pb.Message, reason: str) -> None:
+    with pytest.raises(InvalidRequestError) as caught:
+        function_of(Encoder(type(message)))(message, 1)
+    assert caught.value.message == reason
 
 
-def test_so_is_what_nests_too_deep() -> None:
-    encode = function(Encoder(pb.PutResponse))
+def test_a_message_that_nests_too_deep_is_rejected() -> None:
+    encode = function_of(Encoder(pb.PutResponse))
     message = pb.PutResponse(header=pb.ResponseHeader(revision=1))
     assert encode(message, 99)
-    with pytest.raises(Unusual):
+    with pytest.raises(InvalidRequestError, match="more than 100 deep"):
         encode(message, 100)

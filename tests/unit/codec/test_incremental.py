@@ -1,4 +1,4 @@
-"""Collector: any pieces, any pace, the same message; bounded steps, and one error at the end."""
+"""IncrementalDecoder: any pieces at any pace give the same message, in bounded steps, and one error at the end."""
 
 import tracemalloc
 from typing import Any
@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from etcd_aio import codec, pb
+from etcd_aio.codec import leading_watch_id
 from etcd_aio.codec.decoder import STEP
 from etcd_aio.errors import MalformedReplyError
+from etcd_aio.transport.interface import BEGINNING
 from etcd_aio.types import RangeResult, TxnResult
 
 HEADER = pb.ResponseHeader(cluster_id=1, member_id=2, revision=7, raft_term=3)
@@ -19,7 +21,7 @@ def big_range(kvs: int, value: int) -> pb.RangeResponse:
     return pb.RangeResponse(header=HEADER, kvs=found, count=kvs)
 
 
-def steps_taken(collector: codec.Collector[Any]) -> int:
+def steps_taken(collector: codec.IncrementalDecoder[Any]) -> int:
     """How many steps there are in what it was fed."""
     steps = 1
     while collector.work():
@@ -31,7 +33,7 @@ def steps_taken(collector: codec.Collector[Any]) -> int:
 @pytest.mark.parametrize("size", [1, 2, 3, 100, 16_384])
 def test_pieces_of_any_size(decodable: Any, size: int) -> None:
     data = codec.encode(big_range(100, 200))
-    collector = codec.Collector(decodable)
+    collector = codec.IncrementalDecoder(decodable)
     for start in range(0, len(data), size):
         collector.feed(data[start : start + size])
         collector.work()
@@ -42,7 +44,7 @@ def test_every_cut_in_two() -> None:
     data = codec.encode(big_range(4, 300))
     expected = codec.decode(RangeResult, data)
     for cut in range(len(data) + 1):
-        collector = codec.Collector(RangeResult)
+        collector = codec.IncrementalDecoder(RangeResult)
         collector.feed(data[:cut])
         collector.work()
         collector.feed(data[cut:])
@@ -56,7 +58,7 @@ def test_every_cut_off_is_refused_as_decode_refuses_it() -> None:
             expected = str(codec.decode(RangeResult, data[:cut]))
         except MalformedReplyError as error:
             expected = error.message
-        collector = codec.Collector(RangeResult)
+        collector = codec.IncrementalDecoder(RangeResult)
         for start in range(0, cut, 50):
             collector.feed(data[start : min(start + 50, cut)])
             collector.work()
@@ -68,12 +70,12 @@ def test_every_cut_off_is_refused_as_decode_refuses_it() -> None:
 
 
 def test_nothing_is_the_empty_message() -> None:
-    assert codec.Collector(RangeResult).finish() == codec.decode(RangeResult, b"")
+    assert codec.IncrementalDecoder(RangeResult).finish() == codec.decode(RangeResult, b"")
 
 
 def test_it_is_read_while_it_comes() -> None:
     data = codec.encode(big_range(1_000, 100))
-    collector = codec.Collector(RangeResult)
+    collector = codec.IncrementalDecoder(RangeResult)
     tracemalloc.start()
     try:
         collector.feed(data[:-1])
@@ -91,14 +93,14 @@ def test_it_is_read_while_it_comes() -> None:
 @pytest.mark.parametrize(("kvs", "value"), [(20_000, 0), (5_000, 100), (300, 10_000)])
 def test_a_step_is_bounded_in_bytes_and_in_items(decodable: Any, kvs: int, value: int) -> None:
     data = codec.encode(big_range(kvs, value))
-    collector = codec.Collector(decodable)
+    collector = codec.IncrementalDecoder(decodable)
     collector.feed(data)
     assert steps_taken(collector) >= max(len(data) // (STEP + value + 50), kvs // 2_500)
     assert collector.finish() == codec.decode(decodable, data)
 
 
 def test_a_small_message_takes_one_step() -> None:
-    collector = codec.Collector(RangeResult)
+    collector = codec.IncrementalDecoder(RangeResult)
     collector.feed(codec.encode(big_range(10, 100)))
     assert steps_taken(collector) == 1
 
@@ -109,7 +111,7 @@ def test_ranges_in_a_txn_pause_too_be_they_one_or_many(size: int) -> None:
     many = [pb.ResponseOp(response_range=big_range(50, 0)) for _ in range(200)]
     for responses in ([one], many):
         data = codec.encode(pb.TxnResponse(header=HEADER, succeeded=True, responses=responses))
-        collector = codec.Collector(TxnResult)
+        collector = codec.IncrementalDecoder(TxnResult)
         for start in range(0, len(data), size):
             collector.feed(data[start : start + size])
         assert steps_taken(collector) >= 4
@@ -117,13 +119,13 @@ def test_ranges_in_a_txn_pause_too_be_they_one_or_many(size: int) -> None:
 
 
 def test_unknown_fields_pause_too() -> None:
-    collector = codec.Collector(RangeResult)
+    collector = codec.IncrementalDecoder(RangeResult)
     collector.feed(b"\xfa\x07\x00" * 10_000)
     assert steps_taken(collector) >= 4
 
 
 def test_what_is_wrong_is_said_at_the_end_and_what_follows_is_dropped() -> None:
-    collector = codec.Collector(RangeResult)
+    collector = codec.IncrementalDecoder(RangeResult)
     collector.feed(codec.encode(big_range(5_000, 100)) + b"\x00\x00")
     steps_taken(collector)
     tracemalloc.start()
@@ -144,7 +146,7 @@ def test_what_is_wrong_is_said_at_the_end_and_what_follows_is_dropped() -> None:
 
 def test_a_large_message_cut_short_is_refused_although_it_pauses() -> None:
     within = codec.encode(pb.TxnResponse(responses=[pb.ResponseOp(response_range=big_range(20_000, 0))]))
-    collector = codec.Collector(TxnResult)
+    collector = codec.IncrementalDecoder(TxnResult)
     collector.feed(within[:-1])
     with pytest.raises(MalformedReplyError, match="cut short"):
         collector.finish()
@@ -152,7 +154,7 @@ def test_a_large_message_cut_short_is_refused_although_it_pauses() -> None:
 
 def test_a_value_of_many_pieces_is_joined_once() -> None:
     data = codec.encode(big_range(1, 8_000_000))
-    collector = codec.Collector(RangeResult)
+    collector = codec.IncrementalDecoder(RangeResult)
     for start in range(0, len(data), 16_384):
         piece = data[start : start + 16_384]
         tracemalloc.start()
@@ -163,3 +165,23 @@ def test_a_value_of_many_pieces_is_joined_once() -> None:
         if start + 16_384 < len(data) - 16_384:
             assert peak < 400_000, "what is not whole is not touched"
     assert collector.finish() == codec.decode(RangeResult, data)
+
+
+LONGEST = 2**63 - 1
+HEADERS = [None, pb.ResponseHeader(), pb.ResponseHeader(2 * LONGEST, 2 * LONGEST, LONGEST, 2 * LONGEST)]
+
+
+@pytest.mark.parametrize("header", HEADERS)
+@pytest.mark.parametrize("watch_id", [0, 1, 1 << 32, LONGEST])
+def test_the_id_is_found_and_never_guessed(header: pb.ResponseHeader | None, watch_id: int) -> None:
+    events = [pb.Event(kv=pb.KeyValue(key=b"k" * 100, value=b"v" * 100))]
+    message = codec.encode(pb.WatchResponse(header=header, watch_id=watch_id, events=events))
+    assert leading_watch_id(message[:BEGINNING]) == watch_id
+    whole = len(codec.encode(pb.WatchResponse(header=header, watch_id=watch_id)))
+    for size in range(whole):
+        assert leading_watch_id(message[:size]) is None
+
+
+def test_what_is_no_such_message_has_none() -> None:
+    for raw in (b"", b"\x0a", b"\x0a\xff", b"\x10" + b"\xff" * 20):
+        assert leading_watch_id(raw) is None

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from etcd_aio import codec, pb
-from etcd_aio.codec.compiler import function
+from etcd_aio.codec.codegen import function_of
 from etcd_aio.codec.decoder import Decoder
 from etcd_aio.codec.kv_runs import EventsReader, KeyValuesReader
-from etcd_aio.codec.targets import shape_of
-from etcd_aio.codec.wire import Refusal
+from etcd_aio.codec.targets import target_of
+from etcd_aio.codec.wire import WireFormatError
 from etcd_aio.errors import MalformedReplyError
 from etcd_aio.types import Event, EventType, KeyValue
 
@@ -22,18 +22,18 @@ class Spied:
     """The reader, with a count of what it left to the decoder of one."""
 
     def __init__(self, unit: KeyValuesReader | None = None) -> None:
-        unit = unit or KeyValuesReader(Decoder(shape_of(KeyValue)), COST)
+        unit = unit or KeyValuesReader(Decoder(target_of(KeyValue)), COST)
         self._reader = unit.name
         self._names: dict[str, Any] = unit.namespace()
         unit.source().compile("a spied reader", self._names)
-        one = function(unit.one)
+        one = function_of(unit.general)
         self.left = 0
 
         def spied(*arguments: Any) -> Any:
             self.left += 1
             return one(*arguments)
 
-        self._names[unit.one.name] = spied
+        self._names[unit.general.name] = spied
 
     def read(
         self, data: bytes, *, end: int | None = None, pause: int = 1 << 30, tag: int = TAG
@@ -127,7 +127,7 @@ def test_order_repetition_and_unknown_fields_are_the_decoders_to_judge() -> None
     for fields in (first + b"\x0a\x01x", b"\x20\x01" + first, first + b"\xf8\x07\x05", first + b"\x2a\x01v\x2a\x01w"):
         data = b"\x12" + bytes([len(fields)]) + fields
         assert Spied().read(data + PADDING)[1] == [codec.decode(KeyValue, fields)]
-    with pytest.raises(Refusal):
+    with pytest.raises(WireFormatError):
         Spied().read(b"\x12\x0b\x0a\x01k\x10\x01\x18\x01\x20\x01\x2a\x05" + PADDING)
 
 
@@ -180,7 +180,7 @@ EVENTS_TAG = 90
 
 
 def spied_events() -> Spied:
-    return Spied(EventsReader(Decoder(shape_of(Event)), COST))
+    return Spied(EventsReader(Decoder(target_of(Event)), COST))
 
 
 def told(*events: pb.Event) -> bytes:
@@ -237,7 +237,7 @@ def test_an_event_that_fits_by_chance_is_not_taken() -> None:
     # So short that its length takes one byte, but the bytes behind that look like a longer one's.
     fields = b"\x20\x12\x89\x00" + b"\x0a\x01" + b"\x10\x01\x18\x01\x20\x01"
     spied = spied_events()
-    with pytest.raises(Refusal):
+    with pytest.raises(WireFormatError):
         spied.read(bytes([EVENTS_TAG, len(fields)]) + fields + PADDING, tag=EVENTS_TAG)
     assert spied.left == 1
     with pytest.raises(MalformedReplyError):
@@ -248,7 +248,7 @@ def test_a_key_value_that_ends_behind_its_event_is_refused() -> None:
     one = codec.encode(stored())
     for outer, inner in ((len(one) + 2, len(one) + 1), (len(one) + 1, len(one))):
         data = bytes([EVENTS_TAG, outer, TAG, inner]) + one
-        with pytest.raises((Refusal, IndexError)):
+        with pytest.raises((WireFormatError, IndexError)):
             spied_events().read(data + PADDING, tag=EVENTS_TAG)
 
 

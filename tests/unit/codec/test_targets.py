@@ -7,7 +7,7 @@ import pytest
 
 from etcd_aio import pb
 from etcd_aio.codec.fields import fields_of
-from etcd_aio.codec.targets import OnlyMember, Shape, message_class_of, shape_of
+from etcd_aio.codec.targets import DecodeTarget, Unwrapped, message_class_of, target_of
 from etcd_aio.types import (
     CompactResult,
     Event,
@@ -30,23 +30,23 @@ def test_a_result_has_the_fields_of_its_message(result_class: type[Result]) -> N
 
 
 def test_a_message_stands_for_itself_and_a_result_for_its_message() -> None:
-    assert shape_of(pb.RangeResponse) == Shape(pb.RangeResponse, None)
-    assert shape_of(RangeResult) == Shape(pb.RangeResponse, RangeResult)
-    with pytest.raises(TypeError, match="int is no message and stands for none"):
-        shape_of(int)
+    assert target_of(pb.RangeResponse) == DecodeTarget(pb.RangeResponse, None)
+    assert target_of(RangeResult) == DecodeTarget(pb.RangeResponse, RangeResult)
+    with pytest.raises(TypeError, match="int is neither a message nor a result of one"):
+        target_of(int)
 
 
-def test_messages_hold_messages_and_results_hold_results() -> None:
+def test_messages_contain_messages_and_results_contain_results() -> None:
     kvs = fields_of(pb.RangeResponse)[2]
-    assert shape_of(pb.RangeResponse).inner(kvs) == Shape(pb.KeyValue, None)
-    assert shape_of(RangeResult).inner(kvs) == Shape(pb.KeyValue, KeyValue)
-    assert shape_of(TxnResult).inner(fields_of(pb.TxnResponse)[3]) == Shape(pb.ResponseOp, OnlyMember)
-    with pytest.raises(TypeError, match=r"RangeResponse_result\.count holds no message"):
-        shape_of(RangeResult).inner(fields_of(pb.RangeResponse)[4])
+    assert target_of(pb.RangeResponse).inner(kvs) == DecodeTarget(pb.KeyValue, None)
+    assert target_of(RangeResult).inner(kvs) == DecodeTarget(pb.KeyValue, KeyValue)
+    assert target_of(TxnResult).inner(fields_of(pb.TxnResponse)[3]) == DecodeTarget(pb.ResponseOp, Unwrapped)
+    with pytest.raises(TypeError, match=r"RangeResponse_result\.count contains no message"):
+        target_of(RangeResult).inner(fields_of(pb.RangeResponse)[4])
 
 
 def test_names_tell_shapes_apart() -> None:
-    assert shape_of(pb.KeyValue).name != shape_of(KeyValue).name
+    assert target_of(pb.KeyValue).name != target_of(KeyValue).name
 
 
 @pytest.mark.parametrize(
@@ -62,4 +62,4 @@ def test_names_tell_shapes_apart() -> None:
     ],
 )
 def test_only_what_holds_lists_is_endless(decodable: type[Result], is_endless: bool) -> None:
-    assert shape_of(decodable).is_endless is is_endless
+    assert target_of(decodable).is_endless is is_endless

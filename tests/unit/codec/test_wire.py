@@ -4,7 +4,7 @@ import pytest
 
 from etcd_aio.codec.wire import (
     VARINT_BYTES,
-    Refusal,
+    WireFormatError,
     long_signed,
     long_unsigned,
     read_packed,
@@ -45,7 +45,7 @@ def test_only_small_numbers_are_remembered() -> None:
 
 @pytest.mark.parametrize("data", [b"\xff" * 10 + b"\x01", b"\xff" * 9 + b"\x02", b"\x80" * 10])
 def test_more_than_64_bits_are_refused(data: bytes) -> None:
-    with pytest.raises(Refusal, match="more than 64 bits"):
+    with pytest.raises(WireFormatError, match="more than 64 bits"):
         read_varint(data, 0)
 
 
@@ -61,7 +61,7 @@ def test_packed_numbers() -> None:
     data = b"x\x01\xac\x02" + b"\xff" * 9 + b"\x01" + b"\x80\x01"
     assert read_packed(data, 1, 14, signed=True) == [1, 300, -1]
     assert read_packed(data, 1, 14, signed=False) == [1, 300, (1 << 64) - 1]
-    with pytest.raises(Refusal, match="cut short"):
+    with pytest.raises(WireFormatError, match="cut short"):
         read_packed(data, 1, 15, signed=True)
 
 
@@ -69,7 +69,7 @@ def test_a_tag_ends_where_its_field_begins() -> None:
     assert read_tag(b"\x0a", 0) == (10, 0)
     assert read_tag(b"x\x82\x04", 1) == (514, 2)
     for too_long in (b"\x8a\x00", b"\x82\x84\x00"):
-        with pytest.raises(Refusal, match="longer than it needs"):
+        with pytest.raises(WireFormatError, match="longer than it needs"):
             read_tag(too_long, 0)
 
 
@@ -79,7 +79,7 @@ def test_a_tag_ends_where_its_field_begins() -> None:
 )
 def test_unknown_fields_are_skipped_and_never_beyond_the_end(data: bytes, size: int) -> None:
     assert skip_unknown(b"x" + data + b"xxx", 1, 1 + size, (1, 2)) == 1 + size
-    with pytest.raises(Refusal, match="cut short"):
+    with pytest.raises(WireFormatError, match="cut short"):
         skip_unknown(b"x" + data + b"xxx", 1, size, (1, 2))
 
 
@@ -96,5 +96,5 @@ def test_unknown_fields_are_skipped_and_never_beyond_the_end(data: bytes, size: 
     ],
 )
 def test_what_is_no_field_is_refused(data: bytes, reason: str) -> None:
-    with pytest.raises(Refusal, match=f"^{reason}$"):
+    with pytest.raises(WireFormatError, match=f"^{reason}$"):
         skip_unknown(data, 0, len(data), (1, 2))

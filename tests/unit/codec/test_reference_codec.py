@@ -1,13 +1,16 @@
-"""The checks by themselves: which classes they cover, and how they name what is wrong."""
+"""The reference codec of these tests: it covers every class, and its errors name the cause."""
 
 import dataclasses
+from collections.abc import Callable
+from typing import TypeVar
 
 import pytest
 
 from etcd_aio import pb
 from etcd_aio.codec.fields import MAX_DEPTH, fields_of
-from etcd_aio.codec.strictness import check_bytes, check_message
 from etcd_aio.errors import InvalidRequestError, MalformedReplyError
+from tests.support import reference_codec as reference
+from tests.support.reference_codec import check_bytes, check_message
 
 MESSAGE_CLASSES = [
     found
@@ -81,3 +84,31 @@ def test_the_depth_limit_is_the_same_both_ways() -> None:
         check_message(deeper)
     with pytest.raises(MalformedReplyError, match=f"more than {MAX_DEPTH} deep"):
         check_bytes(pb.TxnRequest, bytes(deeper))
+
+
+R = TypeVar("R")
+
+
+def at_the_end_of_the_stack(action: Callable[[], R]) -> R:
+    """What `action` returns or raises from the deepest place where it does not fail by entering a function."""
+    try:
+        return at_the_end_of_the_stack(action)
+    except RecursionError:
+        return action()
+
+
+def nested(depth: int) -> pb.TxnRequest:
+    txn = pb.TxnRequest()
+    for _ in range(depth):
+        txn = pb.TxnRequest(success=[pb.RequestOp(request_txn=txn)])
+    return txn
+
+
+def test_no_room_on_the_stack_is_said_as_a_refusal() -> None:
+    message = nested(40)
+    data = reference.encode(message)
+    assert reference.decode(pb.TxnRequest, data) == message
+    with pytest.raises(MalformedReplyError, match="nests too deep to be decoded from here"):
+        at_the_end_of_the_stack(lambda: reference.decode(pb.TxnRequest, data))
+    with pytest.raises(InvalidRequestError, match="nests too deep to be encoded from here"):
+        at_the_end_of_the_stack(lambda: reference.encode(message))

@@ -1,11 +1,11 @@
-"""Strictness: the mistakes that betterproto2 lets pass, found before it sees them.
+"""The reference codec: betterproto2's own, made strict. The compiled codec is tested against it.
 
-Knows: protobuf's encoding. Never knows: how to build a message, or what it means.
-
-betterproto2 0.10 takes a message that ends in the middle for a whole one, puts numbers where text belongs, keeps two
-members of a oneof, and writes integers that are too large as bytes that no one can read.
-https://protobuf.dev/programming-guides/encoding/ is what both checks go by.
+betterproto2 0.10 accepts a message that ends in the middle, puts numbers where text belongs, keeps two members of a
+oneof, and writes integers that are too large as bytes that no one can read. `check_bytes` and `check_message` find
+these mistakes first. They follow https://protobuf.dev/programming-guides/encoding/.
 """
+
+from typing import TypeVar
 
 import betterproto2 as bp
 
@@ -23,6 +23,52 @@ from etcd_aio.codec.fields import (
 from etcd_aio.errors import InvalidRequestError, MalformedReplyError
 from etcd_aio.pb import Message
 
+M = TypeVar("M", bound=Message)
+
+
+def encode(message: Message) -> bytes:
+    """The bytes of a message. Fields stand in the order of the .proto file, unknown ones behind them.
+
+    Args:
+        message: what to encode; it is not changed.
+
+    Raises:
+        InvalidRequestError: a field holds what its type cannot carry, more than one member of a oneof is set, or
+            messages nest more than `fields.MAX_DEPTH` deep.
+    """
+    try:
+        check_message(message)
+        return bytes(message)
+    except RecursionError:
+        pass
+    # Raised here, so that the error does not hold a thousand frames of recursion.
+    raise InvalidRequestError(f"{type(message).__name__} nests too deep to be encoded from here")
+
+
+def decode(message_class: type[M], data: bytes) -> M:
+    """The message that `data` is.
+
+    A field that comes more than once counts as it came last, a message too: protobuf would merge the two, but no server
+    sends that.
+
+    Args:
+        message_class: the class of the message.
+        data: one whole message.
+
+    Raises:
+        MalformedReplyError: `data` is cut short, or does not follow protobuf's encoding of this class.
+    """
+    try:
+        check_bytes(message_class, data)
+        return message_class.parse(data)
+    except UnicodeDecodeError:
+        reason = "text is not UTF-8"
+    except RecursionError:
+        reason = "it nests too deep to be decoded from here"
+    # Raised here, so that the error has no context: a UnicodeDecodeError contains the text.
+    raise MalformedReplyError(f"malformed {message_class.__name__}: {reason}")
+
+
 # --- bytes that come in ---
 
 
@@ -34,20 +80,20 @@ def check_bytes(message_class: type[Message], data: bytes) -> None:
     """
     try:
         _check_span(message_class, data, 0, len(data), 1)
-    except _Refusal as refusal:
-        reason = str(refusal)
+    except _Malformed as error:
+        reason = str(error)
     else:
         return
     raise MalformedReplyError(f"malformed {message_class.__name__}: {reason}")
 
 
-class _Refusal(Exception):  # noqa: N818 - never leaves this file
+class _Malformed(Exception):  # noqa: N818 - never leaves this file
     """Why the bytes are refused."""
 
 
 def _check_span(message_class: type[Message], data: bytes, position: int, end: int, depth: int) -> None:
     if depth > MAX_DEPTH:
-        raise _Refusal(f"messages nest more than {MAX_DEPTH} deep")
+        raise _Malformed(f"messages nest more than {MAX_DEPTH} deep")
     fields = fields_of(message_class)
     oneofs: dict[str, int] = {}
     while position < end:
@@ -56,18 +102,18 @@ def _check_span(message_class: type[Message], data: bytes, position: int, end: i
         number, wire_type = key >> 3, key & 7
         if position - start > 1 and not data[position - 1]:
             # Legal, but no one writes it, and a reader may take every field for what its first bytes say.
-            raise _Refusal("a field number is written longer than it needs")
+            raise _Malformed("a field number is written longer than it needs")
         if not 1 <= number <= MAX_FIELD_NUMBER:
-            raise _Refusal("a field number is out of range")
+            raise _Malformed("a field number is out of range")
         start, position = _skip_value(data, position, end, number, wire_type)
         field = fields.get(number)
         if field is None:
             continue
         if not field.allows(wire_type):
-            raise _Refusal(f"field {number} has wire type {wire_type}")
+            raise _Malformed(f"field {number} has wire type {wire_type}")
         if field.oneof is not None and oneofs.setdefault(field.oneof, number) != number:
             # protobuf lets the last one count; no server sends that, and betterproto2 would keep both.
-            raise _Refusal(f"oneof {field.oneof} has two members")
+            raise _Malformed(f"oneof {field.oneof} has two members")
         if field.message_class is not None:
             _check_span(field.message_class, data, start, position, depth + 1)
         elif wire_type == LENGTH and field.is_integer:
@@ -86,9 +132,9 @@ def _skip_value(data: bytes, position: int, end: int, number: int, wire_type: in
     elif wire_type in (FIXED_64, FIXED_32):
         start, stop = position, position + (8 if wire_type == FIXED_64 else 4)
     else:  # groups, which proto3 does not have, and two numbers without meaning
-        raise _Refusal(f"field {number} has wire type {wire_type}")
+        raise _Malformed(f"field {number} has wire type {wire_type}")
     if stop > end:
-        raise _Refusal(f"field {number} is cut short")
+        raise _Malformed(f"field {number} is cut short")
     return start, stop
 
 
@@ -106,15 +152,15 @@ def _read_varint(data: bytes, position: int, end: int) -> tuple[int, int]:
         if shift == 70:
             break
     else:
-        raise _Refusal("a varint is cut short")
-    raise _Refusal("a varint has more than 64 bits")
+        raise _Malformed("a varint is cut short")
+    raise _Malformed("a varint has more than 64 bits")
 
 
 # --- messages that go out ---
 
 
 def check_message(message: Message) -> None:
-    """Make sure that `message` can be written, so that whoever reads it gets what was meant.
+    """Make sure that `message` can be written, so that a reader gets the same values.
 
     Raises:
         InvalidRequestError: it cannot, and which field is to blame. The field's value is not shown.
