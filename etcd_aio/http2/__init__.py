@@ -6,24 +6,24 @@ deadlines, endpoints.
 
 from hpack import NeverIndexedHeaderTuple
 
-from etcd_aio.http2.connection import Connection
+from etcd_aio.http2.connection import Http2Connection
 from etcd_aio.http2.errors import LocalProtocolError, RemoteProtocolError
 from etcd_aio.http2.frames import ErrorCode, error_name
 from etcd_aio.http2.headers import Fields, HeaderBlock, RequestHeaders
 from etcd_aio.http2.outgoing import Outgoing
-from etcd_aio.http2.stream import STREAM_WINDOW, Stream
+from etcd_aio.http2.stream import STREAM_WINDOW, Http2Stream
 
 __all__ = [
     "STREAM_WINDOW",
-    "Connection",
     "ErrorCode",
     "Fields",
     "HeaderBlock",
+    "Http2Connection",
+    "Http2Stream",
     "LocalProtocolError",
     "NeverIndexedHeaderTuple",
     "Outgoing",
     "RemoteProtocolError",
     "RequestHeaders",
-    "Stream",
     "error_name",
 ]

@@ -6,7 +6,7 @@ which pieces something is sent, which is its other half's, `outgoing`.
 The contract with the shell around it:
   - after `receive_data`, and after anything that sends, the shell writes what `outgoing.data_to_send` returns, in
     order, once per turn of its loop at the latest;
-  - streams are told directly (`Stream.on_...`), the shell by the callbacks given at construction;
+  - streams are told directly (`Http2Stream.on_...`), the shell by the callbacks given at construction;
   - after `on_over` nothing more is accepted or produced but the GOAWAY that is still due.
 
 Theory of the windows. The connection's receive window is opened to its maximum and returned as bytes arrive, whether
@@ -27,7 +27,7 @@ from etcd_aio.http2.frames import ErrorCode, Setting
 from etcd_aio.http2.headers import MAX_HEADER_LIST_SIZE, HeaderDecoder
 from etcd_aio.http2.limits import FloodBudget
 from etcd_aio.http2.outgoing import Outgoing
-from etcd_aio.http2.stream import STREAM_WINDOW, Stream
+from etcd_aio.http2.stream import STREAM_WINDOW, Http2Stream
 
 _RETURN_AFTER: Final = STREAM_WINDOW // 4  # returning every byte at once would cost a frame for each
 _CONNECTION_RETURN_AFTER: Final = 2**28
@@ -47,7 +47,7 @@ _GREETING: Final = (
 _unpack_header = frames.FRAME_HEADER.unpack_from
 
 
-class Connection:
+class Http2Connection:
     """One connection's state.
 
     Args:
@@ -95,7 +95,7 @@ class Connection:
 
     # What the shell and the calls use.
 
-    def consumed(self, stream: Stream, size: int) -> None:
+    def consumed(self, stream: Http2Stream, size: int) -> None:
         """The reader of a stream has taken so many bytes: the peer may send as many more."""
         stream.to_return += size
         if stream.to_return >= _RETURN_AFTER and stream.is_open and not self.is_over:
@@ -103,7 +103,7 @@ class Connection:
             stream.receive_window += stream.to_return
             stream.to_return = 0
 
-    def close(self) -> tuple[Stream, ...]:
+    def close(self) -> tuple[Http2Stream, ...]:
         """The shell is gone: nothing more is taken or told, and nobody is held. Returns the streams that this ends."""
         self.is_over = True
         self._on_settings = self._on_goaway = self._on_over = _tell_nobody
@@ -337,7 +337,7 @@ class Connection:
 
     # Ends.
 
-    def _reset_for_peer(self, stream: Stream, code: ErrorCode) -> None:
+    def _reset_for_peer(self, stream: Http2Stream, code: ErrorCode) -> None:
         self.outgoing.reset(stream, code)
         stream.on_reset(code, by_peer=False)
 

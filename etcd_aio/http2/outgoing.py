@@ -16,7 +16,7 @@ from etcd_aio.http2.errors import LocalProtocolError, RemoteProtocolError
 from etcd_aio.http2.frames import ErrorCode
 from etcd_aio.http2.headers import HeaderEncoder
 from etcd_aio.http2.settings import DEFAULT_TABLE_SIZE, PeerSettings
-from etcd_aio.http2.stream import STREAM_WINDOW, Stream
+from etcd_aio.http2.stream import STREAM_WINDOW, Http2Stream
 
 _MAX_UNWRITTEN_REPLIES: Final = 1000  # acks owed to a peer that does not read them
 _WORTH_AN_UPDATE: Final = 1024  # bytes; a WINDOW_UPDATE that returns fewer is chatter
@@ -44,9 +44,9 @@ class Outgoing:
         self._on_exhausted = on_exhausted
         self._on_given_up = on_given_up
         self._out = [greeting]
-        self.streams: dict[int, Stream] = {}
-        self._queue: OrderedDict[Stream, None] = OrderedDict()  # given and not begun, first come first served
-        self._blocked: dict[int, Stream] = {}  # have bytes to send and no window for them
+        self.streams: dict[int, Http2Stream] = {}
+        self._queue: OrderedDict[Http2Stream, None] = OrderedDict()  # given and not begun, first come first served
+        self._blocked: dict[int, Http2Stream] = {}  # have bytes to send and no window for them
         self._next_id = 1
         self._encoder = HeaderEncoder(secrets)
         self._send_window = frames.DEFAULT_WINDOW
@@ -62,7 +62,7 @@ class Outgoing:
         has_ids = self._next_id + 2 * len(self._queue) <= frames.MAX_STREAM_ID
         return self._takes_streams and has_ids
 
-    def open(self, stream: Stream, payload: bytes, *, end: bool) -> None:
+    def open(self, stream: Http2Stream, payload: bytes, *, end: bool) -> None:
         """Open a stream with its first bytes, when bytes leave next or when the peer allows another one.
 
         Raises:
@@ -78,7 +78,7 @@ class Outgoing:
         if stream_id + 2 > frames.MAX_STREAM_ID:  # and ids never begin anew (RFC 9113, 5.1.1)
             self._on_exhausted("all stream ids of the connection are used")
 
-    def send(self, stream: Stream, payload: bytes, *, end: bool) -> None:
+    def send(self, stream: Http2Stream, payload: bytes, *, end: bool) -> None:
         """Send more on an open stream; `on_sent` follows when all of it was written.
 
         Raises:
@@ -96,7 +96,7 @@ class Outgoing:
         stream.end_after = end
         self._send_unsent(stream)
 
-    def reset(self, stream: Stream, code: ErrorCode = ErrorCode.CANCEL) -> None:
+    def reset(self, stream: Http2Stream, code: ErrorCode = ErrorCode.CANCEL) -> None:
         """End a stream from this side, without waiting; the peer never hears of one that had not begun.
 
         Harmless if it is over.
@@ -115,7 +115,7 @@ class Outgoing:
         if not self._is_over:
             self._out.append(frames.ping(payload))
 
-    def all_streams(self) -> tuple[Stream, ...]:
+    def all_streams(self) -> tuple[Http2Stream, ...]:
         """Every stream that is open, or waits to be."""
         return (*self.streams.values(), *self._queue)
 
@@ -190,7 +190,7 @@ class Outgoing:
             raise RemoteProtocolError(ErrorCode.FLOW_CONTROL_ERROR, "a connection window past its maximum")
         self.unblock()
 
-    def grant_stream(self, stream: Stream, increment: int) -> bool:
+    def grant_stream(self, stream: Http2Stream, increment: int) -> bool:
         """A stream may send so many bytes more; False if its window goes past the maximum."""
         stream.send_window += increment
         if stream.send_window > frames.MAX_WINDOW:
@@ -209,19 +209,19 @@ class Outgoing:
         """Whether there was, or is, such a stream."""
         return bool(stream_id & 1) and stream_id < self._next_id
 
-    def end(self, stream: Stream) -> None:
+    def end(self, stream: Http2Stream) -> None:
         """The peer ended the stream; if our side was not at its end, it is told that the rest is not coming."""
         stream.is_open = False
         if not stream.is_sent_whole:
             self._give_up(stream, ErrorCode.CANCEL)
         self._forget(stream)
 
-    def drop(self, stream: Stream) -> None:
+    def drop(self, stream: Http2Stream) -> None:
         """The peer reset the stream: there is nobody to tell."""
         stream.is_open = False
         self._forget(stream)
 
-    def refuse_above(self, last: int) -> tuple[Stream, ...]:
+    def refuse_above(self, last: int) -> tuple[Http2Stream, ...]:
         """Take no new streams; returns those that the peer will not process, which are over."""
         self._takes_streams = False
         queued = tuple(self._queue)
@@ -239,7 +239,7 @@ class Outgoing:
         self._takes_streams = False
         self._out.append(frames.goaway(code))
 
-    def close(self) -> tuple[Stream, ...]:
+    def close(self) -> tuple[Http2Stream, ...]:
         """Let go of everything and everybody. Returns the streams that this ends."""
         self._is_over = True
         self._takes_streams = False
@@ -253,7 +253,7 @@ class Outgoing:
 
     # Inside.
 
-    def _start(self, stream: Stream) -> None:
+    def _start(self, stream: Http2Stream) -> None:
         stream_id = self._next_id
         self._next_id = stream_id + 2
         stream.stream_id = stream_id
@@ -285,12 +285,12 @@ class Outgoing:
         self._out.append(frames.headers(stream_id, block, max_frame_size))
         self._send_unsent(stream)
 
-    def _send_more(self, stream: Stream) -> None:
+    def _send_more(self, stream: Http2Stream) -> None:
         """A window has opened for a stream; one that was given up, or has ended meanwhile, sends no more."""
         if stream.unsent and stream.is_open and not stream.is_given_up():
             self._send_unsent(stream)
 
-    def _send_unsent(self, stream: Stream) -> None:
+    def _send_unsent(self, stream: Http2Stream) -> None:
         """Write as much of a stream as the windows allow."""
         payload = stream.unsent
         position = 0
@@ -331,12 +331,12 @@ class Outgoing:
             else:
                 self._start(stream)
 
-    def _give_up(self, stream: Stream, code: ErrorCode) -> None:
+    def _give_up(self, stream: Http2Stream, code: ErrorCode) -> None:
         if not self._is_over:
             self._out.append(frames.rst_stream(stream.stream_id, code))
             self._on_given_up(stream.stream_id, stream.receive_window)
 
-    def _forget(self, stream: Stream) -> None:
+    def _forget(self, stream: Http2Stream) -> None:
         del self.streams[stream.stream_id]
         if self._blocked:
             self._blocked.pop(stream.stream_id, None)

@@ -14,7 +14,7 @@ STREAM_WINDOW: Final = 4 * 2**20
 """Bytes one stream may send before they are consumed: enough for full speed on any real network."""
 
 
-class Stream:
+class Http2Stream:
     """One stream of ours.
 
     Attributes:

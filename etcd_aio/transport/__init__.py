@@ -34,9 +34,9 @@ def create_engine(name: EngineName, options: TransportOptions, names: Names | No
         from etcd_aio.transport.native import NativeEngine
 
         return NativeEngine(options, names)
-    from etcd_aio.transport.grpclib_engine import StockEngine
+    from etcd_aio.transport.grpclib_engine import GrpclibEngine
 
-    return StockEngine(options, names)
+    return GrpclibEngine(options, names)
 
 
 __all__ = [

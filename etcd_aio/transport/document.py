@@ -11,7 +11,7 @@ import asyncio
 from typing import Final
 
 from etcd_aio.errors import ConnectError
-from etcd_aio.http2 import Connection, HeaderBlock, RemoteProtocolError, RequestHeaders, Stream
+from etcd_aio.http2 import HeaderBlock, Http2Connection, Http2Stream, RemoteProtocolError, RequestHeaders
 from etcd_aio.transport.dial import dial, find_route
 from etcd_aio.transport.interface import Target
 from etcd_aio.transport.names import Names
@@ -69,7 +69,7 @@ async def _over_http2(
     """Status and body."""
     clock = asyncio.get_running_loop().time
     get = _Get(authority, path)
-    http2 = Connection(clock(), on_settings=_ignore, on_goaway=_ignore, on_over=get.on_over)
+    http2 = Http2Connection(clock(), on_settings=_ignore, on_goaway=_ignore, on_over=get.on_over)
     http2.outgoing.open(get, b"", end=True)
     try:
         while not get.is_over:
@@ -84,7 +84,7 @@ async def _over_http2(
     return get.status, bytes(get.body)
 
 
-class _Get(Stream):
+class _Get(Http2Stream):
     """The request, and what comes back."""
 
     __slots__ = ("body", "is_over", "status")
@@ -97,24 +97,24 @@ class _Get(Stream):
         self.is_over = False
 
     def on_headers(self, headers: HeaderBlock, *, ended: bool) -> None:
-        """See `Stream.on_headers`."""
+        """See `Http2Stream.on_headers`."""
         self.status = self.status or headers.status
         self.is_over = ended
 
     def on_data(self, data: bytes) -> None:
-        """See `Stream.on_data`."""
+        """See `Http2Stream.on_data`."""
         self.body += data
 
     def on_ended(self) -> None:
-        """See `Stream.on_ended`."""
+        """See `Http2Stream.on_ended`."""
         self.is_over = True
 
     def on_reset(self, code: int, *, by_peer: bool) -> None:
-        """See `Stream.on_reset`."""
+        """See `Http2Stream.on_reset`."""
         self.status, self.is_over = "", True
 
     def on_unprocessed(self, reason: str) -> None:
-        """See `Stream.on_unprocessed`."""
+        """See `Http2Stream.on_unprocessed`."""
         self.status, self.is_over = "", True
 
     def on_over(self, error: RemoteProtocolError) -> None:

@@ -24,7 +24,7 @@ from etcd_aio.deadline import NEVER
 from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, LocalReason, StatusCode
 from etcd_aio.http2 import NeverIndexedHeaderTuple
 from etcd_aio.transport.deadline_timer import DeadlineTimer
-from etcd_aio.transport.grpclib_protocol import StockProtocol, StockStream
+from etcd_aio.transport.grpclib_protocol import GrpclibProtocol, GrpclibStream
 from etcd_aio.transport.handshake import connect
 from etcd_aio.transport.interface import BEGINNING, Collect, ConnectionOwner, Metadata, Target, TransportOptions
 from etcd_aio.transport.names import Names
@@ -39,7 +39,7 @@ _PREFIX: Final = struct.Struct(">BI")  # compressed flag and length, before ever
 _LONGEST_TIMEOUT: Final = 99_999_999.0  # grpc-timeout has at most eight digits (PROTOCOL-HTTP2)
 
 
-class StockEngine:
+class GrpclibEngine:
     """Opens connections that run on grpclib and h2."""
 
     def __init__(self, options: TransportOptions, names: Names | None = None) -> None:
@@ -47,20 +47,20 @@ class StockEngine:
         self._names = names or Names()
         self._pace = PingPace()
 
-    async def connect(self, target: Target, owner: ConnectionOwner) -> "StockConnection":
+    async def connect(self, target: Target, owner: ConnectionOwner) -> "GrpclibConnection":
         """See `seam.Engine.connect`."""
         options, pace = self._options, self._pace
         slower = pace.factor(target)
-        protocol = await connect(target, self._names, options.connect_timeout, lambda: StockProtocol(options, slower))
-        return StockConnection(protocol, target, options, owner, pace)
+        protocol = await connect(target, self._names, options.connect_timeout, lambda: GrpclibProtocol(options, slower))
+        return GrpclibConnection(protocol, target, options, owner, pace)
 
 
-class StockConnection:
+class GrpclibConnection:
     """One connection of the grpclib engine. See `seam.Connection`."""
 
     def __init__(
         self,
-        protocol: StockProtocol,
+        protocol: GrpclibProtocol,
         target: Target,
         options: TransportOptions,
         owner: ConnectionOwner,
@@ -111,7 +111,7 @@ class StockConnection:
                 self.protocol.liveness.heavy_ended()
             call.close()
 
-    async def open_stream(self, path: str, metadata: Metadata, deadline: float) -> "StockMessageStream":
+    async def open_stream(self, path: str, metadata: Metadata, deadline: float) -> "GrpclibMessageStream":
         """See `seam.Connection.open_stream`."""
         call = _Call(self, path, metadata, NEVER, is_unary=False)  # the stream itself has no deadline
         try:
@@ -119,7 +119,7 @@ class StockConnection:
         except BaseException:  # a cancellation too: nobody else could close it
             call.close()
             raise
-        return StockMessageStream(call)
+        return GrpclibMessageStream(call)
 
     def drain(self) -> None:
         """See `seam.Connection.drain`."""
@@ -195,7 +195,7 @@ class _Call:
 
     def __init__(
         self,
-        connection: StockConnection,
+        connection: GrpclibConnection,
         path: str,
         metadata: Metadata,
         deadline: float,
@@ -212,7 +212,7 @@ class _Call:
         self._deadline = deadline
         self._is_unary = is_unary
         self._may_move = may_move
-        self._stream: StockStream = protocol.new_stream()
+        self._stream: GrpclibStream = protocol.new_stream()
         self._stream.on_failed = self.fail
         self._release: Callable[[], None] | None = None
         self._sent_whole = False
@@ -438,7 +438,7 @@ class _Call:
             _fail(waiter, failure)
 
 
-class StockMessageStream:
+class GrpclibMessageStream:
     """A stream of messages. See `seam.Stream`."""
 
     def __init__(self, call: _Call) -> None:

@@ -21,7 +21,7 @@ from typing import Final, cast
 from grpclib.client import Handler
 from grpclib.config import Configuration
 from grpclib.protocol import H2Protocol
-from grpclib.protocol import Stream as GrpclibStream
+from grpclib.protocol import Stream as _LibraryStream
 from h2.config import H2Configuration
 from h2.connection import ConnectionInputs, ConnectionState, H2ConnectionStateMachine
 from h2.errors import ErrorCodes
@@ -63,7 +63,7 @@ class _Processors(dict[type[Event], Callable[..., None]]):
         return _ignore
 
 
-class StockStream(GrpclibStream):
+class GrpclibStream(_LibraryStream):
     """A grpclib stream that reports its end to `on_failed` instead of cancelling a task."""
 
     on_failed: Callable[[AttemptFailure], None]
@@ -113,7 +113,7 @@ class StockStream(GrpclibStream):
         super().__ended__()
 
 
-class StockProtocol(H2Protocol, HandshakingProtocol):
+class GrpclibProtocol(H2Protocol, HandshakingProtocol):
     """One HTTP/2 connection of grpclib, which knows whether its peer is alive and why it ended.
 
     Args:
@@ -204,11 +204,11 @@ class StockProtocol(H2Protocol, HandshakingProtocol):
 
     # Called by the connection.
 
-    def new_stream(self) -> StockStream:
+    def new_stream(self) -> GrpclibStream:
         """A stream that is not open yet."""
         connection = self.connection
         # grpclib offers no public way to give a connection another class of streams.
-        return StockStream(connection, connection._connection, connection._transport)
+        return GrpclibStream(connection, connection._connection, connection._transport)
 
     def watch_liveness(self) -> None:
         """Have the peer judged from now on; call after every start of a call or stream, and every end of an upload."""
@@ -273,7 +273,7 @@ class StockProtocol(H2Protocol, HandshakingProtocol):
 
     def _on_reset(self, event: StreamReset) -> None:
         stream = self.processor.streams.get(event.stream_id)
-        if not isinstance(stream, StockStream) or stream.is_answered:
+        if not isinstance(stream, GrpclibStream) or stream.is_answered:
             return
         if event.remote_reset:
             stream.on_failed(judge_reset(int(event.error_code or 0), has_begun=stream.has_begun))

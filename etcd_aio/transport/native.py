@@ -16,7 +16,7 @@ from typing import Final, cast
 
 from etcd_aio.closing import Unwinding
 from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, LocalReason, StatusCode
-from etcd_aio.http2 import Connection, LocalProtocolError, RemoteProtocolError
+from etcd_aio.http2 import Http2Connection, LocalProtocolError, RemoteProtocolError
 from etcd_aio.transport.deadline_timer import DeadlineTimer
 from etcd_aio.transport.deadlines import Deadlines
 from etcd_aio.transport.handshake import Handshake, HandshakingProtocol, connect
@@ -75,7 +75,7 @@ class NativeConnection(HandshakingProtocol):
         self._silence_time = options.silence_time
         self._limit = options.max_receive_bytes
         now = self._loop.time()
-        self._http2 = Connection(
+        self._http2 = Http2Connection(
             now,
             on_settings=self._on_settings,
             on_goaway=self._on_goaway,

@@ -15,7 +15,7 @@ from typing import ClassVar, Final
 
 from etcd_aio.aio import wake
 from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
-from etcd_aio.http2 import HeaderBlock, RequestHeaders, Stream, error_name
+from etcd_aio.http2 import HeaderBlock, Http2Stream, RequestHeaders, error_name
 from etcd_aio.transport.interface import BEGINNING, Collect
 from etcd_aio.transport.pieces import Collected, Pieces
 from etcd_aio.transport.response import fields, judge_headers, judge_reset, judge_trailers, unprocessed
@@ -104,7 +104,7 @@ class Deframer:
         return None
 
 
-class Call(Stream):
+class GrpcCall(Http2Stream):
     """What unary calls and streams of messages have in common."""
 
     __slots__ = ("has_headers",)
@@ -122,19 +122,19 @@ class Call(Stream):
         raise NotImplementedError
 
     def on_reset(self, code: int, *, by_peer: bool) -> None:
-        """See `Stream.on_reset`."""
+        """See `Http2Stream.on_reset`."""
         if by_peer:
             self.fail(judge_reset(code, has_begun=self.has_begun))
         else:
             self.fail(_broken(f"the server broke HTTP/2 on the stream: {error_name(code)}"))
 
     def on_unprocessed(self, reason: str) -> None:
-        """See `Stream.on_unprocessed`."""
+        """See `Http2Stream.on_unprocessed`."""
         delivery = unprocessed(has_begun=self.has_begun) if self.stream_id else Delivery.UNSENT
         self.fail(AttemptFailure(StatusCode.UNAVAILABLE, reason, delivery))
 
 
-class UnaryCall(Call):
+class UnaryCall(GrpcCall):
     """One unary attempt. Its future has the reply's payload, or the failure."""
 
     __slots__ = ("_collect", "_deframer", "_limit", "_message", "deadline", "future", "may_move", "whole_by")
@@ -161,7 +161,7 @@ class UnaryCall(Call):
         self._deframer: Deframer | None = None  # of a reply in several pieces
 
     def is_given_up(self) -> bool:
-        """See `Stream.is_given_up`: a cancelled task runs only a turn later, and with it its reset."""
+        """See `Http2Stream.is_given_up`: a cancelled task runs only a turn later, and with it its reset."""
         return self.future.done()
 
     def may_go_on(self, now: float) -> bool:
@@ -172,12 +172,12 @@ class UnaryCall(Call):
         return True
 
     def fail(self, failure: AttemptFailure) -> None:
-        """See `Call.fail`."""
+        """See `GrpcCall.fail`."""
         if not self.future.done():
             self.future.set_exception(failure)
 
     def on_headers(self, headers: HeaderBlock, *, ended: bool) -> None:
-        """See `Stream.on_headers`."""
+        """See `Http2Stream.on_headers`."""
         failure = failure_in(headers, is_first=not self.has_headers, ended=ended)
         if failure is not None:
             self.fail(failure)
@@ -189,7 +189,7 @@ class UnaryCall(Call):
             self.has_headers = True
 
     def on_data(self, data: bytes) -> None:
-        """See `Stream.on_data`."""
+        """See `Http2Stream.on_data`."""
         if self._deframer is None and self._message is None and self.has_headers and len(data) >= 5:
             compressed, size = PREFIX.unpack_from(data)
             if len(data) == size + 5 and not compressed and size <= self._limit:
@@ -198,7 +198,7 @@ class UnaryCall(Call):
         self._take_piece(data)
 
     def on_ended(self) -> None:
-        """See `Stream.on_ended`."""
+        """See `Http2Stream.on_ended`."""
         self.fail(_cut_short() if self._is_partial else _without_status())
 
     @property
@@ -233,7 +233,7 @@ class UnaryCall(Call):
             self.future.set_result(self._message)
 
 
-class StreamCall(Call):
+class StreamCall(GrpcCall):
     """One stream of messages, read at its owner's pace: the peer may send more only as messages are taken."""
 
     __slots__ = (
@@ -265,18 +265,18 @@ class StreamCall(Call):
     # From the machine.
 
     def is_given_up(self) -> bool:
-        """See `Stream.is_given_up`."""
+        """See `Http2Stream.is_given_up`."""
         return self._failure is not None or (self._sent is not None and self._sent.cancelled())
 
     def fail(self, failure: AttemptFailure) -> None:
-        """See `Call.fail`."""
+        """See `GrpcCall.fail`."""
         if self._failure is None and not self._has_ended:
             self._failure = failure
         wake(self._wakes)
         wake(self._sent)
 
     def on_headers(self, headers: HeaderBlock, *, ended: bool) -> None:
-        """See `Stream.on_headers`."""
+        """See `Http2Stream.on_headers`."""
         failure = failure_in(headers, is_first=not self.has_headers, ended=ended)
         if failure is not None:
             self.fail(failure)
@@ -292,7 +292,7 @@ class StreamCall(Call):
             self.has_headers = True
 
     def on_data(self, data: bytes) -> None:
-        """See `Stream.on_data`."""
+        """See `Http2Stream.on_data`."""
         if self._failure is not None:
             return  # nobody will read it
         if not self.has_headers:
@@ -307,11 +307,11 @@ class StreamCall(Call):
             self._return_early()
 
     def on_ended(self) -> None:
-        """See `Stream.on_ended`."""
+        """See `Http2Stream.on_ended`."""
         self.fail(_cut_short() if self._deframer.partial_size else _without_status())
 
     def on_sent(self) -> None:
-        """See `Stream.on_sent`."""
+        """See `Http2Stream.on_sent`."""
         wake(self._sent)
 
     # From the owner.

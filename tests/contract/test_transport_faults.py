@@ -13,8 +13,7 @@ from hyperframe.frame import ContinuationFrame, DataFrame, HeadersFrame, PushPro
 
 from etcd_aio.aio import start_task
 from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
-from etcd_aio.transport import Connection, EngineName
-from etcd_aio.transport import grpclib_engine as stock
+from etcd_aio.transport import Connection, EngineName, grpclib_engine
 from etcd_aio.transport.interface import BEGINNING
 from etcd_aio.transport.native_calls import UnaryCall
 from tests.support.scripted import GRPC, OK, Request, Wire, framed, scripted
@@ -338,7 +337,7 @@ async def test_a_window_that_opens_just_after_a_call_has_failed_lets_nothing_out
         connected(name, port) as (connection, _),
     ):
         protocol: Any = connection if name == "native" else connection.protocol  # type: ignore[attr-defined]
-        kind: Any = UnaryCall if name == "native" else stock._Call
+        kind: Any = UnaryCall if name == "native" else grpclib_engine._Call
         fail = kind.fail
 
         def fail_as_the_window_opens(call: Any, failure: AttemptFailure) -> None:

@@ -8,12 +8,12 @@ from typing import ClassVar, NamedTuple
 
 from etcd_aio.http2 import (
     STREAM_WINDOW,
-    Connection,
     Fields,
     HeaderBlock,
+    Http2Connection,
+    Http2Stream,
     RemoteProtocolError,
     RequestHeaders,
-    Stream,
     frames,
 )
 
@@ -30,7 +30,7 @@ class Frame(NamedTuple):
     payload: bytes
 
 
-class Sink(Stream):
+class Sink(Http2Stream):
     """Remembers what it was told; neighbouring pieces of a body become one, so that cuts do not show."""
 
     ENDS: ClassVar = {"ended", "reset", "unprocessed"}
@@ -82,7 +82,7 @@ class Machine:
         self.settings = 0
         self.goaways: list[str] = []
         self.errors: list[RemoteProtocolError] = []
-        self.http2 = Connection(0.0, on_settings=self._settled, on_goaway=self.goaways.append, on_over=self._over)
+        self.http2 = Http2Connection(0.0, on_settings=self._settled, on_goaway=self.goaways.append, on_over=self._over)
         self.outgoing = self.http2.outgoing
         self.sinks: list[Sink] = []
         self.greeting = self.outgoing.data_to_send()

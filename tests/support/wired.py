@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from etcd_aio.http2 import frames
 from etcd_aio.transport import Connection, EngineName, TransportOptions
-from etcd_aio.transport.grpclib_engine import StockConnection
-from etcd_aio.transport.grpclib_protocol import StockProtocol
+from etcd_aio.transport.grpclib_engine import GrpclibConnection
+from etcd_aio.transport.grpclib_protocol import GrpclibProtocol
 from etcd_aio.transport.native import NativeConnection
 from etcd_aio.transport.ping_pace import PingPace
 from tests.support.http2 import Frame, frame, parse
@@ -71,9 +71,9 @@ class Wired:
             native.is_owned = True
             self.connection = self._protocol = native
         else:
-            protocol = StockProtocol(times, pace.factor(where))
+            protocol = GrpclibProtocol(times, pace.factor(where))
             self._protocol = cast("asyncio.Protocol", protocol)
-            self.connection = StockConnection(protocol, where, times, self.owner, pace)
+            self.connection = GrpclibConnection(protocol, where, times, self.owner, pace)
         self._protocol.connection_made(self.socket)
         self.receive(frame(frames.SETTINGS, settings))
         self.socket.written = self.socket.written[len(frames.PREFACE) :]
