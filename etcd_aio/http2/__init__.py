@@ -1,7 +1,7 @@
-"""HTTP/2 (floor 2): a sans-IO, client-only machine for gRPC. It imports nothing of ours, and neither clock nor socket.
+"""HTTP/2 (layer 2): a sans-IO client for gRPC. It imports nothing of the project, and neither clock nor socket.
 
-What belongs here: frames, header blocks, windows, streams, limits. What never does: gRPC's meaning of a header,
-deadlines, endpoints.
+It has frames, header blocks, windows, streams and limits. The meaning of gRPC's headers, deadlines and endpoints belong
+to the transport.
 """
 
 from hpack import NeverIndexedHeaderTuple

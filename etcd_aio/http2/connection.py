@@ -1,35 +1,34 @@
-"""Connection: the sans-IO, client-only HTTP/2 machine that gRPC needs, and its half that receives.
+"""The sans-IO HTTP/2 client for gRPC, with its receiving half; `outgoing` is the sending half.
 
-Knows: what the peer's frames mean. Never knows: sockets, clocks (`now` is an argument), gRPC, etcd; nor when and in
-which pieces something is sent, which is its other half's, `outgoing`.
+Pure: it interprets frames, and has neither a socket nor a clock (`now` is an argument).
 
-The contract with the shell around it:
-  - after `receive_data`, and after anything that sends, the shell writes what `outgoing.data_to_send` returns, in
-    order, once per turn of its loop at the latest;
-  - streams are told directly (`Http2Stream.on_...`), the shell by the callbacks given at construction;
-  - after `on_over` nothing more is accepted or produced but the GOAWAY that is still due.
+How a caller uses it:
+  - after `receive_data`, and after anything that sends, it writes what `outgoing.data_to_send` returns, in order, at
+    least once per turn of its loop;
+  - streams are called directly (`Http2Stream.on_...`), the caller by the callbacks given at construction;
+  - after `on_over` nothing is accepted or produced except the last GOAWAY.
 
-Theory of the windows. The connection's receive window is opened to its maximum and returned as bytes arrive, whether
-or not anybody reads them: an unread stream holds up itself, by its own window, and never another one. What one stream
-may buffer is thereby bounded, and what a connection may buffer is that times its streams.
+Windows. The connection's receive window is opened to its maximum, and returned as bytes arrive, read or not. So an
+unread stream blocks only itself, by its own window. This bounds the memory of a stream, and of a connection to that
+times its streams.
 
-Theory of GOAWAY. The peer names the last stream it will process. Streams above it were not processed and say so;
-those at or below go on to their end; new ones are refused here. Go's servers send it twice (first with the highest
-id, so that requests on their way are still taken), and both are handled alike.
+GOAWAY. The peer names the last stream that it will process. Streams above it fail as unprocessed, the others finish,
+and new ones are refused. Go's servers send it twice, first with the highest id so that requests under way are still
+accepted; both are handled in the same way.
 """
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Generic
 
 from etcd_aio.http2 import frames
 from etcd_aio.http2.errors import RemoteProtocolError
 from etcd_aio.http2.frames import ErrorCode, Setting
 from etcd_aio.http2.headers import MAX_HEADER_LIST_SIZE, HeaderDecoder
 from etcd_aio.http2.limits import FloodBudget
-from etcd_aio.http2.outgoing import Outgoing
-from etcd_aio.http2.stream import STREAM_WINDOW, Http2Stream
+from etcd_aio.http2.outgoing import Outgoing, S
+from etcd_aio.http2.stream import STREAM_WINDOW
 
-_RETURN_AFTER: Final = STREAM_WINDOW // 4  # returning every byte at once would cost a frame for each
+_RETURN_AFTER: Final = STREAM_WINDOW // 4  # smaller returns would cost too many frames
 _CONNECTION_RETURN_AFTER: Final = 2**28
 _MAX_CONTINUATION_BYTES: Final = 2 * MAX_HEADER_LIST_SIZE  # encoded blocks are smaller than what they decode to
 _GREETING: Final = (
@@ -47,19 +46,19 @@ _GREETING: Final = (
 _unpack_header = frames.FRAME_HEADER.unpack_from
 
 
-class Http2Connection:
+class Http2Connection(Generic[S]):
     """One connection's state.
 
     Args:
-        now: the instant of its making.
-        on_settings: the peer's first SETTINGS arrived: it speaks HTTP/2.
-        on_goaway: no new stream can be opened, by the peer's word or since all ids are used; with the reason.
-        on_over: the peer broke the protocol; with the error.
-        secrets: names of request headers that no table of compression may hold.
+        now: the current time.
+        on_settings: called when the peer's first SETTINGS arrive: it speaks HTTP/2.
+        on_goaway: called with the reason when no new stream can be opened: after a GOAWAY, or when all ids are used.
+        on_over: called with the error when the peer violated the protocol.
+        secrets: names of request headers that must not enter a header compression table.
 
     Attributes:
-        outgoing: the half that sends; what the shell wants sent it tells there.
-        is_over: nothing more is taken.
+        outgoing: the sending half.
+        is_over: whether the connection is closed.
     """
 
     def __init__(
@@ -76,7 +75,7 @@ class Http2Connection:
         self._on_over = on_over
         self._now = now
         self._budget = FloodBudget(now)
-        self.outgoing = Outgoing(
+        self.outgoing: Outgoing[S] = Outgoing(
             _GREETING, on_exhausted=self._on_goaway, on_given_up=self._budget.gave_up, secrets=secrets
         )
         self._streams = self.outgoing.streams
@@ -85,7 +84,7 @@ class Http2Connection:
         self._receive_window = frames.MAX_WINDOW
         self._to_return = 0
         self._has_settings = False
-        self._required: int | None = frames.SETTINGS  # the one kind of frame that may come now; None: any
+        self._required: int | None = frames.SETTINGS  # the only frame type allowed now; None for any
         self._goaway_last: int | None = None
         self._block_parts: list[bytes] = []
         self._block_size = 0
@@ -93,26 +92,26 @@ class Http2Connection:
         self._block_ends = False
         self.is_over = False
 
-    # What the shell and the calls use.
+    # For the caller.
 
-    def consumed(self, stream: Http2Stream, size: int) -> None:
-        """The reader of a stream has taken so many bytes: the peer may send as many more."""
+    def consumed(self, stream: S, size: int) -> None:
+        """Bytes of a stream were read: the peer may send as many more."""
         stream.to_return += size
         if stream.to_return >= _RETURN_AFTER and stream.is_open and not self.is_over:
             self.outgoing.write(frames.window_update(stream.stream_id, stream.to_return))
             stream.receive_window += stream.to_return
             stream.to_return = 0
 
-    def close(self) -> tuple[Http2Stream, ...]:
-        """The shell is gone: nothing more is taken or told, and nobody is held. Returns the streams that this ends."""
+    def close(self) -> tuple[S, ...]:
+        """Close the connection: no callback is called any more. Returns the streams that this ends."""
         self.is_over = True
-        self._on_settings = self._on_goaway = self._on_over = _tell_nobody
+        self._on_settings = self._on_goaway = self._on_over = _ignore
         return self.outgoing.close()
 
     # Receiving.
 
     def receive_data(self, data: bytes, now: float) -> None:
-        """Take bytes from the peer. Never raises: what the peer did wrong ends in `on_over`."""
+        """Process bytes from the peer. Never raises: protocol errors are passed to `on_over`."""
         if self.is_over:
             return
         self._now = now
@@ -148,15 +147,12 @@ class Http2Connection:
         self._tail = buffer[position:] if position < size else b""
 
     def _on_data(self, buffer: bytes, start: int, end: int, flags: int, stream_id: int) -> None:
+        """A DATA frame: account for all of it, find its stream, deliver its content."""
         length = end - start
         self._receive_window -= length
-        if self._receive_window < 0:
-            raise RemoteProtocolError(ErrorCode.FLOW_CONTROL_ERROR, "more data than the connection's window")
         self._to_return += length
-        if self._to_return >= _CONNECTION_RETURN_AFTER:
-            self.outgoing.write(frames.window_update(0, self._to_return))
-            self._receive_window += self._to_return
-            self._to_return = 0
+        if self._to_return >= _CONNECTION_RETURN_AFTER or self._receive_window < 0:
+            self._return_connection_window()
         if flags & frames.PADDED:
             padding = buffer[start] if length else 256
             if padding >= length:
@@ -168,24 +164,39 @@ class Http2Connection:
             self._check_was_open(stream_id)
             if end == start or not self._budget.is_late(stream_id, length):
                 self._spend()
-            return
-        if not stream.has_begun:
+        elif not stream.has_begun:
             self._reset_for_peer(stream, ErrorCode.PROTOCOL_ERROR)
-            return
+        else:
+            self._deliver(stream, buffer[start:end], length, ended=bool(flags & frames.END_STREAM))
+
+    def _return_connection_window(self) -> None:
+        if self._receive_window < 0:
+            raise RemoteProtocolError(ErrorCode.FLOW_CONTROL_ERROR, "more data than the connection's window")
+        self.outgoing.write(frames.window_update(0, self._to_return))
+        self._receive_window += self._to_return
+        self._to_return = 0
+
+    def _deliver(self, stream: S, content: bytes, length: int, *, ended: bool) -> None:
+        """Pass the content of a DATA frame to its stream.
+
+        Args:
+            stream: the stream.
+            content: the frame's payload without padding.
+            length: size of the payload with padding, which counts for the windows.
+            ended: the frame ends the stream.
+        """
         stream.receive_window -= length
         if stream.receive_window < 0:
             raise RemoteProtocolError(ErrorCode.FLOW_CONTROL_ERROR, "more data than the stream's window")
-        if end > start:
+        returned = length if stream.auto_return else length - len(content)  # padding is never read
+        if returned and not ended:
+            self.consumed(stream, returned)
+        if content:
             self._budget.useful()
-            ended = flags & frames.END_STREAM
-            if length and not ended and (stream.auto_return or length != end - start):
-                self.consumed(stream, length if stream.auto_return else length - (end - start))
-            stream.on_data(buffer[start:end])
+            stream.on_data(content)
         else:
             self._spend()
-            if length and not flags & frames.END_STREAM:
-                self.consumed(stream, length)
-        if flags & frames.END_STREAM and stream.is_open:
+        if ended and stream.is_open:
             self.outgoing.end(stream)
             stream.on_ended()
 
@@ -219,7 +230,7 @@ class Http2Connection:
             self._on_block(block, stream_id, ended=self._block_ends)
 
     def _on_block(self, block: bytes, stream_id: int, *, ended: bool) -> None:
-        headers = self._decoder.decode(block)  # also for streams that are gone: the table must follow
+        headers = self._decoder.decode(block)  # also for streams that are gone, to keep the table in step
         stream = self._streams.get(stream_id)
         if stream is None:
             self._check_was_open(stream_id)
@@ -228,7 +239,7 @@ class Http2Connection:
         if stream.has_begun:
             is_malformed = not ended or bool(headers.flaw or headers.status)  # trailers end, and have no status
         elif headers.status[:1] == "1" and not ended:
-            self._spend()  # informational: gRPC has no use for it
+            self._spend()  # informational: gRPC does not use it
             return
         else:
             is_malformed = bool(headers.flaw)
@@ -255,7 +266,7 @@ class Http2Connection:
         elif kind == frames.CONTINUATION:
             self._on_continuation(payload, flags, stream_id)
         elif kind == frames.PUSH_PROMISE:
-            raise RemoteProtocolError(ErrorCode.PROTOCOL_ERROR, "PUSH_PROMISE, which was forbidden")
+            raise RemoteProtocolError(ErrorCode.PROTOCOL_ERROR, "PUSH_PROMISE, although push is disabled")
         elif kind == frames.PRIORITY and len(payload) != 5:
             raise RemoteProtocolError(ErrorCode.FRAME_SIZE_ERROR, "a PRIORITY of the wrong size")
         else:
@@ -265,11 +276,11 @@ class Http2Connection:
         if len(payload) != 4:
             raise RemoteProtocolError(ErrorCode.FRAME_SIZE_ERROR, "a WINDOW_UPDATE of the wrong size")
         increment = frames.parse_u32(payload) & frames.MAX_WINDOW
-        if not self.outgoing.is_return(increment):  # what we sent is no flood, in however many pieces it comes back
+        if not self.outgoing.is_return(increment):  # returning sent bytes is no flood, in however many frames
             self._spend()
         if not stream_id:
             if not increment:
-                raise RemoteProtocolError(ErrorCode.PROTOCOL_ERROR, "a WINDOW_UPDATE of nothing")
+                raise RemoteProtocolError(ErrorCode.PROTOCOL_ERROR, "a WINDOW_UPDATE of zero")
             self.outgoing.grant(increment)
             return
         stream = self._streams.get(stream_id)
@@ -315,7 +326,7 @@ class Http2Connection:
             self._check_was_open(stream_id)
             self._spend()
             return
-        self.outgoing.drop(stream)  # which costs nothing: it is the answer to a call, if a bad one
+        self.outgoing.drop(stream)  # it answers a call, so it does not count as a flood
         stream.on_reset(frames.parse_u32(payload), by_peer=True)
 
     def _on_peer_goaway(self, payload: bytes, stream_id: int) -> None:
@@ -326,7 +337,7 @@ class Http2Connection:
         self._spend()
         last, code, debug = frames.parse_goaway(payload)
         if self._goaway_last is not None and last > self._goaway_last:
-            raise RemoteProtocolError(ErrorCode.PROTOCOL_ERROR, "a GOAWAY that takes back an earlier one")
+            raise RemoteProtocolError(ErrorCode.PROTOCOL_ERROR, "a GOAWAY that revokes an earlier one")
         self._goaway_last = last
         text = debug[:128].decode("ascii", "replace")
         reason = f"the server sent GOAWAY: {frames.error_name(code)}{f' ({text})' if text else ''}"
@@ -337,18 +348,18 @@ class Http2Connection:
 
     # Ends.
 
-    def _reset_for_peer(self, stream: Http2Stream, code: ErrorCode) -> None:
+    def _reset_for_peer(self, stream: S, code: ErrorCode) -> None:
         self.outgoing.reset(stream, code)
         stream.on_reset(code, by_peer=False)
 
     def _check_was_open(self, stream_id: int) -> None:
-        """A frame for no open stream is a late one, unless there never was such a stream."""
+        """A frame for a closed stream is late; for a stream that never was it is an error."""
         if not self.outgoing.was_begun(stream_id):
             raise RemoteProtocolError(ErrorCode.PROTOCOL_ERROR, f"a frame on stream {stream_id}, which is idle")
 
     def _spend(self) -> None:
         if not self._budget.spend(self._now):
-            raise RemoteProtocolError(ErrorCode.ENHANCE_YOUR_CALM, "a flood of frames that bring nothing")
+            raise RemoteProtocolError(ErrorCode.ENHANCE_YOUR_CALM, "a flood of useless frames")
 
     def _fail(self, error: RemoteProtocolError) -> None:
         self.is_over = True
@@ -357,5 +368,5 @@ class Http2Connection:
         self._on_over(error)
 
 
-def _tell_nobody(_: object = None) -> None:
-    """What a closed connection calls."""
+def _ignore(_: object = None) -> None:
+    """The callback of a closed connection."""

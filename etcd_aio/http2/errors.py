@@ -1,16 +1,13 @@
-"""Errors of the engine, by blame: the peer's, which end the connection, and ours, which are bugs.
-
-Knows: what to tell the peer. Never knows: gRPC.
-"""
+"""Protocol errors: remote (the peer's fault, fatal for the connection) and local (a bug on this side)."""
 
 from etcd_aio.http2.frames import ErrorCode
 
 
 class RemoteProtocolError(Exception):
-    """The peer broke HTTP/2, or asked for more than the limits allow. The connection is over.
+    """The peer violated HTTP/2, or exceeded a limit. The connection is over.
 
     Attributes:
-        code: what the peer is told by GOAWAY.
+        code: the code for the GOAWAY.
     """
 
     def __init__(self, code: ErrorCode, message: str) -> None:

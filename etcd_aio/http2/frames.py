@@ -1,7 +1,4 @@
-"""Frames: RFC 9113's numbers, and the bytes of everything this side sends.
-
-Knows: the layout of frames. Never knows: connections, streams, or when a frame is due.
-"""
+"""The frames of HTTP/2: RFC 9113's numbers, and the bytes of the frames that a client sends."""
 
 from enum import IntEnum
 from struct import Struct
@@ -53,7 +50,7 @@ class ErrorCode(IntEnum):
 
 
 class Setting(IntEnum):
-    """What a SETTINGS frame sets (RFC 9113, section 6.5.2)."""
+    """A setting (RFC 9113, section 6.5.2)."""
 
     HEADER_TABLE_SIZE = 1
     ENABLE_PUSH = 2
@@ -106,7 +103,7 @@ def ping(payload: bytes, *, ack: bool = False) -> bytes:
 
 
 def goaway(code: int, debug: bytes = b"") -> bytes:
-    """A GOAWAY frame. The last stream is 0: a client has processed none of the peer's."""
+    """A GOAWAY frame. The last stream is 0, since a client processes no streams of the server."""
     return frame_header(8 + len(debug), GOAWAY, 0, 0) + _GOAWAY.pack(0, code) + debug
 
 
@@ -128,7 +125,7 @@ def parse_settings(payload: bytes) -> list[tuple[int, int]]:
 
 
 def parse_u32(payload: bytes) -> int:
-    """The one number of a WINDOW_UPDATE or RST_STREAM."""
+    """The number in a WINDOW_UPDATE or RST_STREAM."""
     return int(_U32.unpack(payload)[0])
 
 
@@ -139,7 +136,7 @@ def parse_goaway(payload: bytes) -> tuple[int, int, bytes]:
 
 
 def without_padding(payload: bytes, flags: int) -> bytes | None:
-    """The block inside a padded or prioritised HEADERS; None if there is no room for what the flags promise."""
+    """The header block of a HEADERS frame with padding or priority; None if the frame is too short for its flags."""
     start = 0
     end = len(payload)
     if flags & PADDED:

@@ -1,14 +1,11 @@
-"""Header blocks: HPACK, with every block remembered while it means the same.
+"""Header blocks: HPACK, with a cache of encoded and decoded blocks.
 
-Knows: hpack's tables, and what RFC 9113 calls malformed in any block. Never knows: what a field means.
+The requests of a client use few different header blocks, and so do a member's answers. A block has the same meaning as
+long as the dynamic table does not change, so each is decoded or encoded once, until some block changes the table.
 
-Theory. A member answers every call with the same few blocks, and we ask with the same few. An HPACK block means the
-same as long as the dynamic table is the same, so a block is decoded, or made, once, and looked up from then on until
-some block changes the table.
-
-Our fields enter the peer's table the first time they are sent, while there is room; nothing is ever pushed out again. A
-call is then a dozen bytes, which cost a Go server 7 % less of a whole get than the same fields in full. A block is made
-as it is sent and not before, since blocks that enter something must reach the peer in the order of their making.
+Request fields enter the peer's table the first time they are sent, while there is room, and are never evicted. The
+headers of a call are then a dozen bytes, which saves a Go server 7 % of the work of a get. A block is encoded when it
+is sent and not before, since blocks that change the table must reach the peer in the order of their encoding.
 """
 
 import re
@@ -24,10 +21,10 @@ Fields = tuple[tuple[str, str], ...]
 
 MAX_HEADER_LIST_SIZE: Final = 32 * 1024
 """Bytes a header list may take, decoded. gRPC servers stay under 8 KiB; grpc-go accepts 16 MiB, which is a bomb."""
-_MOST_DECODED: Final = 8 * MAX_HEADER_LIST_SIZE  # decoded for the sake of the table alone; more ends the connection
+_MOST_DECODED: Final = 8 * MAX_HEADER_LIST_SIZE  # decoded only to keep the table in step; more ends the connection
 _ENTRY_OVERHEAD: Final = 32  # bytes that an entry of the table counts beyond its name and value (RFC 7541, 4.1)
-_MAX_REMEMBERED: Final = 256  # blocks; a peer that never repeats itself must not fill the memory
-_MAX_REMEMBERED_SIZE: Final = 1024  # bytes of one; what repeats is short
+_MAX_REMEMBERED: Final = 256  # blocks; limits the memory for a peer whose blocks never repeat
+_MAX_REMEMBERED_SIZE: Final = 1024  # bytes of a block; those that repeat are short
 
 _NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9a-z]+")
 _FORBIDDEN_IN_VALUES: Final = re.compile("[\0\r\n]")
@@ -39,18 +36,19 @@ class HeaderBlock:
 
     Attributes:
         fields: names and values, in order, each byte as one character.
-        status: of HTTP; empty in trailers.
-        flaw: what makes the block malformed (RFC 9113, 8.2 and 8.3) or too large; empty if nothing does.
-        note: whatever its reader concluded from it; kept as long as the block is remembered.
+        status: the HTTP status; empty in trailers.
+        flaw: why the block is malformed (RFC 9113, 8.2 and 8.3) or too large; empty if it is valid.
+        accepted_as: the role in which the reader accepted the block before; cached with the block, so that a block that
+            repeats is checked once.
     """
 
-    __slots__ = ("fields", "flaw", "note", "status")
+    __slots__ = ("accepted_as", "fields", "flaw", "status")
 
     def __init__(self, fields: Fields, flaw: str = "") -> None:
         self.fields = fields
         self.status = fields[0][1] if fields and fields[0][0] == ":status" else ""
         self.flaw = flaw or _flaw(fields)
-        self.note: object = None
+        self.accepted_as: object = None
 
 
 def _flaw(fields: Fields) -> str:
@@ -59,7 +57,7 @@ def _flaw(fields: Fields) -> str:
             if name != ":status" or position:
                 return "a pseudo-header out of place"
         elif not _NAME.fullmatch(name):
-            return "a field name that is none"
+            return "an invalid field name"
         elif name in _OF_HTTP_1:
             return "a field that belongs to HTTP/1"
         if _FORBIDDEN_IN_VALUES.search(value):
@@ -68,7 +66,7 @@ def _flaw(fields: Fields) -> str:
 
 
 class HeaderDecoder:
-    """The peer's blocks."""
+    """Decodes the peer's blocks."""
 
     __slots__ = ("_decoder", "_known")
 
@@ -77,10 +75,10 @@ class HeaderDecoder:
         self._known: dict[bytes, HeaderBlock] = {}
 
     def decode(self, block: bytes) -> HeaderBlock:
-        """The fields of a block; one that is larger than allowed has none, and a flaw.
+        """Decode a block. One that is too large has no fields, and a flaw.
 
         Raises:
-            RemoteProtocolError: it is no HPACK, or far larger than allowed.
+            RemoteProtocolError: the block is not valid HPACK, or far too large.
         """
         known = self._known.get(block)
         if known is not None:
@@ -92,11 +90,11 @@ class HeaderDecoder:
                 decoded = HeaderBlock((), "a header list larger than allowed")
             else:
                 decoded = HeaderBlock(tuple((_text(name), _text(value)) for name, value in raw))
-        except Exception as error:  # HPACKError, and whatever a hostile block may make hpack raise besides
-            # By its name alone: hpack's texts quote the block, which may be long, or a secret.
+        except Exception as error:  # HPACKError, and what hpack raises for hostile blocks
+            # Only its name: hpack's texts quote the block, which may be long or secret.
             raise RemoteProtocolError(ErrorCode.COMPRESSION_ERROR, f"header block: {type(error).__name__}") from None
         if not _is_same(before, self._table_state()):
-            self._known.clear()  # every index may mean something else now, also in this very block
+            self._known.clear()  # indexes have changed their meaning, also in this block
         elif len(block) <= _MAX_REMEMBERED_SIZE:
             if len(self._known) >= _MAX_REMEMBERED:
                 self._known.clear()
@@ -104,28 +102,28 @@ class HeaderDecoder:
         return decoded
 
     def _table_state(self) -> tuple[object, int, int]:
-        """What differs whenever the dynamic table does: entries enter only at its head, and leave only at its end."""
+        """A value that changes with the dynamic table: entries are added at its head and evicted at its end."""
         table = self._decoder.header_table
         entries = table.dynamic_entries
         return entries[0] if entries else None, len(entries), table.maxsize
 
 
 def _is_same(before: tuple[object, int, int], after: tuple[object, int, int]) -> bool:
-    # The head is held, not its id() alone: a new entry could take the place in memory of one that was dropped.
+    # Compares the objects, not their id(): a new entry could have the address of an evicted one.
     return before[0] is after[0] and before[1:] == after[1:]
 
 
 def _text(raw: bytes | str) -> str:
-    # Any bytes fit, and can be had back; text that is no ASCII is its reader's to understand.
+    # Latin-1 keeps every byte; the reader interprets text that is not ASCII.
     return raw if isinstance(raw, str) else raw.decode("latin-1")
 
 
 class RequestHeaders:
-    """Fields of ours, with their block as long as it means them.
+    """Request fields, with their cached block.
 
     Args:
         fields: names and values.
-        is_lasting: whether they come again and again, so that they are worth a place in the peer's table.
+        is_lasting: whether they repeat, so that they should enter the peer's table.
     """
 
     __slots__ = ("block", "fields", "generation", "is_lasting")
@@ -134,14 +132,17 @@ class RequestHeaders:
         self.fields = fields
         self.is_lasting = is_lasting
         self.block = b""
-        self.generation = -1  # of the table that `block` was made for
+        self.generation = -1  # of the table that `block` was encoded with
 
 
 class HeaderEncoder:
-    """Our blocks.
+    """Encodes request headers.
 
     Args:
-        secrets: names of fields that must not enter a table, the peer's or another's on the way.
+        secrets: names of fields that must not enter a table of the peer or of a proxy.
+
+    Attributes:
+        generation: changes with the table; blocks of another generation are outdated.
     """
 
     __slots__ = ("_encoder", "_entered", "_room", "_secrets", "generation")
@@ -154,22 +155,22 @@ class HeaderEncoder:
         self.generation = 0
 
     def encode(self, headers: RequestHeaders) -> bytes:
-        """The block that must be sent now, before any other is made."""
+        """The block, which must be sent before any other is encoded."""
         if headers.generation == self.generation:
             return headers.block
         has_entered = len(self._entered)
         is_resized = bool(self._encoder.table_size_changes)
         block = self._encoder.encode([self._field(*field, headers.is_lasting) for field in headers.fields])
         if is_resized or len(self._entered) != has_entered:
-            self.generation += 1  # every index may mean something else now, also in this very block
+            self.generation += 1  # indexes have changed their meaning, also in this block
         else:
             headers.block, headers.generation = block, self.generation
         return block
 
     def give_up_table(self) -> None:
-        """The peer keeps less than we count on: from the next block on nothing is in its table."""
+        """Stop using the peer's table, since it is smaller than the default."""
         if self._room or self._entered:
-            self._encoder.header_table_size = 0  # which the next block says first (RFC 9113, 4.3.1)
+            self._encoder.header_table_size = 0  # announced at the start of the next block (RFC 9113, 4.3.1)
             self._entered.clear()
             self._room = 0
             self.generation += 1
@@ -180,10 +181,10 @@ class HeaderEncoder:
                 return name, value
             size = len(name) + len(value) + _ENTRY_OVERHEAD
             if is_lasting and size <= self._room:
-                # What the static table holds whole does not enter, and is counted all the same.
+                # Fields of the static table do not enter, but are counted anyway.
                 self._room -= size
                 self._entered.add((name, value))
                 return name, value
-        # "Never indexed" asks every hop to keep it out of its own tables (RFC 7541, 7.1.3). A name that is in a table,
-        # or a pair such as ":method: POST", is an index all the same.
+        # "Never indexed" keeps the value out of every hop's tables (RFC 7541, 7.1.3). Names and pairs that are already
+        # in a table, such as ":method: POST", are still sent as an index.
         return NeverIndexedHeaderTuple(name, value)

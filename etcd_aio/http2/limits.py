@@ -1,16 +1,12 @@
-"""Limits: how much a peer may ask for without giving anything. Pure.
+"""Protection against floods: a budget for frames that cost work without advancing a call. Pure.
 
-Knows: a budget of frames, and what the streams that we gave up may still bring. Never knows: what the frames are.
+All HTTP/2 floods (SETTINGS, PING, empty DATA, RST_STREAM, PRIORITY, unknown frames, informational responses ...)
+consist of useless frames. Each of them costs a token; useful frames and time earn tokens. An honest server pings only
+as often as data flows (Go measures the bandwidth with pings), which earns more than it costs.
 
-Theory. Every HTTP/2 flood (SETTINGS, PING, empty DATA, RST_STREAM, PRIORITY, unknown frames, informational responses
-...) is the same thing: frames that cost us work and bring no call forward. So each such frame takes a token, each
-frame that does bring a call forward gives some back, and time gives some back. An honest server pings as often as
-data flows (Go probes the bandwidth so), which earns more than it costs.
-
-What an honest server had sent for a stream before it learned that we gave it up is no flood either. Its data cannot be
-more than what was left of the stream's window, and within that costs nothing, in however small frames it comes: a watch
-brings a frame for each event. Only the latest such streams are remembered. So each is worth tokens beyond the burst as
-well: a thousand calls that end by their deadlines together bring a thousand late answers.
+Late data for a stream that this side has ended is no flood. It is free up to the stream's remaining window, in however
+small frames it arrives: a watch has a frame for each event. Only the latest such streams are remembered, so each of
+them also earns tokens: a thousand calls that time out together bring a thousand late answers.
 """
 
 from typing import Final
@@ -18,35 +14,35 @@ from typing import Final
 BURST: Final = 1000.0
 PER_SECOND: Final = 200.0
 PER_USEFUL_FRAME: Final = 10.0
-PER_STREAM_GIVEN_UP: Final = 256.0  # full frames in a stream's receive window: what may be on its way
+PER_STREAM_GIVEN_UP: Final = 256.0  # full frames in a stream's receive window: what may still arrive
 MOST: Final = 50 * BURST
-REMEMBERED: Final = 500  # streams given up
+REMEMBERED: Final = 500  # ended streams
 
 
 class FloodBudget:
-    """What the peer may still send for nothing."""
+    """The budget of one connection."""
 
     __slots__ = ("_at", "_late", "_tokens")
 
     def __init__(self, now: float) -> None:
         self._tokens = BURST
         self._at = now
-        self._late: dict[int, int] = {}  # what is left of the windows of streams given up, the oldest first
+        self._late: dict[int, int] = {}  # remaining windows of ended streams, the oldest first
 
     def useful(self) -> None:
-        """A frame brought a call forward."""
+        """A frame advanced a call."""
         if self._tokens < BURST:
             self._tokens += PER_USEFUL_FRAME
 
     def gave_up(self, stream_id: int, window: int) -> None:
-        """We ended a stream for which the peer, who does not know yet, may have sent so many bytes."""
+        """This side ended a stream; the peer may still send up to `window` bytes for it."""
         self._tokens = min(self._tokens + PER_STREAM_GIVEN_UP, MOST)
         self._late[stream_id] = window
         if len(self._late) > REMEMBERED:
             del self._late[next(iter(self._late))]
 
     def is_late(self, stream_id: int, size: int) -> bool:
-        """Whether so many bytes of a stream given up may have been sent before the peer knew; they count as come."""
+        """Whether these bytes may have been sent before the peer knew of the stream's end; they are deducted."""
         left = self._late.get(stream_id, -1) - size
         if left < 0:
             return False
@@ -54,7 +50,7 @@ class FloodBudget:
         return True
 
     def spend(self, now: float) -> bool:
-        """A frame brought nothing; False if that was one too many."""
+        """A frame was useless. Returns False if the budget is exceeded."""
         if self._tokens < BURST:
             self._tokens = min(self._tokens + (now - self._at) * PER_SECOND, BURST)
         self._at = now

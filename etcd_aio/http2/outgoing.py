@@ -1,15 +1,15 @@
-"""Outgoing: the half of a connection that sends: streams that begin, the peer's windows, the bytes that are due.
+"""The sending half of a connection: new streams, the peer's windows, and the bytes to write.
 
-Knows: what the peer allowed so far. Never knows: the bytes that the peer sent, what they mean, or when they came.
+Pure: it knows what the peer allows, and neither the received bytes nor the time.
 
-Theory of opening. A new stream waits in one queue, and gets its id, its headers and its share of the windows only as
-`data_to_send` takes the bytes away. So a stream with an id is one whose bytes the shell has, one given up before leaves
-no trace on the wire, and what exceeds the peer's MAX_CONCURRENT_STREAMS is no special case: it stays in the queue.
+New streams wait in one queue. A stream gets its id, its headers and its share of the windows only when `data_to_send`
+takes its bytes. So the caller has the bytes of every stream that has an id, a stream that is abandoned earlier leaves
+no trace on the wire, and streams above the peer's MAX_CONCURRENT_STREAMS just stay in the queue.
 """
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from etcd_aio.http2 import frames
 from etcd_aio.http2.errors import LocalProtocolError, RemoteProtocolError
@@ -18,19 +18,22 @@ from etcd_aio.http2.headers import HeaderEncoder
 from etcd_aio.http2.settings import DEFAULT_TABLE_SIZE, PeerSettings
 from etcd_aio.http2.stream import STREAM_WINDOW, Http2Stream
 
-_MAX_UNWRITTEN_REPLIES: Final = 1000  # acks owed to a peer that does not read them
-_WORTH_AN_UPDATE: Final = 1024  # bytes; a WINDOW_UPDATE that returns fewer is chatter
+S = TypeVar("S", bound=Http2Stream)
+
+_MAX_UNWRITTEN_REPLIES: Final = 1000  # acks for a peer that does not read them
+_pack_header = frames.FRAME_HEADER.pack
+_WORTH_AN_UPDATE: Final = 1024  # bytes; smaller WINDOW_UPDATEs count against the flood budget
 
 
-class Outgoing:
-    """What leaves. The first part is for the shell, the second for the half that receives.
+class Outgoing(Generic[S]):
+    """The outgoing bytes and streams. The first methods are for the caller, the others for the receiving half.
 
     Args:
-        greeting: what is due before everything else.
-        on_exhausted: no new stream can be opened, since all ids are used; with the reason.
-        on_given_up: a stream was ended from this side, and the peer may not know yet; with its id and what is
-            left of its receive window.
-        secrets: names of request headers that no table of compression may hold.
+        greeting: the first bytes to write.
+        on_exhausted: called with the reason when no new stream can be opened, since all ids are used.
+        on_given_up: called with the id and the remaining receive window of a stream that this side ended; the peer may
+            not know yet.
+        secrets: names of request headers that must not enter a header compression table.
     """
 
     def __init__(
@@ -44,13 +47,13 @@ class Outgoing:
         self._on_exhausted = on_exhausted
         self._on_given_up = on_given_up
         self._out = [greeting]
-        self.streams: dict[int, Http2Stream] = {}
-        self._queue: OrderedDict[Http2Stream, None] = OrderedDict()  # given and not begun, first come first served
-        self._blocked: dict[int, Http2Stream] = {}  # have bytes to send and no window for them
+        self.streams: dict[int, S] = {}
+        self._queue: OrderedDict[S, None] = OrderedDict()  # not started yet, first come first served
+        self._blocked: dict[int, S] = {}  # streams that wait for a window
         self._next_id = 1
         self._encoder = HeaderEncoder(secrets)
         self._send_window = frames.DEFAULT_WINDOW
-        self._unreturned = 0  # bytes of ours, once for their stream's window and once for the connection's
+        self._unreturned = 0  # sent bytes, counted once for the stream's window and once for the connection's
         self._peer = PeerSettings()
         self._owed_replies = 0
         self._takes_streams = True
@@ -62,24 +65,24 @@ class Outgoing:
         has_ids = self._next_id + 2 * len(self._queue) <= frames.MAX_STREAM_ID
         return self._takes_streams and has_ids
 
-    def open(self, stream: Http2Stream, payload: bytes, *, end: bool) -> None:
-        """Open a stream with its first bytes, when bytes leave next or when the peer allows another one.
+    def open(self, stream: S, payload: bytes, *, end: bool) -> None:
+        """Open a stream with its first bytes at the next write, or when the peer allows another stream.
 
         Raises:
             LocalProtocolError: the connection takes no new streams.
         """
         queue = self._queue
-        stream_id = self._next_id + 2 * len(queue)  # at most: of those before it some may still be given up
+        stream_id = self._next_id + 2 * len(queue)  # at most: streams before it may still be abandoned
         if not self._takes_streams or stream_id > frames.MAX_STREAM_ID:
             raise LocalProtocolError("the connection takes no new streams")
         stream.unsent = payload
         stream.end_after = end
         queue[stream] = None
-        if stream_id + 2 > frames.MAX_STREAM_ID:  # and ids never begin anew (RFC 9113, 5.1.1)
+        if stream_id + 2 > frames.MAX_STREAM_ID:  # ids are never reused (RFC 9113, 5.1.1)
             self._on_exhausted("all stream ids of the connection are used")
 
-    def send(self, stream: Http2Stream, payload: bytes, *, end: bool) -> None:
-        """Send more on an open stream; `on_sent` follows when all of it was written.
+    def send(self, stream: S, payload: bytes, *, end: bool) -> None:
+        """Send more on an open stream. `on_sent` is called when all of it was written.
 
         Raises:
             LocalProtocolError: the stream is over, or its end was already sent.
@@ -96,11 +99,8 @@ class Outgoing:
         stream.end_after = end
         self._send_unsent(stream)
 
-    def reset(self, stream: Http2Stream, code: ErrorCode = ErrorCode.CANCEL) -> None:
-        """End a stream from this side, without waiting; the peer never hears of one that had not begun.
-
-        Harmless if it is over.
-        """
+    def reset(self, stream: S, code: ErrorCode = ErrorCode.CANCEL) -> None:
+        """End a stream at once, if it is not over. Nothing is sent for a stream that was not started."""
         if not stream.is_open:
             return
         stream.is_open = False
@@ -111,18 +111,22 @@ class Outgoing:
         self._forget(stream)
 
     def ping(self, payload: bytes) -> None:
-        """Send a PING with these eight bytes; a connection that is over sends none."""
+        """Send a PING with these eight bytes, unless the connection is over."""
         if not self._is_over:
             self._out.append(frames.ping(payload))
 
-    def all_streams(self) -> tuple[Http2Stream, ...]:
-        """Every stream that is open, or waits to be."""
+    def all_streams(self) -> tuple[S, ...]:
+        """Every open or queued stream."""
         return (*self.streams.values(), *self._queue)
 
     def data_to_send(self) -> bytes:
-        """All bytes that are due; they count as sent from now on."""
-        if self._queue:
-            self._start_queued()
+        """Remove and return all outgoing bytes; they count as sent."""
+        while self._queue and not self._is_over and len(self.streams) < self._peer.max_streams:
+            stream, _ = self._queue.popitem(last=False)
+            if stream.is_given_up():
+                stream.is_open = False
+            else:
+                self._start(stream)
         out = self._out
         if not out:
             return b""
@@ -133,31 +137,33 @@ class Outgoing:
 
     @property
     def has_data_to_send(self) -> bool:
-        """Whether anything is due."""
+        """Whether there are bytes to write."""
         return bool(self._out) or (bool(self._queue) and len(self.streams) < self._peer.max_streams)
 
-    # For the half that receives.
+    # For the receiving half.
 
     def write(self, frame: bytes) -> None:
-        """One frame more is due."""
+        """Add a frame."""
         self._out.append(frame)
 
     def owe(self, reply: bytes) -> None:
-        """A reply that the peer asked for; a peer that asks and does not read must not fill the memory.
+        """Add a reply to a frame of the peer. Their number is limited, for peers that send and do not read.
 
         Raises:
-            RemoteProtocolError: too many wait to be written.
+            RemoteProtocolError: too many replies are unwritten.
         """
         self._owed_replies += 1
         if self._owed_replies > _MAX_UNWRITTEN_REPLIES:
-            raise RemoteProtocolError(ErrorCode.ENHANCE_YOUR_CALM, "more questions than answers were read")
+            raise RemoteProtocolError(
+                ErrorCode.ENHANCE_YOUR_CALM, "the peer sends requests and does not read the replies"
+            )
         self._out.append(reply)
 
     def apply(self, settings: bytes) -> None:
-        """The payload of the peer's SETTINGS, which are acknowledged.
+        """Apply and acknowledge the payload of the peer's SETTINGS.
 
         Raises:
-            RemoteProtocolError: a value that is not allowed.
+            RemoteProtocolError: a value is invalid.
         """
         peer = self._peer
         window = peer.initial_window
@@ -173,25 +179,25 @@ class Outgoing:
         self.owe(frames.SETTINGS_ACK)
 
     def is_return(self, increment: int) -> bool:
-        """Whether a WINDOW_UPDATE gives back what we sent, in a piece worth a frame; it is counted as given back."""
+        """Count a WINDOW_UPDATE against the bytes sent. Returns whether it returns enough of them to be no flood."""
         if increment < _WORTH_AN_UPDATE or self._unreturned <= 0:
             return False
         self._unreturned -= increment
         return True
 
     def grant(self, increment: int) -> None:
-        """The connection may send so many bytes more.
+        """Enlarge the connection's send window.
 
         Raises:
-            RemoteProtocolError: its window goes past the maximum.
+            RemoteProtocolError: the window exceeds its maximum.
         """
         self._send_window += increment
         if self._send_window > frames.MAX_WINDOW:
             raise RemoteProtocolError(ErrorCode.FLOW_CONTROL_ERROR, "a connection window past its maximum")
         self.unblock()
 
-    def grant_stream(self, stream: Http2Stream, increment: int) -> bool:
-        """A stream may send so many bytes more; False if its window goes past the maximum."""
+    def grant_stream(self, stream: S, increment: int) -> bool:
+        """Enlarge a stream's send window. Returns False if it exceeds its maximum."""
         stream.send_window += increment
         if stream.send_window > frames.MAX_WINDOW:
             return False
@@ -199,30 +205,30 @@ class Outgoing:
         return True
 
     def unblock(self) -> None:
-        """Send what the windows now let through."""
+        """Send what the windows now allow."""
         for stream in tuple(self._blocked.values()):
             if self._send_window <= 0:
                 return
             self._send_more(stream)
 
     def was_begun(self, stream_id: int) -> bool:
-        """Whether there was, or is, such a stream."""
+        """Whether a stream with this id was ever started."""
         return bool(stream_id & 1) and stream_id < self._next_id
 
-    def end(self, stream: Http2Stream) -> None:
-        """The peer ended the stream; if our side was not at its end, it is told that the rest is not coming."""
+    def end(self, stream: S) -> None:
+        """The peer ended the stream. If the request was not sent completely, the stream is reset."""
         stream.is_open = False
         if not stream.is_sent_whole:
             self._give_up(stream, ErrorCode.CANCEL)
         self._forget(stream)
 
-    def drop(self, stream: Http2Stream) -> None:
-        """The peer reset the stream: there is nobody to tell."""
+    def drop(self, stream: S) -> None:
+        """The peer reset the stream."""
         stream.is_open = False
         self._forget(stream)
 
-    def refuse_above(self, last: int) -> tuple[Http2Stream, ...]:
-        """Take no new streams; returns those that the peer will not process, which are over."""
+    def refuse_above(self, last: int) -> tuple[S, ...]:
+        """Refuse new streams. Ends and returns those that the peer will not process."""
         self._takes_streams = False
         queued = tuple(self._queue)
         self._queue.clear()
@@ -234,16 +240,16 @@ class Outgoing:
         return (*unprocessed, *queued)
 
     def fail(self, code: ErrorCode) -> None:
-        """The peer broke the protocol: it is told, and nothing else leaves."""
+        """The peer violated the protocol: send GOAWAY, and nothing after it."""
         self._is_over = True
         self._takes_streams = False
         self._out.append(frames.goaway(code))
 
-    def close(self) -> tuple[Http2Stream, ...]:
-        """Let go of everything and everybody. Returns the streams that this ends."""
+    def close(self) -> tuple[S, ...]:
+        """End all streams and return them. No callback is called any more."""
         self._is_over = True
         self._takes_streams = False
-        self._on_exhausted = _tell_nobody
+        self._on_exhausted = _ignore
         streams = self.all_streams()
         for stream in streams:
             stream.is_open = False
@@ -253,31 +259,33 @@ class Outgoing:
 
     # Inside.
 
-    def _start(self, stream: Http2Stream) -> None:
+    def _start(self, stream: S) -> None:
         stream_id = self._next_id
         self._next_id = stream_id + 2
         stream.stream_id = stream_id
         stream.send_window = self._peer.initial_window
         stream.receive_window = STREAM_WINDOW
         self.streams[stream_id] = stream
-        block = self._encoder.encode(stream.headers)
-        if stream.own_headers is not None:
-            block += self._encoder.encode(stream.own_headers)
+        encoder = self._encoder
+        headers, own = stream.headers, stream.own_headers
+        block = headers.block if headers.generation == encoder.generation else encoder.encode(headers)
+        if own is not None:
+            block += own.block if own.generation == encoder.generation else encoder.encode(own)
         payload = stream.unsent
         size = len(payload)
         max_frame_size = self._peer.max_frame_size
         room = min(self._send_window, stream.send_window, max_frame_size)
         if stream.end_after and 0 < size <= room and len(block) <= max_frame_size:
-            # The short path of every unary call: two frames, one piece.
+            # The fast path of almost every unary call: two frames at once.
             self._send_window -= size
             stream.send_window -= size
             self._unreturned += 2 * size
             stream.unsent = b""
             stream.is_sent_whole = True
             self._out.append(
-                frames.frame_header(len(block), frames.HEADERS, frames.END_HEADERS, stream_id)
+                _pack_header(len(block) >> 8, len(block) & 0xFF, frames.HEADERS, frames.END_HEADERS, stream_id)
                 + block
-                + frames.frame_header(size, frames.DATA, frames.END_STREAM, stream_id)
+                + _pack_header(size >> 8, size & 0xFF, frames.DATA, frames.END_STREAM, stream_id)
                 + payload
             )
             stream.on_sent()
@@ -285,13 +293,13 @@ class Outgoing:
         self._out.append(frames.headers(stream_id, block, max_frame_size))
         self._send_unsent(stream)
 
-    def _send_more(self, stream: Http2Stream) -> None:
-        """A window has opened for a stream; one that was given up, or has ended meanwhile, sends no more."""
+    def _send_more(self, stream: S) -> None:
+        """Send more of a stream whose window was enlarged, unless it is over."""
         if stream.unsent and stream.is_open and not stream.is_given_up():
             self._send_unsent(stream)
 
-    def _send_unsent(self, stream: Http2Stream) -> None:
-        """Write as much of a stream as the windows allow."""
+    def _send_unsent(self, stream: S) -> None:
+        """Send as much of a stream as the windows allow."""
         payload = stream.unsent
         position = 0
         size = len(payload)
@@ -308,7 +316,7 @@ class Outgoing:
             position = end
             self._unreturned += 2 * room
         if position < size:
-            # A bytearray drops its head and grows at its end without moving the rest.
+            # A bytearray removes its head and grows at its end without moving the rest.
             left = payload if isinstance(payload, bytearray) else bytearray(payload)
             del left[:position]
             stream.unsent = left
@@ -322,25 +330,16 @@ class Outgoing:
             stream.is_sent_whole = True
         stream.on_sent()
 
-    def _start_queued(self) -> None:
-        """Begin what there is room for and somebody still waits for."""
-        while not self._is_over and self._queue and len(self.streams) < self._peer.max_streams:
-            stream, _ = self._queue.popitem(last=False)
-            if stream.is_given_up():
-                stream.is_open = False
-            else:
-                self._start(stream)
-
-    def _give_up(self, stream: Http2Stream, code: ErrorCode) -> None:
+    def _give_up(self, stream: S, code: ErrorCode) -> None:
         if not self._is_over:
             self._out.append(frames.rst_stream(stream.stream_id, code))
             self._on_given_up(stream.stream_id, stream.receive_window)
 
-    def _forget(self, stream: Http2Stream) -> None:
+    def _forget(self, stream: S) -> None:
         del self.streams[stream.stream_id]
         if self._blocked:
             self._blocked.pop(stream.stream_id, None)
 
 
-def _tell_nobody(_: str) -> None:
-    """What a closed connection calls."""
+def _ignore(_: str) -> None:
+    """The callback of a closed connection."""

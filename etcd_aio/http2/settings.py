@@ -1,9 +1,7 @@
-"""Settings: what the peer's SETTINGS frames have said so far.
+"""The peer's settings, with the values that RFC 9113 allows (section 6.5.2).
 
-Knows: which values RFC 9113 allows (section 6.5.2). Never knows: streams.
-
-Theory. A frame counts as a whole: where it names a setting twice the last value is the one that is applied, so that a
-frame full of them costs no more than one that names each once.
+If a frame contains a setting twice, only the last value takes effect on the streams, so a frame full of them costs no
+more than one with each once.
 """
 
 from typing import Final
@@ -16,13 +14,13 @@ DEFAULT_TABLE_SIZE: Final = 4096
 
 
 class PeerSettings:
-    """The peer's word.
+    """The peer's current settings.
 
     Attributes:
-        initial_window: bytes a new stream may send before the peer says more.
-        max_frame_size: the longest payload the peer takes.
-        max_streams: streams it lets us open; until it says otherwise there is no limit.
-        table_size: bytes of the HPACK table it keeps for our blocks.
+        initial_window: initial send window of a stream.
+        max_frame_size: longest payload of a frame.
+        max_streams: maximum of concurrent streams; unlimited by default.
+        table_size: size of the peer's HPACK table in bytes.
     """
 
     __slots__ = ("initial_window", "max_frame_size", "max_streams", "table_size")
@@ -34,15 +32,15 @@ class PeerSettings:
         self.table_size = DEFAULT_TABLE_SIZE
 
     def apply(self, payload: bytes) -> None:
-        """Take in a frame's payload; settings that RFC 9113 does not define are ignored.
+        """Apply a frame's payload; settings that RFC 9113 does not define are ignored.
 
         Raises:
-            RemoteProtocolError: a value that is not allowed.
+            RemoteProtocolError: a value is invalid.
         """
         for name, value in frames.parse_settings(payload):
             if name == Setting.INITIAL_WINDOW_SIZE:
                 if value > frames.MAX_WINDOW:
-                    raise RemoteProtocolError(ErrorCode.FLOW_CONTROL_ERROR, "an initial window past its maximum")
+                    raise RemoteProtocolError(ErrorCode.FLOW_CONTROL_ERROR, "an initial window above its maximum")
                 self.initial_window = value
             elif name == Setting.MAX_FRAME_SIZE:
                 if not frames.DEFAULT_MAX_FRAME_SIZE <= value < 2**24:

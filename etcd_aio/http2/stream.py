@@ -1,9 +1,7 @@
-"""Stream: one HTTP/2 stream, and the sink that the parser calls directly.
+"""One HTTP/2 stream, whose methods the parser calls directly.
 
-Knows: its own windows, what it still has to send, how far it got. Never knows: other streams, gRPC.
-
-The transport derives its calls from this class, so that a call is one object from the user's await to the wire: the
-parser calls `on_headers`, `on_data` and `on_ended` of the call itself, and no event object is ever made.
+The transport derives its calls from this class, so a call is one object from the caller's await to the wire, and no
+event objects are needed.
 """
 
 from typing import ClassVar, Final
@@ -11,20 +9,20 @@ from typing import ClassVar, Final
 from etcd_aio.http2.headers import HeaderBlock, RequestHeaders
 
 STREAM_WINDOW: Final = 4 * 2**20
-"""Bytes one stream may send before they are consumed: enough for full speed on any real network."""
+"""Bytes that the peer may send on a stream before they are read: enough for full speed on real networks."""
 
 
 class Http2Stream:
-    """One stream of ours.
+    """One stream.
 
     Attributes:
-        headers: what all streams of its kind send first.
-        own_headers: what it alone sends behind them; None is nothing.
-        stream_id: 0 until its headers were handed out to be written.
-        is_sent_whole: END_STREAM was written, so a server has all it needs to act.
-        is_open: it is in the connection's table or waits to be.
-        has_begun: the response's first header block came, so that the next one is its trailers.
-        unsent: what is given and not written; it is empty exactly if nothing waits for a window or for a turn.
+        headers: the headers it shares with other streams of its method.
+        own_headers: further headers of its own; None for none.
+        stream_id: 0 until its headers were taken to be written.
+        is_sent_whole: END_STREAM was written, so the server has the complete request.
+        is_open: whether it is open, or queued.
+        has_begun: the response's first header block arrived, so the next one is its trailers.
+        unsent: bytes that wait for a window or for their turn.
     """
 
     __slots__ = (
@@ -42,7 +40,7 @@ class Http2Stream:
     )
 
     auto_return: ClassVar[bool] = True
-    """Whether received bytes are returned to the peer's window at once; else when `consumed` is called."""
+    """Whether received bytes are returned to the peer's window at once, or when `consumed` is called."""
 
     def __init__(self, headers: RequestHeaders, own_headers: RequestHeaders | None = None) -> None:
         self.headers = headers
@@ -58,7 +56,7 @@ class Http2Stream:
         self.is_open = True
 
     def is_given_up(self) -> bool:
-        """Whether its caller waits no longer: nothing more of it is sent. Asked as it begins, and as a window opens."""
+        """Whether the caller no longer waits. Checked before anything is sent; nothing is sent then."""
         return False
 
     def on_headers(self, headers: HeaderBlock, *, ended: bool) -> None:
@@ -71,10 +69,10 @@ class Http2Stream:
         """The body ended without trailers."""
 
     def on_sent(self) -> None:
-        """Everything given to the stream so far was written; also told of what goes out as the stream opens."""
+        """Everything given to the stream so far was written, also when the stream opens."""
 
     def on_reset(self, code: int, *, by_peer: bool) -> None:
-        """The stream was reset, by the peer or for what the peer did; it is over."""
+        """The stream was reset, by the peer or because of an error of the peer. It is over."""
 
     def on_unprocessed(self, reason: str) -> None:
-        """The peer promises that it did nothing about this stream; it is over."""
+        """The peer promises that it did not process this stream. It is over."""

@@ -69,7 +69,7 @@ async def _over_http2(
     """Status and body."""
     clock = asyncio.get_running_loop().time
     get = _Get(authority, path)
-    http2 = Http2Connection(clock(), on_settings=_ignore, on_goaway=_ignore, on_over=get.on_over)
+    http2: Http2Connection[_Get] = Http2Connection(clock(), on_settings=_ignore, on_goaway=_ignore, on_over=get.on_over)
     http2.outgoing.open(get, b"", end=True)
     try:
         while not get.is_over:

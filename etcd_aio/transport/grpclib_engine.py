@@ -1,14 +1,12 @@
 """The grpclib engine: attempts and streams over grpclib's client protocol.
 
-Knows: grpclib's streams. Never knows: endpoints, retries, etcd. grpclib's `Channel` is not used: it would only dial,
-and that is ours (`dial.py`), since the balancer alone decides about another dial.
+grpclib's `Channel` is not used: it would only dial, and the balancer decides about dialling (`dial.py`).
 
-Every await on grpclib happens in a task of ours, never in the caller's (`_Call.run`): the caller waits for a future
-that its deadline, the connection's end or its own cancellation resolve at once, and our task is cancelled behind it.
+Every await on grpclib happens in a task of the engine, never in the caller's (`_Call.run`). The caller waits for a
+future that its deadline, the connection's end or its own cancellation resolve at once; the task is then cancelled.
 """
 
 import asyncio
-import struct
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
@@ -23,19 +21,19 @@ from etcd_aio.closing import Unwinding, unwound
 from etcd_aio.deadline import NEVER
 from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, LocalReason, StatusCode
 from etcd_aio.http2 import NeverIndexedHeaderTuple
-from etcd_aio.transport.deadline_timer import DeadlineTimer
+from etcd_aio.transport.deadlines import DeadlineTimer
+from etcd_aio.transport.framing import PREFIX, check_prefix, frame_message
 from etcd_aio.transport.grpclib_protocol import GrpclibProtocol, GrpclibStream
 from etcd_aio.transport.handshake import connect
 from etcd_aio.transport.interface import BEGINNING, Collect, ConnectionOwner, Metadata, Target, TransportOptions
 from etcd_aio.transport.names import Names
-from etcd_aio.transport.native_headers import SECRETS
 from etcd_aio.transport.ping_pace import PingPace
+from etcd_aio.transport.request_headers import SECRETS, BaseHeaders
 from etcd_aio.transport.response import fields, is_trailers_only, judge_headers, judge_trailers, unprocessed
 from etcd_aio.transport.uploads import LARGE
 
 T = TypeVar("T")
 
-_PREFIX: Final = struct.Struct(">BI")  # compressed flag and length, before every gRPC message
 _LONGEST_TIMEOUT: Final = 99_999_999.0  # grpc-timeout has at most eight digits (PROTOCOL-HTTP2)
 
 
@@ -48,25 +46,34 @@ class GrpclibEngine:
         self._pace = PingPace()
 
     async def connect(self, target: Target, owner: ConnectionOwner) -> "GrpclibConnection":
-        """See `seam.Engine.connect`."""
+        """See `interface.Engine.connect`."""
         options, pace = self._options, self._pace
-        slower = pace.factor(target)
-        protocol = await connect(target, self._names, options.connect_timeout, lambda: GrpclibProtocol(options, slower))
-        return GrpclibConnection(protocol, target, options, owner, pace)
+        connection = GrpclibConnection(target, options, owner, pace)
+        await connect(target, self._names, options.connect_timeout, lambda: connection.protocol)
+        return connection
 
 
 class GrpclibConnection:
-    """One connection of the grpclib engine. See `seam.Connection`."""
+    """One connection of the grpclib engine. See `interface.Connection`.
+
+    Args:
+        target: the server.
+        options: limits and times.
+        owner: is notified of the connection's end.
+        pace: the engine's ping intervals.
+
+    Attributes:
+        protocol: the asyncio protocol, which can be connected.
+    """
 
     def __init__(
         self,
-        protocol: GrpclibProtocol,
         target: Target,
         options: TransportOptions,
         owner: ConnectionOwner,
         pace: PingPace,
     ) -> None:
-        self.protocol = protocol
+        self.protocol = GrpclibProtocol(options, self._on_goaway, self._on_lost, slower=pace.factor(target))
         self.max_receive_bytes = options.max_receive_bytes
         self.calls: set[_Call] = set()
         self.tasks: set[asyncio.Task[Any]] = set()
@@ -75,18 +82,7 @@ class GrpclibConnection:
         self._pace = pace
         self._is_draining = False
         self._end: ConnectionLostError | None = None
-        self._pseudo_headers = (
-            (":method", "POST"),
-            (":scheme", "https" if target.tls is not None else "http"),
-            (":authority", target.authority),
-        )
-        self._headers = (
-            ("te", "trailers"),
-            ("content-type", "application/grpc"),
-            ("user-agent", options.user_agent),
-        )
-        protocol.on_goaway = self._on_goaway
-        protocol.on_lost = self._on_lost
+        self._headers = BaseHeaders(target, options.user_agent)
 
     async def unary(
         self,
@@ -99,7 +95,7 @@ class GrpclibConnection:
         whole_by: float | None = None,
         is_heavy: bool = False,
     ) -> bytes:
-        """See `seam.Connection.unary`. grpclib gives replies whole, so nothing is ever collected."""
+        """See `interface.Connection.unary`. grpclib gives replies whole, so nothing is ever collected."""
         last = deadline if whole_by is None else whole_by
         call = _Call(self, path, metadata, last, is_unary=True, may_move=may_move)
         if is_heavy:
@@ -112,7 +108,7 @@ class GrpclibConnection:
             call.close()
 
     async def open_stream(self, path: str, metadata: Metadata, deadline: float) -> "GrpclibMessageStream":
-        """See `seam.Connection.open_stream`."""
+        """See `interface.Connection.open_stream`."""
         call = _Call(self, path, metadata, NEVER, is_unary=False)  # the stream itself has no deadline
         try:
             await call.run(call.open, deadline)
@@ -122,45 +118,45 @@ class GrpclibConnection:
         return GrpclibMessageStream(call)
 
     def drain(self) -> None:
-        """See `seam.Connection.drain`."""
+        """See `interface.Connection.drain`."""
         self._is_draining = True
         self.close_if_drained()
 
     def give_up(self, reason: str) -> None:
-        """See `seam.Connection.give_up`."""
+        """See `interface.Connection.give_up`."""
         for call in tuple(self.calls):
             call.give_up(reason)
 
     def close(self) -> Unwinding:
-        """See `seam.Connection.close`."""
+        """See `interface.Connection.close`."""
         self.protocol.abort(None)
         return (self.protocol.closed, *self.tasks)
 
     async def aclose(self) -> None:
-        """See `seam.Connection.aclose`."""
+        """See `interface.Connection.aclose`."""
         await unwound(self.close())
 
     # For _Call.
 
     def request_headers(self, path: str, timeout: float, metadata: Metadata) -> list[tuple[str, str]]:
-        """All headers of a request; pseudo-headers come first (RFC 9113, 8.3)."""
-        headers = [*self._pseudo_headers, (":path", path), *self._headers]
+        """All headers of a request."""
+        headers = [*self._headers.of(path)]
         if timeout != NEVER:
             headers.append(("grpc-timeout", encode_timeout(min(timeout, _LONGEST_TIMEOUT))))
-        return [*headers, *map(_kept_out_of_tables, metadata)]
+        return [*headers, *map(_mark_secret, metadata)]
 
     def check_usable(self) -> None:
-        """Raises AttemptFailure if the connection takes nothing more."""
+        """Raise AttemptFailure if the connection accepts no new calls."""
         if self._is_draining or self.protocol.is_lost:
             raise AttemptFailure(StatusCode.UNAVAILABLE, "the connection is closed", Delivery.UNSENT)
 
     def close_if_drained(self) -> None:
-        """End the connection if that is all it was waiting for."""
+        """End the connection if it is draining and no call is left."""
         if self._is_draining and not self.calls:
             self.protocol.abort(self._end)
 
     def retire(self, reason: str, last_stream_id: int) -> None:
-        """Take no new streams; those up to `last_stream_id` may finish."""
+        """Refuse new streams; those up to `last_stream_id` may finish."""
         is_first = self._end is None
         self._end = self._end or ConnectionLostError(reason)
         self._is_draining = True
@@ -187,10 +183,10 @@ class GrpclibConnection:
 
 
 class _Call:
-    """One HTTP/2 stream of a connection, whether it carries a unary call or a stream of messages.
+    """One HTTP/2 stream of a connection, for a unary call or a stream of messages.
 
-    From its creation until `close` it counts as under way. Both `fail` and `close` may come at any time, from any side.
-    Creating one raises AttemptFailure if the connection takes nothing more.
+    It counts as open from its creation until `close`. `fail` and `close` may be called at any time. The constructor
+    raises AttemptFailure if the connection accepts no new calls.
     """
 
     def __init__(
@@ -223,7 +219,7 @@ class _Call:
         (protocol.liveness.call_started if is_unary else protocol.liveness.stream_opened)(self._loop.time())
         protocol.watch_liveness()
 
-    # What runs in tasks of ours.
+    # Runs in tasks of the engine.
 
     async def open(self) -> None:
         """Send the request headers."""
@@ -233,7 +229,7 @@ class _Call:
         try:
             self._release = await self._stream.send_request(headers, _processor=protocol.processor)
         except NoAvailableStreamIDError:
-            # 2**30 streams were opened; like GOAWAY, but said by ourselves (RFC 9113, 5.1.1).
+            # 2**30 streams were opened: treated like a GOAWAY (RFC 9113, 5.1.1).
             self._connection.retire("the connection has used up its stream numbers", 2**31 - 1)
             raise
 
@@ -243,7 +239,7 @@ class _Call:
         if len(payload) > LARGE:
             self._connection.protocol.liveness.upload_began(self._stream, len(payload), self._loop.time())
         # If the server answers before it has the whole request, its answer counts.
-        self._sent_whole = await self._stream.send_message(_framed(payload), end_stream=True)
+        self._sent_whole = await self._stream.send_message(frame_message(payload), end_stream=True)
         reply = await self.receive()
         if reply is None:
             raise AttemptFailure(StatusCode.INTERNAL, "the server answered OK without a message", Delivery.UNKNOWN)
@@ -253,7 +249,7 @@ class _Call:
 
     async def send(self, payload: bytes) -> None:
         """Send one message of a stream."""
-        if not await self._stream.send_message(_framed(payload), end_stream=False):
+        if not await self._stream.send_message(frame_message(payload), end_stream=False):
             ending = self._ending() if self._stream.is_answered else None
             raise ending or AttemptFailure(StatusCode.UNAVAILABLE, "the stream has ended", Delivery.UNKNOWN)
 
@@ -267,22 +263,16 @@ class _Call:
         failure = judge_headers(fields(await self._stream.recv_headers()))
         if failure is not None:
             raise failure
-        prefix = await self._read(_PREFIX.size)
+        prefix = await self._read(PREFIX.size)
         if not prefix:
             failure = self._ending()
             if failure is not None:
                 raise failure
             return None
-        compressed, size = _PREFIX.unpack(prefix)
-        if compressed:
-            raise AttemptFailure(StatusCode.INTERNAL, "the server sent a compressed message unasked", Delivery.UNKNOWN)
-        limit = self._connection.max_receive_bytes
-        if size > limit:
-            text = f"received message of {size} bytes is larger than max_receive_bytes ({limit})"
-            failure = AttemptFailure(
-                StatusCode.RESOURCE_EXHAUSTED, text, Delivery.UNKNOWN, reason=LocalReason.REPLY_TOO_LARGE
-            )
-            if not self._is_unary:
+        compressed, size = PREFIX.unpack(prefix)
+        failure = check_prefix(compressed, size, self._connection.max_receive_bytes)
+        if failure is not None:
+            if failure.reason is LocalReason.REPLY_TOO_LARGE and not self._is_unary:
                 with suppress(AttemptFailure):  # the stream may have ended before it came
                     failure.beginning = await self._read(min(size, BEGINNING))
             raise failure
@@ -304,7 +294,7 @@ class _Call:
         return AttemptFailure(StatusCode.INTERNAL, "the server cut its message short", Delivery.UNKNOWN)
 
     def _ending(self) -> AttemptFailure | None:
-        """What the server said at the end of the response; None for OK."""
+        """The failure in the server's trailers; None for OK."""
         headers = fields(self._stream.headers or ())
         failure = judge_headers(headers)
         if failure is not None:
@@ -312,15 +302,15 @@ class _Call:
         trailers = fields(self._stream.trailers or ())
         return judge_trailers(headers if not trailers and is_trailers_only(headers) else trailers)
 
-    # What runs in the caller's task.
+    # Runs in the caller's task.
 
     async def run(
         self, work: Callable[[], Coroutine[Any, Any, T]], deadline: float, whole_by: float | None = None
     ) -> T:
-        """Have `work` done in a task of ours and wait for it, until its deadline. Cancellation ends the call.
+        """Run `work` in a task of the engine and wait for it until its deadline. Cancellation ends the call.
 
         Args:
-            work: what is to be done.
+            work: the coroutine function.
             deadline: instant by which it is over, or an answer has begun.
             whole_by: instant by which it is over if an answer has begun; None is `deadline`.
         """
@@ -345,13 +335,13 @@ class _Call:
         except AttemptFailure:
             raise
         except BaseException:
-            self.close()  # what was done by half cannot be continued
+            self.close()  # half-done work cannot be continued
             raise
         finally:
             timer.close()
 
     def start(self, work: Callable[[], Coroutine[Any, Any, T]]) -> "asyncio.Future[T]":
-        """Have `work` done in a task of ours; the future has its result, or the failure of the call."""
+        """Run `work` in a task of the engine; the future gets its result, or the failure of the call."""
         if self._failure is not None:
             raise self._failure
         waiter: asyncio.Future[T] = self._loop.create_future()
@@ -368,12 +358,12 @@ class _Call:
             self.close()
 
     def fail_lost(self, text: str) -> None:
-        """The connection is gone; a response that is complete still counts."""
+        """The connection was lost; a complete response still counts."""
         if not self._stream.is_answered:
             self.fail(AttemptFailure(StatusCode.UNAVAILABLE, text, self._delivery()))
 
     def give_up(self, reason: str) -> None:
-        """See `seam.Connection.give_up`."""
+        """See `interface.Connection.give_up`."""
         if self._may_move and not self._stream.has_begun:
             self.fail(AttemptFailure(StatusCode.UNAVAILABLE, reason, self._delivery(), reason=LocalReason.GIVEN_UP))
 
@@ -386,7 +376,7 @@ class _Call:
             self.fail(AttemptFailure(StatusCode.UNAVAILABLE, reason, delivery))
 
     def close(self) -> None:
-        """Reset the stream if it is still open, and forget it. Waits for nothing; harmless if it is closed."""
+        """Reset the stream if it is still open, without waiting. May be called again."""
         if self._failure is None:
             self._failure = AttemptFailure(StatusCode.CANCELLED, "the stream is over", Delivery.UNKNOWN)
         for waiter, task in self._waiters.items():
@@ -432,14 +422,14 @@ class _Call:
         elif isinstance(error, AttemptFailure):
             _fail(waiter, error)
         else:
-            # grpclib or h2 failed under us; or somebody cancelled all tasks of the loop.
+            # grpclib or h2 failed, or all tasks of the loop were cancelled.
             failure = AttemptFailure(StatusCode.UNAVAILABLE, f"{type(error).__name__}: {error}", self._delivery())
             failure.__cause__ = error
             _fail(waiter, failure)
 
 
 class GrpclibMessageStream:
-    """A stream of messages. See `seam.Stream`."""
+    """A stream of messages. See `interface.Stream`."""
 
     def __init__(self, call: _Call) -> None:
         self._call = call
@@ -447,15 +437,15 @@ class GrpclibMessageStream:
         self._has_ended = False
 
     async def send(self, payload: bytes) -> None:
-        """See `seam.Stream.send`."""
+        """See `interface.Stream.send`."""
         await self._call.run(partial(self._call.send, payload), NEVER)
 
     async def half_close(self) -> None:
-        """See `seam.Stream.half_close`."""
+        """See `interface.Stream.half_close`."""
         await self._call.run(self._call.half_close, NEVER)
 
     async def receive(self) -> bytes | None:
-        """See `seam.Stream.receive`."""
+        """See `interface.Stream.receive`."""
         if self._has_ended:
             return None
         if self._receiving is None:
@@ -474,20 +464,16 @@ class GrpclibMessageStream:
         return message
 
     def cancel(self) -> None:
-        """See `seam.Stream.cancel`."""
+        """See `interface.Stream.cancel`."""
         self._call.close()
-
-
-def _framed(payload: bytes) -> bytes:
-    return _PREFIX.pack(0, len(payload)) + payload
 
 
 def _fail(waiter: "asyncio.Future[T]", failure: AttemptFailure) -> None:
     if not waiter.done():
         waiter.set_exception(failure)
-        waiter.exception()  # whoever waits gets it all the same; whoever has given up need not
+        waiter.exception()  # no warning if nothing waits for it any more
 
 
-def _kept_out_of_tables(pair: tuple[str, str]) -> tuple[str, str]:
-    """The same field, marked for h2 if no table of header compression may hold it."""
+def _mark_secret(pair: tuple[str, str]) -> tuple[str, str]:
+    """The field; if it is secret, marked so that h2 keeps it out of header compression tables."""
     return cast("tuple[str, str]", NeverIndexedHeaderTuple(*pair)) if pair[0] in SECRETS else pair

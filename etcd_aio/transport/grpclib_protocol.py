@@ -1,11 +1,9 @@
-"""The grpclib engine's wire side: grpclib's own protocol classes, with their traps contained.
+"""The grpclib engine's protocol: grpclib's own classes, with workarounds for their problems.
 
-Knows: `grpclib.protocol` and h2's events. Never knows: attempts, deadlines or metadata (`stock.py` does).
-
-What is contained, and how:
+The problems, and what is done about them:
   - grpclib ends a stream by cancelling the task that waits on it and swallowing that cancellation, which leaves the
-    task's cancel count stale. No Wrapper is ever made; a call is told by `on_failed` and `on_goaway` instead.
-  - Keepalive is grpclib's no longer: it stays off, and `Liveness` pings when the peer is quiet.
+    task's cancel count stale. No Wrapper is ever used; a call is notified by `on_failed` and `on_goaway` instead.
+  - grpclib's keepalive stays off; `Liveness` pings when the peer is quiet.
   - A dead peer is aborted; grpclib closes, which under TLS or with a full write buffer waits.
   - Reset and GOAWAY reasons are texts in grpclib; here they keep their codes and stream numbers.
   - h2 refuses to go on after GOAWAY; its table of transitions is corrected, so that what is under way may finish.
@@ -57,7 +55,7 @@ class _StateMachine(H2ConnectionStateMachine):
 
 
 class _Processors(dict[type[Event], Callable[..., None]]):
-    """What to do with an event; nothing, if it is one that means nothing to a gRPC client."""
+    """The handlers of h2's events; events without one are ignored."""
 
     def __missing__(self, key: type[Event]) -> Callable[..., None]:
         return _ignore
@@ -68,7 +66,7 @@ class GrpclibStream(_LibraryStream):
 
     on_failed: Callable[[AttemptFailure], None]
     unsent: memoryview | bytes = b""
-    """What was given to `send_message` and not written yet."""
+    """Bytes of `send_message` that are not written yet."""
 
     @property
     def is_answered(self) -> bool:
@@ -84,7 +82,7 @@ class GrpclibStream(_LibraryStream):
         """Send `data` as far as the peer takes it; False if the stream or the connection ended before that."""
         http2, stream_id = self._h2_connection, cast("int", self.id)
         rest = self.unsent = memoryview(data)
-        # The transport knows of the connection's end a turn of the loop before we are told.
+        # The transport knows of the connection's end a turn of the loop before the protocol.
         while not (self.is_answered or self.connection.is_closing()):
             if not self.connection.write_ready.is_set():
                 await self.connection.write_ready.wait()
@@ -109,27 +107,32 @@ class GrpclibStream(_LibraryStream):
         if self.trailers is None:
             self.trailers = []
             self.trailers_received.set()
-        self.window_updated.set()  # whoever still waits to send waits in vain
+        self.window_updated.set()  # wake a send that still waits
         super().__ended__()
 
 
 class GrpclibProtocol(H2Protocol, HandshakingProtocol):
-    """One HTTP/2 connection of grpclib, which knows whether its peer is alive and why it ended.
+    """One HTTP/2 connection of grpclib, with a check of the peer's liveness and the reason of its end.
 
     Args:
         options: limits and times.
-        slower: times by which pings are further apart than usual.
+        on_goaway: called with the reason and the id of the last stream that the peer will process.
+        on_lost: called once with the reason; None after `abort(None)`.
+        slower: factor for the time between pings.
 
     Attributes:
-        handshake: resolves when the peer's SETTINGS arrived; fails with the reason if the connection ends before.
         closed: resolves when the transport is closed.
-        on_goaway: called with the reason and the last stream number that the peer will process.
-        on_lost: called once, with the reason; None if it was `abort(None)`.
         is_lost: whether the connection is over.
         is_going_away: whether the peer takes no new streams.
     """
 
-    def __init__(self, options: TransportOptions, slower: int = 1) -> None:
+    def __init__(
+        self,
+        options: TransportOptions,
+        on_goaway: Callable[[str, int], None],
+        on_lost: Callable[[BaseException | None], None],
+        slower: int = 1,
+    ) -> None:
         config = Configuration(
             http2_connection_window_size=_CONNECTION_WINDOW, http2_stream_window_size=_STREAM_WINDOW
         ).__for_client__()
@@ -137,8 +140,8 @@ class GrpclibProtocol(H2Protocol, HandshakingProtocol):
         self._loop = asyncio.get_running_loop()
         self.handshake = Handshake()
         self.closed: asyncio.Future[None] = self._loop.create_future()
-        self.on_goaway: Callable[[str, int], None] = lambda reason, last: None
-        self.on_lost: Callable[[BaseException | None], None] = lambda error: None
+        self._report_goaway = on_goaway
+        self._report_lost = on_lost
         self.is_lost = False
         self.is_going_away = False
         self.liveness = Liveness(
@@ -183,7 +186,7 @@ class GrpclibProtocol(H2Protocol, HandshakingProtocol):
         try:
             events = self.connection.feed(data)
         except Exception as error:  # h2 lets a few of hpack's and Python's own through
-            self.connection.flush()  # h2's GOAWAY, which tells the peer what it did
+            self.connection.flush()  # h2's GOAWAY with the reason
             self.abort(ConnectionLostError(f"the peer broke HTTP/2: {type(error).__name__}: {error}"))
             return
         for event in events:
@@ -211,7 +214,7 @@ class GrpclibProtocol(H2Protocol, HandshakingProtocol):
         return GrpclibStream(connection, connection._connection, connection._transport)
 
     def watch_liveness(self) -> None:
-        """Have the peer judged from now on; call after every start of a call or stream, and every end of an upload."""
+        """Start the liveness timer; call after every start of a call or stream, and every end of an upload."""
         if self.is_lost or not self.liveness.is_needed:
             return
         due = self.liveness.next_check()
@@ -219,11 +222,11 @@ class GrpclibProtocol(H2Protocol, HandshakingProtocol):
             if self._timer is not None:
                 self._timer.cancel()
             self._timer_due = due
-            # Not for less than a millisecond, since uvloop would run it at once, again and again.
+            # At least a millisecond, since uvloop runs shorter timers at once, again and again.
             self._timer = self._loop.call_at(max(due, self._loop.time() + 0.001), self._check_liveness)
 
     def abort(self, error: BaseException | None) -> None:
-        """End the connection now; `error` is what its owner is told. Unlike close(), it waits for nobody."""
+        """End the connection at once, unlike close(); its owner gets `error`."""
         if not self.is_lost:
             self._over(error)
             if self._transport is not None:
@@ -240,15 +243,14 @@ class GrpclibProtocol(H2Protocol, HandshakingProtocol):
         if self.is_lost:
             return
         self.is_lost = True
-        # Bytes that were received before the end may still be read, and grpclib would acknowledge them on a transport
-        # that it has deleted.
+        # Received bytes may still be read, and grpclib would acknowledge them on a transport that it has deleted.
         self.connection.flush = _nothing  # type: ignore[method-assign]
         if self._timer is not None:
             self._timer.cancel()
         if not self.handshake.is_over:
             self.handshake.fail(error)
-            return
-        self.on_lost(error)
+        elif self.is_established:
+            self._report_lost(error)
 
     def _check_liveness(self) -> None:
         self._timer = None
@@ -257,7 +259,7 @@ class GrpclibProtocol(H2Protocol, HandshakingProtocol):
             self.abort(ConnectionLostError("the peer is silent: it answered neither calls nor a ping"))
             return
         if action is Action.PING:
-            # grpclib has no call for a ping of one's own.
+            # grpclib has no public method for this.
             self.connection._connection.ping(b"liveness")
             self.connection.flush()
         self.watch_liveness()
@@ -283,17 +285,18 @@ class GrpclibProtocol(H2Protocol, HandshakingProtocol):
 
     def _on_goaway(self, event: ConnectionTerminated) -> None:
         self.is_going_away = True
-        said = (event.additional_data or b"")[:_MAX_DEBUG_DATA].decode("utf-8", "replace")
-        reason = f"the server sent GOAWAY: {_error_name(event.error_code)}" + (f" ({said})" if said else "")
-        self.on_goaway(reason, event.last_stream_id or 0)
+        text = (event.additional_data or b"")[:_MAX_DEBUG_DATA].decode("utf-8", "replace")
+        reason = f"the server sent GOAWAY: {_error_name(event.error_code)}" + (f" ({text})" if text else "")
+        if self.is_established:
+            self._report_goaway(reason, event.last_stream_id or 0)
 
 
 def _ignore(event: Event) -> None:
-    """Frames that mean nothing to a gRPC client."""
+    """The handler of all other events."""
 
 
 def _nothing() -> None:
-    """Stands in for writing, once there is nothing to write to."""
+    """Replaces writing after the end of the connection."""
 
 
 def _error_name(code: ErrorCodes | int | None) -> str:

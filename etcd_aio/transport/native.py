@@ -1,40 +1,41 @@
 """The native engine: the asyncio shell around `http2/`.
 
-Knows: asyncio's transports and timers. Never knows: endpoints, retries, etcd.
+A unary call is one stream object and one future: no task, no scope, no queue, and the parser calls the stream directly.
+One timer serves all deadlines of a connection (`deadlines.py`).
 
-What makes it fast. A unary call is one stream object and one future: no task, no scope, no queue. The calls of a loop
-turn leave in few writes: a write costs as much as a call, but a server that waits for the whole turn is idle while we
-compute, and we while it does. So the first call on an idle connection leaves at once, then every `_FLUSH_AT` together,
-the rest at the end of the turn. The parser calls the call itself. One timer watches all deadlines of a connection
-(`deadlines.py`).
+Calls of a loop turn share few writes. A write costs as much as a call, but with a single write per turn the server
+would be idle while the client computes. So the first call on an idle connection is written at once, then every
+`_FLUSH_AT` calls together, and the rest at the end of the turn.
 
-There is one teardown path, `_over`: whatever ends the connection ends there, once.
+Whatever ends the connection ends in `_over`, once.
 """
 
 import asyncio
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
 from etcd_aio.closing import Unwinding
 from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, LocalReason, StatusCode
 from etcd_aio.http2 import Http2Connection, LocalProtocolError, RemoteProtocolError
-from etcd_aio.transport.deadline_timer import DeadlineTimer
-from etcd_aio.transport.deadlines import Deadlines
+from etcd_aio.transport.deadlines import Deadlines, DeadlineTimer
+from etcd_aio.transport.framing import frame_message
 from etcd_aio.transport.handshake import Handshake, HandshakingProtocol, connect
 from etcd_aio.transport.interface import Collect, ConnectionOwner, Metadata, Target, TransportOptions
 from etcd_aio.transport.liveness import Action, Liveness
 from etcd_aio.transport.names import Names
-from etcd_aio.transport.native_calls import PREFIX, StreamCall, UnaryCall
-from etcd_aio.transport.native_headers import SECRETS, CallHeaders
+from etcd_aio.transport.native_calls import StreamCall, UnaryCall
 from etcd_aio.transport.ping_pace import PingPace
+from etcd_aio.transport.request_headers import SECRETS, CallHeaders
 from etcd_aio.transport.uploads import LARGE
 
+AnyCall: TypeAlias = UnaryCall | StreamCall
+
 _NEVER: Final = float("inf")
-_MAX_TAKEN_AT_ONCE: Final = 100  # a backlog must not keep the loop from everybody else
+_MAX_TAKEN_AT_ONCE: Final = 100  # messages; a backlog must not block the loop
 _FLUSH_AT: Final = 8  # calls; at 64 in flight a tenth faster than one write a turn, and 4 or 16 are no better
 
 
 class NativeEngine:
-    """Opens connections that run on our own HTTP/2."""
+    """Opens connections with the package `http2`."""
 
     def __init__(self, options: TransportOptions, names: Names | None = None) -> None:
         self._options = options
@@ -42,40 +43,33 @@ class NativeEngine:
         self._pace = PingPace()
 
     async def connect(self, target: Target, owner: ConnectionOwner) -> "NativeConnection":
-        """See `seam.Engine.connect`."""
+        """See `interface.Engine.connect`."""
         options, pace = self._options, self._pace
-        connection = await connect(
+        return await connect(
             target, self._names, options.connect_timeout, lambda: NativeConnection(target, options, owner, pace)
         )
-        connection.is_owned = True
-        return connection
 
 
 class NativeConnection(HandshakingProtocol):
-    """One connection. See `seam.Connection`.
+    """One connection of the native engine. See `interface.Connection`.
 
     Args:
-        target: what was dialled.
+        target: the server.
         options: limits and times.
-        owner: whom it tells of its end.
-        pace: what its engine remembers of pings.
-
-    Attributes:
-        handshake: resolves when the peer's SETTINGS arrived; fails with the reason if the connection ends before.
-        is_owned: its owner is told of its end.
+        owner: is notified of the connection's end.
+        pace: the engine's ping intervals.
     """
 
     def __init__(self, target: Target, options: TransportOptions, owner: ConnectionOwner, pace: PingPace) -> None:
         self._loop = asyncio.get_running_loop()
         self.handshake = Handshake()
-        self.is_owned = False
         self._owner = owner
         self._target = target
         self._pace = pace
         self._silence_time = options.silence_time
         self._limit = options.max_receive_bytes
         now = self._loop.time()
-        self._http2 = Http2Connection(
+        self._http2: Http2Connection[AnyCall] = Http2Connection(
             now,
             on_settings=self._on_settings,
             on_goaway=self._on_goaway,
@@ -99,10 +93,10 @@ class NativeConnection(HandshakingProtocol):
         self._calls = 0  # unary calls and streams that are not over
         self._is_draining = False
         self._is_lost = False
-        self._cause: ConnectionLostError | None = None  # what the peer's GOAWAY said
+        self._cause: ConnectionLostError | None = None  # the text of the peer's GOAWAY
         self._liveness_timer: asyncio.TimerHandle | None = None
         self._liveness_due = 0.0
-        self._deadlines: Deadlines[UnaryCall | StreamCall] = Deadlines()
+        self._deadlines: Deadlines[AnyCall] = Deadlines()
         self._deadline_timer = DeadlineTimer(self._loop, self._check_deadlines)
 
     # Called by asyncio.
@@ -116,9 +110,9 @@ class NativeConnection(HandshakingProtocol):
         self._flush()
 
     def data_received(self, data: bytes) -> None:
-        """Bytes came; all calls that they complete are resolved before this returns."""
+        """Bytes arrived; the calls that they complete are resolved before this returns."""
         if self._is_lost:
-            return  # it was on its way when we gave up
+            return  # it arrived after the end
         now = self._loop.time()
         self._liveness.on_received(now)
         if not self.handshake.is_over:
@@ -128,11 +122,11 @@ class NativeConnection(HandshakingProtocol):
             self._flush()
 
     def eof_received(self) -> None:
-        """The peer sends no more: no call can be answered, and what is unwritten is not worth waiting for."""
+        """The peer sends no more, so no call can be answered any more."""
         self.abort(ConnectionLostError("the peer closed the connection"))
 
     def pause_writing(self) -> None:
-        """The socket takes no more for now: what is due waits in the machine."""
+        """The socket's buffer is full: further bytes wait in `http2`."""
         self._is_paused = True
 
     def resume_writing(self) -> None:
@@ -143,16 +137,16 @@ class NativeConnection(HandshakingProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The socket is gone."""
         self._over(exc or ConnectionLostError("the peer closed the connection"))
-        self._transport = None  # a circle of 270 KiB with TLS, which must not wait for the collector
+        self._transport = None  # with TLS a reference cycle of 270 KiB, which should not wait for the garbage collector
 
-    # The seam.
+    # See interface.Connection.
 
     @property
     def takes_calls(self) -> bool:
         """Whether a new call can be made."""
         if self._is_lost or self._is_draining or self._transport is None:
             return False
-        # A socket that failed is closing for a turn of the loop before the protocol is told.
+        # A socket that failed is closing for a turn of the loop before the protocol is notified.
         return self._outgoing.takes_streams and not self._transport.is_closing()
 
     async def unary(
@@ -166,18 +160,18 @@ class NativeConnection(HandshakingProtocol):
         whole_by: float | None = None,
         is_heavy: bool = False,
     ) -> bytes:
-        """See `seam.Connection.unary`."""
+        """See `interface.Connection.unary`."""
         loop = self._loop
         now = loop.time()
         if deadline <= now:
             raise _too_late()
         headers = self._headers
-        told = deadline if whole_by is None else whole_by
-        timeout = headers.timeout(told - now) if told != _NEVER else None
+        last = deadline if whole_by is None else whole_by
+        timeout = headers.timeout(last - now) if last != _NEVER else None
         call = UnaryCall(
-            headers.of(path, metadata), timeout, loop.create_future(), deadline, self._limit, collect, may_move, told
+            headers.of(path, metadata), timeout, loop.create_future(), deadline, self._limit, collect, may_move, last
         )
-        self._open(call, PREFIX.pack(0, len(payload)) + payload, end=True)
+        self._open(call, frame_message(payload), end=True)
         liveness = self._liveness
         liveness.call_started(now)
         is_large = len(payload) > LARGE
@@ -191,7 +185,7 @@ class NativeConnection(HandshakingProtocol):
             self._watch_deadline(call)
         try:
             return await call.future
-        except BaseException:  # a cancellation too: the stream must not outlive its caller
+        except BaseException:  # also on cancellation: the stream must not outlive its caller
             self._close(call)
             raise
         finally:
@@ -201,13 +195,13 @@ class NativeConnection(HandshakingProtocol):
             if is_large:
                 liveness.upload_ended(call, loop.time(), is_answered=call.has_headers)
                 self._watch_liveness()
-            del call  # its failure knows this frame, and must not be known by it
+            del call  # a failure's traceback references this frame: avoid the cycle
             self._calls -= 1
             if self._is_draining:
                 self._close_if_drained()
 
     async def open_stream(self, path: str, metadata: Metadata, deadline: float) -> "NativeStream":
-        """See `seam.Connection.open_stream`."""
+        """See `interface.Connection.open_stream`."""
         now = self._loop.time()
         if deadline <= now:
             raise _too_late()
@@ -222,49 +216,49 @@ class NativeConnection(HandshakingProtocol):
         try:
             await call.wait_until_opened()
             call.check()
-        except BaseException:  # a cancellation too: nobody else could close it
+        except BaseException:  # also on cancellation: nothing else would close the stream
             stream.cancel()
             raise
         call.deadline = _NEVER
         return stream
 
     def drain(self) -> None:
-        """See `seam.Connection.drain`."""
+        """See `interface.Connection.drain`."""
         self._is_draining = True
         self._close_if_drained()
 
     def give_up(self, reason: str) -> None:
-        """See `seam.Connection.give_up`."""
-        for stream in tuple(self._outgoing.all_streams()):
-            if isinstance(stream, UnaryCall) and stream.may_move and not stream.has_headers:
-                delivery = self._end(stream)
-                stream.fail(AttemptFailure(StatusCode.UNAVAILABLE, reason, delivery, reason=LocalReason.GIVEN_UP))
+        """See `interface.Connection.give_up`."""
+        for call in self._outgoing.all_streams():
+            if call.may_move and not call.has_headers:
+                delivery = self._end(call)
+                call.fail(AttemptFailure(StatusCode.UNAVAILABLE, reason, delivery, reason=LocalReason.GIVEN_UP))
 
     def close(self) -> Unwinding:
-        """See `seam.Connection.close`."""
+        """See `interface.Connection.close`."""
         self.abort(None)
         return ()
 
     async def aclose(self) -> None:
-        """See `seam.Connection.aclose`."""
+        """See `interface.Connection.aclose`."""
         self.abort(None)
 
     def abort(self, error: BaseException | None) -> None:
-        """End the connection now; `error` is what its owner is told."""
+        """End the connection at once; its owner gets `error`."""
         transport = self._transport
         self._over(error)
         if transport is not None:
-            transport.abort()  # never close(): a dead peer would be waited for
+            transport.abort()  # not close(), which would wait for a dead peer
 
     # For NativeStream.
 
     def send(self, call: StreamCall, payload: bytes, *, end: bool) -> None:
-        """Give a stream more bytes."""
+        """Send more bytes on a stream."""
         self._outgoing.send(call, payload, end=end)
         self._schedule_flush()
 
     def end_stream(self, call: StreamCall) -> None:
-        """A stream is over for its owner."""
+        """The owner has finished with a stream."""
         self._close(call)
         self._liveness.stream_closed()
         self._calls -= 1
@@ -278,11 +272,11 @@ class NativeConnection(HandshakingProtocol):
         if self._outgoing.has_data_to_send:
             self._schedule_flush()
 
-    def _open(self, call: UnaryCall | StreamCall, payload: bytes, *, end: bool) -> None:
+    def _open(self, call: AnyCall, payload: bytes, *, end: bool) -> None:
         transport = self._transport
         if self._is_lost or self._is_draining or transport is None or transport.is_closing():
             raise _closed()
-        self._calls += 1  # first, since the last stream that there is an id for begins the draining
+        self._calls += 1  # first, since the stream with the last id starts the draining
         try:
             self._outgoing.open(call, payload, end=end)
         except LocalProtocolError:
@@ -294,30 +288,24 @@ class NativeConnection(HandshakingProtocol):
         else:
             self._schedule_flush()
 
-    def _close(self, call: UnaryCall | StreamCall) -> None:
-        """Reset a call that is still open; one that is over is left alone."""
+    def _close(self, call: AnyCall) -> None:
+        """Reset a call if it is still open."""
         if call.is_open and not self._is_lost:
             self._outgoing.reset(call)
             self._schedule_flush()
 
-    def _end(self, call: UnaryCall | StreamCall) -> Delivery:
-        """Reset a call that fails on this side. Returns its delivery, which nothing can change any more.
+    def _end(self, call: AnyCall) -> Delivery:
+        """Reset a call that the client ends. Returns its delivery, which cannot change any more.
 
-        Both are one step: its task, which would reset it too, runs only later, and a window that opens before that
-        would let the rest of the request out.
+        The reset must not wait for the call's task: a window that opens before would let the rest of the request out.
         """
-        delivery = self._delivery(call)
+        delivery = call.delivery()
         self._close(call)
         return delivery
 
     def _close_if_drained(self) -> None:
         if not self._calls:
             self.abort(self._cause)
-
-    def _delivery(self, call: UnaryCall | StreamCall) -> Delivery:
-        """Where a request is now. A unary handler runs only once it has the whole message."""
-        is_whole = call.is_sent_whole or isinstance(call, StreamCall)
-        return Delivery.UNKNOWN if call.stream_id and is_whole else Delivery.UNSENT
 
     # Inside: writing.
 
@@ -339,7 +327,7 @@ class NativeConnection(HandshakingProtocol):
         if data:
             transport.write(data)
 
-    # Inside: the machine's word.
+    # Inside: called by http2.
 
     def _on_settings(self) -> None:
         self.handshake.succeed()
@@ -349,13 +337,13 @@ class NativeConnection(HandshakingProtocol):
             self._pace.went_away(self._target, reason)
             self._cause = ConnectionLostError(reason)
             self._is_draining = True
-            if self.is_owned:
+            if self.is_established:
                 self._owner.on_draining(reason)
-        # Calls that were told that they are unprocessed still unwind; the last of them closes.
+        # Unprocessed calls still unwind; the last of them closes the connection.
         self._close_if_drained()
 
     def _on_protocol_error(self, error: RemoteProtocolError) -> None:
-        self._flush()  # the GOAWAY that tells the peer what it did
+        self._flush()  # the GOAWAY with the reason
         self._over(ConnectionLostError(f"the peer broke HTTP/2: {error}"))
         if self._transport is not None:
             self._loop.call_soon(self._transport.abort)  # uvloop writes at the end of a turn
@@ -371,7 +359,7 @@ class NativeConnection(HandshakingProtocol):
                 return
             self._liveness_timer.cancel()
         self._liveness_due = due
-        # Not for less than a millisecond, since uvloop would run it at once, again and again.
+        # At least a millisecond, since uvloop runs shorter timers at once, again and again.
         self._liveness_timer = self._loop.call_at(max(due, self._loop.time() + 0.001), self._check_liveness)
 
     def _check_liveness(self) -> None:
@@ -387,7 +375,7 @@ class NativeConnection(HandshakingProtocol):
             self._flush()
         self._watch_liveness()
 
-    def _watch_deadline(self, call: UnaryCall | StreamCall) -> None:
+    def _watch_deadline(self, call: AnyCall) -> None:
         deadlines = self._deadlines
         earliest = deadlines.next
         deadlines.add(call)
@@ -397,7 +385,7 @@ class NativeConnection(HandshakingProtocol):
     def _check_deadlines(self) -> None:
         if self._is_lost:
             return
-        for call in self._deadlines.expired(self._loop.time(), self._all_calls):
+        for call in self._deadlines.expired(self._loop.time(), self._outgoing.all_streams):
             if call.is_open and call.may_go_on(self._loop.time()):
                 self._watch_deadline(call)
             elif call.is_open:
@@ -406,9 +394,6 @@ class NativeConnection(HandshakingProtocol):
                 call.fail(AttemptFailure(StatusCode.DEADLINE_EXCEEDED, text, delivery, reason=LocalReason.DEADLINE))
         if self._deadlines.next != _NEVER:
             self._deadline_timer.set(self._deadlines.next)
-
-    def _all_calls(self) -> "tuple[UnaryCall | StreamCall, ...]":
-        return cast("tuple[UnaryCall | StreamCall, ...]", self._outgoing.all_streams())
 
     # The end.
 
@@ -419,39 +404,38 @@ class NativeConnection(HandshakingProtocol):
         if self._liveness_timer is not None:
             self._liveness_timer.cancel()
         self._deadline_timer.close()
-        streams = self._http2.close()  # which breaks the circle of the two
+        calls = self._http2.close()  # which breaks the reference cycle of the two
         if not self.handshake.is_over:
             self.handshake.fail(error)
             return
         text = "the connection was closed"
         if error is not None:
             text = f"the connection was lost: {str(error) or type(error).__name__}"
-        for stream in streams:
-            call = cast("UnaryCall | StreamCall", stream)
-            call.fail(AttemptFailure(StatusCode.UNAVAILABLE, text, self._delivery(call)))
-        if self.is_owned:
+        for call in calls:
+            call.fail(AttemptFailure(StatusCode.UNAVAILABLE, text, call.delivery()))
+        if self.is_established:
             self._owner.on_lost(error)
 
 
 class NativeStream:
-    """A stream of messages. See `seam.Stream`."""
+    """A stream of messages. See `interface.Stream`."""
 
     def __init__(self, connection: NativeConnection, call: StreamCall) -> None:
         self._connection = connection
         self._call = call
         self._is_closed = False
-        self._taken_at_once = 0  # messages, without a turn for anybody else
+        self._taken_at_once = 0  # messages read without a turn of the loop between
 
     async def send(self, payload: bytes) -> None:
-        """See `seam.Stream.send`."""
-        await self._send(PREFIX.pack(0, len(payload)) + payload, end=False)
+        """See `interface.Stream.send`."""
+        await self._send(frame_message(payload), end=False)
 
     async def half_close(self) -> None:
-        """See `seam.Stream.half_close`."""
+        """See `interface.Stream.half_close`."""
         await self._send(b"", end=True)
 
     async def receive(self) -> bytes | None:
-        """See `seam.Stream.receive`."""
+        """See `interface.Stream.receive`."""
         call = self._call
         self._taken_at_once += 1
         if self._taken_at_once >= _MAX_TAKEN_AT_ONCE:
@@ -472,7 +456,7 @@ class NativeStream:
             await call.wait_for_more()
 
     def cancel(self) -> None:
-        """See `seam.Stream.cancel`."""
+        """See `interface.Stream.cancel`."""
         self._call.fail(AttemptFailure(StatusCode.CANCELLED, "the stream was cancelled", Delivery.UNKNOWN))
         self._close()
 
@@ -485,7 +469,7 @@ class NativeStream:
             try:
                 await call.wait_until_sent()
             except BaseException:
-                self.cancel()  # a message sent by half cannot be taken back
+                self.cancel()  # half a message cannot be taken back
                 raise
         call.check()
 

@@ -1,124 +1,105 @@
-"""The native engine's calls: what the HTTP/2 parser tells a stream, made into gRPC messages.
+"""The native engine's calls: HTTP/2 streams that read gRPC messages, and end with a reply or a failure.
 
-Knows: gRPC's framing and where a call ends. Never knows: sockets, timers, other calls.
-
-A response's header blocks repeat, and the machine remembers them; what this file concluded from one is noted on it, so
-that the second time it costs one comparison.
+Header blocks repeat, so the result of checking one is cached with the block.
 """
 
 import asyncio
-import struct
 from collections import deque
-from collections.abc import Callable, MutableSequence
+from enum import Enum
 from io import BytesIO
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from etcd_aio.aio import wake
-from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
+from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from etcd_aio.http2 import HeaderBlock, Http2Stream, RequestHeaders, error_name
-from etcd_aio.transport.interface import BEGINNING, Collect
-from etcd_aio.transport.pieces import Collected, Pieces
+from etcd_aio.transport.framing import PREFIX, Deframer, MessageSink
+from etcd_aio.transport.interface import BEGINNING, Collect, Collector
 from etcd_aio.transport.response import fields, judge_headers, judge_reset, judge_trailers, unprocessed
 
-PREFIX: Final = struct.Struct(">BI")  # compressed flag and length, before every gRPC message
-_EARLY_RETURN: Final = 2**20  # bytes of an unfinished message that are worth a frame to the peer
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-_HEAD: Final = "fine as response headers"
-_TAIL: Final = "fine as trailers"
-_WHOLE: Final = "fine as a whole response"
+_EARLY_RETURN: Final = 2**20  # bytes of an incomplete message that are returned to the peer's window at once
+
+
+class _Role(Enum):
+    """What a header block is to its response."""
+
+    HEADERS = "headers"
+    TRAILERS = "trailers"
+    WHOLE = "whole"
 
 
 def failure_in(headers: HeaderBlock, *, is_first: bool, ended: bool) -> AttemptFailure | None:
-    """The failure that a block carries: as response headers if it is the first, as trailers if it ends the response."""
-    role = _HEAD if not ended else _WHOLE if is_first else _TAIL
-    if headers.note is role:
+    """The failure that a header block reports; the result of the check is cached with the block if there is none."""
+    role = _Role.HEADERS if not ended else _Role.WHOLE if is_first else _Role.TRAILERS
+    if headers.accepted_as is role:
         return None
-    found = fields(headers.fields)
-    failure = judge_headers(found) if role is not _TAIL else None
+    pairs = fields(headers.fields)
+    failure = judge_headers(pairs) if role is not _Role.TRAILERS else None
     if failure is None and ended:
-        failure = judge_trailers(found)
+        failure = judge_trailers(pairs)
     if failure is None:
-        headers.note = role
+        headers.accepted_as = role
     return failure
 
 
-class Deframer:
-    """Cuts a body into gRPC messages.
+class IncrementalSink:
+    """Passes the pieces to a collector, which decodes them between the turns of the loop; keeps nothing itself."""
 
-    A message of many pieces is put together as they come, in memory that becomes the message itself: its end costs no
-    copy, so that not even 50 MB hold up the loop.
+    __slots__ = ("_collector", "_future", "_is_due")
 
-    Args:
-        limit: largest message.
-        begin: makes what a message of many pieces is written to.
-        shown: of a message that is too large, so many bytes are shown by the failure.
-    """
+    def __init__(self, collector: Collector, future: "asyncio.Future[bytes]") -> None:
+        self._collector = collector
+        self._future = future
+        self._is_due = False
 
-    __slots__ = ("_begin", "_head", "_limit", "_message", "_missing", "_shown", "_size")
+    def write(self, piece: bytes, /) -> None:
+        """See `MessageSink.write`."""
+        self._collector.feed(piece)
+        self._schedule()
 
-    def __init__(self, limit: int, begin: "Callable[[], Pieces]" = BytesIO, *, shown: int = 0) -> None:
-        self._begin = begin
-        self._limit = limit
-        self._shown = shown
-        self._head = b""  # less than a prefix
-        self._message: Pieces | None = None
-        self._missing = 0
-        self._size = 0
+    def getvalue(self) -> bytes:
+        """See `MessageSink.getvalue`."""
+        return b""
 
-    @property
-    def partial_size(self) -> int:
-        """Bytes of a message that has not come whole, its prefix among them."""
-        return len(self._head) if self._message is None else self._size + PREFIX.size - self._missing
+    def _schedule(self) -> None:
+        if not self._is_due:
+            self._is_due = True
+            asyncio.get_running_loop().call_soon(self._work)
 
-    def feed(self, data: bytes, messages: MutableSequence[bytes]) -> AttemptFailure | None:
-        """Append what `data` completes to `messages`; a failure if a message is not to be taken, then feed no more."""
-        position = 0
-        if self._message is not None:
-            position = min(self._missing, len(data))
-            self._message.write(data if position == len(data) else data[:position])
-            self._missing -= position
-            if self._missing:
-                return None
-            messages.append(self._message.getvalue())
-            self._message = None
-        elif self._head:
-            data = self._head + data
-            self._head = b""
-        size = len(data)
-        while size - position >= PREFIX.size:
-            compressed, length = PREFIX.unpack_from(data, position)
-            failure = _refused(compressed, length, self._limit)
-            start = position + PREFIX.size
-            if failure is not None:
-                failure.beginning = data[start : start + self._shown]
-                return failure
-            position = start + length
-            if position > size:
-                self._message = self._begin()
-                self._message.write(data[start:])
-                self._size = length
-                self._missing = position - size
-                return None
-            messages.append(data[start:position])
-        self._head = data[position:]
-        return None
+    def _work(self) -> None:
+        self._is_due = False
+        # After the call has ended, its owner does the remaining work.
+        if not self._future.done() and self._collector.work():
+            self._schedule()
 
 
 class GrpcCall(Http2Stream):
-    """What unary calls and streams of messages have in common."""
+    """Base class of unary calls and streams of messages.
 
-    __slots__ = ("has_headers",)
+    Attributes:
+        deadline: when the call expires.
+        has_headers: whether valid response headers arrived.
+        may_move: whether the call can be made elsewhere, so that it may be given up.
+    """
 
-    def __init__(self, headers: RequestHeaders, own_headers: RequestHeaders | None = None) -> None:
-        super().__init__(headers, own_headers)
-        self.has_headers = False
+    __slots__ = ("deadline", "has_headers", "may_move")
+
+    deadline: float
+    has_headers: bool
+    may_move: bool
+
+    def delivery(self) -> Delivery:
+        """How far the request got."""
+        raise NotImplementedError
 
     def may_go_on(self, now: float) -> bool:
-        """Whether the call gets another deadline now that one has passed."""
+        """Whether the call continues after its deadline, with a later one."""
         return False
 
     def fail(self, failure: AttemptFailure) -> None:
-        """The call is over, without a reply."""
+        """End the call without a reply."""
         raise NotImplementedError
 
     def on_reset(self, code: int, *, by_peer: bool) -> None:
@@ -135,9 +116,9 @@ class GrpcCall(Http2Stream):
 
 
 class UnaryCall(GrpcCall):
-    """One unary attempt. Its future has the reply's payload, or the failure."""
+    """One unary attempt. Its future gets the reply's payload, or the failure."""
 
-    __slots__ = ("_collect", "_deframer", "_limit", "_message", "deadline", "future", "may_move", "whole_by")
+    __slots__ = ("_collect", "_deframer", "_limit", "_message", "future", "whole_by")
 
     def __init__(
         self,
@@ -151,6 +132,7 @@ class UnaryCall(GrpcCall):
         whole_by: float | None = None,
     ) -> None:
         super().__init__(headers, own_headers)
+        self.has_headers = False
         self.may_move = may_move
         self._collect = collect
         self.future = future
@@ -158,14 +140,18 @@ class UnaryCall(GrpcCall):
         self.whole_by = deadline if whole_by is None else whole_by
         self._limit = limit
         self._message: bytes | None = None
-        self._deframer: Deframer | None = None  # of a reply in several pieces
+        self._deframer: Deframer | None = None  # for a reply in several pieces
 
     def is_given_up(self) -> bool:
-        """See `Http2Stream.is_given_up`: a cancelled task runs only a turn later, and with it its reset."""
+        """See `Http2Stream.is_given_up`. A cancelled task resets its stream only a turn later."""
         return self.future.done()
 
+    def delivery(self) -> Delivery:
+        """See `GrpcCall.delivery`. The server runs a unary call only when it has the whole message."""
+        return Delivery.UNKNOWN if self.stream_id and self.is_sent_whole else Delivery.UNSENT
+
     def may_go_on(self, now: float) -> bool:
-        """Whether the call gets another deadline now that one has passed, since its answer has begun."""
+        """See `GrpcCall.may_go_on`. A reply that has begun gets until `whole_by`."""
         if not self.has_headers or self.whole_by <= now:
             return False
         self.deadline = self.whole_by
@@ -193,7 +179,7 @@ class UnaryCall(GrpcCall):
         if self._deframer is None and self._message is None and self.has_headers and len(data) >= 5:
             compressed, size = PREFIX.unpack_from(data)
             if len(data) == size + 5 and not compressed and size <= self._limit:
-                self._message = data[5:]  # the whole reply in one frame, as almost always
+                self._message = data[5:]  # the whole reply in one frame, as usual
                 return
         self._take_piece(data)
 
@@ -207,7 +193,7 @@ class UnaryCall(GrpcCall):
 
     def _take_piece(self, data: bytes) -> None:
         if self.future.done():
-            return  # it failed before, or its caller is gone: this must not fill the memory
+            return  # the call is over: keep no more data
         failure: AttemptFailure | None = None
         messages: list[bytes] = []
         if not self.has_headers:
@@ -223,8 +209,8 @@ class UnaryCall(GrpcCall):
         if failure is not None:
             self.fail(failure)
 
-    def _begin(self) -> Pieces:
-        return BytesIO() if self._collect is None else Collected(self._collect(), self.future)
+    def _begin(self) -> MessageSink:
+        return BytesIO() if self._collect is None else IncrementalSink(self._collect(), self.future)
 
     def _complete(self) -> None:
         if self._message is None:
@@ -234,7 +220,7 @@ class UnaryCall(GrpcCall):
 
 
 class StreamCall(GrpcCall):
-    """One stream of messages, read at its owner's pace: the peer may send more only as messages are taken."""
+    """One stream of messages. The peer may send more only as the owner reads."""
 
     __slots__ = (
         "_deframer",
@@ -245,7 +231,6 @@ class StreamCall(GrpcCall):
         "_sent",
         "_took",
         "_wakes",
-        "deadline",
     )
 
     auto_return: ClassVar[bool] = False
@@ -253,20 +238,26 @@ class StreamCall(GrpcCall):
     def __init__(self, headers: RequestHeaders, limit: int, took: "Callable[[StreamCall, int], None]") -> None:
         super().__init__(headers)
         self.deadline = float("inf")
-        self._took = took  # lets the peer send as many bytes more
+        self.has_headers = False
+        self.may_move = False
+        self._took = took  # returns bytes to the peer's window
         self._deframer = Deframer(limit, shown=BEGINNING)
-        self._returned_early = 0  # bytes of the next message that the peer got back before it was taken
+        self._returned_early = 0  # bytes of the next message that were returned before it was read
         self._messages: deque[bytes] = deque()
         self._failure: AttemptFailure | None = None
         self._has_ended = False
-        self._wakes: asyncio.Future[None] | None = None  # who waits for a message; there is one owner
-        self._sent: asyncio.Future[None] | None = None  # who waits until its bytes are written
+        self._wakes: asyncio.Future[None] | None = None  # the owner, waiting for a message
+        self._sent: asyncio.Future[None] | None = None  # the owner, waiting until its bytes are written
 
-    # From the machine.
+    # Called by the HTTP/2 connection.
 
     def is_given_up(self) -> bool:
         """See `Http2Stream.is_given_up`."""
         return self._failure is not None or (self._sent is not None and self._sent.cancelled())
+
+    def delivery(self) -> Delivery:
+        """See `GrpcCall.delivery`. The server runs a streaming call as soon as it has the headers."""
+        return Delivery.UNKNOWN if self.stream_id else Delivery.UNSENT
 
     def fail(self, failure: AttemptFailure) -> None:
         """See `GrpcCall.fail`."""
@@ -294,7 +285,7 @@ class StreamCall(GrpcCall):
     def on_data(self, data: bytes) -> None:
         """See `Http2Stream.on_data`."""
         if self._failure is not None:
-            return  # nobody will read it
+            return
         if not self.has_headers:
             self.fail(_without_headers())
             return
@@ -314,10 +305,10 @@ class StreamCall(GrpcCall):
         """See `Http2Stream.on_sent`."""
         wake(self._sent)
 
-    # From the owner.
+    # Called by the owner.
 
     def take(self) -> bytes | None:
-        """A message that has come; None if there is none yet."""
+        """Remove and return the next message; None if there is none yet."""
         if not self._messages:
             return None
         message = self._messages.popleft()
@@ -327,17 +318,17 @@ class StreamCall(GrpcCall):
         return message
 
     def check(self) -> bool:
-        """True once the server ended the stream with OK.
+        """Whether the server ended the stream with OK.
 
         Raises:
-            AttemptFailure: the stream is over otherwise.
+            AttemptFailure: the stream failed.
         """
         if self._failure is not None:
             raise self._failure
         return self._has_ended
 
     async def wait_for_more(self) -> None:
-        """Wait until something has come or the stream is over."""
+        """Wait for a message, or for the end of the stream."""
         self._wakes = asyncio.get_running_loop().create_future()
         try:
             await self._wakes
@@ -345,7 +336,7 @@ class StreamCall(GrpcCall):
             self._wakes = None
 
     async def wait_until_opened(self) -> None:
-        """Wait until the headers were written, or the stream is over."""
+        """Wait until the headers were written, or the stream failed."""
         while not self.stream_id and self._failure is None:
             await self._wait_for_sending()
 
@@ -362,22 +353,12 @@ class StreamCall(GrpcCall):
             self._sent = None
 
     def _return_early(self) -> None:
-        """Let the peer go on with a message that may be larger than its window, unless others wait to be taken."""
+        """Return the bytes of an incomplete message, which may exceed the window, unless other messages wait."""
         if not self._messages:
             size = self._deframer.partial_size - self._returned_early
             if size >= _EARLY_RETURN:
                 self._returned_early += size
                 self._took(self, size)
-
-
-def _refused(compressed: int, size: int, limit: int) -> AttemptFailure | None:
-    """Why a message is not taken, judged by its prefix before any of it is kept."""
-    if compressed:
-        return _broken("the server sent a compressed message unasked")
-    if size > limit:
-        text = f"received message of {size} bytes is larger than max_receive_bytes ({limit})"
-        return AttemptFailure(StatusCode.RESOURCE_EXHAUSTED, text, Delivery.UNKNOWN, reason=LocalReason.REPLY_TOO_LARGE)
-    return None
 
 
 def _cut_short() -> AttemptFailure:

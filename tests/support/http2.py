@@ -82,7 +82,9 @@ class Machine:
         self.settings = 0
         self.goaways: list[str] = []
         self.errors: list[RemoteProtocolError] = []
-        self.http2 = Http2Connection(0.0, on_settings=self._settled, on_goaway=self.goaways.append, on_over=self._over)
+        self.http2: Http2Connection[Sink] = Http2Connection(
+            0.0, on_settings=self._settled, on_goaway=self.goaways.append, on_over=self._over
+        )
         self.outgoing = self.http2.outgoing
         self.sinks: list[Sink] = []
         self.greeting = self.outgoing.data_to_send()

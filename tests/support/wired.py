@@ -9,7 +9,6 @@ from typing import Any, cast
 from etcd_aio.http2 import frames
 from etcd_aio.transport import Connection, EngineName, TransportOptions
 from etcd_aio.transport.grpclib_engine import GrpclibConnection
-from etcd_aio.transport.grpclib_protocol import GrpclibProtocol
 from etcd_aio.transport.native import NativeConnection
 from etcd_aio.transport.ping_pace import PingPace
 from tests.support.http2 import Frame, frame, parse
@@ -68,12 +67,13 @@ class Wired:
         self._protocol: asyncio.Protocol
         if name == "native":
             native = NativeConnection(where, times, self.owner, pace)
-            native.is_owned = True
+            native.is_established = True
             self.connection = self._protocol = native
         else:
-            protocol = GrpclibProtocol(times, pace.factor(where))
-            self._protocol = cast("asyncio.Protocol", protocol)
-            self.connection = GrpclibConnection(protocol, where, times, self.owner, pace)
+            grpclib = GrpclibConnection(where, times, self.owner, pace)
+            grpclib.protocol.is_established = True
+            self._protocol = cast("asyncio.Protocol", grpclib.protocol)
+            self.connection = grpclib
         self._protocol.connection_made(self.socket)
         self.receive(frame(frames.SETTINGS, settings))
         self.socket.written = self.socket.written[len(frames.PREFACE) :]

@@ -18,7 +18,7 @@ def test_a_block_that_repeats_is_decoded_once() -> None:
     decoder = HeaderDecoder()
     block = literal(PLAIN, b"grpc-status", b"0")
     first = decoder.decode(block)
-    first.note = "read"
+    first.accepted_as = "read"
     assert decoder.decode(block) is first
     assert first.fields == (("grpc-status", "0"),)
 

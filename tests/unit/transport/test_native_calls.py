@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from etcd_aio.http2 import HeaderBlock, RequestHeaders
-from etcd_aio.transport.native_calls import PREFIX, Deframer, StreamCall, UnaryCall, failure_in
+from etcd_aio.transport.framing import PREFIX, Deframer
+from etcd_aio.transport.native_calls import StreamCall, UnaryCall, failure_in
 
 LIMIT = 2**26
 
@@ -138,7 +139,7 @@ def test_a_message_of_many_pieces_is_never_held_twice() -> None:
 def test_what_was_concluded_from_a_block_counts_for_its_own_role_only() -> None:
     head = HeaderBlock(HEAD)
     assert failure_in(head, is_first=True, ended=False) is None
-    assert head.note is not None
+    assert head.accepted_as is not None
     assert failure_in(head, is_first=True, ended=False) is None
     assert failure_in(head, is_first=False, ended=True) is not None, "good headers are no good trailers"
     assert failure_in(head, is_first=True, ended=True) is not None, "nor a good response"

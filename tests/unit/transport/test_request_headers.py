@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from etcd_aio.transport.interface import Target
-from etcd_aio.transport.native_headers import CallHeaders, timeout_text
+from etcd_aio.transport.request_headers import CallHeaders, timeout_text
 
 TARGET = Target("127.0.0.1", 2379, "", "127.0.0.1:2379")
 UNITS = {"m": 1, "S": 1000}

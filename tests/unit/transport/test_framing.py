@@ -5,7 +5,8 @@ from io import BytesIO
 
 import pytest
 
-from etcd_aio.transport.pieces import Collected, Pieces
+from etcd_aio.transport.framing import MessageSink
+from etcd_aio.transport.native_calls import IncrementalSink
 
 pytestmark = pytest.mark.anyio
 
@@ -25,16 +26,16 @@ class Kept:
         return self.worked < len(self.pieces)
 
 
-def given(*pieces: bytes) -> tuple[Pieces, Kept, "asyncio.Future[bytes]"]:
+def given(*pieces: bytes) -> tuple[MessageSink, Kept, "asyncio.Future[bytes]"]:
     kept, future = Kept(), asyncio.get_running_loop().create_future()
-    collected = Collected(kept, future)
+    collected = IncrementalSink(kept, future)
     for piece in pieces:
         collected.write(piece)
     return collected, kept, future
 
 
 async def test_it_stands_for_memory_of_which_nothing_is_kept() -> None:
-    plain: Pieces = BytesIO()
+    plain: MessageSink = BytesIO()
     collected, kept, _ = given(b"one", b"two")
     for piece in kept.pieces:
         plain.write(piece)
