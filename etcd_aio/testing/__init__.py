@@ -1,8 +1,7 @@
-"""The testing kit: real etcd servers and bad networks, for whoever tests a service that uses etcd.
+"""The testing kit: real etcd servers and network faults, for tests of services that use etcd.
 
-What belongs here: finding and building etcd binaries, running one server or a cluster of them, and a proxy that breaks
-connections on demand. What never does: the client. The kit imports nothing else of this library, so that it can judge
-it, and it serves the tests of any other client as well.
+It finds and builds etcd binaries, runs one server or a cluster, and has a proxy that breaks connections on demand. It
+does not use the client, so it also serves the tests of the client itself, and of any other client.
 
     from etcd_aio.testing import EtcdCluster, FaultProxy
 
@@ -12,7 +11,7 @@ it, and it serves the tests of any other client as well.
             ...                                  # a client connects to proxy.endpoint
             proxy.cut_after(100, "to_client")    # its next connection breaks inside an answer
         await leader.kill()
-        await cluster.leader()                   # somebody else by now
+        await cluster.leader()                   # another member by now
         await leader.restart()
 
 Needs a POSIX system; what only Linux can do says so. Servers are built by a command, `python -m

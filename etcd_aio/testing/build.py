@@ -1,14 +1,10 @@
-"""Building etcd: released servers from their published Go modules, into the cache that `find_etcd` looks at.
+"""Builds released etcd servers from their Go modules into the cache that `find_etcd` searches.
 
-Knows: a Go module of three lines, and the newest patches. Never knows: how a server is run.
-
-As a command: `python -m etcd_aio.testing.build [version ...]`. It needs a Go toolchain and takes about half a minute a
-version. It is a command first, so the door of the package does not import it.
+Run it with `python -m etcd_aio.testing.build [version ...]`. It needs a Go toolchain, and about half a minute for each
+version.
 """
 
-import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -16,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from etcd_aio.testing.binaries import EtcdBinary, cache_directory, read_binary, version_numbers
+from etcd_aio.testing.commands import report_binaries, run_program
 from etcd_aio.testing.errors import EtcdBuildError, EtcdNotFoundError
 
 RELEASED: Final = ("3.7.3", "3.6.16", "3.5.35", "3.4.25")
@@ -53,26 +50,26 @@ require {module} {version}
 
 
 def build_servers(versions: Sequence[str] = RELEASED, *, cache: Path | None = None) -> tuple[EtcdBinary, ...]:
-    """Build etcd servers into the cache; those already there are left alone.
+    """Build etcd servers into the cache, unless they are there already.
 
-    Several processes may build at once: each builds aside and moves the whole folder into place.
+    Several processes may build at once: each builds in a temporary folder and moves it into place.
 
     Args:
         versions: released versions, such as "3.6.16". Of those before 3.5 only the one in `RELEASED`.
         cache: the folder to build into; `cache_directory()` by default.
 
     Returns:
-        The servers, in the order asked for.
+        The servers, in the order of `versions`.
 
     Raises:
-        EtcdBuildError: there is no Go toolchain, or it failed.
-        ValueError: a version cannot be read.
+        EtcdBuildError: there is no Go toolchain, or the build failed.
+        ValueError: a version is invalid.
     """
     return tuple(_build_one(version, (cache or cache_directory()) / "servers") for version in versions)
 
 
 def _build_one(version: str, servers: Path) -> EtcdBinary:
-    numbers = version_numbers(version)  # also keeps paths and options out of what becomes a folder and a requirement
+    numbers = version_numbers(version)  # also rejects paths and options, since it becomes a folder and a requirement
     home = servers / version
     if (home / "etcd").exists():
         return _verified(home / "etcd", version)
@@ -109,30 +106,15 @@ def _sources(version: str) -> tuple[str, str]:
 
 
 def _run(command: Sequence[str], folder: Path, version: str) -> None:
-    environment = {**os.environ, "GOFLAGS": "-mod=mod", "GOWORK": "off"}
-    try:
-        done = subprocess.run(  # noqa: S603 - the Go toolchain, with our own arguments
-            command,
-            cwd=folder,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=_BUILD_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise EtcdBuildError(f"building etcd {version} took more than {_BUILD_SECONDS:.0f} seconds") from error
-    if done.returncode != 0:
-        tail = "\n".join(done.stdout.splitlines()[-20:])
-        raise EtcdBuildError(f"building etcd {version}: `{' '.join(command[1:3])}` failed:\n{tail}")
+    environment = {"GOFLAGS": "-mod=mod", "GOWORK": "off"}
+    run_program(command, folder, environment=environment, seconds=_BUILD_SECONDS, purpose=f"building etcd {version}")
 
 
 def _verified(path: Path, version: str) -> EtcdBinary:
     try:
         binary = read_binary(path, "cache")
     except EtcdNotFoundError as error:
-        raise EtcdBuildError(f"the etcd {version} that was built does not run: {error}") from error
+        raise EtcdBuildError(f"the built etcd {version} does not run: {error}") from error
     if binary.version != version:
         raise EtcdBuildError(f"{path} should be etcd {version} and says it is {binary.version}")
     return binary
@@ -140,17 +122,7 @@ def _verified(path: Path, version: str) -> EtcdBinary:
 
 def main(arguments: Sequence[str]) -> int:
     """The command: one line for each server; exit code 1 if one could not be built, after the others."""
-    exit_code = 0
-    for version in arguments or RELEASED:
-        try:
-            (binary,) = build_servers([version])
-        except (EtcdBuildError, ValueError) as error:
-            sys.stderr.write(f"{error}\n")
-            exit_code = 1
-        else:
-            sys.stdout.write(f"{binary.version}  {binary.path}\n")
-            sys.stdout.flush()
-    return exit_code
+    return report_binaries(arguments or RELEASED, lambda version: build_servers([version])[0])
 
 
 if __name__ == "__main__":

@@ -1,22 +1,19 @@
-"""What can go wrong in the testing kit, as classes.
-
-Knows: its own three failures. Never knows: the client's exception tree; a broken test bench is no answer of etcd's.
-"""
+"""The exceptions of the testing kit. They do not belong to the client's exceptions."""
 
 
 class EtcdNotFoundError(RuntimeError):
-    """No etcd binary fits. The message tells where it was looked for and how to get one."""
+    """No suitable etcd binary was found. The message names the searched places, and how to get one."""
 
 
 class EtcdBuildError(RuntimeError):
-    """An etcd server could not be built or unpacked. The message holds the end of what Go or apt said."""
+    """An etcd server could not be built or unpacked. The message has the end of the output of Go or apt."""
 
 
 class EtcdStartError(RuntimeError):
-    """A server did not come up, or not in time. The message holds the ends of its log.
+    """A server did not start, or not in time. The message has the ends of its log.
 
     Attributes:
-        is_port_taken: somebody else listens on one of its ports.
+        is_port_taken: another program listens on one of its ports.
     """
 
     def __init__(self, message: str, *, is_port_taken: bool = False) -> None:

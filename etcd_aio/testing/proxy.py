@@ -1,9 +1,7 @@
-"""FaultProxy: bad weather between a client and one server, on demand.
+"""FaultProxy: a TCP proxy in front of one server that injects network faults on demand.
 
-Knows: listening, and which fault holds now. Never knows: what the bytes mean; TLS and HTTP/2 pass as they are.
-
-It works with connections, not packets. So it can do what a network or a peer does to a connection: refuse, end, reset,
-freeze, slow down. It cannot lose a SYN: a frozen path accepts connections and is silent from then on.
+It works on connections, not packets, and passes TLS and HTTP/2 on unchanged. It can refuse, close, reset, freeze and
+slow down connections. It cannot drop a SYN: a frozen proxy accepts connections and is then silent.
 """
 
 import asyncio
@@ -18,7 +16,7 @@ from urllib.parse import urlsplit
 
 from etcd_aio.aio import start_task
 from etcd_aio.testing.ports import free_ports, url_host
-from etcd_aio.testing.proxy_connection import Address, Cut, CutKind, Direction, Link, Weather
+from etcd_aio.testing.proxy_connection import Address, CutKind, CutPoint, Direction, Faults, ProxyConnection
 
 Directions: TypeAlias = Literal["to_server", "to_client", "both"]
 
@@ -31,11 +29,11 @@ _PORT_TRIES = 5
 
 @dataclass(frozen=True, slots=True)
 class FaultProxyStatistics:
-    """What has happened so far.
+    """Counters of a `FaultProxy`.
 
     Attributes:
         connections_accepted: since the start.
-        connections_open: now; a connection that was told to end does not count.
+        connections_open: now; connections that are being closed do not count.
         bytes_to_server: passed on to the server, over all connections.
         bytes_to_client: passed on to clients, over all connections.
     """
@@ -56,8 +54,8 @@ class FaultProxy:
     Args:
         target: the URL to pass on to, such as "http://127.0.0.1:2379"; the proxy's own has the same scheme.
         host: the address to listen on.
-        admit: asked for each new connection, with the client's port; one that it refuses stays open and silent until
-            `heal`.
+        admit: called with the client's port for each new connection; if it returns False, the connection stays open and
+            silent until `heal`.
     """
 
     def __init__(
@@ -74,9 +72,9 @@ class FaultProxy:
         self._address: Address = self._target
         self._listener: socket.socket | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._weather: dict[Direction, Weather] = {"to_server": Weather(), "to_client": Weather()}
-        self._armed: dict[Direction, Cut] = {}
-        self._links: dict[asyncio.Task[None], Link] = {}
+        self._faults: dict[Direction, Faults] = {"to_server": Faults(), "to_client": Faults()}
+        self._armed: dict[Direction, CutPoint] = {}
+        self._connections: dict[asyncio.Task[None], ProxyConnection] = {}
         self._accepted = 0
         self._is_closed = False
 
@@ -129,26 +127,26 @@ class FaultProxy:
                     raise
 
     async def aclose(self) -> None:
-        """Stop listening and reset all connections, within five seconds. Cancellation does not stop it."""
+        """Stop listening and reset all connections, within five seconds. Cancellation does not stop this."""
         self.close_now()
-        if self._links:
-            await asyncio.wait(tuple(self._links), timeout=_CLOSE_SECONDS)
+        if self._connections:
+            await asyncio.wait(tuple(self._connections), timeout=_CLOSE_SECONDS)
 
     def close_now(self) -> None:
         """The same without waiting: the connections' tasks end at the next turns of the loop."""
         self._is_closed = True
         self.refuse()
-        for task, link in self._links.items():
-            link.reset()
+        for task, connection in self._connections.items():
+            connection.reset()
             task.cancel()
 
     def statistics(self) -> FaultProxyStatistics:
-        """What has happened so far."""
+        """The counters so far."""
         return FaultProxyStatistics(
             connections_accepted=self._accepted,
-            connections_open=sum(not link.is_ending for link in self._links.values()),
-            bytes_to_server=self._weather["to_server"].forwarded,
-            bytes_to_client=self._weather["to_client"].forwarded,
+            connections_open=sum(not connection.is_ending for connection in self._connections.values()),
+            bytes_to_server=self._faults["to_server"].forwarded,
+            bytes_to_client=self._faults["to_client"].forwarded,
         )
 
     def refuse(self) -> None:
@@ -163,7 +161,7 @@ class FaultProxy:
         """Listen again, on the same port.
 
         Raises:
-            OSError: somebody else has taken the port.
+            OSError: another program has taken the port.
             RuntimeError: not started, or closed.
         """
         if self._listener is not None:
@@ -187,24 +185,24 @@ class FaultProxy:
 
     def cut(self) -> None:
         """End all open connections with FIN, on both sides; new ones are accepted."""
-        for link in self._links.values():
-            link.finish()
+        for connection in self._connections.values():
+            connection.finish()
 
     def reset(self) -> None:
         """End all open connections with RST, on both sides; new ones are accepted."""
-        for link in self._links.values():
-            link.reset()
+        for connection in self._connections.values():
+            connection.reset()
 
     def black_hole(self, direction: Directions = "both") -> None:
         """From now on nothing moves in this direction, neither bytes nor the end of a connection, until `heal`.
 
         New connections are accepted and silent. What was sent meanwhile arrives after `heal`, as TCP has it after a
-        network partition; whoever sends much is held up once the buffers of the kernel are full.
+        network partition; senders block when the kernel's buffers are full.
         """
         for each in _each(direction):
-            self._weather[each].is_silent = True
-        for link in self._links.values():
-            link.match_weather()
+            self._faults[each].is_silent = True
+        for connection in self._connections.values():
+            connection.apply_faults()
 
     def delay(self, seconds: float, direction: Directions = "both") -> None:
         """Pass every byte on so much later; 0 ends it. What is under way keeps the delay it began with.
@@ -217,7 +215,7 @@ class FaultProxy:
         if seconds < 0:
             raise ValueError(f"a delay is not negative: {seconds!r}")
         for each in _each(direction):
-            self._weather[each].delay = seconds
+            self._faults[each].delay = seconds
 
     def throttle(self, bytes_per_second: float | None, direction: Directions = "both") -> None:
         """Pass on at most so many bytes a second, for each connection by itself; None ends it.
@@ -228,7 +226,7 @@ class FaultProxy:
         if bytes_per_second is not None and bytes_per_second <= 0:
             raise ValueError(f"a throttle lets something through: {bytes_per_second!r}")
         for each in _each(direction):
-            self._weather[each].bytes_per_second = bytes_per_second
+            self._faults[each].bytes_per_second = bytes_per_second
 
     def cut_after(
         self,
@@ -252,10 +250,10 @@ class FaultProxy:
         if n_bytes < 0:
             raise ValueError(f"a number of bytes is not negative: {n_bytes!r}")
         if connection == "next":
-            self._armed[direction] = Cut(n_bytes, how)
+            self._armed[direction] = CutPoint(n_bytes, how)
             return
-        for link in self._links.values():
-            link.arm(direction, Cut(n_bytes, how))
+        for open_connection in self._connections.values():
+            open_connection.arm(direction, CutPoint(n_bytes, how))
 
     def heal(self) -> None:
         """End all faults: listen, let everything through at full speed, forget cuts that have not come yet.
@@ -263,17 +261,17 @@ class FaultProxy:
         After the close it does nothing.
 
         Raises:
-            OSError: somebody else has taken the port of a proxy that refused.
+            OSError: another program has taken the port of a proxy that refused.
             RuntimeError: not started.
         """
         if self._is_closed:
             return
         self._armed.clear()
-        for weather in self._weather.values():
-            weather.is_silent, weather.delay, weather.bytes_per_second = False, 0.0, None
-        for link in self._links.values():
-            link.disarm()
-            link.match_weather()
+        for faults in self._faults.values():
+            faults.is_silent, faults.delay, faults.bytes_per_second = False, 0.0, None
+        for connection in self._connections.values():
+            connection.disarm()
+            connection.apply_faults()
         self.accept()
 
     def _on_connection(self) -> None:
@@ -286,18 +284,18 @@ class FaultProxy:
                 return
             self._accepted += 1
             try:
-                link = Link(client, self._family, self._address, self._weather, self._armed)
+                connection = ProxyConnection(client, self._family, self._address, self._faults, self._armed)
             except OSError:  # no file is left for its other side
                 client.close()
                 self._rest()
                 return
             self._armed = {}
-            task = start_task(self._serve(link, address[1]), name="fault-proxy-link")
-            self._links[task] = link
+            task = start_task(self._serve(connection, address[1]), name="fault-proxy-connection")
+            self._connections[task] = connection
             task.add_done_callback(self._forget)
 
     def _rest(self) -> None:
-        """Accept nothing for a moment: the listener stays readable, and would be asked again at once."""
+        """Pause accepting: the listener stays readable, so the loop would call again at once."""
         listener, loop = self._listener, self._loop
         if listener is not None and loop is not None:
             loop.remove_reader(listener)
@@ -307,15 +305,15 @@ class FaultProxy:
         if listener is self._listener and self._loop is not None:
             self._loop.add_reader(listener, self._on_connection)
 
-    async def _serve(self, link: Link, client_port: int) -> None:
+    async def _serve(self, connection: ProxyConnection, client_port: int) -> None:
         if self._admit is not None and not await self._admit(client_port):
-            link.freeze()
-        await link.run()
+            connection.freeze()
+        await connection.run()
 
     def _forget(self, task: "asyncio.Task[None]") -> None:
-        self._links.pop(task).close()  # a task cancelled before its first turn has not closed it
+        self._connections.pop(task).close()  # a task cancelled before its first turn has not closed it
         with suppress(asyncio.CancelledError):
-            task.result()  # a defect of ours is reported by the loop, not swallowed
+            task.result()  # the loop reports unexpected errors
 
 
 def _each(direction: Directions) -> tuple[Direction, ...]:

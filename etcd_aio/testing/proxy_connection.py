@@ -1,10 +1,7 @@
 """One proxied connection: two sockets, and in each direction a reader and a writer with a short queue between.
 
-Knows: moving bytes under the weather of the moment, and the three ways to end. Never knows: listening, or who sets
-faults.
-
-Back-pressure: the queue holds a few chunks (it exists so that a delay is a latency and not a throttle); when it is full
-the reader stops reading, and the sender feels it as it would without a proxy.
+The queue lets a delay add latency without limiting the throughput. When it is full the reader stops reading, so the
+sender gets the same back-pressure as without a proxy.
 """
 
 import asyncio
@@ -29,12 +26,12 @@ _LINGER_ZERO: Final = struct.pack("ii", 1, 0)  # close() then sends RST
 
 
 @dataclass(slots=True)
-class Weather:
-    """What one direction of all connections suffers now; changed by the proxy while links run.
+class Faults:
+    """The current faults of one direction of all connections; the proxy changes them while connections run.
 
     Attributes:
         delay: seconds from reading a byte to passing it on.
-        bytes_per_second: most of each connection; None is no limit.
+        bytes_per_second: limit for each connection; None is no limit.
         is_silent: nothing moves.
         forwarded: bytes passed on so far.
     """
@@ -46,22 +43,22 @@ class Weather:
 
 
 @dataclass(slots=True)
-class Cut:
-    """An end that comes after so many more bytes."""
+class CutPoint:
+    """The end of a connection after a number of bytes."""
 
     remaining: int
     kind: CutKind
 
 
 @dataclass(slots=True)
-class _Lane:
-    """One direction of one link."""
+class _Direction:
+    """One direction of one connection."""
 
-    weather: Weather
+    faults: Faults
     source: socket.socket
     sink: socket.socket
     on_cut: Callable[[CutKind], None]
-    cut: Cut | None = None
+    cut: CutPoint | None = None
     moving: asyncio.Event = field(default_factory=asyncio.Event)
     queue: "asyncio.Queue[tuple[float, bytes]]" = field(default_factory=lambda: asyncio.Queue(_QUEUED_CHUNKS))
 
@@ -70,7 +67,7 @@ class _Lane:
         while True:
             await self.moving.wait()
             data = await loop.sock_recv(self.source, _CHUNK)
-            await self.queue.put((loop.time() + self.weather.delay, data))
+            await self.queue.put((loop.time() + self.faults.delay, data))
             if not data:
                 return
 
@@ -90,32 +87,32 @@ class _Lane:
         loop = asyncio.get_running_loop()
         while data:
             await self.moving.wait()
-            rate = self.weather.bytes_per_second
+            rate = self.faults.bytes_per_second
             size = len(data) if rate is None else min(len(data), max(1, int(rate * _THROTTLE_TICK)))
             if self.cut is not None:
                 size = min(size, self.cut.remaining)
             if size:
                 await loop.sock_sendall(self.sink, data[:size])
-                self.weather.forwarded += size
+                self.faults.forwarded += size
                 data = data[size:]
             if self.cut is not None:
                 self.cut.remaining -= size
                 if not self.cut.remaining:
                     kind, self.cut = self.cut.kind, None
                     self.on_cut(kind)
-                    continue  # ended or silent: either way the next wait is where it shows
+                    continue  # ended or silent: the next wait notices
             if rate is not None:
                 await asyncio.sleep(size / rate)
 
 
-class Link:
+class ProxyConnection:
     """One connection of a client, passed on to the target.
 
     Args:
-        client: the accepted socket; the link closes it.
+        client: the accepted socket; `run` closes it.
         family: of the target.
         address: of the target.
-        weather: of each direction.
+        faults: of each direction.
         cuts: the cut that is due in a direction.
     """
 
@@ -124,8 +121,8 @@ class Link:
         client: socket.socket,
         family: socket.AddressFamily,
         address: Address,
-        weather: dict[Direction, Weather],
-        cuts: dict[Direction, Cut],
+        faults: dict[Direction, Faults],
+        cuts: dict[Direction, CutPoint],
     ) -> None:
         self._address = address
         self._client = client
@@ -133,45 +130,45 @@ class Link:
         for end in (self._client, self._server):
             end.setblocking(False)
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._lanes: dict[Direction, _Lane] = {
-            "to_server": _Lane(weather["to_server"], self._client, self._server, self._on_cut, cuts.get("to_server")),
-            "to_client": _Lane(weather["to_client"], self._server, self._client, self._on_cut, cuts.get("to_client")),
+        self._directions: dict[Direction, _Direction] = {
+            "to_server": _Direction(faults["to_server"], client, self._server, self._on_cut, cuts.get("to_server")),
+            "to_client": _Direction(faults["to_client"], self._server, client, self._on_cut, cuts.get("to_client")),
         }
         self._pumps: asyncio.Task[None] | None = None
         self._ending: Literal["fin", "rst"] | None = None
-        self.match_weather()
+        self.apply_faults()
 
     @property
     def is_ending(self) -> bool:
-        """Whether it was told to end: it counts as open no more."""
+        """Whether the connection is being closed."""
         return self._ending is not None
 
-    def match_weather(self) -> None:
-        """Stop or go, as the weather says now."""
+    def apply_faults(self) -> None:
+        """Stop or continue, depending on the current faults."""
         if self.is_ending:
             return
-        for lane in self._lanes.values():
-            if lane.weather.is_silent:
-                lane.moving.clear()
+        for direction in self._directions.values():
+            if direction.faults.is_silent:
+                direction.moving.clear()
             else:
-                lane.moving.set()
+                direction.moving.set()
 
     def freeze(self) -> None:
-        """Let nothing move, whatever the weather; until `match_weather`."""
-        for lane in self._lanes.values():
-            lane.moving.clear()
+        """Stop all traffic until `apply_faults`."""
+        for direction in self._directions.values():
+            direction.moving.clear()
 
-    def arm(self, direction: Direction, cut: Cut) -> None:
-        """End after so many more bytes."""
-        self._lanes[direction].cut = cut
+    def arm(self, direction: Direction, cut: CutPoint) -> None:
+        """End the connection after a number of bytes."""
+        self._directions[direction].cut = cut
 
     def disarm(self) -> None:
-        """Forget a cut that has not come yet."""
-        for lane in self._lanes.values():
-            lane.cut = None
+        """Cancel the cut."""
+        for direction in self._directions.values():
+            direction.cut = None
 
     def finish(self) -> None:
-        """End both sides with FIN, after what the kernel has already."""
+        """End both sides with FIN, after the bytes that the kernel already has."""
         if self._stop("fin"):
             for end in (self._client, self._server):
                 with suppress(OSError):
@@ -183,10 +180,10 @@ class Link:
             self._make_close_reset()
 
     async def run(self) -> None:
-        """Move bytes until both sides have ended, or one of the methods above ends it. Closes both sockets."""
+        """Pass bytes on until both sides have ended, or a method above ends the connection. Closes both sockets."""
         try:
             self._pumps = start_task(self._pump(), name="fault-proxy-pumps")
-            if self.is_ending:  # before we had begun
+            if self.is_ending:  # before the start
                 self._pumps.cancel()
             await asyncio.wait({self._pumps})
             if self._ending == "fin":
@@ -199,25 +196,25 @@ class Link:
             self.close()
 
     def close(self) -> None:
-        """Close both sockets; for a link whose `run` never began."""
+        """Close both sockets; for a connection whose `run` was not started."""
         self._client.close()
         self._server.close()
 
     async def _pump(self) -> None:
         loop = asyncio.get_running_loop()
         try:
-            await self._lanes["to_server"].moving.wait()
+            await self._directions["to_server"].moving.wait()
             await loop.sock_connect(self._server, self._address)
             async with asyncio.TaskGroup() as group:
-                for lane in self._lanes.values():
-                    group.create_task(lane.read(), name="fault-proxy-read")
-                    group.create_task(lane.write(), name="fault-proxy-write")
+                for direction in self._directions.values():
+                    group.create_task(direction.read(), name="fault-proxy-read")
+                    group.create_task(direction.write(), name="fault-proxy-write")
         except* OSError:
-            # One side is gone without a proper end, so the other gets none either.
+            # One side was reset, so the other is too.
             self._make_close_reset()
 
     async def _drain(self) -> None:
-        """Take what still comes after our FIN: closing a socket with unread bytes would send RST."""
+        """Discard bytes that arrive after the FIN: closing a socket with unread bytes would send RST."""
 
         async def discard(end: socket.socket) -> None:
             with suppress(OSError):
@@ -242,7 +239,7 @@ class Link:
         if self._ending is not None:
             return False
         self._ending = ending
-        self.freeze()  # not a byte more, even before the pumps notice that they are cancelled
+        self.freeze()  # no more bytes, even before the pumps are cancelled
         if self._pumps is not None:
             self._pumps.cancel()
         return True

@@ -416,7 +416,7 @@ async def test_closing_at_once_after_a_connection_leaks_nothing(echo: Case) -> N
     asyncio.get_running_loop().remove_reader(proxy._listener)
     async with connected(proxy), connected(proxy):
         proxy._on_connection()
-        links = list(proxy._links.values())
+        links = list(proxy._connections.values())
         assert len(links) == 2
         await proxy.aclose()  # before the links had their first turn
         assert [(link._client.fileno(), link._server.fileno()) for link in links] == [(-1, -1)] * 2

@@ -9,7 +9,7 @@ import pytest
 
 from etcd_aio.testing import FaultProxy, FaultProxyStatistics
 from etcd_aio.testing import proxy as proxy_module
-from etcd_aio.testing.proxy_connection import Link
+from etcd_aio.testing.proxy_connection import ProxyConnection
 from tests.support import loops
 
 
@@ -59,11 +59,11 @@ async def test_after_the_close_nothing_listens_again() -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("anyio_backend", [loops.ASYNCIO], ids=["asyncio"])  # uvloop's sockets cannot be replaced
-@pytest.mark.parametrize("where", ["accept", "Link"])
+@pytest.mark.parametrize("where", ["accept", "ProxyConnection"])
 async def test_without_a_file_left_it_rests_and_then_goes_on(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = {"failures": 0, "accept": 0}
     until = asyncio.get_running_loop().time() + 0.3
-    real_link = Link
+    real_link = ProxyConnection
 
     def fail() -> None:
         if asyncio.get_running_loop().time() < until:
@@ -77,8 +77,8 @@ async def test_without_a_file_left_it_rests_and_then_goes_on(where: str, monkeyp
                 fail()
             return super().accept()
 
-    def link(*given: object) -> object:
-        if where == "Link":
+    def connection(*given: object) -> object:
+        if where == "ProxyConnection":
             fail()
         return real_link(*given)  # type: ignore[arg-type]  # as they are
 
@@ -90,7 +90,7 @@ async def test_without_a_file_left_it_rests_and_then_goes_on(where: str, monkeyp
     server = await asyncio.get_running_loop().create_server(Target, "127.0.0.1", 0)
     target = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     monkeypatch.setattr(socket, "socket", Listener)
-    monkeypatch.setattr(proxy_module, "Link", link)
+    monkeypatch.setattr(proxy_module, "ProxyConnection", connection)
     proxy = FaultProxy(target)
     await proxy.start()
     monkeypatch.setattr(socket, "socket", Listener.__base__)
