@@ -5,13 +5,14 @@ the error class that etcd would answer with where there is one.
 """
 
 from collections.abc import Iterable
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 from etcd_aio.errors import InvalidRequestError
 from etcd_aio.kv.compare import Compare
 from etcd_aio.kv.operations import (
     DeleteOp,
     GetOp,
+    MutableRangeOp,
     Op,
     PutOp,
     RangeOp,
@@ -98,20 +99,22 @@ def range(  # noqa: A001 - etcd's own word
     max_create_revision: int = 0,
 ) -> RangeOp:
     """Get the keys of a range. See `KV.range` for the arguments and errors."""
-    return RangeOp(
-        KeyRange.of(key, range_end=range_end, prefix=prefix, from_key=from_key, all_keys=all_keys),
-        limit,
-        revision,
-        parse_word(SortBy, sort_by, "sort_by"),
-        parse_word(SortOrder, sort_order, "sort_order"),
-        serializable,
-        keys_only,
-        count_only,
-        min_mod_revision,
-        max_mod_revision,
-        min_create_revision,
-        max_create_revision,
-    )
+    made: Any = MutableRangeOp()
+    made.keys = KeyRange.of(key, range_end=range_end, prefix=prefix, from_key=from_key, all_keys=all_keys)
+    made.limit = limit
+    made.revision = revision
+    made.sort_by = parse_word(SortBy, sort_by, "sort_by")
+    made.sort_order = parse_word(SortOrder, sort_order, "sort_order")
+    made.serializable = serializable
+    made.keys_only = keys_only
+    made.count_only = count_only
+    made.min_mod_revision = min_mod_revision
+    made.max_mod_revision = max_mod_revision
+    made.min_create_revision = min_create_revision
+    made.max_create_revision = max_create_revision
+    made.__class__ = RangeOp
+    made.__post_init__()
+    return made  # type: ignore[no-any-return] # a RangeOp by now
 
 
 def delete(
