@@ -1,7 +1,4 @@
-"""Auth results: what the calls about users, roles and permissions return, as frozen values.
-
-Knows: users, roles, and what a role permits. Never knows: wire messages, passwords; tokens only as a login's answer.
-"""
+"""Results of the calls about users, roles and permissions, as frozen values."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
@@ -11,7 +8,7 @@ from etcd_aio.types.kv import Header, shown_keys
 
 
 class Permission(Enum):
-    """What a role may do with keys."""
+    """The kinds of access to keys."""
 
     READ = "read"
     WRITE = "write"
@@ -20,10 +17,10 @@ class Permission(Enum):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class KeyPermission:
-    r"""What a role may do with a key, or with an interval of keys.
+    r"""A role's access to a key, or to an interval of keys.
 
     Attributes:
-        permission: what it may do.
+        permission: the kind of access.
         key: the first key.
         range_end: the first key that is no longer in; empty for the key alone, b"\0" for no end.
     """
@@ -38,10 +35,10 @@ class KeyPermission:
 
 @dataclass(frozen=True, slots=True)
 class AuthResult:
-    """It was done.
+    """A change to users, roles or authentication was applied.
 
     Attributes:
-        header: who answered.
+        header: the metadata of the response.
     """
 
     header: Header
@@ -49,12 +46,12 @@ class AuthResult:
 
 @dataclass(frozen=True, slots=True)
 class AuthStatus:
-    """Whether authentication is enabled. It is true if it is.
+    """Whether authentication is enabled. The status is true if it is.
 
     Attributes:
-        header: who answered.
-        enabled: whether every call must say who makes it.
-        auth_revision: how often users, roles and permissions were changed, from 1 on.
+        header: the metadata of the response.
+        enabled: whether every call must carry a token.
+        auth_revision: the number of changes to users, roles and permissions, starting at 1.
     """
 
     header: Header
@@ -67,10 +64,10 @@ class AuthStatus:
 
 @dataclass(frozen=True, slots=True)
 class AuthenticateResult:
-    """A login.
+    """The result of a login.
 
     Attributes:
-        header: who answered.
+        header: the metadata of the response.
         token: the token; no `repr` shows it.
     """
 
@@ -83,7 +80,7 @@ class User:
     """A user.
 
     Attributes:
-        header: who answered.
+        header: the metadata of the response.
         name: the user's name.
         roles: the names of the user's roles.
     """
@@ -98,9 +95,9 @@ class Role:
     """A role.
 
     Attributes:
-        header: who answered.
+        header: the metadata of the response.
         name: the role's name.
-        permissions: what it may do, by key.
+        permissions: the role's access to keys.
     """
 
     header: Header
@@ -110,11 +107,11 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class UserListResult(Collection[str]):
-    """The names of all users. It has length, iteration and `in`.
+    """The names of all users; a collection with length, iteration and `in`.
 
     Attributes:
-        header: who answered.
-        users: the names, in no order.
+        header: the metadata of the response.
+        users: the names, in no particular order.
     """
 
     header: Header
@@ -132,11 +129,11 @@ class UserListResult(Collection[str]):
 
 @dataclass(frozen=True, slots=True)
 class RoleListResult(Collection[str]):
-    """The names of all roles. It has length, iteration and `in`.
+    """The names of all roles; a collection with length, iteration and `in`.
 
     Attributes:
-        header: who answered.
-        roles: the names, in no order.
+        header: the metadata of the response.
+        roles: the names, in no particular order.
     """
 
     header: Header

@@ -11,11 +11,11 @@ class Member:
     """One member of the cluster.
 
     Attributes:
-        id: its id, which etcd's own tools show in hexadecimal.
-        name: its name; empty until it has started for the first time.
-        peer_urls: where other members reach it.
-        client_urls: where clients reach it, as it says itself; empty until it has started for the first time.
-        is_learner: whether it only listens, and has no vote yet.
+        id: the member's id, which etcd's own tools show in hexadecimal.
+        name: the member's name; empty until it has started for the first time.
+        peer_urls: the URLs for other members.
+        client_urls: the URLs for clients that it advertises; empty until it has started for the first time.
+        is_learner: whether it is a learner, which has no vote yet.
     """
 
     id: int = 0
@@ -26,7 +26,7 @@ class Member:
 
     @property
     def is_started(self) -> bool:
-        """Whether it has started ever; it may be down now. One that was added and has not come up yet has no name."""
+        """Whether the member has ever started; it may be down now. A member has no name before its first start."""
         return bool(self.name)
 
 
@@ -35,8 +35,8 @@ class MemberListResult(Collection[Member]):
     """The members of the cluster. It has length, iteration and `in`.
 
     Attributes:
-        header: who answered.
-        members: the members, in no order.
+        header: the metadata of the response.
+        members: the members, in no particular order.
     """
 
     header: Header
@@ -57,9 +57,9 @@ class MemberAddResult:
     """A member was added.
 
     Attributes:
-        header: who answered.
-        member: the new one; it has an id and peer URLs, and nothing else before it starts.
-        members: all members there are now.
+        header: the metadata of the response.
+        member: the new member; before it starts it has only an id and peer URLs.
+        members: all members after the change.
     """
 
     header: Header
@@ -72,7 +72,7 @@ class MemberRemoveResult:
     """A member was removed.
 
     Attributes:
-        header: who answered.
+        header: the metadata of the response.
         members: those that are left.
     """
 
@@ -85,8 +85,8 @@ class MemberUpdateResult:
     """A member has other peer URLs.
 
     Attributes:
-        header: who answered.
-        members: all members there are now.
+        header: the metadata of the response.
+        members: all members after the change.
     """
 
     header: Header
@@ -98,8 +98,8 @@ class MemberPromoteResult:
     """A learner has a vote.
 
     Attributes:
-        header: who answered.
-        members: all members there are now.
+        header: the metadata of the response.
+        members: all members after the change.
     """
 
     header: Header

@@ -1,7 +1,4 @@
-"""Enums of the API, each also accepted as its lower-case word.
-
-Knows: the words. Never knows: etcd's numbers for them.
-"""
+"""Enums of the API. Each member is also accepted as its lower-case word."""
 
 from enum import Enum
 from typing import Literal, TypeAlias, TypeVar
@@ -12,7 +9,7 @@ from etcd_aio.types.maintenance import Alarm
 
 
 class SortBy(Enum):
-    """What a range is sorted by."""
+    """The property that a range is sorted by."""
 
     KEY = "key"
     VERSION = "version"
@@ -22,28 +19,28 @@ class SortBy(Enum):
 
 
 class SortOrder(Enum):
-    """In which direction a range is sorted."""
+    """The direction in which a range is sorted."""
 
     ASCEND = "ascend"
     DESCEND = "descend"
 
 
 class WatchFilter(Enum):
-    """What a watch leaves out."""
+    """The events that a watch leaves out."""
 
     NO_PUT = "no_put"
     NO_DELETE = "no_delete"
 
 
 class OnCompaction(Enum):
-    """What a watch does when its history was compacted before it was delivered."""
+    """What a watch does if its history was compacted before it was delivered."""
 
     RAISE = "raise"
     RESYNC = "resync"
 
 
 class DowngradeAction(Enum):
-    """What is to be done about a downgrade of the cluster."""
+    """A step of a downgrade of the cluster."""
 
     VALIDATE = "validate"
     ENABLE = "enable"
@@ -61,17 +58,17 @@ PermissionLike: TypeAlias = Permission | Literal["read", "write", "readwrite"]
 _E = TypeVar("_E", bound=Enum)
 
 
-def parse_word(enum: type[_E], given: object, what: str) -> _E:
-    """The member of `enum` that is `given` or has it as its word; `what` names the argument in the error.
+def parse_word(enum: type[_E], word: object, what: str) -> _E:
+    """Return `word` if it is a member of `enum`, else the member with this value; `what` names the argument in errors.
 
     Raises:
-        InvalidRequestError: there is none. The error lists the words.
+        InvalidRequestError: there is no such member. The error lists the words.
     """
-    if isinstance(given, enum):
-        return given
-    if isinstance(given, str):
+    if isinstance(word, enum):
+        return word
+    if isinstance(word, str):
         for member in enum:
-            if member.value == given:
+            if member.value == word:
                 return member
     words = ", ".join(repr(member.value) for member in enum)
-    raise InvalidRequestError(f"{what} must be one of {words} or a {enum.__name__}, got {given!r}")
+    raise InvalidRequestError(f"{what} must be one of {words} or a {enum.__name__}, got {word!r}")

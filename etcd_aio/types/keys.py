@@ -18,10 +18,10 @@ _FORMS: Final = "exactly one of key, key with range_end=, prefix=, from_key=, al
 
 
 def prefix_end(prefix: bytes) -> bytes:
-    r"""The `range_end` that makes [prefix, prefix_end) hold exactly the keys that begin with `prefix`.
+    r"""Return the `range_end` for which [prefix, range_end) has exactly the keys that begin with `prefix`.
 
-    It is the prefix with its last byte one greater. A byte 0xff cannot grow, so it is cut off and the one before grows.
-    If none is left, nothing sorts behind the keys that begin with the prefix: b"\0", no end.
+    The last byte of the prefix is increased by one. A last byte 0xff cannot be increased, so it is cut off first. If no
+    byte is left, no other key sorts behind those with the prefix, so there is no end: b"\0".
     """
     stem = prefix.rstrip(b"\xff")
     if not stem:
@@ -35,7 +35,7 @@ class KeyRange:
 
     Attributes:
         key: the first key; never empty.
-        range_end: the first key that is no longer in; empty for the key alone, b"\0" for no end.
+        range_end: the first key behind the range; empty for the key alone, b"\0" for no end.
     """
 
     key: bytes
@@ -51,20 +51,20 @@ class KeyRange:
         from_key: KeyLike | None = None,
         all_keys: bool = False,
     ) -> Self:
-        """The range that exactly one form names.
+        """Make the range that exactly one form names.
 
         Args:
             key: this key alone; with `range_end`, the first key of an interval.
-            range_end: the key before which the interval ends. `key` itself leaves it empty.
+            range_end: the key before which the interval ends. If it is `key` itself, the interval is empty.
             prefix: every key that begins with this; the empty prefix is every key.
             from_key: every key from this one on; empty is every key.
             all_keys: every key.
 
         Raises:
-            InvalidRequestError: not exactly one form is given, the interval ends before its first key, or a text cannot
-                be encoded.
+            InvalidRequestError: not exactly one form is given, the interval ends before its first key, or UTF-8 cannot
+                encode a key.
             EmptyKeyError: `key` is empty.
-            TypeError: something is neither str nor bytes-like, or `all_keys` is no bool.
+            TypeError: a key is neither str nor bytes-like, or `all_keys` is no bool.
         """
         flag(all_keys, "all_keys")
         if key is not None and prefix is None and from_key is None and not all_keys:
@@ -87,7 +87,7 @@ class KeyRange:
             if is_given
         ]
         if given == ["range_end="]:
-            raise InvalidRequestError("range_end= ends a range that needs its first key: write key with range_end=")
+            raise InvalidRequestError("range_end= needs the first key of the range: write key with range_end=")
         if len(given) != 1:
             raise InvalidRequestError(f"the keys are named by {_FORMS}; got {' and '.join(given) or 'none'}")
         if prefix is not None:
@@ -114,7 +114,7 @@ class KeyRange:
 
 def _encode_range_end(range_end: KeyLike) -> bytes:
     encoded = to_bytes(range_end, "range_end")
-    # Both have a meaning on the wire that no reader would guess from an interval's end.
+    # On the wire both have another meaning than the end of an interval.
     if not encoded:
         raise InvalidRequestError("range_end is empty: write the key alone, or from_key= for all keys from it on")
     if encoded == NO_END:

@@ -1,19 +1,17 @@
-"""Results: what the key-value and lease calls return, as frozen values.
+"""Results of the key-value calls, as frozen values.
 
-Knows: the shape of an answer. Never knows: wire messages, which are copied into these types and never kept.
-
-Values are secrets: no `repr` shows one, only its size. Keys are shown, and long ones are cut.
+Values are secrets: a `repr` shows only their size. It shows keys, and cuts long ones.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeAlias, TypeVar, overload
 
-_MAX_SHOWN_KEY: Final = 64  # bytes, or characters; a longer key would hide the rest of its own line
+_MAX_SHOWN_KEY: Final = 64  # bytes or characters; longer keys would make log lines unreadable
 
 
 def shown_key(key: bytes) -> str:
-    """A key as a `repr` shows it: whole if it is short, else cut and with its size."""
+    """A key as a `repr` shows it: a long key is cut, and its size is added."""
     if len(key) <= _MAX_SHOWN_KEY:
         return repr(key)
     return f"{key[:_MAX_SHOWN_KEY]!r}...<{len(key)} bytes>"
@@ -23,20 +21,20 @@ def _text(raw: bytes, key: bytes, what: str) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
-        where = error.start
-    # Python's own error would carry the whole value into every log that shows its repr.
-    raise ValueError(f"the {what} of {shown_key(key)} is not UTF-8 at byte {where}: take .{what} instead")
+        position = error.start
+    # Python's own error holds the whole value, and its repr would show it in logs.
+    raise ValueError(f"the {what} of {shown_key(key)} is not UTF-8 at byte {position}: use .{what} instead")
 
 
 def shown_text(text: str) -> str:
-    """A name, or a key that is text, as an error shows it: as `shown_key` does."""
+    """A name, or a key that is text, as an error shows it: long text is cut, and its size is added."""
     if len(text) <= _MAX_SHOWN_KEY:
         return repr(text)
     return f"{text[:_MAX_SHOWN_KEY]!r}...<{len(text)} characters>"
 
 
 def shown_keys(key: bytes, range_end: bytes = b"") -> str:
-    """A key, or a range of keys, in the words by which users name them: `'k'`, `prefix='p/'`, `all_keys=True`."""
+    """A key, or a range of keys, as users write it in calls: `'k'`, `prefix='p/'`, `all_keys=True`."""
     if not range_end:
         return _shown(key)
     if range_end == b"\0":
@@ -55,19 +53,19 @@ def _shown(key: bytes) -> str:
 
 
 def shown_lease(lease: int) -> str:
-    """The id of a lease as a `repr` shows it: in hexadecimal, as etcdctl and the logs do."""
+    """The id of a lease as a `repr` shows it: in hexadecimal, as in etcdctl and in logs."""
     return f"{lease:#x}" if lease else "0"
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Who answered, and how far the store was. A result inside a txn carries the revision alone, as etcd sends it.
+    """Response metadata: which member answered, at which revision. Inside a txn only the revision is set.
 
     Attributes:
         cluster_id: the cluster that answered.
         member_id: the member that answered.
-        revision: the store's revision when the request was carried out.
-        raft_term: the member's raft term; it grows with every leader election.
+        revision: the store's revision when the request was applied.
+        raft_term: the member's raft term, which grows with every leader election.
     """
 
     cluster_id: int = 0
@@ -82,11 +80,11 @@ class KeyValue:
 
     Attributes:
         key: the key.
-        value: the value; empty if only keys were asked for.
-        create_revision: the revision that created the key, last.
-        mod_revision: the revision that changed it last.
-        version: how many times it was put since it was created; 1 is the first.
-        lease: the id of the lease it is attached to; 0 is none.
+        value: the value; empty if only keys were requested.
+        create_revision: the revision that created the key.
+        mod_revision: the revision of the last change.
+        version: the number of writes since its creation, starting at 1.
+        lease: the id of the lease that the key is attached to; 0 if there is none.
     """
 
     key: bytes
@@ -122,11 +120,11 @@ class KeyValue:
 
 @dataclass(frozen=True, slots=True)
 class PutResult:
-    """What a put did.
+    """Result of a put.
 
     Attributes:
-        header: who answered.
-        prev_kv: what the key held before, if `prev_kv=True` asked for it and it existed.
+        header: the metadata of the response.
+        prev_kv: the key before the put, if requested with `prev_kv=True` and if it existed.
     """
 
     header: Header
@@ -140,12 +138,12 @@ class PutResult:
 
 @dataclass(frozen=True, slots=True)
 class DeleteResult:
-    """What a delete did.
+    """Result of a delete.
 
     Attributes:
-        header: who answered.
-        deleted: how many keys were deleted.
-        prev_kvs: what they held, if `prev_kv=True` asked for it.
+        header: the metadata of the response.
+        deleted: the number of deleted keys.
+        prev_kvs: the deleted keys as they were, if requested with `prev_kv=True`.
     """
 
     header: Header
@@ -160,30 +158,30 @@ class DeleteResult:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RangeResult(Sequence[KeyValue]):
-    """The keys that a range holds: a sequence of `KeyValue`.
+    """The keys of a range: a sequence of `KeyValue`.
 
-    It has length, index, slice, iteration and `in`, for the `KeyValue`s and not for keys: `to_dict()` is by key. As
-    every sequence it is false while empty, which it always is after `count_only=True`. Only `count` is not what other
-    sequences have.
+    It has length, index, slice, iteration and `in`, all about `KeyValue`s; `to_dict()` maps keys to values. Like every
+    sequence it is false if it is empty, as it always is after `count_only=True`. Unlike in other sequences, `count` is
+    a number.
 
     Attributes:
-        header: who answered.
-        kvs: the keys found, in the order asked for.
-        more: whether the limit cut some off.
-        count: how many keys the range holds in all, whatever the limit.
+        header: the metadata of the response.
+        kvs: the keys, in the requested order.
+        more: whether the limit left out some keys.
+        count: the number of keys in the range, whatever the limit.
     """
 
     header: Header
     kvs: tuple[KeyValue, ...] = ()
     more: bool = False
-    # etcd's word for this number, and every client's. Nobody counts how often a range holds one KeyValue.
+    # The name of this number in etcd and in every client. Each KeyValue occurs once, so the method is not needed.
     count: int = field(default=0)  # type: ignore[assignment]  # pyright: ignore[reportIncompatibleMethodOverride]
 
     @property
     def revision(self) -> int:
         """The store's revision when the range was read.
 
-        A watch from `revision + 1` continues it without a gap, if no older `revision=` was asked for.
+        A watch from `revision + 1` continues without a gap, unless an older `revision=` was requested.
         """
         return self.header.revision
 
@@ -198,7 +196,7 @@ class RangeResult(Sequence[KeyValue]):
 
     def __contains__(self, item: object) -> bool:
         if isinstance(item, str | bytes):
-            raise TypeError("a range result holds KeyValues: look keys up in found.to_dict()")
+            raise TypeError("a range result has KeyValues: look up keys in its to_dict()")
         return item in self.kvs
 
     @overload
@@ -209,14 +207,14 @@ class RangeResult(Sequence[KeyValue]):
 
     def __getitem__(self, index: int | slice) -> KeyValue | tuple[KeyValue, ...]:
         if isinstance(index, str | bytes):
-            raise TypeError("a range result is indexed by number: look keys up in found.to_dict()")
+            raise TypeError("a range result is indexed by number: look up keys in its to_dict()")
         return self.kvs[index]
 
     def to_dict(self, *, strip_prefix: str = "") -> dict[str, str]:
-        """The values by their keys, all as UTF-8 text, in the order of the range.
+        """Map keys to values, both as UTF-8 text, in the order of the range.
 
         Args:
-            strip_prefix: what to leave out at the beginning of each key that begins with it.
+            strip_prefix: a prefix to remove from the keys that begin with it.
 
         Raises:
             ValueError: a key or a value is not UTF-8.
@@ -229,17 +227,17 @@ class RangeResult(Sequence[KeyValue]):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RangeChunk:
-    """One chunk of a range that the server streams; users see its keys as pages of a scan.
+    """One chunk of a streamed range. Users get its keys as pages of a scan.
 
     Attributes:
-        range_response: keys that no other chunk has. Only the last chunk has a header, `more` and `count`.
+        range_response: the keys of this chunk. Only the last chunk has a header, `more` and `count`.
     """
 
     range_response: RangeResult | None = None
 
     @property
     def header(self) -> Header | None:
-        """Who answered, once the last chunk tells."""
+        """The metadata of the response, which only the last chunk has."""
         return None if self.range_response is None else self.range_response.header
 
     def __repr__(self) -> str:
@@ -250,16 +248,16 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Operation(Generic[T_co]):
-    """One operation of a txn, which returns a `T_co`: what the call of the same name returns."""
+    """An operation of a txn or of `client.do()`. Its result has the type of the call with the same name."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TxnResult:
-    """Which branch of a txn ran, and what its operations returned. It is true iff the comparisons held.
+    """Result of a txn: which branch ran, and the results of its operations. It is true if the comparisons held.
 
-    `result[operation]` is what one operation returned, with its own type:
+    `result[operation]` is the result of one operation, with its own type:
 
         get_a, get_b = op.get("a"), op.range(prefix="b/")
         result = await client.txn().then(get_a, get_b).commit()
@@ -268,9 +266,9 @@ class TxnResult:
 
     Attributes:
         succeeded: True if every comparison held, so that `then` ran; False if `otherwise` ran.
-        header: who answered.
-        responses: one for each operation of the branch that ran, each what the call of the same name returns.
-        operations: those of the branch that ran, in the order of `responses`.
+        header: the metadata of the response.
+        responses: the results of the branch that ran, one for each operation, as of the calls with the same names.
+        operations: the operations of the branch that ran, in the order of `responses`.
     """
 
     succeeded: bool
@@ -282,21 +280,21 @@ class TxnResult:
         return self.succeeded
 
     def __getitem__(self, operation: Operation[T_co]) -> T_co:
-        """What this very operation returned; if it was given twice, what it returned first.
+        """Return the result of this very object. If the txn has it twice, its first result.
 
         Raises:
-            LookupError: it is not in the branch that ran.
-            TypeError: it is no operation.
+            LookupError: the operation is not in the branch that ran.
+            TypeError: the argument is no operation.
         """
         if not isinstance(operation, Operation):
-            given = type(operation).__name__
-            raise TypeError(f"result[...] takes an operation that was given to the txn, got {given}: see .responses")
-        for one, response in zip(self.operations, self.responses, strict=True):
-            if one is operation:
-                found: T_co = response  # type: ignore[assignment] # `txn_result` has put together what fits
-                return found
+            kind = type(operation).__name__
+            raise TypeError(f"result[...] takes an operation of the txn, got {kind}: see .responses")
+        for candidate, response in zip(self.operations, self.responses, strict=True):
+            if candidate is operation:
+                result: T_co = response  # type: ignore[assignment] # `TxnOp.result` has checked their kinds
+                return result
         branch = "then()" if self.succeeded else "otherwise()"
-        raise LookupError(f"this operation was not given to {branch}, the branch that ran")
+        raise LookupError(f"this operation is not in {branch}, the branch that ran")
 
     @property
     def revision(self) -> int:
@@ -305,15 +303,15 @@ class TxnResult:
 
 
 OpResult: TypeAlias = PutResult | DeleteResult | RangeResult | TxnResult | KeyValue | None
-"""What one operation of a txn returns; `op.get` gives a `KeyValue`, or None if there is no such key."""
+"""The result of one operation. `op.get` returns a `KeyValue`, or None if the key does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompactResult:
-    """A compaction was carried out.
+    """A compaction was applied.
 
     Attributes:
-        header: who answered.
+        header: the metadata of the response.
     """
 
     header: Header

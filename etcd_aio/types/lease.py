@@ -6,8 +6,8 @@ from etcd_aio.types.kv import Header, shown_lease
 
 
 def _show_with_lease(result: "LeaseGrantResult | LeaseKeepAliveResult | LeaseTimeToLiveResult | LeaseStatus") -> str:
-    """The `repr` of a dataclass whose `id` is that of a lease."""
-    values = {one.name: getattr(result, one.name) for one in fields(result)}
+    """The `repr` of a dataclass whose `id` is a lease id."""
+    values = {field.name: getattr(result, field.name) for field in fields(result)}
     shown = (f"{name}={shown_lease(value) if name == 'id' else repr(value)}" for name, value in values.items())
     return f"{type(result).__name__}({', '.join(shown)})"
 
@@ -17,9 +17,9 @@ class LeaseGrantResult:
     """A lease was granted.
 
     Attributes:
-        header: who answered.
+        header: the metadata of the response.
         id: the lease's id.
-        ttl: the seconds it lasts unless it is renewed: what was asked for, or etcd's minimum if that is more.
+        ttl: the seconds until it expires unless it is renewed: as requested, or etcd's minimum if that is more.
     """
 
     header: Header
@@ -35,7 +35,7 @@ class LeaseRevokeResult:
     """A lease was revoked, and the keys attached to it were deleted.
 
     Attributes:
-        header: who answered.
+        header: the metadata of the response.
     """
 
     header: Header
@@ -51,9 +51,9 @@ class LeaseKeepAliveResult:
     """A lease was renewed.
 
     Attributes:
-        header: who answered.
+        header: the metadata of the response.
         id: the lease's id.
-        ttl: the seconds it lasts from now unless it is renewed again.
+        ttl: the seconds from now until it expires unless it is renewed again.
     """
 
     header: Header
@@ -66,14 +66,14 @@ class LeaseKeepAliveResult:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LeaseTimeToLiveResult:
-    """What is left of a lease.
+    """The remaining time of a lease.
 
     Attributes:
-        header: who answered.
+        header: the metadata of the response.
         id: the lease's id.
-        ttl: the whole seconds that are left; -1 if there is no such lease (any more).
-        granted_ttl: the seconds that every renewal gives it.
-        keys: the keys attached to it, if `keys=True` asked for them.
+        ttl: the remaining whole seconds; -1 if the lease does not exist, or no longer.
+        granted_ttl: the seconds that each renewal gives it.
+        keys: the keys attached to it, if requested with `keys=True`.
     """
 
     header: Header
@@ -87,13 +87,13 @@ class LeaseTimeToLiveResult:
 
     @property
     def is_expired(self) -> bool:
-        """Whether there is no such lease: it expired, was revoked, or never was. 0 seconds left is not yet expired."""
+        """Whether the lease does not exist: it expired, was revoked or never granted. At 0 seconds it still exists."""
         return self.ttl < 0
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LeaseStatus:
-    """One lease of a listing. etcd tells no more than its id.
+    """One lease of a listing. etcd sends only its id.
 
     Attributes:
         id: the lease's id.
@@ -107,11 +107,11 @@ class LeaseStatus:
 
 @dataclass(frozen=True, slots=True)
 class LeaseListResult:
-    """Every lease there is.
+    """All leases of the cluster.
 
     Attributes:
-        header: who answered.
-        leases: the leases, in no order.
+        header: the metadata of the response.
+        leases: the leases, in no particular order.
     """
 
     header: Header

@@ -15,21 +15,21 @@ from etcd_aio.types.kv import Header
 
 
 class Alarm(Enum):
-    """What can be wrong with a member, as etcd itself finds it."""
+    """A problem of a member that etcd itself detects."""
 
     NOSPACE = "nospace"
-    """Its database has used up its quota: the cluster takes no more writes until it is disarmed."""
+    """The member's database has used up its quota: the cluster accepts no writes until the alarm is disarmed."""
     CORRUPT = "corrupt"
-    """Its data differs from that of the others: it serves nothing until it is disarmed."""
+    """The member's data differs from the other members': it serves nothing until the alarm is disarmed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ActiveAlarm:
-    """One alarm that is raised.
+    """One raised alarm.
 
     Attributes:
-        member_id: the member it is about.
-        alarm: what is wrong.
+        member_id: the member that has the problem.
+        alarm: the kind of problem.
     """
 
     member_id: int
@@ -38,10 +38,10 @@ class ActiveAlarm:
 
 @dataclass(frozen=True, slots=True)
 class AlarmResult:
-    """Alarms: those that are raised, or those that were disarmed. It is true if there are any.
+    """The alarms that are raised, or that were disarmed. It is true if there are any.
 
     Attributes:
-        header: who answered.
+        header: the metadata of the response.
         alarms: the alarms.
     """
 
@@ -57,8 +57,8 @@ class DowngradeInfo:
     """A downgrade of the cluster.
 
     Attributes:
-        enabled: whether one is under way.
-        target_version: the version that the cluster is to have.
+        enabled: whether a downgrade is under way.
+        target_version: the version that the cluster is downgraded to.
     """
 
     enabled: bool = False
@@ -67,21 +67,21 @@ class DowngradeInfo:
 
 @dataclass(frozen=True, slots=True)
 class StatusResult:
-    """What a member says of itself.
+    """The status of a member, as it reports it.
 
     Attributes:
-        header: who answered.
-        version: the release it runs, such as "3.6.4".
-        db_size: bytes of its database file.
-        leader: the id of the member it takes for the leader; 0 if it knows none.
-        raft_index: the last entry of the log that it knows to be committed.
+        header: the metadata of the response.
+        version: the release that it runs, such as "3.6.4".
+        db_size: the bytes of its database file.
+        leader: the id of the leader that it knows; 0 if it knows none.
+        raft_index: the last log entry that it knows to be committed.
         raft_term: its raft term.
-        raft_applied_index: the last entry of the log that it has applied.
-        errors: its alarms and complaints, in etcd's words.
-        db_size_in_use: bytes of its database that are in use; defragmenting gives the rest back.
+        raft_applied_index: the last log entry that it has applied.
+        errors: its alarms and problems, in etcd's words.
+        db_size_in_use: the bytes of its database that are in use; defragmenting frees the rest.
         is_learner: whether it is a learner.
-        storage_version: the version of its database's format; empty before etcd 3.6.
-        db_size_quota: the bytes that its database may have; 0 before etcd 3.6.
+        storage_version: the version of its database format; empty before etcd 3.6.
+        db_size_quota: the most bytes that its database may have; 0 before etcd 3.6.
         downgrade_info: whether the cluster is being downgraded; None before etcd 3.6.
     """
 
@@ -101,7 +101,7 @@ class StatusResult:
 
     @property
     def is_leader(self) -> bool:
-        """Whether it takes itself for the leader. One that was just cut off may be wrong about it."""
+        """Whether the member reports itself as the leader. A leader that was just partitioned may still do so."""
         return self.leader != 0 and self.leader == self.header.member_id
 
 
@@ -120,15 +120,15 @@ def newest_leader(statuses: Mapping[K, StatusResult]) -> K | None:
 
 @dataclass(frozen=True, slots=True)
 class EndpointVersions:
-    """What one endpoint says of versions.
+    """The versions that one endpoint reports.
 
     Attributes:
-        endpoint: which one.
+        endpoint: the endpoint.
         server: the release that its member runs, such as "3.6.4"; empty if it did not answer.
         cluster: the version of the cluster, the lowest minor release among its members, such as "3.6.0": what is newer
             than that is not in use yet. Empty if the endpoint does not tell, as where HTTP and gRPC have ports of their
             own.
-        error: why there is no `server`; None if there is.
+        error: why `server` is empty; None if it is not.
     """
 
     endpoint: str
@@ -138,12 +138,12 @@ class EndpointVersions:
 
     @property
     def server_version(self) -> tuple[int, int, int]:
-        """`server` to compare with: (3, 6, 4). A version that is not known, or cannot be read, is (0, 0, 0)."""
+        """`server` as numbers, such as (3, 6, 4); (0, 0, 0) if it is unknown or not a version."""
         return version_tuple(self.server)
 
     @property
     def cluster_version(self) -> tuple[int, int, int]:
-        """`cluster` to compare with, in the same way."""
+        """`cluster` as numbers, in the same way."""
         return version_tuple(self.cluster)
 
 
@@ -152,7 +152,7 @@ class DefragmentResult:
     """A member's database was defragmented.
 
     Attributes:
-        header: who answered; some releases tell nothing in it.
+        header: the metadata of the response; empty in some releases.
     """
 
     header: Header
@@ -163,8 +163,8 @@ class HashResult:
     """The hash of a member's whole database.
 
     Attributes:
-        header: who answered.
-        hash: the hash. It covers what no two members have in common too, so it tells nothing about their consistency.
+        header: the metadata of the response.
+        hash: the hash. It also covers data that differs from member to member, so it cannot show whether they agree.
     """
 
     header: Header
@@ -178,10 +178,10 @@ class HashKVResult:
     Members agree if `hash` is the same at the same `hash_revision` and `compact_revision`.
 
     Attributes:
-        header: who answered.
+        header: the metadata of the response.
         hash: the hash.
-        compact_revision: the revision up to which history was compacted when the hash was made.
-        hash_revision: the revision up to which keys are in the hash; 0 before etcd 3.6, where it is the one asked for.
+        compact_revision: the revision up to which the history was compacted when the hash was made.
+        hash_revision: the revision up to which keys are in the hash; 0 before etcd 3.6, where it is the requested one.
     """
 
     header: Header
@@ -192,10 +192,11 @@ class HashKVResult:
 
 @dataclass(frozen=True, slots=True)
 class MoveLeaderResult:
-    """The leadership is where it was asked to be.
+    """The leadership was transferred.
 
     Attributes:
-        header: who answered; the member that led before, unless it leads already or the answer was lost.
+        header: the metadata of the response; from the former leader, unless there was no need to ask it or
+            its reply was lost.
     """
 
     header: Header
@@ -203,11 +204,11 @@ class MoveLeaderResult:
 
 @dataclass(frozen=True, slots=True)
 class DowngradeResult:
-    """A downgrade was checked, begun or cancelled.
+    """A downgrade was validated, started or cancelled.
 
     Attributes:
-        header: who answered.
-        version: the cluster's version before that.
+        header: the metadata of the response.
+        version: the cluster's version before it.
     """
 
     header: Header
@@ -216,11 +217,11 @@ class DowngradeResult:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SnapshotChunk:
-    """One message of a snapshot; users see its bytes.
+    """One message of a snapshot. Users get its bytes.
 
     Attributes:
-        header: who answers, as far as it says so.
-        remaining_bytes: the bytes of the database that follow after this chunk.
+        header: the metadata of the response; empty in some releases.
+        remaining_bytes: the bytes of the database after this chunk.
         blob: the bytes of this chunk.
         version: the storage version that the snapshot has; empty before etcd 3.6.
     """
@@ -236,12 +237,12 @@ class SnapshotChunk:
 
 @dataclass(frozen=True, slots=True)
 class SavedSnapshot:
-    """A snapshot that is on disk, whole and verified.
+    """A complete and verified snapshot on disk.
 
     Attributes:
-        size: bytes of the file: the database, and etcd's SHA-256 of it behind it, 32 bytes.
-        sha256: that hash, in hexadecimal: computed here, and the same as etcd's.
-        endpoint: the endpoint it came from.
+        size: the bytes of the file: the database, followed by etcd's SHA-256 of it (32 bytes).
+        sha256: this hash in hexadecimal; the client has computed the same one.
+        endpoint: the endpoint that sent it.
         version: the storage version, which is the release to restore it with; empty before etcd 3.6.
     """
 
@@ -255,7 +256,7 @@ _VERSION: Final = re.compile(r"v?([0-9]{1,9})\.([0-9]{1,9})(?:\.([0-9]{1,9}))?(?
 
 
 def version_tuple(text: str) -> tuple[int, int, int]:
-    """A version to compare with; (0, 0, 0) if the text is none. What follows the three numbers does not count."""
+    """Parse a version into three numbers; (0, 0, 0) if it is none. Anything after the numbers is ignored."""
     match = _VERSION.fullmatch(text)
     if match is None:
         return 0, 0, 0

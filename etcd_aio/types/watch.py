@@ -1,9 +1,6 @@
-"""Events: what a watch delivers, as frozen values.
+"""Events of a watch, as frozen values.
 
-Knows: the shape of an event, of a batch of them, and of the server's reply that carried it. Never knows: wire messages,
-or when a revision is whole.
-
-Values are secrets: no `repr` shows one. An event shows its key, a batch only how many events it has.
+Values are secrets, so no `repr` shows them. An event shows its key, a batch only the number of its events.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +12,7 @@ from etcd_aio.types.kv import Header, KeyValue, shown_key
 
 
 class EventType(Enum):
-    """What happened to a key."""
+    """The kind of change of a key."""
 
     PUT = "put"
     DELETE = "delete"
@@ -26,10 +23,10 @@ class Event:
     """One change of one key.
 
     Attributes:
-        type: what happened.
-        kv: the key as the change left it; of a delete only `key` and `mod_revision` are set.
-        prev_kv: the key as it was before, if `prev_kv=True` asked for it, it existed, and is not compacted.
-        is_resync: the history was compacted, and this event stands for what it held: see `on_compaction="resync"`.
+        type: the kind of change.
+        kv: the key after the change; for a delete only `key` and `mod_revision` are set.
+        prev_kv: the key before the change, if requested with `prev_kv=True`, and if it existed and is not compacted.
+        is_resync: this event stands for history that was compacted: see `on_compaction="resync"`.
     """
 
     type: EventType
@@ -75,7 +72,7 @@ class Event:
 
     @property
     def revision(self) -> int:
-        """The revision of the change. All changes of one txn share theirs."""
+        """The revision of the change. All changes of one txn have the same revision."""
         return self.kv.mod_revision
 
     def __repr__(self) -> str:
@@ -87,9 +84,9 @@ class Event:
 
 
 class ResyncEvent(Event):
-    """An event that no server sent: the difference between what was delivered and what is there now.
+    """An event made by the client: the difference between the delivered events and the current keys.
 
-    A class of its own, so that no other event pays for the mark.
+    It has a class of its own, so that other events need no field for it.
     """
 
     __slots__ = ()
@@ -100,11 +97,11 @@ class ResyncEvent(Event):
 class WatchBatch(Sequence[Event]):
     """One or more whole revisions: a sequence of `Event`, in the order of their revisions.
 
-    It is false while empty: then it is a progress mark, which says that there was nothing up to its revision.
+    It is false if it is empty: then it reports progress, namely that nothing else happened up to its revision.
 
     Attributes:
         events: the events.
-        revision: the last revision it covers. A new watch from `revision + 1` misses and repeats nothing.
+        revision: the last revision that it covers. A new watch from `revision + 1` misses and repeats nothing.
     """
 
     events: tuple[Event, ...]
@@ -134,17 +131,17 @@ _NO_HEADER: Final = Header()
 
 @dataclass(frozen=True, slots=True)
 class WatchReply:
-    """What the server says on a watch stream.
+    """A message of the server on a watch stream.
 
     Attributes:
-        header: who says it, and how far its store is: not how far the events are.
-        watch_id: which watch it is about; -1 for all of the stream, or for one that was refused.
-        created: it answers the creation of a watch.
-        canceled: the watch is over.
-        compact_revision: the watch is over since it wanted revisions before this one.
-        cancel_reason: why it is over.
-        fragment: more of the same follows.
-        events: what happened, in the order of the revisions.
+        header: the metadata of the response; its revision is the store's, not that of the events.
+        watch_id: the watch; -1 for all watches of the stream, or for a watch that was refused.
+        created: whether it answers the creation of a watch.
+        canceled: whether the watch has ended.
+        compact_revision: if not 0, the watch has ended because it needs revisions before this one.
+        cancel_reason: why the watch has ended.
+        fragment: whether more events of the same revision follow.
+        events: the events, in the order of their revisions.
     """
 
     header: Header = _NO_HEADER

@@ -1,4 +1,4 @@
-"""Compare: Python comparisons become conditions, and what cannot be sent is refused."""
+"""Conditions: Python comparisons make them, and those that cannot be sent are refused."""
 
 import copy
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ def test_existence() -> None:
     assert Key("k").missing == (Key("k").version == 0)
 
 
-def test_ranges_are_named_as_everywhere() -> None:
+def test_a_key_takes_every_form_of_a_range() -> None:
     assert Key(prefix="p/").missing.keys == KeyRange.of(prefix="p/")
     assert Key("a", range_end="b").missing.keys == KeyRange.of("a", range_end="b")
     assert Key(from_key="a").missing.keys == KeyRange.of(from_key="a")
@@ -63,7 +63,7 @@ def test_ranges_are_named_as_everywhere() -> None:
         Key("")
 
 
-def test_comparing_captures_by_value() -> None:
+def test_a_condition_copies_its_operand() -> None:
     buffer = bytearray(b"before")
     compare = Key("k").value == buffer
     buffer[:] = b"after!"
@@ -121,7 +121,7 @@ def test_conditions_are_values() -> None:
     assert len({compare, Key("k").version == 1, Key("k").version == 2}) == 2
 
 
-def test_what_is_not_compared_yet_has_no_hash() -> None:
+def test_a_property_has_no_hash() -> None:
     with pytest.raises(TypeError, match="unhashable"):
         {Key("k").version}
 

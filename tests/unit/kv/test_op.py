@@ -1,4 +1,4 @@
-"""Op: spelling, capture by value, and every illegal combination refused before anything is sent."""
+"""Operations as users spell them: arguments are copied, and invalid combinations are refused."""
 
 import pytest
 
@@ -14,7 +14,7 @@ class Leased:
     id = 9
 
 
-def test_put() -> None:
+def test_put_makes_its_operation() -> None:
     assert op.put("k", "v") == PutOp(b"k", b"v", 0, False, False, False)
     assert op.put(b"k", b"", lease=7, prev_kv=True) == PutOp(b"k", b"", 7, True, False, False)
     assert op.put("k", "v", lease=Leased()).lease == 9
@@ -22,7 +22,7 @@ def test_put() -> None:
     assert op.put("k", "v", ignore_lease=True) == PutOp(b"k", b"v", 0, False, False, True)
 
 
-def test_put_captures_by_value() -> None:
+def test_put_copies_its_arguments() -> None:
     key, value = bytearray(b"k1"), bytearray(b"v1")
     put = op.put(key, value)
     key[:], value[:] = b"k2", b"v2"
@@ -30,13 +30,13 @@ def test_put_captures_by_value() -> None:
 
 
 @pytest.mark.parametrize("value", ["v", "", b""])
-def test_put_takes_no_value_to_ignore(value: str | bytes) -> None:
+def test_put_refuses_a_value_with_ignore_value(value: str | bytes) -> None:
     with pytest.raises(ValueProvidedError, match="leave value out"):
         op.put("k", value, ignore_value=True)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("lease", [7, 0])
-def test_put_takes_no_lease_to_ignore(lease: int) -> None:
+def test_put_refuses_a_lease_with_ignore_lease(lease: int) -> None:
     with pytest.raises(LeaseProvidedError, match="leave lease= out"):
         op.put("k", "v", lease=lease, ignore_lease=True)
 
@@ -55,7 +55,7 @@ def test_put_checks_its_arguments() -> None:
         op.put("k", "v", lease="7")  # type: ignore[call-overload]
 
 
-def test_get() -> None:
+def test_get_makes_its_operation() -> None:
     assert op.get("k") == GetOp(b"k", 0, False, False)
     assert op.get("k", revision=3, serializable=True, keys_only=True) == GetOp(b"k", 3, True, True)
     with pytest.raises(EmptyKeyError):
@@ -64,7 +64,7 @@ def test_get() -> None:
         op.get("k", revision=-1)
 
 
-def test_range() -> None:
+def test_range_makes_its_operation() -> None:
     assert op.range(prefix="p") == RangeOp(KeyRange(b"p", b"q"))
     assert op.range(
         "a",
@@ -129,7 +129,7 @@ def test_range_refuses_unknown_words() -> None:
         op.range("k", sort_order="up")  # type: ignore[arg-type]
 
 
-def test_delete() -> None:
+def test_delete_makes_its_operation() -> None:
     assert op.delete("k") == DeleteOp(KeyRange(b"k"))
     assert op.delete(prefix="p", prev_kv=True) == DeleteOp(KeyRange(b"p", b"q"), True)
     assert op.delete(all_keys=True) == DeleteOp(KeyRange(b"\0", b"\0"))
@@ -137,14 +137,14 @@ def test_delete() -> None:
         op.delete()
 
 
-def test_delete_empties_the_store_only_by_name() -> None:
+def test_delete_of_all_keys_needs_all_keys() -> None:
     with pytest.raises(InvalidRequestError, match="write all_keys=True"):
         op.delete(prefix="")
     with pytest.raises(InvalidRequestError, match="write all_keys=True"):
         op.delete(from_key=b"\0")
 
 
-def test_txn_captures_its_lists() -> None:
+def test_txn_copies_its_lists() -> None:
     when, then, otherwise = [Key("k").missing], [op.put("k", "v")], [op.get("k")]
     txn = op.txn(when=when, then=then, otherwise=otherwise)
     expected = TxnOp((Key("k").missing,), (op.put("k", "v"),), (op.get("k"),))
@@ -155,14 +155,14 @@ def test_txn_captures_its_lists() -> None:
     assert txn == expected
 
 
-def test_txn_takes_any_iterable_once() -> None:
+def test_txn_takes_iterators() -> None:
     keys = ("a", "b")
     txn = op.txn(then=(op.get(key) for key in keys))
     assert txn.then == (op.get("a"), op.get("b"))
     assert op.txn() == TxnOp()
 
 
-def test_txn_says_what_it_takes() -> None:
+def test_txn_refuses_items_of_another_kind() -> None:
     with pytest.raises(TypeError, match=r'when takes comparisons such as Key\("k"\).version == 1, got bool'):
         op.txn(when=[True])  # type: ignore[list-item]
     with pytest.raises(TypeError, match=r'then takes operations such as op.put\("k", "v"\), got str'):
@@ -172,7 +172,7 @@ def test_txn_says_what_it_takes() -> None:
 
 
 @pytest.mark.parametrize("operation", [op.put("k", "v"), op.get("k"), op.range("k"), op.delete("k"), op.txn()])
-def test_txn_wants_lists(operation: Op) -> None:
+def test_txn_refuses_a_single_item_instead_of_a_list(operation: Op) -> None:
     with pytest.raises(TypeError, match=r"write then=\[\.\.\.\]"):
         op.txn(then=operation)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"write when=\[\.\.\.\]"):

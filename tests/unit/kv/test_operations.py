@@ -359,7 +359,7 @@ def test_equal_operations_of_a_txn_have_their_own_results() -> None:
 def test_an_operation_that_did_not_run_has_no_response() -> None:
     get = op.get("k")
     result = TxnOp((), (get,)).result(TxnResult(False, HEADER))
-    with pytest.raises(LookupError, match=r"not given to otherwise\(\), the branch that ran"):
+    with pytest.raises(LookupError, match=r"not in otherwise\(\), the branch that ran"):
         result[get]
     with pytest.raises(TypeError, match=r"got int: see \.responses"):
         result[0]  # type: ignore[index]

@@ -142,7 +142,7 @@ async def test_each_page_begins_behind_the_last_key_of_the_one_before() -> None:
 
 
 @pytest.mark.anyio
-async def test_the_first_page_pins_the_revision() -> None:
+async def test_the_first_page_decides_the_revision() -> None:
     store = Store()
     scan = store.scan()
     assert scan.revision == 0
@@ -156,7 +156,7 @@ async def test_the_first_page_pins_the_revision() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_given_revision_is_the_scans() -> None:
+async def test_a_scan_reads_at_the_given_revision() -> None:
     store = Store()
     scan = store.scan(op.range(prefix="k", revision=5))
     assert scan.revision == 5
@@ -201,7 +201,7 @@ async def test_pages() -> None:
 
 
 @pytest.mark.anyio
-async def test_keys_and_pages_are_not_mixed_where_keys_would_be_lost(either: Store) -> None:
+async def test_pages_are_refused_after_single_keys(either: Store) -> None:
     scan = either.scan()
     await anext(scan.pages())
     assert (await anext(scan)).key == KEYS[4]
@@ -210,7 +210,7 @@ async def test_keys_and_pages_are_not_mixed_where_keys_would_be_lost(either: Sto
 
 
 @pytest.mark.anyio
-async def test_a_page_too_large_is_asked_for_again_with_half_as_many_keys() -> None:
+async def test_a_page_that_is_too_large_is_requested_again_with_half_as_many_keys() -> None:
     store = Store(fits=2)
     assert [kv.key async for kv in store.scan(page_size=10)] == list(KEYS)
     assert [asked.limit for asked in store.asked[:3]] == [10, 5, 2]
@@ -218,7 +218,7 @@ async def test_a_page_too_large_is_asked_for_again_with_half_as_many_keys() -> N
 
 
 @pytest.mark.anyio
-async def test_a_servers_own_size_error_counts_too() -> None:
+async def test_a_size_error_of_the_server_halves_the_page_too() -> None:
     error = EtcdError("trying to send message larger than max", code=StatusCode.RESOURCE_EXHAUSTED)
     store = Store(failures=[error])
     assert [kv.key async for kv in store.scan(page_size=10)] == list(KEYS)
@@ -226,7 +226,7 @@ async def test_a_servers_own_size_error_counts_too() -> None:
 
 
 @pytest.mark.anyio
-async def test_the_page_size_grows_back_slowly_and_not_beyond_itself() -> None:
+async def test_the_page_size_grows_back_slowly_up_to_its_maximum() -> None:
     store = Store(keys=tuple(f"k{number:04}".encode() for number in range(2000)))
     store.failures = [ReplyTooLargeError("too large")] * 2
     [kv async for kv in store.scan(page_size=128)]
@@ -263,7 +263,7 @@ async def test_every_other_error_is_raised_at_once(error: EtcdError) -> None:
 
 
 @pytest.mark.anyio
-async def test_after_an_error_the_scan_goes_on_where_it_was() -> None:
+async def test_after_an_error_the_scan_continues_from_the_same_key() -> None:
     store = Store()
     scan = store.scan()
     keys = [(await anext(scan)).key for _ in range(4)]
@@ -274,7 +274,7 @@ async def test_after_an_error_the_scan_goes_on_where_it_was() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_page_from_a_member_that_is_behind_is_asked_for_linearizably() -> None:
+async def test_a_page_of_a_member_that_is_behind_is_read_linearizably() -> None:
     store = Store()
     scan = store.scan(op.range(prefix="k", serializable=True))
     await anext(scan.pages())
@@ -285,7 +285,7 @@ async def test_a_page_from_a_member_that_is_behind_is_asked_for_linearizably() -
 
 
 @pytest.mark.anyio
-async def test_a_future_revision_of_the_users_own_is_an_error() -> None:
+async def test_a_future_revision_given_by_the_user_is_an_error() -> None:
     store = Store(failures=[FutureRevisionError()])
     with pytest.raises(FutureRevisionError):
         await anext(store.scan(op.range(prefix="k", revision=99, serializable=True)))
@@ -294,7 +294,7 @@ async def test_a_future_revision_of_the_users_own_is_an_error() -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(("chunk_size", "before"), [(0, 4), (3, 7)])
-async def test_a_cancelled_step_is_taken_again(chunk_size: int, before: int) -> None:
+async def test_a_cancelled_step_can_be_repeated(chunk_size: int, before: int) -> None:
     store = Store(chunk_size=chunk_size)
     scan = store.scan()
     keys = [(await anext(scan)).key for _ in range(before)]
@@ -338,7 +338,7 @@ async def test_aclose_while_a_page_is_on_its_way_drops_it() -> None:
 
 
 @pytest.mark.anyio
-async def test_two_tasks_on_one_scan_are_told() -> None:
+async def test_two_tasks_that_iterate_over_one_scan_get_an_error() -> None:
     scan = Store().scan()
 
     async def step() -> KeyValue:
@@ -364,7 +364,7 @@ async def test_one_key_and_open_ranges() -> None:
 @pytest.mark.anyio
 @pytest.mark.parametrize("chunk_size", [1, 2, 3, 5, 6, 100])
 @pytest.mark.parametrize("page_size", [1, 4, 6, 9])
-async def test_what_is_behind_the_first_page_is_streamed(chunk_size: int, page_size: int) -> None:
+async def test_keys_behind_the_first_page_are_streamed(chunk_size: int, page_size: int) -> None:
     store = Store(chunk_size=chunk_size)
     pages = [page async for page in store.scan(page_size=page_size).pages()]
     assert [kv.key for page in pages for kv in page] == list(KEYS)
@@ -377,7 +377,7 @@ async def test_what_is_behind_the_first_page_is_streamed(chunk_size: int, page_s
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("page_size", [10, 11])
-async def test_what_fits_into_a_page_is_not_streamed(page_size: int) -> None:
+async def test_a_range_that_fits_into_a_page_is_not_streamed(page_size: int) -> None:
     store = Store(chunk_size=3)
     assert [kv.key async for kv in store.scan(page_size=page_size)] == list(KEYS)
     assert (len(store.asked), len(store.streamed)) == (1, 0)
@@ -395,7 +395,7 @@ async def test_nothing_is_streamed_before_the_first_page_is_used_up() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_stream_is_of_the_scans_revision_and_options() -> None:
+async def test_a_stream_has_the_revision_and_options_of_the_scan() -> None:
     store = Store(chunk_size=3)
     scan = store.scan(op.range(prefix="k", revision=5, keys_only=True, serializable=True), timeout=2.0, retry="never")
     [kv async for kv in scan]
@@ -418,7 +418,7 @@ async def test_the_stream_is_closed_with_the_last_key() -> None:
 
 
 @pytest.mark.anyio
-async def test_where_nobody_streams_pages_go_on() -> None:
+async def test_a_scan_continues_with_pages_if_no_member_can_stream() -> None:
     store = Store(chunk_size=0)
     assert [kv.key async for kv in store.scan(page_size=2)] == list(KEYS)
     assert (len(store.asked), len(store.streamed)) == (5, 1), "asked for once in a scan"
@@ -437,7 +437,7 @@ async def test_where_nobody_streams_pages_go_on() -> None:
     ],
 )
 @pytest.mark.parametrize("before", [0, 1])
-async def test_pages_go_on_where_a_stream_cannot(event: object, before: int) -> None:
+async def test_a_scan_continues_with_pages_after_a_stream_fails(event: object, before: int) -> None:
     store = Store(chunk_size=3)
     scan = store.scan(page_size=2)
     found = [kv.key for _ in range(1 + 2 * before) for kv in await anext(scan.pages())]
@@ -451,7 +451,9 @@ async def test_pages_go_on_where_a_stream_cannot(event: object, before: int) -> 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("error", [NoSpaceError(), TooManyRequestsError(), CompactedError(), FutureRevisionError()])
-async def test_every_other_error_of_a_stream_is_raised_and_the_scan_goes_on_where_it_was(error: EtcdError) -> None:
+async def test_every_other_error_of_a_stream_is_raised_and_the_scan_continues_from_the_same_key(
+    error: EtcdError,
+) -> None:
     store = Store(chunk_size=3)
     scan = store.scan()
     found = [(await anext(scan)).key for _ in range(7)]
@@ -467,7 +469,7 @@ async def test_every_other_error_of_a_stream_is_raised_and_the_scan_goes_on_wher
 
 
 @pytest.mark.anyio
-async def test_a_stream_of_a_member_that_is_behind_is_asked_for_linearizably() -> None:
+async def test_a_stream_of_a_member_that_is_behind_is_read_linearizably() -> None:
     store = Store(chunk_size=3, events=[FutureRevisionError()])
     scan = store.scan(op.range(prefix="k", serializable=True))
     assert [kv.key async for kv in scan] == list(KEYS)
@@ -502,7 +504,7 @@ async def test_an_empty_chunk_is_no_page() -> None:
         {"max_create_revision": 9},
     ],
 )
-async def test_what_etcd_does_not_stream_is_not_asked_for_as_a_stream(change: dict[str, object]) -> None:
+async def test_ranges_that_etcd_does_not_stream_are_read_by_pages(change: dict[str, object]) -> None:
     store = Store(chunk_size=3)
     first = op.range(prefix="k", **change)  # type: ignore[arg-type]
     assert [kv.key async for kv in store.scan(first)] == list(KEYS)
@@ -510,7 +512,7 @@ async def test_what_etcd_does_not_stream_is_not_asked_for_as_a_stream(change: di
 
 
 @pytest.mark.anyio
-async def test_aclose_closes_the_stream_and_forgets_its_chunk() -> None:
+async def test_aclose_closes_the_stream_and_drops_its_chunk() -> None:
     store = Store(chunk_size=5)
     scan = store.scan(page_size=2)
     for _ in range(3):
@@ -579,7 +581,7 @@ class FakeInvoker:
 
 
 @pytest.mark.anyio
-async def test_keys_come_by_range_stream() -> None:
+async def test_the_reader_returns_the_keys_of_each_chunk() -> None:
     kv = KeyValue(b"k")
     invoker = FakeInvoker(RangeChunk(RangeResult(Header(), (kv,))), RangeChunk(), None)
     reader = RangeStreamReader(invoker)  # type: ignore[arg-type]
@@ -597,7 +599,7 @@ async def test_a_serializable_rest_needs_no_leader() -> None:
 
 
 @pytest.mark.anyio
-async def test_cancel_ends_the_reading() -> None:
+async def test_cancel_closes_the_stream() -> None:
     invoker = FakeInvoker(None)
     reader = RangeStreamReader(invoker)  # type: ignore[arg-type]
     await reader.read(REST, None, None)

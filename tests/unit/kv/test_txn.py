@@ -1,4 +1,4 @@
-"""Txn: the builder hands over what was said, and refuses what makes no sense."""
+"""The builder of a txn: it sends its parts as one operation, and refuses parts in a wrong order."""
 
 import warnings
 
@@ -28,7 +28,7 @@ class Recorder:
 
 
 @pytest.mark.anyio
-async def test_commit_sends_what_was_said() -> None:
+async def test_commit_sends_the_parts_as_one_operation() -> None:
     recorder = Recorder()
     txn = Txn(recorder).when(FREE, Key("l").exists).then(PUT).otherwise(GET, op.delete("d"))
     assert recorder.commits == []
@@ -38,7 +38,7 @@ async def test_commit_sends_what_was_said() -> None:
 
 
 @pytest.mark.anyio
-async def test_its_repr_says_how_much_there_is_and_no_value() -> None:
+async def test_the_repr_shows_numbers_and_no_value() -> None:
     txn = Txn(Recorder()).when(FREE, Key("l").exists).then(op.put("k", "secret"))
     assert repr(txn) == "<Txn when=2 then=1 otherwise=0>"
     await txn.commit()
@@ -96,7 +96,7 @@ def test_a_refused_part_changes_nothing() -> None:
     txn.when(FREE)
 
 
-def test_parts_take_their_own_kind() -> None:
+def test_a_part_refuses_items_of_another_kind() -> None:
     with pytest.raises(TypeError, match=r"when\(\) takes comparisons .*, got bool"):
         Txn(Recorder()).when(Key("k") == 0)  # type: ignore[arg-type,comparison-overlap]  # .version is missing
     with pytest.raises(TypeError, match=r"then\(\) takes operations .*, got Compare"):
@@ -105,13 +105,13 @@ def test_parts_take_their_own_kind() -> None:
         Txn(Recorder()).otherwise([GET])  # type: ignore[arg-type]
 
 
-def test_a_txn_with_operations_that_is_never_committed_is_told() -> None:
+def test_a_txn_with_operations_that_is_never_committed_gives_a_warning() -> None:
     with pytest.warns(ResourceWarning, match=r"<Txn when=1 then=1 otherwise=2> was never committed"):
         Txn(Recorder()).when(FREE).then(PUT).otherwise(GET, GET)
 
 
 @pytest.mark.anyio
-async def test_a_txn_that_was_committed_or_does_nothing_or_was_refused_is_not_told() -> None:
+async def test_a_txn_that_was_committed_or_is_empty_or_was_refused_gives_no_warning() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         await Txn(Recorder()).then(PUT).commit()
@@ -125,6 +125,6 @@ async def test_a_txn_that_was_committed_or_does_nothing_or_was_refused_is_not_to
 
 
 @pytest.mark.anyio
-async def test_awaiting_the_builder_says_what_to_write() -> None:
+async def test_awaiting_the_builder_raises_an_error_that_names_commit() -> None:
     with pytest.raises(ClientUsageError, match=r"write `await client\.txn\(\)\.then\(\.\.\.\)\.commit\(\)`"):
         await Txn(Recorder()).then(PUT)  # type: ignore[misc]

@@ -39,7 +39,7 @@ def test_encode_key_takes_text_and_bytes(key: KeyLike, encoded: bytes) -> None:
     assert type(encode_key(key)) is bytes
 
 
-def test_encoding_captures_by_value() -> None:
+def test_encoding_copies_buffers() -> None:
     buffer = bytearray(b"before")
     encoded = to_bytes(buffer, "value")
     buffer[:] = b"after!"
@@ -58,7 +58,7 @@ def test_a_key_of_another_type_is_a_type_error(key: object) -> None:
         encode_key(key)  # type: ignore[arg-type]
 
 
-def test_surrogates_are_refused_without_telling_the_text() -> None:
+def test_the_error_for_surrogates_does_not_hold_the_text() -> None:
     with pytest.raises(InvalidRequestError, match="value has a lone surrogate at position 6") as caught:
         to_bytes("s3cret\udc80", "value")
     assert caught.value.__context__ is None
@@ -66,7 +66,7 @@ def test_surrogates_are_refused_without_telling_the_text() -> None:
 
 
 @pytest.mark.parametrize("value", ["no", 0, 1, None, ""])
-def test_a_flag_is_true_or_false_and_nothing_like_it(value: bool) -> None:
+def test_a_flag_is_a_real_bool(value: bool) -> None:
     with pytest.raises(TypeError, match="physical must be True or False"):
         flag(value, "physical")
     with pytest.raises(TypeError, match="all_keys must be True or False"):
@@ -99,7 +99,7 @@ def test_a_lease_is_its_id_or_an_object_that_has_one(number: int) -> None:
 
 
 @pytest.mark.parametrize("lease", [True, 1.0, "7", None, object(), Leased("7"), Leased(True), Leased(None)])
-def test_anything_else_is_no_lease(lease: object) -> None:
+def test_other_types_are_no_lease(lease: object) -> None:
     with pytest.raises(TypeError, match=f"lease must be a lease id or an object with .id, got {type(lease).__name__}"):
         lease_id(lease)  # type: ignore[arg-type]
 

@@ -37,7 +37,7 @@ def test_every_form_of_a_range() -> None:
     assert KeyRange.of(all_keys=True) == KeyRange(b"\0", b"\0")
 
 
-def test_no_form_says_what_to_write() -> None:
+def test_the_error_for_no_form_lists_the_forms() -> None:
     with pytest.raises(InvalidRequestError) as caught:
         KeyRange.of()
     assert str(caught.value) == (
@@ -45,7 +45,7 @@ def test_no_form_says_what_to_write() -> None:
     )
 
 
-def test_two_forms_are_both_named() -> None:
+def test_the_error_for_two_forms_names_both() -> None:
     with pytest.raises(InvalidRequestError, match=r"got key and prefix=$"):
         KeyRange.of("k", prefix="p")
     with pytest.raises(InvalidRequestError, match=r"got range_end= and from_key= and all_keys=True$"):
@@ -58,7 +58,7 @@ def test_an_interval_does_not_end_before_its_first_key() -> None:
         KeyRange.of("b", range_end="a")
 
 
-def test_a_range_end_alone_asks_for_its_key() -> None:
+def test_a_range_end_without_a_key_is_refused() -> None:
     with pytest.raises(InvalidRequestError, match="write key with range_end="):
         KeyRange.of(range_end="b")
 
@@ -83,7 +83,7 @@ def test_a_form_of_another_type_is_a_type_error(form: str) -> None:
         KeyRange.of(**arguments)  # type: ignore[arg-type]
 
 
-def test_what_a_range_says_of_itself() -> None:
+def test_the_repr_of_a_range() -> None:
     assert KeyRange.of(all_keys=True).is_all_keys
     assert not KeyRange.of(from_key="k").is_all_keys
     assert not KeyRange(b"\0").is_all_keys

@@ -1,4 +1,4 @@
-"""Results: shapes, truth values, and that no repr tells a value."""
+"""Results of the key-value calls: what they say besides their fields."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ SECRET = KeyValue(b"k", b"s3cret", create_revision=4, mod_revision=6, version=2,
 OTHER = KeyValue(b"l", b"other")
 
 
-def test_key_value_repr_tells_sizes_and_history() -> None:
+def test_the_repr_of_a_key_value_shows_sizes_and_history() -> None:
     assert repr(SECRET) == (
         "KeyValue(key=b'k', value=<6 bytes>, create_revision=4, mod_revision=6, version=2, lease=0x9)"
     )
@@ -33,11 +33,11 @@ def test_long_keys_are_cut_in_a_repr(size: int, shown: str) -> None:
     assert shown_key(b"x" * size) == shown
 
 
-def test_text_is_the_value_as_utf8() -> None:
+def test_text_decodes_the_value_as_utf8() -> None:
     assert KeyValue(b"k", "grüß".encode()).text() == "grüß"
 
 
-def test_text_of_a_value_that_is_no_text_does_not_carry_the_value_away() -> None:
+def test_the_error_for_a_value_that_is_no_text_does_not_hold_the_value() -> None:
     with pytest.raises(ValueError, match="is not UTF-8 at byte 6") as caught:
         KeyValue(b"k", b"s3cret\xff").text()
     assert "s3cret" not in repr(caught.value)
@@ -72,7 +72,7 @@ def test_range_result_is_a_sequence_of_key_values() -> None:
 
 
 @pytest.mark.parametrize("key", ["a", b"a"])
-def test_range_result_says_where_keys_are_looked_up(key: str | bytes) -> None:
+def test_the_error_for_a_key_as_index_names_to_dict(key: str | bytes) -> None:
     found = RangeResult(HEADER, (SECRET, OTHER))
     with pytest.raises(TypeError, match="to_dict"):
         assert key in found  # type: ignore[comparison-overlap]
@@ -92,7 +92,7 @@ def test_range_result_as_a_dict() -> None:
 
 def test_a_key_as_text() -> None:
     assert KeyValue("\u00e9".encode()).key_text() == "\u00e9"
-    with pytest.raises(ValueError, match=r"the key of b'a\\xff' is not UTF-8 at byte 1: take .key instead"):
+    with pytest.raises(ValueError, match=r"the key of b'a\\xff' is not UTF-8 at byte 1: use .key instead"):
         KeyValue(b"a\xff").key_text()
 
 
@@ -108,7 +108,7 @@ def test_range_result_repr() -> None:
 
 
 @pytest.mark.parametrize("succeeded", [True, False])
-def test_txn_result_is_true_iff_it_succeeded(succeeded: bool) -> None:
+def test_a_txn_result_is_true_if_it_succeeded(succeeded: bool) -> None:
     responses: tuple[OpResult, ...] = (None,)
     assert bool(TxnResult(succeeded, HEADER, responses)) is succeeded
     assert bool(TxnResult(succeeded, HEADER)) is succeeded
@@ -118,5 +118,7 @@ def test_txn_result_is_true_iff_it_succeeded(succeeded: bool) -> None:
     "result",
     [PutResult(HEADER), DeleteResult(HEADER), RangeResult(HEADER), TxnResult(False, HEADER), CompactResult(HEADER)],
 )
-def test_revision_is_the_headers(result: PutResult | DeleteResult | RangeResult | TxnResult | CompactResult) -> None:
+def test_the_revision_of_a_result_is_its_headers(
+    result: PutResult | DeleteResult | RangeResult | TxnResult | CompactResult,
+) -> None:
     assert result.revision == 7
