@@ -26,7 +26,7 @@ class Recorder(Generic[Request, Reply]):
         self.next_due = inf
         self.patience: float | None = None
         self.gives_up: str | None = None
-        self.says_otherwise = False
+        self.will_retry_differently = False
         self.persists = False
         self.heard: list[str] = []
         self.endpoints: list[str] = []
@@ -74,7 +74,7 @@ class Recorder(Generic[Request, Reply]):
         self.heard.append("lost")
         self.losses.append(error)
         self._set_due(now)
-        return self.says_otherwise
+        return self.will_retry_differently
 
     def on_refused(self, error: EtcdError, now: float) -> bool:
         assert not self._is_open, "refused while open"

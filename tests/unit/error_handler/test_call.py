@@ -548,7 +548,7 @@ async def test_a_read_that_is_given_up_when_no_time_is_left_timed_out() -> None:
 @pytest.mark.parametrize("every", [0.02, 0.1, 0.2, 0.5])
 @pytest.mark.parametrize("seconds", [0.3, 0.6, 0.9])
 @pytest.mark.parametrize("retry", ["safe", "always"])
-async def test_what_is_slow_beside_quick_reads_is_made_once(every: float, seconds: float, retry: RetryMode) -> None:
+async def test_a_read_that_is_slower_than_others_is_made_once(every: float, seconds: float, retry: RetryMode) -> None:
     async with world(sends_probes=True) as calls:
 
         def work(attempt: FakeAttempt) -> float:
@@ -668,7 +668,7 @@ async def test_without_a_budget_nothing_is_throttled() -> None:
 
 @EITHER
 @pytest.mark.parametrize("members", [1, 2, 3])
-async def test_a_call_ends_by_its_deadline_whoever_hangs(make: Make, members: int) -> None:
+async def test_a_call_ends_by_its_deadline_whichever_member_hangs(make: Make, members: int) -> None:
     async with world(members) as calls:
         for name in calls.names:
             calls.engine[name].otherwise = Hang()
@@ -724,7 +724,9 @@ async def test_a_server_that_notices_the_half_first_is_the_same() -> None:
         (3, {"policy": RetryPolicy(max_attempts=1)}),
     ],
 )
-async def test_a_read_that_nobody_can_take_over_has_all_the_time(members: int, options: dict[str, Any]) -> None:
+async def test_a_read_that_no_other_member_can_take_over_has_all_the_time(
+    members: int, options: dict[str, Any]
+) -> None:
     async with world(members, **options) as calls:
         answers(calls, Hang())
         started = calls.loop.time()
@@ -792,7 +794,7 @@ async def test_a_call_waits_for_the_first_connection() -> None:
     await calls.aclose()
 
 
-async def test_what_was_tried_before_all_connections_went_is_told() -> None:
+async def test_the_error_has_the_attempts_made_before_all_connections_were_lost() -> None:
     async with world(1, retry="always") as calls:
         member = calls["m1"]
         member.dial = Refuse()
@@ -1184,7 +1186,7 @@ async def test_a_new_token_that_a_member_does_not_know_yet_is_taken_to_another_o
         assert tokens_of(calls)[-3:] == ["t1-c4n4ry", "t2-c4n4ry", "t2-c4n4ry"]
 
 
-async def test_new_tokens_that_nobody_takes_are_a_final_answer() -> None:
+async def test_new_tokens_that_every_member_refuses_are_a_final_answer() -> None:
     async with guarded() as (calls, doorman):
         for name in calls.names:
             calls.engine[name].otherwise = lambda attempt: doorman.answer(attempt) if "Auth" in attempt.path else no()
@@ -1198,7 +1200,7 @@ def no() -> bytes:
     raise INVALID
 
 
-async def test_a_login_that_fails_is_what_the_call_raises() -> None:
+async def test_a_call_raises_the_error_of_its_failed_login() -> None:
     async with guarded() as (calls, doorman):
         doorman.valid.clear()
         doorman.password = "other-c4n4ry"
@@ -1244,7 +1246,7 @@ async def test_a_static_token_is_never_renewed() -> None:
     await calls.aclose()
 
 
-async def test_whoever_is_known_by_a_certificate_repeats_once() -> None:
+async def test_a_user_named_by_a_certificate_repeats_once() -> None:
     async with world() as calls:
         answers(calls, INVALID)
         await calls.put()
@@ -1367,7 +1369,7 @@ async def test_every_end_without_an_answer_tells_the_same(
         assert str(pickle.loads(pickle.dumps(caught.value))) == shown
 
 
-async def test_attempts_that_end_alike_are_told_once() -> None:
+async def test_attempts_that_end_alike_are_listed_once() -> None:
     async with world() as calls:
         for name in calls.names:
             calls.engine[name].otherwise = no_leader()

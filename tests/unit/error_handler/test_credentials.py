@@ -25,7 +25,7 @@ async def give() -> str:
 ALL: tuple[Credentials, ...] = (Password("root", "pw-c4n4ry"), StaticToken("jwt-c4n4ry"), TokenSource(give))
 
 
-def test_each_kind_is_known_by_what_is_given() -> None:
+def test_the_arguments_decide_the_kind_of_credentials() -> None:
     assert credentials_from(None, None) is None
     password = credentials_from(("root", "pw-c4n4ry"), None)
     assert isinstance(password, Password)

@@ -101,7 +101,7 @@ def of_txn(error: EtcdError, *then: Op, when: tuple[Compare, ...] = ()) -> EtcdE
 
 
 @pytest.mark.parametrize("method", [*methods.ALL, methods.HEALTH_CHECK, methods.HEALTH_WATCH], ids=lambda one: one.name)
-def test_every_call_is_told_as_a_message_and_as_bytes_without_a_secret(method: AnyMethod) -> None:
+def test_every_call_is_described_from_a_message_and_from_bytes_without_a_secret(method: AnyMethod) -> None:
     request, words = SAYS[method.name]
     for given in (request, codec.encode(request)):
         error = explained(EtcdError("failed"), method, given)
@@ -109,11 +109,11 @@ def test_every_call_is_told_as_a_message_and_as_bytes_without_a_secret(method: A
         assert CANARY not in repr(vars(error))
 
 
-def test_a_range_of_one_key_is_a_get_and_its_revision_is_told() -> None:
+def test_a_range_of_one_key_is_described_as_a_get_with_its_revision() -> None:
     assert explained(EtcdError(), methods.RANGE, pb.RangeRequest(key=b"k", revision=5)).call == "get 'k' at revision 5"
 
 
-def test_the_lease_of_a_put_is_told() -> None:
+def test_the_description_of_a_put_has_its_lease() -> None:
     assert explained(EtcdError(), methods.PUT, pb.PutRequest(key=b"k", lease=0xABC)).call == "put 'k' with lease 0xabc"
 
 
@@ -121,7 +121,7 @@ def test_the_lease_of_a_put_is_told() -> None:
     ("action", "says"),
     [(pb.AlarmRequestAlarmAction.GET, "list alarms"), (pb.AlarmRequestAlarmAction.ACTIVATE, "raise alarms")],
 )
-def test_what_is_done_with_alarms_is_told(action: pb.AlarmRequestAlarmAction, says: str) -> None:
+def test_the_description_of_an_alarm_call_has_its_action(action: pb.AlarmRequestAlarmAction, says: str) -> None:
     assert explained(EtcdError(), methods.ALARM, pb.AlarmRequest(action=action)).call == says
 
 
@@ -140,7 +140,7 @@ def test_a_txn_tells_the_first_of_its_keys_once_each() -> None:
     assert of_txn(EtcdError()).call == "txn"
 
 
-def test_a_call_within_a_call_is_told_with_both() -> None:
+def test_the_description_of_a_call_within_a_call_has_both() -> None:
     login = explained(AuthenticationFailedError(), methods.AUTHENTICATE, pb.AuthenticateRequest(name="eve"))
     explain(login, methods.PUT, pb.PutRequest(key=b"k"), None)
     assert login.call == "put 'k': log in as 'eve'"

@@ -59,7 +59,7 @@ async def test_a_slow_one_is_and_the_first_answer_counts() -> None:
     assert it.cancelled == ["first", "second"]
 
 
-async def test_one_failure_leaves_the_other_and_of_two_the_first_is_told() -> None:
+async def test_one_failure_leaves_the_other_call_and_of_two_the_first_is_raised() -> None:
     it = World()
     one, other = ConnectionLostError("one"), ConnectionLostError("other")
     assert await it.read(it.call("first", 0.1, one), it.call("second", 0.2)) == "second"
@@ -92,7 +92,7 @@ async def test_the_budget_keeps_a_slow_cluster_from_twice_the_load() -> None:
     assert it.begun.count("second") <= 10 + 100 * 0.1
 
 
-async def test_nobody_else_to_ask() -> None:
+async def test_without_another_member_nothing_is_hedged() -> None:
     it = World(may_hedge=False)
     assert await it.read(it.call("first", 0.1), it.call("second", 0)) == "first"
     assert it.begun == ["first"]

@@ -59,7 +59,7 @@ def test_another_loop_is_refused() -> None:
 
 
 @pytest.mark.parametrize("timeout", [-1.0, float("nan")])
-async def test_what_is_no_timeout_is_refused_before_anything_is_sent(timeout: float) -> None:
+async def test_an_invalid_timeout_is_rejected_before_anything_is_sent(timeout: float) -> None:
     calls = await Calls().ready()
     with pytest.raises(InvalidRequestError):
         await calls.put(timeout=timeout)
@@ -107,7 +107,7 @@ async def test_a_request_that_is_too_large_is_refused_before_anything_is_sent() 
 
 
 @pytest.mark.parametrize("retry", ["", "nver", "ALWAYS"])
-async def test_a_retry_mode_that_is_none_is_refused(retry: str) -> None:
+async def test_an_unknown_retry_mode_is_rejected(retry: str) -> None:
     calls = await Calls().ready()
     with pytest.raises(InvalidRequestError, match="retry"):
         await calls.put(retry=retry)  # type: ignore[arg-type]
@@ -209,7 +209,7 @@ async def test_a_call_to_one_endpoint_is_given_all_its_time_there() -> None:
     await calls.aclose()
 
 
-async def test_an_endpoint_that_is_none_of_the_clients_is_refused_before_anything_is_sent() -> None:
+async def test_an_unknown_endpoint_is_rejected_before_anything_is_sent() -> None:
     calls = await Calls().ready()
     with pytest.raises(UnknownEndpointError, match="m1:2379, m2:2379, m3:2379"):
         await calls.read(endpoint="m4")

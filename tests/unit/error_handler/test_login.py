@@ -54,7 +54,7 @@ async def test_the_first_call_logs_in_and_no_other() -> None:
     await calls.aclose()
 
 
-async def test_a_login_is_repeated_as_what_only_reads(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_login_is_retried_like_a_read(caplog: pytest.LogCaptureFixture) -> None:
     calls, _ = await new()
     calls["m1"].answers.append(unknown())
     calls["m2"].answers.append(leader_changed())
@@ -227,7 +227,7 @@ async def test_a_function_in_which_something_was_cancelled_is_no_closed_client()
     await calls.aclose()
 
 
-async def test_a_time_out_of_the_functions_own_is_told_as_what_it_raised() -> None:
+async def test_a_timeout_inside_of_the_function_is_reported_as_its_own_error() -> None:
     async def give() -> str:
         async with asyncio.timeout(1):
             await asyncio.sleep(2)

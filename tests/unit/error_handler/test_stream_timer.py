@@ -42,7 +42,7 @@ async def test_never_is_never() -> None:
     assert timers() == 0
 
 
-async def test_an_instant_that_moves_ahead_is_said_earlier_and_one_that_moves_back_later() -> None:
+async def test_the_timer_follows_an_instant_that_moves() -> None:
     world = World()
     now = world.loop.time()
     world.set(now + 5)
@@ -64,7 +64,7 @@ async def test_moving_it_back_sets_no_timer() -> None:
     world.timer.stop()
 
 
-async def test_what_is_read_in_the_same_instant_comes_first() -> None:
+async def test_data_of_the_same_instant_is_read_before_the_timer_fires() -> None:
     """As after a stall: the timer is due, and what moves it lies in the socket, turns away."""
     world = World()
     at = world.loop.time() + 5

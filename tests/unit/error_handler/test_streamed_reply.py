@@ -192,7 +192,7 @@ async def test_a_stream_that_fails_at_once_is_opened_elsewhere(
     await calls.aclose()
 
 
-async def test_a_stream_that_fails_later_is_opened_elsewhere_for_what_is_left(streams: Streams) -> None:
+async def test_a_stream_that_fails_later_is_opened_elsewhere_for_the_rest(streams: Streams) -> None:
     calls = await Calls().ready()
     streams.script("m1", chunk("a"), unknown())
     streams.script("m2", leader_changed())
@@ -204,7 +204,7 @@ async def test_a_stream_that_fails_later_is_opened_elsewhere_for_what_is_left(st
     await calls.aclose()
 
 
-async def test_a_failure_is_told_with_every_attempt_when_nothing_may_be_repeated(streams: Streams) -> None:
+async def test_the_error_has_every_attempt_if_nothing_may_be_retried(streams: Streams) -> None:
     calls = await Calls().ready()
     streams.script("m1", chunk("a"), unknown())
     reading = new()
@@ -320,7 +320,7 @@ async def test_a_member_without_the_rpc_is_asked_once_for_each_connection(stream
     await calls.aclose()
 
 
-async def test_if_nobody_has_it_nobody_is_asked_again(streams: Streams) -> None:
+async def test_if_no_member_has_the_rpc_none_is_asked_again(streams: Streams) -> None:
     calls = await Calls().ready()
     for name in ("m1", "m2", "m3"):
         streams.script(name, unimplemented())
@@ -346,7 +346,7 @@ async def test_without_retries_a_member_without_the_rpc_is_remembered_too(stream
     await calls.aclose()
 
 
-async def test_if_who_has_it_fails_the_others_are_not_asked_and_the_owner_is_told(streams: Streams) -> None:
+async def test_if_the_only_member_that_has_the_rpc_fails_no_other_is_asked(streams: Streams) -> None:
     calls = await Calls(members=2).ready()
     streams.script("m1", unimplemented())
     streams.script("m2", chunk("a"), unknown())

@@ -85,7 +85,7 @@ class World:
 REQUEST: ContextVar[str] = ContextVar("REQUEST", default="nobody's")
 
 
-async def test_it_does_not_live_in_the_context_of_whoever_needs_it_first() -> None:
+async def test_a_stream_does_not_run_in_the_context_of_the_task_that_needs_it_first() -> None:
     """A log line or a trace of the stream is not a part of the request that opened it."""
     seen: list[str] = []
 
@@ -131,7 +131,7 @@ async def test_the_first_wake_connects_the_client() -> None:
     await world.aclose()
 
 
-async def test_it_says_what_the_conversation_wants_and_hands_over_what_comes() -> None:
+async def test_the_handlers_requests_are_sent_and_it_gets_the_replies() -> None:
     world = await World().open()
     assert world.stream.sent == [codec.encode(HELLO)]
     assert ("hasleader", "true") in world.stream.metadata
@@ -267,7 +267,7 @@ async def test_what_was_said_before_the_end_is_heard_first() -> None:
     await world.aclose()
 
 
-async def test_streams_that_cannot_be_opened_are_no_conversation() -> None:
+async def test_the_handler_does_not_see_streams_that_cannot_be_opened() -> None:
     world = World()
     for name in world.calls.names[:2]:
         world.engine[name].openings.append(unsent())
@@ -370,7 +370,7 @@ async def test_a_single_endpoint_is_taken_again_as_soon_as_it_is_back() -> None:
         (unknown(StatusCode.RESOURCE_EXHAUSTED, reason=LocalReason.REPLY_TOO_LARGE), EtcdError),
     ],
 )
-async def test_what_is_final_ends_it(failure: AttemptFailure, error: type[EtcdError]) -> None:
+async def test_a_final_answer_ends_the_stream(failure: AttemptFailure, error: type[EtcdError]) -> None:
     world = await World().open()
     world.stream.fail(failure)
     await turns(8)
@@ -395,7 +395,7 @@ async def test_what_is_final_ends_it(failure: AttemptFailure, error: type[EtcdEr
         unknown(StatusCode.RESOURCE_EXHAUSTED, reason=LocalReason.REPLY_TOO_LARGE),
     ],
 )
-async def test_nothing_is_final_to_a_conversation_that_tries_again_all_the_same(failure: AttemptFailure) -> None:
+async def test_nothing_is_final_if_the_handler_tries_again_all_the_same(failure: AttemptFailure) -> None:
     world = World(greets=False, credentials=StaticToken("jwt-c4n4ry"))
     world.talk.persists = True
     for name in world.calls.names:
@@ -427,7 +427,7 @@ async def test_one_member_that_asks_to_be_left_alone_holds_up_no_stream() -> Non
     await world.aclose()
 
 
-async def test_while_all_ask_to_be_left_alone_one_that_is_connected_meanwhile_is_tried() -> None:
+async def test_while_all_members_ask_for_a_pause_one_that_gets_connected_is_tried() -> None:
     world = World(members=2)
     busy = answered(StatusCode.UNAVAILABLE, "busy", pushback=999_999.0)
     world.engine["m1:2379"].on_stream = lambda stream: stream.fail(busy)
@@ -492,7 +492,7 @@ async def test_a_method_that_no_endpoint_knows_ends_it() -> None:
 
 async def test_what_will_be_asked_for_in_another_way_is_worth_another_stream() -> None:
     world = await World().open()
-    world.talk.says_otherwise = True
+    world.talk.will_retry_differently = True
     world.stream.fail(unknown(StatusCode.RESOURCE_EXHAUSTED, reason=LocalReason.REPLY_TOO_LARGE))
     await turns(8)
     assert world.talk.heard[:4] == ["open", "reply", "lost", "open"]
@@ -500,7 +500,7 @@ async def test_what_will_be_asked_for_in_another_way_is_worth_another_stream() -
     await world.aclose()
 
 
-async def test_a_reply_that_is_none_ends_it() -> None:
+async def test_a_malformed_reply_ends_the_stream() -> None:
     world = await World().open()
     world.stream.say(b"\xff\xff\xff")
     await turns(8)
@@ -521,7 +521,7 @@ async def test_a_member_of_another_cluster_is_left_and_rejected() -> None:
     await world.aclose()
 
 
-async def test_a_mistake_of_the_conversation_reaches_its_users() -> None:
+async def test_an_exception_of_the_handler_reaches_its_consumers() -> None:
     world = await World().open()
 
     def fails(reply: pb.WatchResponse, now: float) -> None:
@@ -536,7 +536,7 @@ async def test_a_mistake_of_the_conversation_reaches_its_users() -> None:
 
 
 @pytest.mark.parametrize("is_open", [True, False])
-async def test_so_does_one_that_is_met_outside_of_the_task(is_open: bool) -> None:
+async def test_an_exception_raised_outside_of_the_task_reaches_the_consumers_too(is_open: bool) -> None:
     world = World()
     if is_open:
         await world.open()
@@ -570,7 +570,7 @@ async def test_a_request_that_cannot_be_written_ends_it() -> None:
 # Who needs it.
 
 
-async def test_a_stream_that_nobody_needs_is_closed_and_opened_again_when_somebody_does() -> None:
+async def test_a_stream_is_closed_while_it_is_not_needed() -> None:
     world = await World().open()
     world.talk.wanted = False
     world.supervisor.wake()
@@ -616,7 +616,7 @@ async def test_a_reply_may_make_it_unneeded() -> None:
     await world.aclose()
 
 
-async def test_nobody_needs_it_any_more_during_an_outage() -> None:
+async def test_a_stream_that_is_not_needed_any_more_ends_its_task_during_an_outage() -> None:
     world = World()
     for name in world.calls.names:
         world.engine[name].dial = Refuse()
@@ -634,7 +634,7 @@ async def test_nobody_needs_it_any_more_during_an_outage() -> None:
     await world.aclose()
 
 
-async def test_somebody_needs_it_again_before_a_wait_is_given_up() -> None:
+async def test_a_stream_that_is_needed_again_before_a_wait_ends_is_opened() -> None:
     world = World(greets=False)
     for name in world.calls.names:
         world.engine[name].on_stream = lambda stream: stream.fail(no_leader())
@@ -661,7 +661,7 @@ async def test_somebody_needs_it_again_before_a_wait_is_given_up() -> None:
 # Time.
 
 
-async def test_a_silence_that_is_too_long_for_the_conversation_moves_the_stream() -> None:
+async def test_a_handler_that_gives_up_on_a_silent_server_moves_the_stream() -> None:
     world = await World().open()
     silent = world.stream.member
     world.talk.gives_up = "no answer within 2 s"
@@ -702,7 +702,7 @@ async def test_what_becomes_due_by_a_loss_is_said_however_long_the_stream_has_li
     await world.aclose()
 
 
-async def test_what_is_due_is_sent() -> None:
+async def test_requests_that_become_due_are_sent() -> None:
     world = await World().open()
     on_time = world.talk.on_time
 
@@ -718,7 +718,7 @@ async def test_what_is_due_is_sent() -> None:
     await world.aclose()
 
 
-async def test_after_a_stall_what_was_said_in_time_is_heard_before_the_silence_is_judged() -> None:
+async def test_after_a_stall_replies_sent_in_time_are_read_before_the_timer_fires() -> None:
     world = await World().open()
     on_reply = world.talk.on_reply
 
@@ -826,7 +826,7 @@ async def test_a_client_that_closes_ends_it_in_any_state(state: str) -> None:
     await world.aclose()
 
 
-async def test_a_task_that_somebody_else_cancels_does_not_leave_its_users_waiting() -> None:
+async def test_cancelling_the_task_from_outside_ends_the_stream_for_its_consumers() -> None:
     world = await World().open()
     next(task for task in tasks() if task.get_name() == "etcd_aio chat").cancel()
     await turns(6)
@@ -1026,7 +1026,7 @@ async def test_a_stream_takes_the_token_that_a_call_has_renewed() -> None:
     await world.aclose()
 
 
-async def test_without_another_token_it_ends_with_what_the_server_said() -> None:
+async def test_without_another_token_the_stream_ends_with_the_servers_error() -> None:
     world = await Guarded().open()
     world.doorman.valid.clear()
     world.doorman.password = "other-c4n4ry"
@@ -1083,7 +1083,7 @@ async def test_a_function_that_gives_no_token_is_asked_again() -> None:
     await world.aclose()
 
 
-async def test_neither_does_it_end_a_stream_whose_token_is_refused() -> None:
+async def test_a_function_that_returns_no_token_does_not_end_a_stream_whose_token_is_refused() -> None:
     vault = Vault()
     world = await World(credentials=TokenSource(vault)).open()
     vault.is_broken = True
@@ -1097,7 +1097,7 @@ async def test_neither_does_it_end_a_stream_whose_token_is_refused() -> None:
     await world.aclose()
 
 
-async def test_a_conversation_that_cannot_wait_for_a_login_is_opened_with_the_token_there_is() -> None:
+async def test_a_stream_that_cannot_wait_for_a_login_is_opened_with_the_current_token() -> None:
     vault = Vault()
     world = World(credentials=TokenSource(vault))
     world.supervisor = world.calls.invoker.supervise(CHAT, world.talk, "chat", needs_token=False)
@@ -1122,7 +1122,7 @@ async def test_a_static_token_ends_it() -> None:
     await world.aclose()
 
 
-async def test_nobody_needs_it_any_more_while_it_waits_for_a_token() -> None:
+async def test_a_stream_that_is_not_needed_any_more_stops_waiting_for_a_token() -> None:
     world = Guarded()
     world.engine["m1:2379"].latency = 3.0
     await world.calls.ready()

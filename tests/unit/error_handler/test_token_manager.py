@@ -74,7 +74,7 @@ async def world(*answers: str | Exception) -> AsyncIterator[World]:
     assert made.carried == ""
 
 
-async def test_all_who_need_the_first_token_wait_for_one_fetch() -> None:
+async def test_all_calls_wait_for_one_fetch_of_the_first_token() -> None:
     async with world("a-c4n4ry") as made:
         await asyncio.gather(*(made.tokens.obtain(NEVER) for _ in range(500)))
         assert made.fetched == [None]
@@ -83,7 +83,7 @@ async def test_all_who_need_the_first_token_wait_for_one_fetch() -> None:
         assert made.fetched == [None]
 
 
-async def test_all_who_are_refused_with_one_token_wait_for_one_fetch_and_who_comes_late_for_none() -> None:
+async def test_all_calls_refused_with_one_token_wait_for_one_fetch_and_late_ones_for_none() -> None:
     async with world("a", "b", "c") as made:
         await made.tokens.obtain(NEVER)
         found = await asyncio.gather(*(made.tokens.renew("a", REFUSED, NEVER) for _ in range(500)))
@@ -109,7 +109,7 @@ async def test_who_is_cancelled_or_out_of_time_leaves_the_others_waiting() -> No
         assert made.fetched == [None]
 
 
-async def test_the_fetch_goes_on_for_whoever_comes_next() -> None:
+async def test_the_fetch_goes_on_for_the_next_call() -> None:
     async with world("a") as made:
         with pytest.raises(EtcdTimeoutError):
             await made.tokens.obtain(made.loop.time() + 0.5)
@@ -117,7 +117,7 @@ async def test_the_fetch_goes_on_for_whoever_comes_next() -> None:
         assert made.fetched == [None]
 
 
-async def test_an_outage_is_told_as_one() -> None:
+async def test_an_outage_during_a_fetch_raises_the_error_of_the_outage() -> None:
     async with world("a") as made:
         made.outage = NoAvailableEndpointsError()
         with pytest.raises(NoAvailableEndpointsError):
@@ -145,7 +145,7 @@ async def test_a_wrong_password_is_tried_once_and_remembered_for_a_second(caplog
     assert [record.levelno for record in caplog.records] == [logging.WARNING, logging.WARNING, logging.DEBUG]
 
 
-async def test_whoever_has_time_tries_again_after_what_passes() -> None:
+async def test_calls_with_time_left_try_again_after_a_temporary_failure() -> None:
     async with world(NoAvailableEndpointsError(), EtcdTimeoutError(), "a") as made:
         with pytest.raises(NoAvailableEndpointsError):
             await made.tokens.obtain(made.loop.time() + 1.5)
@@ -209,7 +209,9 @@ async def test_a_close_ends_every_wait_at_once() -> None:
             await made.tokens.obtain(NEVER)
 
 
-async def test_a_mistake_reaches_whoever_waits_and_tells_no_secret(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_unexpected_error_reaches_the_waiting_calls_and_shows_no_secret(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async with world(ValueError("of the user's own")) as made:
         with pytest.raises(EtcdError, match="ValueError") as caught:
             await made.tokens.obtain(NEVER)
@@ -269,7 +271,7 @@ async def test_a_token_that_is_due_again_as_soon_as_it_is_there_is_waited_for_un
     await tokens.aclose()
 
 
-async def test_a_fetch_that_fails_for_what_passes_is_followed_by_a_wait_that_grows_and_that_all_share() -> None:
+async def test_a_temporary_failure_is_followed_by_a_growing_wait_that_all_calls_share() -> None:
     failures = [EtcdTimeoutError() for _ in range(4)]
     async with world(*failures, "a") as made:
         started = made.loop.time()
@@ -311,7 +313,7 @@ async def test_a_fetch_that_is_cancelled_does_not_say_that_the_client_is_closed(
         await made.tokens.obtain(NEVER)
 
 
-async def test_what_is_remembered_of_a_refusal_says_nothing_of_the_call_that_met_it() -> None:
+async def test_a_remembered_refusal_has_nothing_of_the_call_that_met_it() -> None:
     async with world("a") as made:
         await made.tokens.obtain(NEVER)
         error = InvalidTokenError()

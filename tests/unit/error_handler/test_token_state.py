@@ -65,7 +65,7 @@ def test_a_failure_counts_for_about_a_second(chance: float, seconds: float) -> N
     assert state.remembered(100.0) is None, "it is not kept for longer than needed"
 
 
-def test_a_token_ends_the_memory_of_failures_and_so_does_the_close() -> None:
+def test_a_new_token_and_the_close_clear_the_remembered_failure() -> None:
     state = TokenState(is_due=True)
     state.failed(AuthenticationFailedError(), 100.0, lambda: 0.5)
     state.fetched("a-c4n4ry")

@@ -67,7 +67,7 @@ def test_a_handler_gets_lease_time_and_its_supervisor_the_time_of_the_loop() -> 
     machine.awake = 101.0
     assert timed.on_time(0.0) is None
     assert talk.instants == [5100.0, 5101.0]
-    assert timed.on_lost(ConnectionLostError("lost"), 0.0) is talk.says_otherwise
+    assert timed.on_lost(ConnectionLostError("lost"), 0.0) is talk.will_retry_differently
     assert timed.on_refused(PermissionDeniedError(), 0.0) is talk.persists
     timed.on_end(ConnectionLostError("closed"))
     assert talk.heard == ["open", "reply", "time", "lost", "refused", "end"]
