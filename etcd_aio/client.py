@@ -1,7 +1,4 @@
-"""Client: the composition root. Builds the floors, wires them, closes them.
-
-Knows: every floor beneath. Never knows: how any of them works.
-"""
+"""The client: builds the layers, connects them with each other, and closes them."""
 
 import asyncio
 import os
@@ -37,76 +34,78 @@ from etcd_aio.transport import EngineName, Names, RequestMetadata, create_engine
 from etcd_aio.types import EndpointVersions
 from etcd_aio.watch import WatchCalls, WatchService
 
-_PING_KEY: Final = "health"  # the one that etcdctl asks for; it need not exist
+_PING_KEY: Final = "health"  # the key of etcdctl's health check; it need not exist
 
 
 class Client(KV, WatchCalls):
-    """An etcd client: one for each event loop of an application, meant to live as long as it does.
+    """An etcd client. An application needs one for each event loop, for as long as the loop runs.
 
-    Making a client touches nothing; entering it, `connect()` and the first call begin to dial. Every call is spread
-    over the members, and moves to the next one when its member fails. Use it as `async with Client(...) as client:`,
-    or `await client.aclose()` at the end; entering and leaving may happen in different tasks.
+    The constructor opens no connection; `async with`, `connect()` and the first call begin to dial. Calls are spread
+    over the members, and a call moves to another member when its own fails. Use `async with Client(...) as client:`, or
+    `await client.aclose()` at the end; entering and leaving may happen in different tasks.
 
     Args:
-        endpoints: where members serve clients: a list, or one comma-separated text. `host`, `host:port`, `http://`,
-            `https://`, `unix:` and `unixs:` are understood; a missing port is 2379. Default: `127.0.0.1:2379`, etcd's
-            own.
-        tls: how to verify `https://` endpoints and, if given, those without a scheme: see `TLS`. A context of your own
-            is used as it is; it is only told to offer HTTP/2. Default: the system's root certificates, for `https://`
+        endpoints: the client URLs of the members: a list, or one comma-separated text. `host`, `host:port`, `http://`,
+            `https://`, `unix:` and `unixs:` are accepted; the default port is 2379. Default: `127.0.0.1:2379`, as
+            etcd's own.
+        tls: how to verify `https://` endpoints and, if given, those without a scheme: see `TLS`. An `ssl.SSLContext`
+            is used as it is, except that it is set to offer HTTP/2. Default: the system's root certificates, for `https://`
             endpoints only.
-        auth: a user's name and password. The client logs in with the first call, and again whenever a member has
-            forgotten or outdated its token: calls, streams and watches go on. A refused login is not retried; for
-            one second, other calls get the same error. Default: none, or the user that the certificate in `tls`
+        auth: name and password of a user. The client logs in with the first call, and again when its token has expired
+            or is refused: calls, streams and watches continue. A refused login is not retried; for one second,
+            other calls get the same error. Default: none, or the user that the certificate in `tls`
             names.
-        token: instead of `auth`, a token that was made elsewhere (a JWT), which is never renewed; or an async function
-            that gives one, called for the first call and whenever the last one is refused. It must not use this client.
-        allow_insecure_auth: allow credentials for endpoints without TLS: anybody on the network path can read them.
-            Unix sockets do not need this option.
-        timeout: seconds a call may take with all its attempts, unless it says otherwise; None for no limit.
+        token: instead of `auth`, a token (a JWT) from elsewhere, which is never renewed; or an async function that
+            returns one, called before the first call and whenever the last token was refused. The function must not
+            use this client.
+        allow_insecure_auth: allow credentials for endpoints without TLS, which sends them in plain text. Unix sockets
+            do not need this option.
+        timeout: seconds for a call with all its attempts, unless the call has its own `timeout`; None for no limit.
             Default: 5, as etcdctl's `--command-timeout`.
         connect_timeout: seconds for dialling one endpoint, its TLS handshake and its first HTTP/2 frame. Default: 2, as
-            etcdctl's `--dial-timeout`. A host name may take as much time before that, and a lookup that takes longer
-            goes on: the next dial uses its result. The same holds for the files of `tls`.
+            etcdctl's `--dial-timeout`. The lookup of a host name before that may take as long again; a longer
+            lookup continues, and the next dial uses its result. The same is true for reading the files of `tls`.
         policy: how calls are spread over the members. Every policy prefers healthy members.
-            `"round_robin"`: all in turn. `"power_of_two"`: the less busy and faster of two that are drawn.
-            `"leader_first"`: the leader, which is looked for after every election. `"pinned"`: one connection, to the
-            member that is connected first; `"random_pinned"`: one, drawn by lot; both switch when it fails. Or a
-            function that gets the READY candidates and returns one of them.
-        engine: what carries HTTP/2: `"native"`, our own, or `"grpclib"`, the stock one.
-        retry: what is repeated after a failure, unless a call says otherwise: `"safe"` (only what cannot be applied
-            twice), `"never"`, or `"always"` (also writes: you declare them idempotent, and do not look at
-            their results, which can be those of the last copy).
-        retry_policy: how often and how soon.
-        require_leader: have a member that has lost its leader refuse at once, so that the call moves on. Default: True,
-            since such a member cannot answer anyway.
-        keepalive_time: seconds of silence on an open stream before the member is pinged. Default: 10, the least that
-            etcd's Go client accepts; etcd itself refuses less than 5.
-        keepalive_timeout: seconds of silence after that ping before the connection is given up. Default: 3.
+            `"round_robin"`: all in turn. `"power_of_two"`: of two random members, the one that is less busy and faster.
+            `"leader_first"`: the leader, which is searched for after every election. `"pinned"`: one connection, to
+            the member that is connected first; `"random_pinned"`: one connection, to a random member; both switch
+            when it fails. Or a function that takes the READY candidates and returns one of them.
+        engine: the HTTP/2 implementation: `"native"`, this library's own, or `"grpclib"`.
+        retry: which failed attempts are retried, unless the call has its own `retry`: `"safe"` (only what cannot be
+            applied twice), `"never"`, or `"always"` (also writes: you declare that they are idempotent, and that you
+            ignore their results, which can be those of the second attempt).
+        retry_policy: how many attempts, and how long to wait between them.
+        require_leader: let a member without a leader refuse calls at once, so that they move to another member.
+            Default: True, since such a member cannot answer anyway.
+        keepalive_time: seconds of silence with an open stream, after which the member is pinged. Default: 10, the
+            minimum of etcd's Go client; etcd itself refuses less than 5.
+        keepalive_timeout: seconds of silence after that ping, after which the connection is closed. Default: 3.
         max_send_bytes: largest request. Default: 2 MiB, as etcd's Go client; etcd itself refuses more than 1.5 MiB
-            unless told otherwise.
+            by default.
         max_receive_bytes: largest reply. Default: 64 MiB; `scan` reads any amount in smaller pages.
-        hedge_after: seconds after which a read that has no answer is asked of another member too; the first answer
-            counts. At most a tenth more calls are made so. Default: None: no hedging; reads already move away
-            from unhealthy members.
-        auto_sync: seconds from one `sync` to the next, give or take a tenth. A sync that fails is logged and tried
-            again. While nothing is connected the endpoints that were given are tried too. Default: None, no sync, as
-            etcd's Go client.
-        discovery_srv: the domain whose DNS SRV records name the endpoints, instead of `endpoints`:
-            `_etcd-client-ssl._tcp` gives `https://` ones; if that does not exist and there is no `tls`,
-            `_etcd-client._tcp` gives `http://` ones. Without `tls` the hosts of the first must lie within the domain.
-            The records are read again when their TTL expires (after `auto_sync` seconds, if that is given), and while
-            nothing is connected; old answers hold until there is a new one. It needs `pip install 'etcd_aio[srv]'`.
-        discovery_srv_name: which cluster of that domain: `_etcd-client-ssl-NAME._tcp`, and `_etcd-client-NAME._tcp`.
-        reject_old_cluster: have `connect()` ask every endpoint for its version, and raise `OldClusterError` if one runs
-            etcd older than 3.4. Those that do not answer within `connect_timeout` are not judged. Default: False, as
-            etcd's Go client.
-        fail_fast: have a call fail as soon as every endpoint has refused the connection, instead of waiting for one
-            until its timeout: for command line tools and tests. A dial that got no answer counts as refused after
-            `connect_timeout`; a connection that is lost counts once it could not be made again. Watches, lease renewals
-            and `wait_ready()` wait all the same. Default: False, so that services ride out a restart of the cluster.
+        hedge_after: seconds after which a read without an answer is sent to another member too; the first answer
+            counts. This adds at most a tenth to the number of calls. Default: None: no hedging; reads move away from
+            unhealthy members anyway.
+        auto_sync: seconds from one `sync` to the next, plus or minus a tenth. A failed sync is logged and tried again.
+            While no member is connected, the original endpoints are tried too. Default: None: no sync, as etcd's Go
+            client.
+        discovery_srv: instead of `endpoints`, the domain whose DNS SRV records name them: `_etcd-client-ssl._tcp` for
+            `https://` endpoints; if that does not exist and there is no `tls`, `_etcd-client._tcp` for `http://`
+            endpoints. Without `tls`, the hosts of the former must lie within the domain. The records are read again
+            when their TTL expires (after `auto_sync` seconds, if given), and while no member is connected; the last
+            answer is used until there is a new one. Needs `pip install 'etcd_aio[srv]'`.
+        discovery_srv_name: the name of the cluster, if the domain has several: `_etcd-client-ssl-NAME._tcp`, and
+            `_etcd-client-NAME._tcp`.
+        reject_old_cluster: let `connect()` ask every endpoint for its version, and raise `OldClusterError` if one runs
+            etcd older than 3.4. Endpoints that do not answer within `connect_timeout` are not checked. Default: False,
+            as etcd's Go client.
+        fail_fast: let a call fail as soon as every endpoint has refused the connection, instead of waiting for one
+            until its timeout: for command line tools and tests. A dial without an answer counts as refused after
+            `connect_timeout`; a lost connection counts once it could not be made again. Watches, lease renewals and
+            `wait_ready()` wait all the same. Default: False, so that services survive a restart of the cluster.
 
     Raises:
-        ConfigError: an option cannot work.
+        ConfigError: an option is invalid.
     """
 
     def __init__(
@@ -206,14 +205,14 @@ class Client(KV, WatchCalls):
 
     @classmethod
     def from_url(cls, url: str, **options: Unpack[ClientOptions]) -> Self:
-        """A client from a connection URL.
+        """Make a client from a connection URL.
 
             etcd://m1:2379,m2:2379,m3:2379/?timeout=3s      plaintext
-            etcds://name:password@m1/?ca=/etc/ca.pem        TLS; the system's authorities without `ca`
+            etcds://name:password@m1/?ca=/etc/ca.pem        TLS; without `ca` the system's authorities
             etcd+unix:///run/etcd.sock                      a unix socket; etcds+unix with TLS
             etcds+srv://example.com                         `discovery_srv`; etcd+srv takes members without TLS too
 
-        Name, password, path and values are percent-decoded. Options go by their names here: `timeout`,
+        Name, password, path and values are percent-decoded. These options are accepted by name: `timeout`,
         `connect_timeout`, `keepalive_time`, `keepalive_timeout`, `hedge_after` and `auto_sync` (`3s`, `500ms`, or
         seconds), `policy`, `engine`, `retry`, `require_leader`, `reject_old_cluster`, `fail_fast` and
         `allow_insecure_auth` (`true` or `false`), `max_send_bytes`, `max_receive_bytes`, `discovery_srv_name`; with TLS
@@ -221,10 +220,10 @@ class Client(KV, WatchCalls):
 
         Args:
             url: the URL.
-            options: as of `Client`; they win over those of the URL.
+            options: those of `Client`; they override those in the URL.
 
         Raises:
-            ConfigError: the URL, or an option, cannot work. The message repeats nothing of the URL.
+            ConfigError: the URL or an option is invalid. The message repeats no secret.
         """
         settings = parse_url(url)
         found = client_options(settings, options)
@@ -232,40 +231,40 @@ class Client(KV, WatchCalls):
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None, **options: Unpack[ClientOptions]) -> Self:
-        """A client from etcdctl's variables: `ETCDCTL_ENDPOINTS`, `ETCDCTL_CACERT`, `ETCDCTL_DIAL_TIMEOUT` and others.
+        """Make a client from etcdctl's variables, such as `ETCDCTL_ENDPOINTS`, `ETCDCTL_CACERT` and `ETCDCTL_USER`.
 
-        Nothing is read from the environment unless you call this. The durations are Go's, such as `5s`. A keepalive
-        time below 10 s counts as 10 s, as in Go. `ETCDCTL_INSECURE_TRANSPORT=false` asks for TLS, and so does
-        `ETCDCTL_INSECURE_DISCOVERY=false` for SRV records. `ETCDCTL_INSECURE_SKIP_TLS_VERIFY=true` is refused: give
-        `tls=` a context of your own if you mean it.
+        No other method reads the environment. The durations are Go's, such as `5s`. A keepalive
+        time below 10 s counts as 10 s, as in Go. `ETCDCTL_INSECURE_TRANSPORT=false` requires TLS, and so does
+        `ETCDCTL_INSECURE_DISCOVERY=false` for SRV records. `ETCDCTL_INSECURE_SKIP_TLS_VERIFY=true` is refused: pass
+        `tls=` a context of your own to do that.
 
         Args:
-            environ: the variables; those of this process by default.
-            options: as of `Client`; they win over the variables.
+            environ: the variables; by default those of this process.
+            options: those of `Client`; they override the variables.
 
         Raises:
-            ConfigError: a variable, or an option, cannot work. The message names the variable, and not its value.
+            ConfigError: a variable or an option is invalid. The message names the variable, but not its value.
         """
         settings = read_environment(os.environ if environ is None else environ, has_tls="tls" in options)
         found = client_options(settings, options)
         return cls(settings.endpoints, discovery_srv=settings.discovery_srv, **found)
 
     def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:  # at exit the module may be gone
-        # While its loop runs, its tasks keep it alive, and whatever was made by it works on.
-        lifetime: Lifetime | None = getattr(self, "_lifetime", None)  # there is none if the arguments were refused
+        # While the loop runs, the client's tasks keep it alive, and watches and leases continue.
+        lifetime: Lifetime | None = getattr(self, "_lifetime", None)  # missing if the arguments were refused
         if lifetime is not None and lifetime.is_abandoned:
             endpoints = ", ".join(self.endpoints)
             warn(f"unclosed <Client {endpoints}>: use `async with`, or aclose()", ResourceWarning, source=self)
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a Client cannot be copied or pickled, since it owns connections: make another one")
+        raise TypeError("a Client owns connections and cannot be copied or pickled: make a new one")
 
     def __repr__(self) -> str:
-        if not hasattr(self, "_balancer"):  # its arguments are being refused, and a report shows local variables
-            return "<Client that was not made>"
+        if not hasattr(self, "_balancer"):  # the arguments were refused, and a traceback shows local variables
+            return "<Client not constructed>"
         if self._lifetime.is_closed:
             return "<Client closed>"
-        states = {one.endpoint: one.state.name for one in self._balancer.statistics()}
+        states = {record.endpoint: record.state.name for record in self._balancer.statistics()}
         shown = ", ".join(f"{name} {states.get(name, 'IDLE')}" for name in self.endpoints)
         return f"<Client {shown or 'without endpoints yet'}>"
 
@@ -273,25 +272,26 @@ class Client(KV, WatchCalls):
 
     @property
     def leases(self) -> Leases:
-        """The lease calls by themselves: grant, revoke, time_to_live, keep_alive_once, list."""
+        """The single lease calls: grant, revoke, time_to_live, keep_alive_once, list."""
         return self._leases
 
     def lease(self, ttl: int, *, id: int | None = None, on_lost: OnLost = "cancel", timeout: Timeout = UNSET) -> Lease:
-        """A lease that lives as long as a block: `async with client.lease(10) as lease:`.
+        """A lease for a block of code: `async with client.lease(10) as lease:`.
 
-        Entering grants it, and raises what `leases.grant` raises. Then it is renewed by itself. Leaving revokes it,
-        within 2 seconds and even if the block was cancelled; if that fails it is logged, and the lease ends by its TTL.
+        Entering grants the lease, and raises what `leases.grant` raises. In the block it is kept alive. Leaving revokes
+        it, within 2 seconds and even if the block was cancelled; if that fails, a warning is logged and the lease
+        expires.
 
         Args:
-            ttl: the seconds it lasts if nothing renews it, from 1 to 9 000 000 000: so long it survives a crash of this
-                process, and so long an outage may last. etcd raises what is less than its minimum, 2 by default.
-            id: its id. By default this client draws one.
-            on_lost: what its loss does: `"cancel"` cancels the task that has entered, `"signal"` only tells it. Leaving
-                raises `LeaseLostError` in both cases.
+            ttl: seconds until it expires without renewal, from 1 to 9 000 000 000: after a crash of this process, or in
+                an outage. etcd raises smaller values to its minimum, 2 by default.
+            id: its id. Default: a random one.
+            on_lost: what happens if the lease is lost: `"cancel"` cancels the task in the block, `"signal"` only sets
+                `lease.is_lost`. Leaving raises `LeaseLostError` in both cases.
             timeout: seconds for the grant.
 
         Raises:
-            InvalidRequestError: an argument cannot be right. Nothing was sent.
+            InvalidRequestError: an argument is invalid. Nothing was sent.
         """
         return Lease(self._leases, self._keeper, ttl, id=id, on_lost=on_lost, timeout=timeout)
 
@@ -299,7 +299,7 @@ class Client(KV, WatchCalls):
 
     @property
     def cluster(self) -> Cluster:
-        """The calls about who belongs to the cluster: members, add, add_learner, remove, update, promote."""
+        """The calls about the members of the cluster: members, add, add_learner, remove, update, promote."""
         return self._cluster
 
     @property
@@ -324,11 +324,11 @@ class Client(KV, WatchCalls):
         await self.aclose()
 
     async def connect(self) -> Self:
-        """Start the client: bind it to the running loop, and begin to connect in the background; returns the client.
+        """Start the client: bind it to the running loop, and connect in the background. Returns the client.
 
-        It does not wait for a connection, and does not fail if there is none: calls wait for one by themselves. To wait
-        until an endpoint is connected, use `wait_ready()`; to know whether the cluster can be used, `ping()`. Only with
-        `reject_old_cluster` does it wait, for the versions of the members. `async with` calls it on entering.
+        It does not wait for a connection, and does not fail without one: calls wait for a connection. Use
+        `wait_ready()` to wait until an endpoint is connected, and `ping()` to check the cluster. Only with
+        `reject_old_cluster` it waits, for the versions of the members. `async with` calls it on entering.
 
         Raises:
             ClientUsageError: the client is closed, or belongs to another loop or process.
@@ -341,7 +341,7 @@ class Client(KV, WatchCalls):
             try:
                 await self.wait_ready()
                 await self._versions.reject_old(self._config.connect_timeout)
-            except BaseException:  # a cancellation too: nobody has a client that was not entered
+            except BaseException:  # also a cancellation: the caller gets no client to close
                 await self.aclose()
                 raise
         return self
@@ -353,7 +353,7 @@ class Client(KV, WatchCalls):
             timeout: seconds; None for no limit; the client's default if it is not given.
 
         Raises:
-            NoAvailableEndpointsError: none was connected in time; `errors` has every endpoint's real reason.
+            NoAvailableEndpointsError: none was connected in time; `errors` has the cause for every endpoint.
             ClientUsageError: the client is closed, or belongs to another loop or process.
         """
         loop = self._lifetime.enter()
@@ -362,21 +362,20 @@ class Client(KV, WatchCalls):
         )
 
     async def ping(self, timeout: Timeout = UNSET) -> float:
-        """Find out whether the cluster can be used: ask it a question that needs a leader and a quorum.
+        """Check that the cluster serves requests: send a read that needs a leader and a quorum.
 
-        It is what `etcdctl endpoint health` asks: a linearizable read. "Permission denied" counts as a good answer,
-        since only a member that the quorum follows can give it. A single member that is down or frozen is left for
-        another one, as by every read. For a readiness check use it with a short timeout; `wait_ready` tells only that
-        there is a connection.
+        It is the same linearizable read as that of `etcdctl endpoint health`. "Permission denied" counts as success,
+        since a member needs the quorum to say so. As every read, it moves away from a member that is down or frozen.
+        For a readiness check use a short timeout; `wait_ready` checks only that there is a connection.
 
         Args:
             timeout: seconds; None for no limit; the client's default if it is not given.
 
         Returns:
-            float: the seconds it took, with all attempts.
+            float: the duration in seconds, with all attempts.
 
         Raises:
-            EtcdError: what is wrong, as every read.
+            EtcdError: the reason why the read failed.
         """
         started = self._lifetime.enter().time()
         with suppress(PermissionDeniedError):
@@ -386,8 +385,8 @@ class Client(KV, WatchCalls):
     async def aclose(self) -> None:
         """Close every connection, in any state within a second; calls and streams end with `ClientClosedError`.
 
-        A second close only waits for the first. A close that is cancelled while it waits has closed the client. Leases
-        that are still held are lost; the task that closes is not cancelled for that: see `Lease`.
+        A second close only waits for the first. If a close is cancelled while it waits, the client is closed all the
+        same. Leases that are still held are lost, which does not cancel the task that closes: see `Lease`.
 
         Raises:
             ClientUsageError: the client belongs to another loop or process.
@@ -404,15 +403,15 @@ class Client(KV, WatchCalls):
 
     @property
     def endpoints(self) -> tuple[str, ...]:
-        """The endpoints in use, in one canonical spelling, in the order given."""
+        """The endpoints in use, in canonical spelling, in the order given."""
         return tuple(endpoint.name for endpoint in self._balancer.endpoints)
 
     def set_endpoints(self, endpoints: str | Iterable[str]) -> None:
         """Replace the endpoints. Those that stay keep their connections; calls on removed ones may finish.
 
         Raises:
-            ConfigError: there is no endpoint, or one of them is wrong, or credentials would go to it in the clear;
-                nothing is changed then.
+            ConfigError: there is no endpoint, or one is malformed, or would get credentials in plain text. Nothing is
+                changed then.
             ClientUsageError: the client is closed, or belongs to another loop or process.
         """
         parsed = endpoints_from(endpoints)
@@ -422,27 +421,27 @@ class Client(KV, WatchCalls):
         self._discovery.set_endpoints(parsed)
 
     async def sync(self, timeout: Timeout = UNSET) -> tuple[str, ...]:
-        """Ask the cluster for its members, and use what they advertise for clients as endpoints from now on.
+        """Ask the cluster for its members, and use the client URLs that they advertise as endpoints from now on.
 
-        Members that have not started and learners are left out. Not believed is what is no URL, what nobody can connect
-        to (`0.0.0.0`), a loopback address or unix socket unless the client was given one itself, and plaintext by a
-        client that was given `tls` or an endpoint with TLS; but what it was given itself is always believed.
+        Learners and members that have not started are left out. Refused are malformed URLs; unspecified addresses such
+        as `0.0.0.0`; loopback addresses and unix sockets, unless the client was given one itself; and plain-text URLs,
+        if the client was given `tls` or an endpoint with TLS. Endpoints that the client was given are always accepted.
 
-        Endpoints that stay keep their connections. On those that go, calls under way may finish; watches and lease
-        renewals move to another member and lose nothing. If none of the new ones can be connected to within
-        `connect_timeout`, all stays as it is: members may advertise addresses that cannot be reached from here.
+        Endpoints that stay keep their connections. On removed endpoints, calls under way may finish; watches and lease
+        renewals move to another member without a loss. If none of the new endpoints can be connected within
+        `connect_timeout`, nothing changes: members may advertise addresses that this machine cannot reach.
 
-        If `set_endpoints` is called while this waits, its endpoints stay.
+        If `set_endpoints` is called meanwhile, its endpoints stay.
 
         Args:
-            timeout: seconds for asking; None for no limit; the client's default if it is not given.
+            timeout: seconds for the request; None for no limit; the client's default if it is not given.
 
         Returns:
             tuple[str, ...]: the endpoints in use.
 
         Raises:
-            DiscoveryError: no member advertises an endpoint that can be used; the message says why.
-            EtcdError: the members could not be asked; as every call.
+            DiscoveryError: no member advertises a usable endpoint; the message says why.
+            EtcdError: the request for the members failed.
 
         Cancellation: the endpoints are the old or the new ones.
         """
@@ -450,15 +449,15 @@ class Client(KV, WatchCalls):
         return await self._discovery.sync(timeout)
 
     async def versions(self, timeout: Timeout = UNSET) -> tuple[EndpointVersions, ...]:
-        """Which release runs at each endpoint, and the version that the cluster has agreed on.
+        """The release of etcd at each endpoint, and the version that the cluster has agreed on.
 
-        The second is not in etcd's gRPC API, and is read from `/version` on the same port by a connection of its own.
+        The latter is not in etcd's gRPC API; it is read from `/version` on the same port, by a separate connection.
 
         Args:
             timeout: seconds; None for no limit; the client's default if it is not given.
 
         Returns:
-            tuple[EndpointVersions, ...]: one for each endpoint, in their order; for one that did not answer, its error.
+            tuple[EndpointVersions, ...]: one for each endpoint, in their order; with the error if there was no answer.
 
         Raises:
             ClientUsageError: the client is closed, or belongs to another loop or process.
@@ -467,21 +466,21 @@ class Client(KV, WatchCalls):
         return await self._versions.ask(timeout)
 
     def statistics(self) -> tuple[EndpointStatistics, ...]:
-        """What each endpoint has seen so far, in the order given; empty before the first use."""
+        """State, health and traffic of each endpoint, in the order given; empty before the first use."""
         return self._balancer.statistics()
 
     def streams(self) -> tuple[StreamStatistics, ...]:
-        """The streams that are needed now: one for all leases that are kept alive, one for all watches.
+        """The streams in use: one for all leases that are kept alive, one for all watches.
 
-        One that is not open for longer than a failover takes (well below a second, or an election) means that no member
-        can be reached: `since` is how long, `statistics()` says why. Leases then last until their local deadlines, and
-        watches wait, or end by their `max_outage`.
+        A failover takes well below a second, or as long as an election. A stream that is not open for longer means that
+        no member can be reached: `since` has the duration, `statistics()` the causes. Leases then last until their
+        local deadlines; watches wait, or end by their `max_outage`.
         """
         return self._invoker.streams()
 
 
-# Python says "coroutine 'Client.put' was never awaited" then, and "Client.put() missing 1 required ... argument":
-# the classes that the client is made of are not public.
+# Messages of Python name the public class then, as in "coroutine 'Client.put' was never awaited" and "Client.put()
+# missing 1 required ... argument".
 for _part in (KV, WatchCalls):
     for _name, _member in vars(_part).items():
         if isinstance(_member, FunctionType):

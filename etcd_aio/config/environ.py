@@ -52,9 +52,7 @@ def read_environment(environ: Mapping[str, str], *, has_tls: bool = False) -> Se
         name.removeprefix(PREFIX): value for name, value in environ.items() if name.startswith(PREFIX) and value
     }
     if not has_tls and _flag(variables, "INSECURE_SKIP_TLS_VERIFY"):
-        raise ConfigError(
-            f"{PREFIX}INSECURE_SKIP_TLS_VERIFY is refused: pass tls= an ssl.SSLContext to do that"
-        )
+        raise ConfigError(f"{PREFIX}INSECURE_SKIP_TLS_VERIFY is refused: pass tls= an ssl.SSLContext to do that")
     options: dict[str, Value] = {
         option: read_option(option, variables[name], PREFIX + name)
         for name, option in _OPTIONS.items()
