@@ -4,8 +4,8 @@
         await client.put("greeting", "hello")
         kv = await client.get("greeting")
 
-This door names everything public; `etcd_aio.errors` has the whole tree of exceptions, and `etcd_aio.testing` real
-servers and faults for your own tests.
+All public names are here; `etcd_aio.errors` has every exception, and `etcd_aio.testing` has real servers and faults for
+your own tests.
 """
 
 import logging
@@ -86,7 +86,7 @@ from etcd_aio.types import (
 )
 from etcd_aio.watch import Watcher, WatchStatistics
 
-# A library that is not asked to log stays silent.
+# Without a logging configuration the library is silent.
 logging.getLogger("etcd_aio").addHandler(logging.NullHandler())
 
 __all__ = [

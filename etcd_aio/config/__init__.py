@@ -1,4 +1,4 @@
-"""How a client is configured: options, URLs, environment variables, TLS."""
+"""The configuration of a client: options, connection URLs, environment variables, TLS."""
 
 from etcd_aio.config.certificates import CertificateFiles
 from etcd_aio.config.client_config import ClientConfig, endpoints_from

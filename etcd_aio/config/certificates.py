@@ -1,12 +1,10 @@
-"""Certificate files: from what a user said to a context, read again when they have changed.
+"""Makes TLS contexts from the files of a `TLS`, and again when the files have changed.
 
-Knows: PEM files, OpenSSL's contexts and its complaints. Never knows: endpoints, connections, retries.
-
-Theory of operation. A client has one `CertificateFiles`. Each dial asks it for a context. It reads the files in a
-thread, since a file may lie on a network and an encrypted key takes what its owner wanted it to take, and compares them
-with those of the last context: contents, not times of change, which are too coarse for files that are replaced twice.
-Only if they differ a context is built. What cannot be built is a complaint in the log, and the last context stays:
-certificate and key are two files, and between their replacements they do not fit together.
+A client has one `CertificateFiles`, and each dial asks it for a context. It reads the files in a thread, since a file
+system may be slow and decrypting a key takes time, and compares their contents with those of the last context.
+Modification times are too coarse for files that are replaced twice. A new context is made only if the contents differ.
+If it cannot be made, a warning is logged and the last context stays in use: certificate and key are two files, and do
+not fit each other while they are being replaced.
 """
 
 import asyncio
@@ -30,10 +28,10 @@ _READABLE_BY_OTHERS: Final = 0o044
 
 
 class CertificateFiles:
-    """The contexts of one client. See `transport.TLSSource`.
+    """The source of the TLS contexts of one client. See `transport.TLSSource`.
 
     Args:
-        tls: what the user said.
+        tls: the options.
     """
 
     def __init__(self, tls: TLS) -> None:
@@ -46,28 +44,28 @@ class CertificateFiles:
 
     @property
     def server_name(self) -> str:
-        """The name to verify instead of each endpoint's own; empty for their own."""
+        """The name that every member must have; empty for the host name of each endpoint."""
         return self._tls.server_name or ""
 
     def check(self) -> None:
-        """Read all files now, if there are any, to find mistakes: some 2 ms, or 20 with the system's authorities.
+        """Read the files now, to find mistakes. It takes about 2 ms, or 20 ms with the system's authorities.
 
         Raises:
-            ConfigError: a file cannot be read, is not what it should be, or does not fit the others.
+            ConfigError: a file cannot be read, has the wrong content, or does not fit the others.
         """
         if self._has_files:
             self._read()
 
     async def context(self) -> ssl.SSLContext:
-        """The context of what the files hold now, or of what they held when they last fitted together.
+        """The context of the current files, or of the last good ones.
 
-        Those who ask at the same time share one reading; cancelling one of them does not disturb the others.
+        Simultaneous callers share one reading; cancelling one of them does not disturb the others.
 
         Raises:
-            ConfigError: nothing was ever read.
+            ConfigError: the files cannot be used, and there were no good ones before.
         """
         if self._context is not None and not self._has_files:
-            return self._context  # nothing that could change
+            return self._context  # there are no files that could change
         if self._reading is None:
             self._reading = in_thread(self._read, "etcd_aio certificates")
             self._reading.add_done_callback(self._was_read)
@@ -93,12 +91,14 @@ class CertificateFiles:
         except ConfigError as error:
             if self._context is None:
                 raise
-            if error.message != self._complaint:  # once, and not for every dial of an outage
+            if error.message != self._complaint:  # one warning, not one for every dial
                 self._complaint = error.message
-                logger.warning("certificates have changed and cannot be used, the last ones stay: %s", error)
+                logger.warning(
+                    "certificate files have changed and cannot be used; the last certificates stay in use: %s", error
+                )
             return self._context
         if self._context is not None:
-            logger.info("certificates have changed: new connections use them")
+            logger.info("certificate files have changed; new connections use them")
         self._context, self._digest, self._complaint = context, digest, ""
         self._warn_of_mode()
         return context
@@ -109,14 +109,14 @@ class CertificateFiles:
         try:
             mode = Path(self._tls.key).stat().st_mode & 0o777
         except OSError:
-            return  # it was replaced this moment, and the next dial reads it
+            return  # it is being replaced, and the next dial reads it
         if mode & _READABLE_BY_OTHERS and mode != self._warned_of_mode:
             self._warned_of_mode = mode
-            logger.warning("the private key %s can be read by others than its owner: mode %03o", self._tls.key, mode)
+            logger.warning("other users can read the private key %s: mode %03o", self._tls.key, mode)
 
 
 def _contents(tls: TLS) -> Iterator[tuple[str, bytes]]:
-    """What there is to read, each with its name: the option, and the file in it."""
+    """The contents to read, each with a name: the option, and the file if there are several."""
     ca = tls.ca
     if isinstance(ca, bytes):
         yield "ca", ca
@@ -162,7 +162,7 @@ def _unreadable(option: str, path: Path, error: OSError) -> ConfigError:
 
 
 def _digest(contents: dict[str, bytes]) -> bytes:
-    """Tells contents apart without keeping them: one of them is a key."""
+    """A digest that tells contents apart; the contents are not kept, since they include the key."""
     total = hashlib.sha256()
     for name, content in contents.items():
         total.update(f"{name}\n{len(content)}\n".encode())
@@ -172,12 +172,12 @@ def _digest(contents: dict[str, bytes]) -> bytes:
 
 def _build(tls: TLS, contents: dict[str, bytes]) -> ssl.SSLContext:
     context = _trusting(tls, b"\n".join(content for name, content in contents.items() if name.startswith("ca")))
-    # What Python's own defaults may leave open, here or on another version of it.
+    # Python's defaults differ between versions and systems.
     context.minimum_version = max(context.minimum_version, ssl.TLSVersion.TLSv1_2)
     context.hostname_checks_common_name = False
     context.set_alpn_protocols(["h2"])
     if tls.insecure_skip_server_verification:
-        logger.warning("members are not verified: insecure_skip_server_verification=True")
+        logger.warning("TLS certificates of members are not verified: insecure_skip_server_verification=True")
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if tls.cert is not None and tls.key is not None:
@@ -192,47 +192,47 @@ def _trusting(tls: TLS, authorities: bytes) -> ssl.SSLContext:
     if not any(begin in authorities for begin in _CERTIFICATE):
         raise ConfigError(f"ca: {where!s} holds no PEM certificate")
     try:
-        # OpenSSL takes ASCII only; what is beyond it can only be a comment.
+        # OpenSSL takes ASCII only; other characters can only be in comments.
         return ssl.create_default_context(cadata=authorities.decode("ascii", "replace").replace("\ufffd", "?"))
     except ssl.SSLError as error:
         raise ConfigError(f"ca: {where!s} holds a damaged certificate: {_reason(error)}") from error
 
 
 def _present(context: ssl.SSLContext, tls: TLS, cert: str, key: str, contents: dict[str, bytes]) -> None:
-    """Load our own certificate and key."""
+    """Load the certificate and the key of the client."""
     if _CERTIFICATE[0] not in contents["cert"]:
         raise ConfigError(f"cert: {cert} holds no PEM certificate")
     if _PRIVATE_KEY not in contents["key"]:
         raise ConfigError(f"key: {key} holds no PEM private key")
-    ask = _Ask(tls)
+    password = _PasswordCallback(tls)
     complaint = ""
     cause: BaseException | None = None
     try:
-        context.load_cert_chain(cert, key, password=ask)
+        context.load_cert_chain(cert, key, password=password)
     except (OSError, ValueError) as error:  # SSLError is an OSError
         reason = _reason(error)
         cause = error
         if reason == "KEY_VALUES_MISMATCH":
-            complaint = f"key: {key} is not that of the certificate {cert}"
-        elif ask.was_asked:
-            complaint = f"key: {key} is encrypted, and key_password does not open it"
+            complaint = f"key: {key} is not the key of the certificate {cert}"
+        elif password.was_asked:
+            complaint = f"key: {key} is encrypted, and key_password is wrong"
         else:
             complaint = f"cert or key: {cert} and {key} cannot be loaded: {reason}"
-    if ask.complaint:
-        raise ConfigError(f"key: {key} is encrypted, and {ask.complaint}")
+    if password.complaint:
+        raise ConfigError(f"key: {key} is encrypted, and {password.complaint}")
     if complaint:
         raise ConfigError(complaint) from cause
 
 
 def _reason(error: Exception) -> str:
-    """OpenSSL's word for it, else the system's; never a whole text, which nobody vouches for."""
+    """The reason in OpenSSL's or the system's words; never a whole message, which could hold a secret."""
     return getattr(error, "reason", None) or getattr(error, "strerror", None) or type(error).__name__
 
 
-class _Ask:
-    """OpenSSL's question for the password. Without an answer of ours OpenSSL would ask on the terminal, and wait.
+class _PasswordCallback:
+    """The password callback for OpenSSL, which would otherwise ask on the terminal, and wait.
 
-    What the user's function raises is told by its class alone: its text may hold the secret.
+    An exception of the user's function is reported by its class alone: its message may hold the secret.
     """
 
     def __init__(self, tls: TLS) -> None:
@@ -247,7 +247,7 @@ class _Ask:
             return b""
         try:
             password = self._tls.ask_key_password()
-        except Exception as error:  # it is a user's, and told as ours
+        except Exception as error:  # from the user's function; it becomes a ConfigError
             self.complaint = f"key_password() raised {type(error).__name__}"
             return b""
         if not isinstance(password, str | bytes):

@@ -1,7 +1,4 @@
-"""Configuration: what a client was asked to be, checked before anything touches the network.
-
-Knows: every option, its default and the default's source. Never knows: how an option is carried out.
-"""
+"""The options of a client, checked before it is made."""
 
 import re
 import ssl
@@ -19,18 +16,18 @@ from etcd_aio.error_handler import Credentials, RetryPolicy
 from etcd_aio.errors import ConfigError, InvalidRequestError
 from etcd_aio.transport import ENGINES, EngineName, TLSContext, TransportOptions
 
-DEFAULT_ENDPOINT = "127.0.0.1:2379"  # etcd's own default client URL
-_MIN_KEEPALIVE_TIME = 5.0  # etcd answers pings that come closer with GOAWAY
+DEFAULT_ENDPOINT = "127.0.0.1:2379"  # etcd's default client URL
+_MIN_KEEPALIVE_TIME = 5.0  # seconds; etcd answers more frequent pings with GOAWAY
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,40}[A-Za-z0-9])?", re.ASCII)
 _DOMAIN = re.compile(
     r"(?=.{1,200}$)([A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\.)*[A-Za-z0-9_-]{1,63}\.?", re.ASCII
 )
-_MAX_MESSAGE = 2**31 - 1  # the largest message whose length gRPC implementations accept
+_MAX_MESSAGE = 2**31 - 1  # bytes; the largest message that gRPC implementations accept
 
 
 @dataclass(frozen=True, slots=True)
 class ClientConfig:
-    """A checked configuration. The options are described at `Client`."""
+    """A checked configuration. See `Client` for the options."""
 
     endpoints: tuple[Endpoint, ...]
     tls: TLS | ssl.SSLContext | None = field(repr=False)
@@ -87,7 +84,7 @@ class ClientConfig:
                 raise ConfigError(f"{name} must be a DNS name of letters, digits and '-'")
         if self.discovery_srv:
             if self.endpoints:
-                raise ConfigError("endpoints and discovery_srv exclude each other: DNS says which endpoints there are")
+                raise ConfigError("pass either endpoints or discovery_srv, which takes the endpoints from DNS")
             require_dnspython()
         elif self.discovery_srv_name:
             raise ConfigError("discovery_srv_name needs discovery_srv")
@@ -98,22 +95,22 @@ class ClientConfig:
         self.check_secrecy(self.endpoints)
 
     def check_secrecy(self, endpoints: Iterable[Endpoint]) -> None:
-        """Check that no password and no token would cross a network for all to read. A unix socket crosses none.
+        """Check that these endpoints get no password or token in plain text. Unix sockets are safe.
 
         Raises:
-            ConfigError: one would, and `allow_insecure_auth` is not given.
+            ConfigError: an endpoint would, and `allow_insecure_auth` is not set.
         """
         if self.credentials is None or self.allow_insecure_auth:
             return
         for endpoint in endpoints:
             if endpoint.host and self.tls_for(endpoint) is None:
                 raise ConfigError(
-                    f"credentials would go to {endpoint.name} in the clear: use https://, or tls=, "
-                    "or allow it with allow_insecure_auth=True"
+                    f"credentials would go to {endpoint.name} in plain text: use https:// or tls=, "
+                    "or pass allow_insecure_auth=True"
                 )
 
     def transport_options(self, user_agent: str) -> TransportOptions:
-        """What the engine needs of this."""
+        """The options of the engine."""
         return TransportOptions(
             connect_timeout=self.connect_timeout,
             keepalive_time=self.keepalive_time,
@@ -123,34 +120,33 @@ class ClientConfig:
         )
 
     def tls_for(self, endpoint: Endpoint) -> TLSContext | None:
-        """The context to verify `endpoint` with, or what gives it to each dial; None for plaintext.
+        """The TLS context for `endpoint`, or its source; None for plaintext.
 
-        An endpoint that asks for TLS never gets plaintext: without a context of the user's it is verified against the
-        system's root certificates.
+        An endpoint with TLS never gets plaintext: without `tls` it is verified with the system's root certificates.
         """
         if endpoint.security is Security.PLAINTEXT or (endpoint.security is Security.OPTIONAL and self.tls is None):
             return None
         return self._tls
 
     def resolver(self) -> Resolver:
-        """Where the endpoints come from."""
+        """The source of the endpoints."""
         if not self.discovery_srv:
             return StaticResolver(self.endpoints)
         domain = self.discovery_srv.lower().removesuffix(".")
         tls = self.tls
-        # A context of the user's has authorities of his. One name for all members leaves DNS nothing to decide.
+        # A context has its own authorities. With one name for all members, DNS cannot decide which member is trusted.
         has_own_ca = tls is not None if not isinstance(tls, TLS) else bool(tls.ca or tls.server_name)
         return SrvResolver(domain, self.discovery_srv_name.lower(), has_tls=tls is not None, has_own_ca=has_own_ca)
 
 
 def endpoints_from(endpoints: str | Iterable[str] | None) -> tuple[Endpoint, ...]:
-    """The parsed endpoints; etcd's default one if there are none given."""
+    """Parse endpoints; None is etcd's default endpoint."""
     return parse_endpoints(DEFAULT_ENDPOINT if endpoints is None else endpoints)
 
 
 def _tls_context(tls: object) -> TLSContext:
     if tls is None:
-        return CertificateFiles(TLS())  # reads nothing until an endpoint needs it
+        return CertificateFiles(TLS())  # reads no file until an endpoint needs it
     if isinstance(tls, TLS):
         files = CertificateFiles(tls)
         files.check()
@@ -158,7 +154,7 @@ def _tls_context(tls: object) -> TLSContext:
     if not isinstance(tls, ssl.SSLContext):
         raise ConfigError("tls must be a TLS(...) or an ssl.SSLContext")
     if tls.protocol is ssl.PROTOCOL_TLS_SERVER:
-        raise ConfigError("tls must be a context for clients, as ssl.create_default_context() makes")
+        raise ConfigError("tls must be a context for clients, such as ssl.create_default_context() returns")
     tls.set_alpn_protocols(["h2"])  # gRPC is HTTP/2 only; without ALPN, Go's TLS servers speak HTTP/1
     return tls
 

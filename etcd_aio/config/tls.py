@@ -1,7 +1,4 @@
-"""TLS: what a user says about certificates, checked as far as the words go.
-
-Knows: the options. Never knows: what is in the files, contexts, connections.
-"""
+"""The TLS options of a client, checked without reading a file."""
 
 import os
 import re
@@ -19,30 +16,30 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_:][A-Za-z0-9._:-]*")
 
 
 class TLS:
-    """How members are verified, and who we are to them: `Client(..., tls=TLS(ca="ca.pem"))`.
+    """How members are verified, and the certificate of the client: `Client(..., tls=TLS(ca="ca.pem"))`.
 
-    At least TLS 1.2, HTTP/2 agreed on by ALPN, and a certificate that names the endpoint are always required; a common
-    name does not count as a name. The files are read when the client is made, so that a mistake is found there, and
-    again before each dial: whoever replaces certificates replaces the files, and connections that are open stay open.
-    Files that are half replaced are logged, and the last ones that fitted go on being used.
+    Always required are TLS 1.2 or newer, HTTP/2 negotiated by ALPN, and a certificate that names the endpoint; a common
+    name does not count. The files are read when the client is made, so that mistakes are found there, and again before
+    each dial. To replace certificates, replace the files; open connections stay open. If new files do not fit each
+    other, a warning is logged and the last good ones stay in use.
 
-    It is immutable, may be shared by clients, and neither its repr nor anything else repeats a secret; hence it is not
-    pickled either.
+    Objects are immutable, can be shared by clients, and show no secret in their repr. They cannot be pickled.
 
     Args:
-        ca: the certificates of the authorities to trust: a file, a directory whose PEM files all count, or the PEM
-            itself, as text or bytes. Default: those of the system, which are read once.
-        cert: the PEM file of our own certificate, followed by the intermediate ones; needs `key`.
-        key: the PEM file of its private key; it may be the same file. Readable by others, it is warned of.
-        key_password: what the key is encrypted with, or a function that returns it: called, in a thread, whenever the
-            key is read.
-        server_name: the name that every member's certificate must carry, instead of its endpoint's own. Names no
-            other endpoint: calls still say in `:authority` which one they mean, as with etcd's own client.
-        insecure_skip_server_verification: take whatever certificate a member shows. Then whoever is in between reads
-            and writes everything, so this warns; for experiments.
+        ca: the certificates of the authorities to trust: a file, a directory of PEM files, or the PEM itself, as text
+            or bytes. Default: those of the system, which are read once.
+        cert: the PEM file with the client's certificate, followed by intermediate ones; needs `key`.
+        key: the PEM file with its private key; it may be the same file. A warning is logged if other users can read
+            it.
+        key_password: the password of an encrypted key, or a function that returns it, which is called in a thread
+            whenever the key is read.
+        server_name: the name that every member's certificate must carry, instead of the host name of its endpoint.
+            The `:authority` of calls still names the endpoint, as with etcd's own client.
+        insecure_skip_server_verification: accept any certificate, for experiments. Anybody on the network path can
+            then read and change everything, so this warns.
 
     Raises:
-        ConfigError: the options contradict each other, or cannot be what they should be.
+        ConfigError: the options are invalid, or contradict each other.
     """
 
     __slots__ = ("_key_password", "ca", "cert", "insecure_skip_server_verification", "key", "server_name")
@@ -68,7 +65,7 @@ class TLS:
         _check_path("cert", cert)
         _check_path("key", key)
         if (cert is None) != (key is None):
-            raise ConfigError("cert and key belong together; if one file holds both, name it twice")
+            raise ConfigError("cert and key belong together; if one file holds both, pass it twice")
         if key_password is not None:
             if key is None:
                 raise ConfigError("key_password is given, but no key")
@@ -79,7 +76,7 @@ class TLS:
         if not isinstance(insecure_skip_server_verification, bool):
             raise ConfigError("insecure_skip_server_verification must be True or False")
         if insecure_skip_server_verification:
-            text = "TLS without verification: anybody between us and etcd can read and change everything"
+            text = "TLS without verification: anybody on the network path can read and change everything"
             warnings.warn(text, stacklevel=2)
         values = {
             "ca": ca,
@@ -87,7 +84,7 @@ class TLS:
             "key": key,
             "server_name": server_name,
             "insecure_skip_server_verification": insecure_skip_server_verification,
-            # A function even if it was a text: whatever prints or copies attributes finds no secret in it.
+            # Always a function, so that code which prints or copies attributes finds no secret.
             "_key_password": _giving(key_password),
         }
         for name, value in values.items():
@@ -95,11 +92,11 @@ class TLS:
 
     @property
     def has_key_password(self) -> bool:
-        """Whether there is one."""
+        """Whether a password was given."""
         return self._key_password is not None
 
     def ask_key_password(self) -> str | bytes | None:
-        """The password of the key, None if none was given; whatever the user's function raises."""
+        """The password of the key; None if none was given. Raises what the user's function raises."""
         return None if self._key_password is None else self._key_password()
 
     def __repr__(self) -> str:
@@ -108,7 +105,7 @@ class TLS:
             shown.append("key_password=<hidden>")
         if self.insecure_skip_server_verification:
             shown.append("insecure_skip_server_verification=True")
-        return f"TLS({', '.join(one for one in shown if not one.endswith('=None'))})"
+        return f"TLS({', '.join(option for option in shown if not option.endswith('=None'))})"
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"TLS is immutable: {name!r} cannot be set")
@@ -117,7 +114,7 @@ class TLS:
         raise AttributeError(f"TLS is immutable: {name!r} cannot be deleted")
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("TLS may hold secrets and is not pickled: make it anew where it is needed")
+        raise TypeError("TLS may hold secrets and cannot be pickled: make it where it is needed")
 
     def __copy__(self) -> Self:
         return self
@@ -127,7 +124,7 @@ class TLS:
 
 
 def is_pem(ca: PathText | bytes) -> bool:
-    """Whether `ca` is the certificates themselves and no path."""
+    """Whether `ca` is the certificates themselves, not a path."""
     return isinstance(ca, bytes) or (isinstance(ca, str) and _PEM in ca)
 
 
@@ -140,7 +137,7 @@ def _check_ca(ca: object) -> None:
 
 
 def _check_path(name: str, path: object) -> None:
-    """The message must not repeat what is no path: it may be the key itself."""
+    """Check a path. The error does not repeat the value, which may be the key itself."""
     if path is None:
         return
     if not isinstance(path, str | os.PathLike):

@@ -122,7 +122,7 @@ def test_a_damaged_file_is_named(own: dict[str, Any], tmp_path: Path, kind: str)
 
 def test_a_key_of_another_certificate(authority: trustme.CA, own: dict[str, Any], tmp_path: Path) -> None:
     other = write_leaf(authority.issue_cert("other"), tmp_path, "other")
-    with pytest.raises(ConfigError, match=r"other\.key is not that of the certificate .*client\.pem"):
+    with pytest.raises(ConfigError, match=r"other\.key is not the key of the certificate .*client\.pem"):
         built(cert=own["cert"], key=other["key"])
 
 
@@ -134,9 +134,9 @@ def _raises() -> str:
     ("password", "text"),
     [
         (None, "there is no key_password"),
-        (secret("wrong"), "key_password does not open it"),
-        ("", "key_password does not open it"),
-        (secret() * 1000, "key_password does not open it"),
+        (secret("wrong"), "key_password is wrong"),
+        ("", "key_password is wrong"),
+        (secret() * 1000, "key_password is wrong"),
         (_raises, r"key_password\(\) raised RuntimeError"),
         (lambda: 7, r"key_password\(\) returned int"),
     ],
@@ -215,7 +215,7 @@ async def test_a_rotation_that_is_half_written_keeps_the_last_context_and_is_tol
     for _ in range(3):
         assert await files.context() is first
     assert len(caplog.records) == 1
-    assert "cannot be used, the last ones stay" in caplog.text
+    assert "cannot be used; the last certificates stay in use" in caplog.text
     for damage in (own["key"].unlink, lambda: own["key"].write_text(""), lambda: own["key"].write_text(CANARY)):
         damage()
         assert await files.context() is first

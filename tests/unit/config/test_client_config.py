@@ -172,7 +172,7 @@ def test_two_configurations_compare_by_their_options_and_show_no_context() -> No
 @pytest.mark.parametrize("endpoint", ["m1:2379", "127.0.0.1", "http://m1"])
 def test_credentials_do_not_cross_a_network_in_the_clear(endpoint: str) -> None:
     tls = ssl.create_default_context() if endpoint == "http://m1" else None
-    with pytest.raises(ConfigError, match="in the clear") as caught:
+    with pytest.raises(ConfigError, match="in plain text") as caught:
         config(credentials=SOMEBODY, endpoints=endpoints_from(f"https://m0,{endpoint}"), tls=tls)
     assert "c4n4ry" not in str(caught.value)
     assert endpoint in str(caught.value)
