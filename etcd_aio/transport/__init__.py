@@ -1,8 +1,7 @@
-"""Transport (floor 3): connections, attempts and streams, behind one seam with two engines.
+"""Transport (layer 3): connections, attempts and streams, with two engines behind one interface.
 
-What belongs here: dialling, bytes, deadlines of single attempts, liveness of connections, and the one truth about what
-became of a failed attempt (`Delivery`). What never does: which endpoint to use, whether to try again, what the bytes
-mean.
+It dials, enforces the deadline of each attempt, checks that peers are alive, and determines how far a failed attempt
+got (`Delivery`). It does not choose endpoints, retry, or interpret messages.
 """
 
 from typing import Final, Literal, TypeAlias
@@ -29,7 +28,7 @@ ENGINES: Final[tuple[EngineName, ...]] = ("native", "grpclib")
 
 
 def create_engine(name: EngineName, options: TransportOptions, names: Names | None = None) -> Engine:
-    """The engine called `name`; each is imported only when it is asked for. It has names of its own by default."""
+    """Create an engine. Each engine is imported only when it is used. Without `names` it resolves host names itself."""
     if name == "native":
         from etcd_aio.transport.native import NativeEngine
 

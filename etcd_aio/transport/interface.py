@@ -1,12 +1,9 @@
-"""The seam: what every engine offers to the balancer, and nothing more.
+"""The interface of an engine, as the balancer uses it.
 
-Knows: the words connection, attempt, stream, lost, draining. Never knows: HTTP/2, grpclib, etcd.
-
-Two rules hold for every engine, and `tests/contract/test_transport.py` examines both:
-  - An attempt ends with its payload or with one `AttemptFailure` whose `delivery` is the truth; it ends by its
-    deadline; and cancelling the task that awaits it ends it at once, leaves nothing behind, and never becomes another
-    exception.
-  - After `on_lost` a connection takes nothing more: every later attempt fails as UNSENT.
+Two rules hold for every engine, and `tests/contract/test_transport.py` checks them:
+  - An attempt ends with its payload, or with one `AttemptFailure` with the correct `delivery`, by its deadline.
+    Cancelling the task that awaits it ends it at once, leaves nothing behind, and raises nothing but CancelledError.
+  - After `on_lost` a connection accepts nothing more: every later attempt fails as UNSENT.
 """
 
 import ssl
@@ -21,7 +18,7 @@ Metadata: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class TLSSource(Protocol):
-    """Gives each dial its context, since certificates are replaced while a client lives."""
+    """Provides the TLS context for each dial, since certificates may change while the client runs."""
 
     @property
     def server_name(self) -> str:
@@ -38,7 +35,7 @@ TLSContext: TypeAlias = ssl.SSLContext | TLSSource
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where to dial, and as whom to verify.
+    """The server to dial, and the name to verify.
 
     Attributes:
         host: host name or IP literal; empty for a unix socket.
@@ -83,56 +80,56 @@ class TransportOptions:
 
 
 class ConnectionOwner(Protocol):
-    """Whom a connection tells what happens to it. Both are called at most once, from the loop, and must not raise."""
+    """Callbacks from a connection to its owner. Both are called at most once, from the loop, and must not raise."""
 
     def on_draining(self, reason: str) -> None:
-        """The peer takes no new streams; those under way may finish."""
+        """The peer accepts no new streams; open ones may finish."""
 
     def on_lost(self, error: BaseException | None) -> None:
-        """The connection is over; `error` is the real cause, None if the owner closed it."""
+        """The connection is over; `error` is the cause, None if the owner closed it."""
 
 
 BEGINNING: Final = 64
-"""Bytes of a stream's message that is too large, which its failure shows: enough for what it is about."""
+"""Bytes of a stream's message that is too large, which its failure contains: enough to identify it."""
 
 
 class Stream(Protocol):
-    """One open stream of messages. Owned by one task, which closes it."""
+    """One open stream of messages, used and closed by one task."""
 
     async def send(self, payload: bytes) -> None:
         """Send one message, waiting for flow control. Raises AttemptFailure if the stream is over.
 
-        If the server has ended it, what it sent before can still be received. Cancellation ends the stream: a message
-        sent by half cannot be taken back.
+        If the server has ended the stream, earlier messages can still be received. Cancellation ends the stream, since
+        half a message cannot be taken back.
         """
 
     async def receive(self) -> bytes | None:
         """The next message, or None once the server ended the stream with OK. Raises AttemptFailure otherwise.
 
-        A message that is too large ends the stream; the failure has its beginning, as far as that had come.
-        Cancellation loses no message: the next `receive` gets it.
+        A message that is too large ends the stream; the failure has the beginning that was received. Cancellation loses
+        no message: the next `receive` returns it.
         """
 
     async def half_close(self) -> None:
-        """Say that no more messages follow from this side."""
+        """End the sending side of the stream."""
 
     def cancel(self) -> None:
-        """End the stream now, without waiting; harmless if it is already over."""
+        """End the stream at once. May be called again."""
 
 
 class Collector(Protocol):
-    """Takes a large reply while it arrives. Both methods are called from the loop, and must not raise."""
+    """Decodes a large reply while it arrives. Both methods are called from the loop, and must not raise."""
 
     def feed(self, piece: bytes) -> None:
-        """Take the next piece of the payload; this should take no time."""
+        """Add the next piece of the payload, quickly."""
 
     def work(self) -> bool:
-        """Do something about what came, for a few milliseconds at most; whether there is more to do at once."""
+        """Work for a few milliseconds at most. Returns whether more can be done at once."""
         ...
 
 
 Collect: TypeAlias = Callable[[], Collector]
-"""Makes a collector, when a reply begins that will come in several pieces."""
+"""Creates a collector when a reply of several pieces begins."""
 
 
 class Connection(Protocol):
@@ -156,18 +153,18 @@ class Connection(Protocol):
             payload: the encoded request message.
             metadata: request metadata.
             deadline: instant on the loop's clock by which the attempt is over, or its answer has begun.
-            collect: called at most once, and only for a reply that comes in pieces: its collector gets them, and works
-                between the turns of the loop. None keeps the pieces until all are there.
-            may_move: the caller can make the attempt elsewhere, so `give_up` ends it.
-            whole_by: instant by which the attempt is over if its answer has begun in time; the server is told this
-                one. None is `deadline`.
-            is_heavy: it has the server compute for long, a password hash, so that pings may be answered late meanwhile.
+            collect: called at most once, for a reply in several pieces: its collector gets them, and works between the
+                turns of the loop. None joins the pieces at the end.
+            may_move: the caller can make the attempt elsewhere, so `give_up` may end it.
+            whole_by: when the attempt is over if its answer has begun in time; this is sent to the server. None is
+                `deadline`.
+            is_heavy: the server computes for long (a password hash), so it may answer pings late meanwhile.
 
         Returns:
-            Awaitable[bytes]: the reply's payload; nothing of it if a collector was made and got it.
+            Awaitable[bytes]: the reply's payload; empty if a collector got it.
 
         Raises:
-            AttemptFailure: the attempt ended without a reply. What a collector got is worth nothing then.
+            AttemptFailure: the attempt ended without a reply. Discard what a collector got.
         """
         ...
 
@@ -177,19 +174,19 @@ class Connection(Protocol):
         Args:
             path: gRPC path.
             metadata: request metadata.
-            deadline: instant by which the headers must be out; the stream itself has no deadline.
+            deadline: when the headers must be sent; the stream itself has no deadline.
         """
         ...
 
     def close(self) -> Unwinding:
-        """End everything at once, without waiting: running attempts fail. Returns what still unwinds."""
+        """Close at once: running attempts fail. Returns what is still ending."""
         ...
 
     async def aclose(self) -> None:
-        """The same, and wait for what unwinds, for a moment at most."""
+        """Close, and wait briefly for what is still ending."""
 
     def drain(self) -> None:
-        """Take nothing new; close by itself once what is under way has ended."""
+        """Accept nothing new, and close when all calls have ended."""
 
     def give_up(self, reason: str) -> None:
         """End the unary attempts that may move and have no answer yet, with `LocalReason.GIVEN_UP`."""
@@ -199,7 +196,7 @@ class Engine(Protocol):
     """Opens connections."""
 
     async def connect(self, target: Target, owner: ConnectionOwner) -> Connection:
-        """Dial `target`; returns once the peer has proved that it speaks HTTP/2.
+        """Dial `target`. Returns when the peer has proved that it speaks HTTP/2.
 
         Raises:
             OSError: the operating system's reason (refused, unreachable, name not known, TLS failure ...).

@@ -17,7 +17,7 @@ from etcd_aio.closing import Unwinding
 from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, LocalReason, StatusCode
 from etcd_aio.http2 import Http2Connection, LocalProtocolError, RemoteProtocolError
 from etcd_aio.transport.deadlines import Deadlines, DeadlineTimer
-from etcd_aio.transport.framing import frame_message
+from etcd_aio.transport.framing import PREFIX, frame_message
 from etcd_aio.transport.handshake import Handshake, HandshakingProtocol, connect
 from etcd_aio.transport.interface import Collect, ConnectionOwner, Metadata, Target, TransportOptions
 from etcd_aio.transport.liveness import Action, Liveness
@@ -171,7 +171,7 @@ class NativeConnection(HandshakingProtocol):
         call = UnaryCall(
             headers.of(path, metadata), timeout, loop.create_future(), deadline, self._limit, collect, may_move, last
         )
-        self._open(call, frame_message(payload), end=True)
+        self._open(call, PREFIX.pack(0, len(payload)) + payload, end=True)
         liveness = self._liveness
         liveness.call_started(now)
         is_large = len(payload) > LARGE

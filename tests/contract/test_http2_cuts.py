@@ -10,7 +10,7 @@ from typing import Literal
 
 import pytest
 
-from etcd_aio.errors import AttemptFailure, ConnectError, Delivery, StatusCode
+from etcd_aio.errors import AttemptFailure, ConnectError, Delivery, LocalReason, StatusCode
 from etcd_aio.transport import Connection, EngineName
 from tests.support.http2 import data, frame, headers, setting
 from tests.support.scripted import Wire, framed, scripted
@@ -120,7 +120,7 @@ async def test_an_answer_that_breaks_off_is_a_failure_that_says_so(name: EngineN
                 assert await call(whole, len(ANSWER), 5.0) == b"answer"
     for cut, result in zip(cuts, results, strict=True):
         if end == "silence":
-            is_late = isinstance(result, TimeoutError) or getattr(result, "is_local_deadline", False)
+            is_late = isinstance(result, TimeoutError) or getattr(result, "reason", None) is LocalReason.DEADLINE
             assert is_late, f"cut at {cut}: {result!r}"
             continue
         assert isinstance(result, AttemptFailure), f"cut at {cut}: {result!r}"
