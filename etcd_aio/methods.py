@@ -1,4 +1,4 @@
-"""Methods (floor 1): one row for each RPC that etcd serves.
+"""Methods (layer 1): one row for each RPC that etcd serves.
 
 Knows: names, paths, message classes and the results that stand for them, and what the RPC itself says about repeating
 it. Never knows: connections, retries or what the caller wants; whether an attempt is repeated is the error handler's to

@@ -1,10 +1,7 @@
 """Dialling: from a target to a connected asyncio transport, the same for every engine and every event loop.
 
-Knows: asyncio's connection makers, ALPN. Never knows: HTTP/2 frames, retries, or how long to wait before the next dial.
-
-It has two steps. `find_route` gathers what this machine has to say: the addresses of a host name, and the TLS context
-of what the certificate files hold. `dial` connects. Each has a time of its own, so that a slow name server leaves the
-peer all of its time.
+There are two steps: `find_route` resolves the host name and reads the certificate files, `dial` connects. Each has a
+timeout of its own, so that a slow name server does not use up the peer's time.
 """
 
 import asyncio
@@ -159,14 +156,14 @@ async def _connect_socket(address: Address) -> socket.socket:
     try:
         sock.setblocking(False)
         await loop.sock_connect(sock, where)
-    except BaseException:  # a cancellation too: nobody else knows the socket
+    except BaseException:  # also on cancellation: nothing else would close the socket
         sock.close()
         raise
     return sock
 
 
 def _close_socket(task: asyncio.Task[socket.socket]) -> None:
-    """Whoever comes second, or after the end, is not needed."""
+    """Close the socket of a dial that is no longer needed."""
     if not task.cancelled() and task.exception() is None:
         task.result().close()
 

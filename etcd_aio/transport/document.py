@@ -1,6 +1,4 @@
-"""Document: one GET of a small document, such as `/version`, that an endpoint serves beside gRPC.
-
-Knows: as much of HTTP as a GET needs. Never knows: gRPC, what the document says.
+"""One HTTP GET of a small document, such as `/version`, that an endpoint serves beside gRPC.
 
 Without TLS it speaks HTTP/1.0, since etcd takes every HTTP/2 connection in the clear for gRPC. With TLS it speaks
 HTTP/2, as calls do: the TLS context offers nothing else, and it may be the user's, shared by clients in other threads,
@@ -27,7 +25,7 @@ async def http_get(target: Target, path: str, names: Names) -> bytes:
     Args:
         target: where.
         path: what, of printable ASCII without spaces.
-        names: looks the host up.
+        names: resolves the host name.
 
     Raises:
         OSError: the operating system's or TLS's reason.

@@ -1,4 +1,4 @@
-"""Request metadata: what every request says of its client, and the token in it.
+"""Request metadata: the API version, `hasleader` and the token of every request.
 
 Knows: the names of the fields. Never knows: where a token comes from, or how metadata travels.
 

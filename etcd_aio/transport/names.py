@@ -1,10 +1,8 @@
-"""Names: the addresses of hosts, looked up one at a time for each host, apart from the dials that need them.
+"""Resolves host names: one lookup at a time for each host, independent of the dials that need it.
 
-Knows: getaddrinfo, which blocks, and for seconds if a name server is dead. Never knows: what is dialled, or how often.
-
-A dial waits for a lookup only so long. The lookup goes on without it, and the next dial to the same host joins it
-instead of starting another, or finds its result. So a lookup that takes longer than any dial may wait still succeeds,
-and a dead name server costs one thread for each host.
+getaddrinfo blocks, for seconds if a name server is dead. A dial waits for a lookup only until its timeout. The lookup
+continues, and the next dial to the same host joins it or uses its result. So a lookup that takes longer than the
+timeout of a dial still succeeds, and a dead name server costs one thread for each host.
 """
 
 import asyncio
@@ -19,7 +17,7 @@ from etcd_aio.threads import in_thread
 Address: TypeAlias = tuple[int, int, int, str, Any]
 """What getaddrinfo says of one: family, type, protocol, canonical name, and where to connect."""
 
-_HOLDS: Final = 5.0  # seconds for which a result is kept that came when nobody waited for it
+_HOLDS: Final = 5.0  # seconds for which an unused result is kept
 _GIVEN_UP_AFTER: Final = 120.0  # seconds; a resolver gives up long before, so the thread must have been lost
 
 

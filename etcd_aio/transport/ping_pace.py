@@ -1,11 +1,8 @@
-"""Ping pace: how much slower each endpoint wants to be pinged than others, as its server said on earlier connections.
+"""Longer intervals between pings, for endpoints whose servers complained of too many.
 
-Knows: targets, and the reasons of GOAWAYs. Never knows: connections, instants, pings.
-
-Theory. A gRPC server, or a proxy before it, that is pinged more often than its policy allows ends the connection with
-GOAWAY, ENHANCE_YOUR_CALM and "too_many_pings" (gRPC A8), and says nothing about what it would allow. So all times of
-pings are doubled for that endpoint, for as long as the client lives: a connection has one life, and the next one would
-be ended for the same reason.
+A gRPC server or proxy that gets more pings than its policy allows ends the connection with GOAWAY, ENHANCE_YOUR_CALM
+and "too_many_pings" (gRPC A8), without its limit. So all ping intervals are doubled for that endpoint, for as long as
+the client lives: the next connection would be ended for the same reason.
 """
 
 import logging
@@ -20,7 +17,7 @@ _REASON: Final = "ENHANCE_YOUR_CALM (too_many_pings)"
 
 
 class PingPace:
-    """What one engine remembers of all its endpoints."""
+    """The ping intervals of one engine's endpoints."""
 
     __slots__ = ("_factors",)
 
@@ -28,7 +25,7 @@ class PingPace:
         self._factors: dict[tuple[str, int, str], int] = {}
 
     def factor(self, target: Target) -> int:
-        """By how much the times between pings are to be multiplied."""
+        """The factor for the time between pings."""
         return self._factors.get(_key(target), 1)
 
     def went_away(self, target: Target, reason: str) -> None:
@@ -40,8 +37,8 @@ class PingPace:
         self._factors[_key(target)] = factor
         if is_first:
             logger.warning(
-                "%s allows fewer keepalive pings than it got, and has ended the connection: it is pinged half as often "
-                "from now on; a larger keepalive_time avoids this",
+                "%s closed the connection because of too many keepalive pings: they are now sent half as often; "
+                "a larger keepalive_time avoids this",
                 target.authority,
             )
         else:
