@@ -19,10 +19,10 @@ PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 # The parts of the suite.
-UNIT = ("tests/unit", "tests/property", "tests/benchmarks", *sorted(map(str, Path("tests").glob("test_*.py"))))
+UNIT = ("tests/unit", "tests/property", *sorted(map(str, Path("tests").glob("test_*.py"))))
 CONTRACT = ("tests/contract",)
 INTEGRATION = ("tests/integration",)
-EXAMPLES = ("tests/examples",)
+EXAMPLES = ("tests/examples", "tests/benchmarks")
 
 
 def install(session: nox.Session, *groups: str) -> None:
@@ -104,7 +104,7 @@ def tests(session: nox.Session) -> None:
 def unit(session: nox.Session) -> None:
     """Unit and property tests, and the checks of the repository, within a minute."""
     install(session, "test")
-    run_tests(session, *(session.posargs or UNIT), is_development=True)
+    run_tests(session, *(session.posargs or UNIT))
 
 
 @nox.session
@@ -123,7 +123,7 @@ def integration(session: nox.Session) -> None:
 
 @nox.session
 def examples(session: nox.Session) -> None:
-    """The examples, and every block of Python in the documentation, on a real server."""
+    """The examples, the code in the documentation and the benchmarks' own tests, on real servers."""
     install(session, "test")
     run_tests(session, *(session.posargs or EXAMPLES), on_servers=True)
 

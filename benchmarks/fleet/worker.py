@@ -50,7 +50,7 @@ class Counts:
     def watch(self) -> None:
         """Count every request and dial of every client from now on."""
         kind: Any = SubConnection
-        unary, connect = kind.unary, kind._connect
+        unary, on_dialling = kind.unary, kind.on_dialling
         sent = self.sent
 
         def counted_unary(one: SubConnection, path: str, payload: bytes, *rest: Any, **more: Any) -> Any:
@@ -60,11 +60,11 @@ class Counts:
                 sent["probe"] += 1
             return unary(one, path, payload, *rest, **more)
 
-        def counted_connect(one: SubConnection, owner: Any) -> Any:
+        def counted_dialling(one: SubConnection) -> Any:
             sent["dial"] += 1
-            return connect(one, owner)
+            return on_dialling(one)
 
-        kind.unary, kind._connect = counted_unary, counted_connect
+        kind.unary, kind.on_dialling = counted_unary, counted_dialling
 
     def now(self) -> tuple[int, int, int]:
         """Authenticates, probes, dials."""

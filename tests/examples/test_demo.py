@@ -48,7 +48,9 @@ def test_an_interrupt_leaves_no_process_and_no_file_behind(environment: dict[str
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=30)
     assert process.returncode == 130, errors
-    assert errors == "interrupted; the members are gone\n"
+    # On a loaded machine asyncio's debug mode also tells of slow steps.
+    said = [line for line in errors.splitlines() if not line.startswith("Executing ")]
+    assert said == ["interrupted; the members are gone"]
     assert _servers(tmp_path) == []
     assert list(tmp_path.iterdir()) == []
 
