@@ -1,8 +1,4 @@
-"""Auth: the calls about users, roles and permissions.
-
-Knows: the calls, their arguments and their results. Never knows: which token a call carries; that is the error
-handler's, for these calls as for all others.
-"""
+"""`client.auth`: the calls about users, roles and permissions."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
@@ -56,7 +52,7 @@ _HeadedReply = TypeVar("_HeadedReply", bound=_Headed)
 class Auth:
     """The authentication API: `client.auth`. All calls but `status` and `authenticate` need the role `root`.
 
-        async with Client(endpoints) as client:  # nobody has to say who he is yet
+        async with Client(endpoints) as client:  # authentication is still off
             await client.auth.role_add("app")
             await client.auth.role_grant_permission("app", prefix="app/", permission="readwrite")
             await client.auth.user_add("web", password)
@@ -130,7 +126,7 @@ class Auth:
     async def authenticate(
         self, name: str, password: str, *, timeout: Timeout = UNSET, retry: RetryMode | None = None
     ) -> AuthenticateResult:
-        """Log in: get a token for somebody. A client with `auth=` does that for itself.
+        """Log in: get a token for a user. A client with `auth=` logs in by itself.
 
         Args:
             name: the user.
@@ -139,7 +135,7 @@ class Auth:
             retry: which failed attempts are repeated.
 
         Returns:
-            AuthenticateResult: `token` is for `Client(token=...)`, or for whoever else speaks to etcd.
+            AuthenticateResult: `token` is for `Client(token=...)`, or for another client of etcd.
 
         Raises:
             AuthNotEnabledError: there is nothing to log in to.

@@ -1,8 +1,4 @@
-"""Maintenance: the calls of whoever looks after a cluster.
-
-Knows: the calls, their arguments and their results. Never knows: how a snapshot is checked (`snapshot.py`) or becomes a
-file (`snapshot_file.py`), or how the leader is found (`leadership.py`).
-"""
+"""`client.maintenance`: status, alarms, defragmentation, hashes, downgrades, snapshots, the leadership."""
 
 from collections.abc import Mapping
 from os import PathLike
@@ -89,7 +85,7 @@ class Maintenance:
     ) -> DefragmentResult:
         """Have a member give back the space that its database does not use.
 
-        It serves nobody meanwhile, which takes seconds for each GiB: take one member after the other, the leader last.
+        The member serves no requests meanwhile, for seconds per GiB: take one member after the other, the leader last.
 
         Args:
             endpoint: which one.
@@ -226,7 +222,7 @@ class Maintenance:
         Reads and most writes under way only take that long. But etcd drops writes that a follower forwards at that
         moment: they time out, with `maybe_applied`, unless `retry="always"` lets them be repeated.
 
-        If an answer is lost, whoever leads afterwards says whether it is done; so the outcome is hardly ever unknown.
+        If the answer is lost, the client looks up the leader again; so the outcome is hardly ever unknown.
 
         Args:
             to: the member that is to lead; a voting one. If it leads already, nothing is done.
@@ -236,7 +232,7 @@ class Maintenance:
         Raises:
             BadLeaderTransfereeError: `to` is no member, or a learner.
             UnknownEndpointError: none of the client's endpoints is the leader's. Nothing was sent.
-            EtcdTimeoutError: nobody led in time, or `to` did not take over.
+            EtcdTimeoutError: no leader was found in time, or `to` did not take over.
             EtcdError: as every call.
 
         Cancellation: the leadership may move all the same.

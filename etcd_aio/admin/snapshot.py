@@ -1,11 +1,9 @@
-"""Snapshot: a member's whole database as a stream of chunks, verified at its end.
+"""A member's whole database as a stream of chunks, verified at its end.
 
-Knows: the RPC, its replies, and the hash at the end of them. Never knows: files.
-
-Theory of operation. etcd sends the database in chunks, and behind it the SHA-256 of it, 32 bytes that belong to the
-snapshot: a file of all chunks is what `etcdutl snapshot restore` takes. Two members' databases are not the same bytes,
-so until the first chunk any member may serve it, and after it only the one that sent it. The hash is computed on the
-way; what ends without the right one was cut short or damaged.
+etcd sends the database in chunks, followed by its SHA-256. These 32 bytes belong to the snapshot: a file of all chunks
+is what `etcdutl snapshot restore` takes. Two members' databases are not the same bytes, so any member may serve a
+snapshot until the first chunk, and only the same member after it. The hash is computed on the way; a snapshot without
+the right hash at its end was cut short or damaged.
 """
 
 import hashlib
@@ -56,7 +54,7 @@ class Snapshot:
         self.sha256 = ""
 
     def __repr__(self) -> str:
-        return f"<Snapshot {self.received} of {self.size} bytes from {self.endpoint or 'nobody yet'}>"
+        return f"<Snapshot {self.received} of {self.size} bytes from {self.endpoint or 'no member yet'}>"
 
     @property
     def endpoint(self) -> str:

@@ -1,11 +1,9 @@
-"""Snapshot file: a snapshot that is saved, and appears under its name only when it is whole.
+"""Saves a snapshot as a file, which appears under its name only when it is complete.
 
-Knows: files, threads, the chunks of a snapshot. Never knows: where they come from, or how they are verified.
-
-Theory of operation. The bytes go to a file of another name beside it, which only its owner may read; once they are on
-disk, it takes its name, in one step that cannot be seen half done. All of this blocks, so it runs in threads, and a
-thread cannot be cancelled: the task that waits for it may be gone while it still writes. So every step holds a lock and
-looks whether the file was discarded meanwhile: nothing is written to a file that was closed, and none is made then.
+The bytes go to a temporary file in the same directory, readable only by its owner. Once they are on disk, the file is
+renamed, in one atomic step. All of this blocks, so it runs in threads, and a thread cannot be cancelled: it may still
+write when the task that waits for it is gone. So every step holds a lock and checks whether the file was discarded
+meanwhile: then it writes nothing and creates nothing.
 """
 
 import os
@@ -148,7 +146,7 @@ class SnapshotFile:
             if self._is_over:
                 return
             self._is_over = True
-            with suppress(OSError):  # the disk's last complaint about what nobody wants any more
+            with suppress(OSError):  # an error about a file that is discarded anyway
                 self._close()
             self._part.unlink(missing_ok=True)
 
