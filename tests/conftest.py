@@ -19,7 +19,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the tier and the seed, and watch logs, warnings and errors for the canary (`tests/support/canary.py`)."""
-    tiers.choose(is_nightly=config.getoption("nightly"))
+    tiers.choose(is_nightly=bool(config.getoption("nightly")))
     seeds.choose()
     config.add_cleanup(_WATCHMAN.install())
 
