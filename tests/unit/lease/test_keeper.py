@@ -9,6 +9,7 @@ from etcd_aio import pb
 from etcd_aio.errors import (
     ClientClosedError,
     EtcdTimeoutError,
+    InvalidRequestError,
     LeaseExpiredError,
     LeaseLostError,
     LeaseNotFoundError,
@@ -201,6 +202,15 @@ async def test_renewing_once_without_a_limit_waits_and_can_be_cancelled() -> Non
         await task
     await turns()
     assert not timers()
+
+
+async def test_renewing_once_with_an_invalid_timeout_leaves_no_renewal_scheduled() -> None:
+    members = FakeLeases()
+    with pytest.raises(InvalidRequestError):
+        await members.keeper.renew_once(7, -1)
+    await turns()
+    assert not timers()
+    assert not members.keeper._schedule._leases
 
 
 async def test_the_end_of_the_stream_loses_held_leases_and_fails_single_renewals() -> None:
