@@ -466,11 +466,12 @@ async def test_thousands_of_calls_leave_nothing_behind(name: EngineName, calls: 
             gc.collect()
             return len(gc.get_objects())
 
-        # A leak grows in every round. What the process does besides (logs, caches of the test runner) does not.
-        counts = [await objects_after(300)] + [await objects_after(calls) for _ in range(3)]
+        # A leak grows in every round, by several objects for each call or stream. What else there is (caches of the test
+        # runner, asyncio's cancelled timers until they are due, with their tracebacks in its debug mode) does not.
+        counts = [await objects_after(300)] + [await objects_after(calls) for _ in range(2)]
         assert leftovers() == []
         assert examples.running == 0
-        assert min(after - before for before, after in itertools.pairwise(counts)) < calls / 5, counts
+        assert min(after - before for before, after in itertools.pairwise(counts)) < calls / 2, counts
         assert owner.lost == []
 
 
