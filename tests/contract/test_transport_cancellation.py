@@ -466,8 +466,8 @@ async def test_thousands_of_calls_leave_nothing_behind(name: EngineName, calls: 
             gc.collect()
             return len(gc.get_objects())
 
-        # A leak grows in every round, by several objects for each call or stream. What else there is (caches of the test
-        # runner, asyncio's cancelled timers until they are due, with their tracebacks in its debug mode) does not.
+        # A leak grows in every round, by several objects for each call or stream. Caches of the test runner do not, nor
+        # asyncio's cancelled timers, which stay until they are due, in its debug mode with their tracebacks.
         counts = [await objects_after(300)] + [await objects_after(calls) for _ in range(2)]
         assert leftovers() == []
         assert examples.running == 0
