@@ -149,6 +149,12 @@ def test_a_package_imports_only_lower_layers_and_through_their_init(path: Path) 
         assert goes_through_init, f"{module}: another package is imported through its __init__, etcd_aio.{other}"
 
 
+def test_the_layers_are_listed_from_top_to_bottom() -> None:
+    order = list(MAY_USE)
+    for package, lower in MAY_USE.items():
+        assert all(order.index(other) > order.index(package) for other in lower - BASE), package
+
+
 @pytest.mark.parametrize("path", sources(), ids=name_of)
 def test_other_projects_are_imported_by_one_package_each(path: Path) -> None:
     for module in imports(path):
