@@ -871,7 +871,7 @@ def lines_run(call: Callable[[], object]) -> int:
 
 def test_the_cost_of_an_answer_does_not_grow_with_the_watches_in_an_outage() -> None:
     costs = []
-    for others in (1, 1000):
+    for others in (1, 1, 1000):  # the first one may compile a decoder
         bench = Bench()
         watches = [bench.watch(max_outage=5.0) for _ in range(others + 2)]
         bench.said()
@@ -883,7 +883,7 @@ def test_the_cost_of_an_answer_does_not_grow_with_the_watches_in_an_outage() -> 
 
         costs.append(lines_run(answer))
         assert watches[1].phase is Phase.LIVE
-    assert costs[0] == costs[1]
+    assert costs[1] == costs[2]
 
 
 def test_the_longest_outages_end_one_by_one() -> None:
