@@ -37,12 +37,17 @@ def run_tests(
     """Run pytest in parallel: a worker for each processor where tests compute, two where they wait for servers.
 
     Bytecode is written whatever the environment says: without it, most of a short run is compiling.
+
+    `ETCD_AIO_TEST_RERUNS=1` repeats a failed test once and lists it as RERUN: for a machine that must not stop at a
+    test that fails seldom, never for work on the code.
     """
     workers = 2 * CORES if on_servers else CORES
     env["PYTHONDONTWRITEBYTECODE"] = ""
     if is_development:
         env["PYTHONDEVMODE"] = "1"  # unlike `-X dev`, it reaches the workers
-    session.run("python", "-m", "pytest", "--numprocesses", str(workers), "--dist", "worksteal", *arguments, env=env)
+    reruns = ("--reruns", os.environ.get("ETCD_AIO_TEST_RERUNS", "0"), "-rR")
+    parallel = ("--numprocesses", str(workers), "--dist", "worksteal")
+    session.run("python", "-m", "pytest", *parallel, *reruns, *arguments, env=env)
 
 
 def get_servers(session: nox.Session, *versions: str) -> None:
