@@ -1,7 +1,4 @@
-"""What every call takes besides its own arguments: `timeout=` and `retry=`.
-
-Knows: the words and their defaults. Never knows: what is done about them.
-"""
+"""What every call takes besides its own arguments: `timeout=` and `retry=`."""
 
 from enum import Enum
 from typing import Final, Literal, TypeAlias

@@ -95,7 +95,7 @@ class Method(Generic[Request, Reply]):
         return f"<Method {self.name}>"
 
 
-# For whoever looks at rows and sends nothing. `Method` is invariant, so that a request of another RPC is a type error,
+# For code that reads rows and sends nothing. `Method` is invariant, so that a request of another RPC is a type error,
 # and only Any stands for all requests.
 AnyMethod: TypeAlias = Method[Any, Any]
 
@@ -157,7 +157,7 @@ WATCH: Final = _read("Watch/Watch", pb.WatchRequest, WatchReply, BIDIRECTIONAL)
 
 # With ID 0 the server chooses, so a repetition grants a second lease and the first one lingers until its TTL ends. The
 # API has to draw the ID itself; then "lease already exists" after an unknown outcome means that it was granted. An ID
-# that the user chose may be somebody else's lease: there the error stands.
+# that the user chose may be the lease of another client: there the error stands.
 LEASE_GRANT: Final = _mutation("Lease/LeaseGrant", pb.LeaseGrantRequest, pb.LeaseGrantResponse, repeatable=True)
 # A repetition is answered "lease not found" if the first attempt got through. After an unknown outcome that is success:
 # the lease is gone.
@@ -185,7 +185,7 @@ ALARM: Final = _mutation("Maintenance/Alarm", pb.AlarmRequest, pb.AlarmResponse,
 STATUS: Final = _read(
     "Maintenance/Status", pb.StatusRequest, StatusResult, served_by_learner=True, is_member_local=True
 )
-# Its member serves nobody else meanwhile, and a repetition would start over.
+# Its member serves no other client meanwhile, and a repetition would start over.
 DEFRAGMENT: Final = _mutation("Maintenance/Defragment", pb.DefragmentRequest, DefragmentResult, is_member_local=True)
 HASH: Final = _read("Maintenance/Hash", pb.HashRequest, HashResult, is_member_local=True)
 HASH_KV: Final = _read("Maintenance/HashKV", pb.HashKvRequest, HashKVResult, is_member_local=True)
@@ -203,7 +203,7 @@ DOWNGRADE: Final = _mutation("Maintenance/Downgrade", pb.DowngradeRequest, Downg
 AUTH_ENABLE: Final = _mutation("Auth/AuthEnable", pb.AuthEnableRequest, pb.AuthEnableResponse)
 AUTH_DISABLE: Final = _mutation("Auth/AuthDisable", pb.AuthDisableRequest, pb.AuthDisableResponse)
 # The Go client repeats neither of these two, though both may be: the second costs the server one more password hash and
-# one more token, no more. Whoever cannot go on without the answer says so with `retry="always"`.
+# one more token, no more. A caller that needs the answer passes `retry="always"`.
 AUTH_STATUS: Final = _read(
     "Auth/AuthStatus", pb.AuthStatusRequest, pb.AuthStatusResponse, repeatable=False, since="3.5"
 )

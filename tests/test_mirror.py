@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "etcd_aio"
 UNIT = ROOT / "tests" / "unit"
-ELSEWHERE = {"proto"}  # the messages and what makes them, which are no code of ours
+ELSEWHERE = {"proto"}  # the generated messages and their generator
 WITHOUT_TESTS = {"_version": "one constant"}
 
 PACKAGES = sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py") if path.parent.name != "pb")

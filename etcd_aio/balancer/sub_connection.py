@@ -47,7 +47,7 @@ class SubConnection(TwoPartClose):
         endpoint: what it connects to.
         tls: the TLS context of the endpoint, or its source; None for plaintext.
         engine: opens connections.
-        monitor: is told of traffic and health.
+        monitor: receives the traffic and the health of this member.
         verify: checks the peer of a new connection after a `reject`.
         verify_all: check the peer of every connection.
         failures: how many dials to other endpoints have failed in a row before.

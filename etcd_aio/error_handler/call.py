@@ -1,7 +1,5 @@
 """Call: the attempts of one unary call.
 
-Knows: the balancer, the decision table, one deadline. Never knows: what the request means, or HTTP/2.
-
 The first attempt is the short path: pick, attempt, decode, check the cluster. Everything else happens only after a
 failure: judge it by the table, wait if a wait is due, pick another endpoint.
 

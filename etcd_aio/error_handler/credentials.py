@@ -1,7 +1,4 @@
-"""Credentials: who the client is; kept where nothing prints, pickles or copies them.
-
-Knows: the three kinds. Never knows: RPCs, when a token is fetched or sent.
-"""
+"""Credentials: who the client is; kept where nothing prints, pickles or copies them."""
 
 from collections.abc import Awaitable, Callable
 from typing import NoReturn, Self, TypeAlias

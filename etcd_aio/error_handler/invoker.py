@@ -1,8 +1,4 @@
-"""Invoker: runs every call, streamed reply and supervised stream of a client.
-
-Knows: the client's defaults and the metadata of a request. Never knows: what a request means (`kv`, `watch`, `lease`
-and `admin` do), what follows from a failed attempt (`call.py` and `verdicts.py` do), or HTTP/2.
-"""
+"""Invoker: runs every call, streamed reply and supervised stream of a client."""
 
 import asyncio
 import random as random_module
@@ -146,7 +142,7 @@ class Invoker(TwoPartClose):
                 reply = await self._hedging.run(call.run(now), lambda: call.elsewhere().run(self.clock()))
             else:
                 reply = await call.run(now)
-        except BaseException as error:
+        except BaseException as error:  # also a cancellation: the observer sees every end
             if observed is not None:
                 observed.ended(error, self.clock())
             raise
@@ -219,7 +215,7 @@ class Invoker(TwoPartClose):
                 context, reply, payload, metadata, deadline, may_retry=may_retry, needs_leader=needs_leader
             )
             message = await step.take()
-        except BaseException as error:
+        except BaseException as error:  # also a cancellation: the observer sees every end
             if observed is not None:
                 observed.ended(error, self.clock())
             raise

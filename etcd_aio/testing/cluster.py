@@ -1,8 +1,4 @@
-"""EtcdCluster: several real members that form one cluster.
-
-Knows: who belongs together, who leads, and replacing a member. Never knows: how a member is run; a fault on one member
-is the member's own method.
-"""
+"""EtcdCluster: several real members that form one cluster."""
 
 import asyncio
 import time

@@ -1,7 +1,5 @@
 """Asking a server how it is, over plain HTTP/1 and independent of the client under test.
 
-Knows: etcd's `/health`, `/debug/vars` and JSON gateway. Never knows: processes, or what to do about an answer.
-
 `/health` and `/debug/vars` need no token, so they also answer once authentication is on.
 """
 

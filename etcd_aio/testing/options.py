@@ -1,7 +1,4 @@
-"""How a server is to be run: every option with its default, and the command line it becomes.
-
-Knows: etcd's flags, from 3.4 on. Never knows: ports being chosen, processes or files being made.
-"""
+"""How a server is to be run: every option with its default, and the command line it becomes."""
 
 import ssl
 from collections.abc import Mapping, Sequence

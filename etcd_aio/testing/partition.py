@@ -1,9 +1,7 @@
 """PeerNetwork: the proxies between the members of a cluster, so that one of them can be cut off.
 
-Knows: one proxy before each member's peer port, and whose a connection is. Never knows: raft.
-
 A member advertises one peer URL to all others, so a proxy cannot tell by its port who is calling. It asks the kernel
-instead: which process has the socket of the caller's port (`/proc`, hence Linux only). It asks only while somebody is
+instead: which process has the socket of the caller's port (`/proc`, hence Linux only). It asks only while a member is
 cut off.
 """
 

@@ -34,7 +34,7 @@ def port_range(environment: Mapping[str, str]) -> tuple[int, int]:
 
 
 def free_ports(count: int, host: str = "127.0.0.1") -> tuple[int, ...]:
-    """Ports on which nobody listens now, and which this process has not been given before.
+    """Ports on which no process listens now, and which this process has not been given before.
 
     Raises:
         OSError: `host` is no address of this machine, or no free port was found.

@@ -1,7 +1,5 @@
 """One child process that cannot outlive us.
 
-Knows: signals, waiting, and how to end. Never knows: what the child does.
-
 Who ends it, for each way in which we may end:
 
     aclose, exception, cancellation     the owner kills it (`kill_now` needs no await)

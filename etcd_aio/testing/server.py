@@ -1,8 +1,4 @@
-"""EtcdServer: one real etcd member on this machine, for as long as a test wants it.
-
-Knows: starting, faults by signal, restarting on the same ports, and cleaning up. Never knows: other members, or the
-client under test.
-"""
+"""EtcdServer: one real etcd member on this machine, for as long as a test wants it."""
 
 import asyncio
 import os
@@ -322,7 +318,7 @@ class EtcdServer:
         shutil.rmtree(self.data_dir, ignore_errors=True)
 
     async def _relaunch(self) -> None:
-        """On ports that were ours a moment ago: if somebody sits there now, it is most likely passing."""
+        """On the ports of before. If another process uses one now, it is most likely for a moment."""
         until = time.monotonic() + self.settings.start_timeout
         while True:
             try:

@@ -112,7 +112,7 @@ class GrpclibConnection:
         call = _Call(self, path, metadata, NEVER, is_unary=False)  # the stream itself has no deadline
         try:
             await call.run(call.open, deadline)
-        except BaseException:  # a cancellation too: nobody else could close it
+        except BaseException:  # also a cancellation: the connection has no other owner yet
             call.close()
             raise
         return GrpclibMessageStream(call)

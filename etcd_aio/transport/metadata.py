@@ -1,7 +1,5 @@
 """Request metadata: the API version, `hasleader` and the token of every request.
 
-Knows: the names of the fields. Never knows: where a token comes from, or how metadata travels.
-
 The two tuples are made anew when the token changes and never otherwise, so that a request takes one as it is, and the
 engine recognises it by its identity.
 """

@@ -1,7 +1,4 @@
-"""Response headers and trailers: what they say about an attempt. Pure, and the same for every engine.
-
-Knows: gRPC over HTTP/2 (PROTOCOL-HTTP2, http-grpc-status-mapping, A6 pushback). Never knows: frames or engines.
-"""
+"""Response headers and trailers: what they say about an attempt. Pure, and the same for every engine."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final

@@ -1,7 +1,5 @@
 """Uploads: for how long what large requests have written may still be on its way. Pure.
 
-Knows: sizes and instants. Never knows: clocks, sockets, what a request is.
-
 Theory. Bytes that were written lie in buffers on their way, of this machine, of a modem, of a proxy, and nothing on
 this side shows how many. While they drain, a living peer may have no reason to send a byte, and a ping waits behind
 them. The answer to a large request shows that it has arrived, and so how fast the link is at least. What is written
