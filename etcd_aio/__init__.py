@@ -9,170 +9,97 @@ your own tests.
 """
 
 import logging
+from typing import TYPE_CHECKING
 
-from etcd_aio._version import __version__
-from etcd_aio.admin import Auth, Cluster, Maintenance, Snapshot
-from etcd_aio.balancer import Candidate, ConnectivityState, EndpointStatistics
-from etcd_aio.client import Client
-from etcd_aio.config import TLS
-from etcd_aio.error_handler import RetryPolicy, RetryThrottling, StreamStatistics
-from etcd_aio.errors import (
-    ClientClosedError,
-    ConfigError,
-    ConnectionLostError,
-    DiscoveryError,
-    EtcdError,
-    EtcdTimeoutError,
-    InvalidRequestError,
-    LeaseExpiredError,
-    LeaseLostError,
-    NoAvailableEndpointsError,
-    OldClusterError,
-    ServerError,
-)
-from etcd_aio.kv import Compare, Key, Op, Scan, Txn, op
-from etcd_aio.lease import Lease, Leases
-from etcd_aio.types import (
-    ActiveAlarm,
-    Alarm,
-    AlarmResult,
-    AuthenticateResult,
-    AuthResult,
-    AuthStatus,
-    CompactResult,
-    DefragmentResult,
-    DeleteResult,
-    DowngradeAction,
-    DowngradeInfo,
-    DowngradeResult,
-    EndpointVersions,
-    Event,
-    EventType,
-    HashKVResult,
-    HashResult,
-    Header,
-    KeyPermission,
-    KeyRange,
-    KeyValue,
-    LeaseGrantResult,
-    LeaseKeepAliveResult,
-    LeaseListResult,
-    LeaseRevokeResult,
-    LeaseStatus,
-    LeaseTimeToLiveResult,
-    Member,
-    MemberAddResult,
-    MemberListResult,
-    MemberPromoteResult,
-    MemberRemoveResult,
-    MemberUpdateResult,
-    MoveLeaderResult,
-    OnCompaction,
-    Operation,
-    Permission,
-    PutResult,
-    RangeResult,
-    Role,
-    RoleListResult,
-    SavedSnapshot,
-    SortBy,
-    SortOrder,
-    StatusResult,
-    TxnResult,
-    User,
-    UserListResult,
-    WatchBatch,
-    WatchFilter,
-)
-from etcd_aio.watch import Watcher, WatchStatistics
+from etcd_aio._version import __version__ as __version__
+from etcd_aio.admin import Auth as Auth
+from etcd_aio.admin import Cluster as Cluster
+from etcd_aio.admin import Maintenance as Maintenance
+from etcd_aio.admin import Snapshot as Snapshot
+from etcd_aio.balancer import Candidate as Candidate
+from etcd_aio.balancer import ConnectivityState as ConnectivityState
+from etcd_aio.balancer import EndpointStatistics as EndpointStatistics
+from etcd_aio.client import Client as Client
+from etcd_aio.config import TLS as TLS
+from etcd_aio.error_handler import RetryPolicy as RetryPolicy
+from etcd_aio.error_handler import RetryThrottling as RetryThrottling
+from etcd_aio.error_handler import StreamStatistics as StreamStatistics
+from etcd_aio.errors import ClientClosedError as ClientClosedError
+from etcd_aio.errors import ConfigError as ConfigError
+from etcd_aio.errors import ConnectionLostError as ConnectionLostError
+from etcd_aio.errors import DiscoveryError as DiscoveryError
+from etcd_aio.errors import EtcdError as EtcdError
+from etcd_aio.errors import EtcdTimeoutError as EtcdTimeoutError
+from etcd_aio.errors import InvalidRequestError as InvalidRequestError
+from etcd_aio.errors import LeaseExpiredError as LeaseExpiredError
+from etcd_aio.errors import LeaseLostError as LeaseLostError
+from etcd_aio.errors import NoAvailableEndpointsError as NoAvailableEndpointsError
+from etcd_aio.errors import OldClusterError as OldClusterError
+from etcd_aio.errors import ServerError as ServerError
+from etcd_aio.exports import public_names
+from etcd_aio.kv import Compare as Compare
+from etcd_aio.kv import Key as Key
+from etcd_aio.kv import Op as Op
+from etcd_aio.kv import Scan as Scan
+from etcd_aio.kv import Txn as Txn
+from etcd_aio.kv import op as op
+from etcd_aio.lease import Lease as Lease
+from etcd_aio.lease import Leases as Leases
+from etcd_aio.types import ActiveAlarm as ActiveAlarm
+from etcd_aio.types import Alarm as Alarm
+from etcd_aio.types import AlarmResult as AlarmResult
+from etcd_aio.types import AuthenticateResult as AuthenticateResult
+from etcd_aio.types import AuthResult as AuthResult
+from etcd_aio.types import AuthStatus as AuthStatus
+from etcd_aio.types import CompactResult as CompactResult
+from etcd_aio.types import DefragmentResult as DefragmentResult
+from etcd_aio.types import DeleteResult as DeleteResult
+from etcd_aio.types import DowngradeAction as DowngradeAction
+from etcd_aio.types import DowngradeInfo as DowngradeInfo
+from etcd_aio.types import DowngradeResult as DowngradeResult
+from etcd_aio.types import EndpointVersions as EndpointVersions
+from etcd_aio.types import Event as Event
+from etcd_aio.types import EventType as EventType
+from etcd_aio.types import HashKVResult as HashKVResult
+from etcd_aio.types import HashResult as HashResult
+from etcd_aio.types import Header as Header
+from etcd_aio.types import KeyPermission as KeyPermission
+from etcd_aio.types import KeyRange as KeyRange
+from etcd_aio.types import KeyValue as KeyValue
+from etcd_aio.types import LeaseGrantResult as LeaseGrantResult
+from etcd_aio.types import LeaseKeepAliveResult as LeaseKeepAliveResult
+from etcd_aio.types import LeaseListResult as LeaseListResult
+from etcd_aio.types import LeaseRevokeResult as LeaseRevokeResult
+from etcd_aio.types import LeaseStatus as LeaseStatus
+from etcd_aio.types import LeaseTimeToLiveResult as LeaseTimeToLiveResult
+from etcd_aio.types import Member as Member
+from etcd_aio.types import MemberAddResult as MemberAddResult
+from etcd_aio.types import MemberListResult as MemberListResult
+from etcd_aio.types import MemberPromoteResult as MemberPromoteResult
+from etcd_aio.types import MemberRemoveResult as MemberRemoveResult
+from etcd_aio.types import MemberUpdateResult as MemberUpdateResult
+from etcd_aio.types import MoveLeaderResult as MoveLeaderResult
+from etcd_aio.types import OnCompaction as OnCompaction
+from etcd_aio.types import Operation as Operation
+from etcd_aio.types import Permission as Permission
+from etcd_aio.types import PutResult as PutResult
+from etcd_aio.types import RangeResult as RangeResult
+from etcd_aio.types import Role as Role
+from etcd_aio.types import RoleListResult as RoleListResult
+from etcd_aio.types import SavedSnapshot as SavedSnapshot
+from etcd_aio.types import SortBy as SortBy
+from etcd_aio.types import SortOrder as SortOrder
+from etcd_aio.types import StatusResult as StatusResult
+from etcd_aio.types import TxnResult as TxnResult
+from etcd_aio.types import User as User
+from etcd_aio.types import UserListResult as UserListResult
+from etcd_aio.types import WatchBatch as WatchBatch
+from etcd_aio.types import WatchFilter as WatchFilter
+from etcd_aio.watch import Watcher as Watcher
+from etcd_aio.watch import WatchStatistics as WatchStatistics
 
 # Without a logging configuration the library is silent.
 logging.getLogger("etcd_aio").addHandler(logging.NullHandler())
 
-__all__ = [
-    "TLS",
-    "ActiveAlarm",
-    "Alarm",
-    "AlarmResult",
-    "Auth",
-    "AuthResult",
-    "AuthStatus",
-    "AuthenticateResult",
-    "Candidate",
-    "Client",
-    "ClientClosedError",
-    "Cluster",
-    "CompactResult",
-    "Compare",
-    "ConfigError",
-    "ConnectionLostError",
-    "ConnectivityState",
-    "DefragmentResult",
-    "DeleteResult",
-    "DiscoveryError",
-    "DowngradeAction",
-    "DowngradeInfo",
-    "DowngradeResult",
-    "EndpointStatistics",
-    "EndpointVersions",
-    "EtcdError",
-    "EtcdTimeoutError",
-    "Event",
-    "EventType",
-    "HashKVResult",
-    "HashResult",
-    "Header",
-    "InvalidRequestError",
-    "Key",
-    "KeyPermission",
-    "KeyRange",
-    "KeyValue",
-    "Lease",
-    "LeaseExpiredError",
-    "LeaseGrantResult",
-    "LeaseKeepAliveResult",
-    "LeaseListResult",
-    "LeaseLostError",
-    "LeaseRevokeResult",
-    "LeaseStatus",
-    "LeaseTimeToLiveResult",
-    "Leases",
-    "Maintenance",
-    "Member",
-    "MemberAddResult",
-    "MemberListResult",
-    "MemberPromoteResult",
-    "MemberRemoveResult",
-    "MemberUpdateResult",
-    "MoveLeaderResult",
-    "NoAvailableEndpointsError",
-    "OldClusterError",
-    "OnCompaction",
-    "Op",
-    "Operation",
-    "Permission",
-    "PutResult",
-    "RangeResult",
-    "RetryPolicy",
-    "RetryThrottling",
-    "Role",
-    "RoleListResult",
-    "SavedSnapshot",
-    "Scan",
-    "ServerError",
-    "Snapshot",
-    "SortBy",
-    "SortOrder",
-    "StatusResult",
-    "StreamStatistics",
-    "Txn",
-    "TxnResult",
-    "User",
-    "UserListResult",
-    "WatchBatch",
-    "WatchFilter",
-    "WatchStatistics",
-    "Watcher",
-    "__version__",
-    "op",
-]
+if not TYPE_CHECKING:  # type checkers take the imports above
+    __all__ = [*public_names(globals()), "__version__", "op"]

@@ -1,5 +1,6 @@
-"""The public names: every door lists what it exports, sorted and without repetition, and nothing else is public."""
+"""The public names: every package exports what its `__init__` imports as itself or defines, each name once."""
 
+import ast
 import importlib
 import subprocess
 import sys
@@ -9,34 +10,58 @@ from types import ModuleType
 import pytest
 
 PACKAGE = Path(__file__).parent.parent / "etcd_aio"
-DOORS = [
-    "etcd_aio",
-    *(f"etcd_aio.{path.parent.name}" for path in sorted(PACKAGE.glob("*/__init__.py")) if path.parent.name != "pb"),
-]
+INITS = [PACKAGE / "__init__.py", *sorted(path for path in PACKAGE.glob("*/__init__.py") if path.parent.name != "pb")]
+PUBLIC = ["etcd_aio", "etcd_aio.errors", "etcd_aio.testing"]
 
 
-@pytest.mark.parametrize("name", DOORS)
-def test_a_door_lists_its_names_once_and_sorted(name: str) -> None:
-    door = importlib.import_module(name)
-    names = list(door.__all__)
-    # Ruff's order: constants, classes, the rest; each part sorted.
-    kinds = [sorted(filter(kind, names)) for kind in (_is_constant, _is_class, _is_other)]
-    assert names == [one for kind in kinds for one in kind]
-    assert len(set(names)) == len(names)
-    for one in names:
-        assert hasattr(door, one), one
+def name_of(path: Path) -> str:
+    return ".".join(path.parent.relative_to(PACKAGE.parent).parts)
 
 
-@pytest.mark.parametrize("name", DOORS)
-def test_a_door_exports_nothing_that_it_does_not_list(name: str) -> None:
-    door = importlib.import_module(name)
-    unlisted = {
-        one
-        for one, value in vars(door).items()
-        if not one.startswith("_") and not isinstance(value, ModuleType) and one not in door.__all__
+def exported(path: Path) -> list[str]:
+    """What a type checker takes for exported: `import A as A`, and what the file defines itself."""
+    names: list[str] = []
+    for node in ast.parse(path.read_text()).body:
+        match node:
+            case ast.ImportFrom(names=aliases):
+                names += [alias.name for alias in aliases if alias.asname == alias.name]
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)):
+                names.append(name)
+    return names
+
+
+@pytest.mark.parametrize("path", INITS, ids=name_of)
+def test_a_package_exports_each_name_once_and_nothing_else(path: Path) -> None:
+    package = importlib.import_module(name_of(path))
+    names = exported(path)
+    assert sorted(set(names)) == sorted(names)
+    others = {
+        name
+        for name, value in vars(package).items()
+        if not name.startswith("_") and not isinstance(value, ModuleType) and name not in names
     }
-    # What a door needs for itself, not what it offers.
-    assert unlisted <= {"Final", "Literal", "TypeAlias", "TypeVar", "annotations"}
+    # What an `__init__` needs for itself, not what it offers.
+    assert others <= {"Final", "Literal", "TYPE_CHECKING", "TypeAlias", "public_names"}
+
+
+@pytest.mark.parametrize("path", INITS, ids=name_of)
+def test_an_import_in_an_init_is_an_export_or_is_used(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                assert alias.asname == alias.name or alias.name in used, alias.name
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_star_import_of_a_public_package_takes_what_it_exports(name: str) -> None:
+    path = PACKAGE.parent.joinpath(*name.split("."), "__init__.py")
+    taken: dict[str, object] = {}
+    exec(f"from {name} import *", taken)
+    del taken["__builtins__"]
+    assert sorted(taken) == sorted(exported(path))
+    assert sorted(importlib.import_module(name).__all__) == sorted(taken)
 
 
 def test_the_library_imports_without_its_extras_and_without_other_grpc_or_protobuf_runtimes() -> None:
@@ -47,15 +72,3 @@ def test_the_library_imports_without_its_extras_and_without_other_grpc_or_protob
         "assert 'grpclib' not in loaded, 'an engine is imported only when a client asks for it'\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parent.parent)
-
-
-def _is_constant(name: str) -> bool:
-    return name.isupper()
-
-
-def _is_class(name: str) -> bool:
-    return not name.isupper() and name[0].isupper()
-
-
-def _is_other(name: str) -> bool:
-    return not name[0].isupper()

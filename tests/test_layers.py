@@ -34,7 +34,8 @@ MAY_USE: dict[str, frozenset[str]] = {
 }
 # What every package may use, and which uses nothing but itself.
 BASE = frozenset(
-    {"aio", "backoff", "call_options", "closing", "deadline", "errors", "observing", "threads", "types", "_version"}
+    {"aio", "backoff", "call_options", "closing", "deadline", "errors", "exports", "observing", "threads", "types"}
+    | {"_version"}
 )
 # etcd's messages, and what reads and writes them.
 MESSAGES = frozenset({"codec", "methods", "pb"})
@@ -73,6 +74,7 @@ PURE = (
     "error_handler/token_state",
     "error_handler/verdicts",
     "errors",
+    "exports",
     "http2",
     "kv/compare",
     "kv/op",

@@ -4,33 +4,21 @@ Knows: which endpoints there are, whether they are connected and healthy, and wh
 knows: the calls of users, retries.
 """
 
-from etcd_aio.balancer.balancer import Balancer, SingleEndpointView
-from etcd_aio.balancer.cluster_id import ClusterIdentity
-from etcd_aio.balancer.connectivity import ConnectivityState
-from etcd_aio.balancer.endpoint import Endpoint, Security, parse_endpoint, parse_endpoints
-from etcd_aio.balancer.health import Health
-from etcd_aio.balancer.picker import POLICIES, Candidate, Choice, PolicyName
-from etcd_aio.balancer.statistics import EndpointStatistics
-from etcd_aio.balancer.sub_connection import SubConnection
-from etcd_aio.transport import Connection, Metadata, Stream
-
-__all__ = [
-    "POLICIES",
-    "Balancer",
-    "Candidate",
-    "Choice",
-    "ClusterIdentity",
-    "Connection",
-    "ConnectivityState",
-    "Endpoint",
-    "EndpointStatistics",
-    "Health",
-    "Metadata",
-    "PolicyName",
-    "Security",
-    "SingleEndpointView",
-    "Stream",
-    "SubConnection",
-    "parse_endpoint",
-    "parse_endpoints",
-]
+from etcd_aio.balancer.balancer import Balancer as Balancer
+from etcd_aio.balancer.balancer import SingleEndpointView as SingleEndpointView
+from etcd_aio.balancer.cluster_id import ClusterIdentity as ClusterIdentity
+from etcd_aio.balancer.connectivity import ConnectivityState as ConnectivityState
+from etcd_aio.balancer.endpoint import Endpoint as Endpoint
+from etcd_aio.balancer.endpoint import Security as Security
+from etcd_aio.balancer.endpoint import parse_endpoint as parse_endpoint
+from etcd_aio.balancer.endpoint import parse_endpoints as parse_endpoints
+from etcd_aio.balancer.health import Health as Health
+from etcd_aio.balancer.picker import POLICIES as POLICIES
+from etcd_aio.balancer.picker import Candidate as Candidate
+from etcd_aio.balancer.picker import Choice as Choice
+from etcd_aio.balancer.picker import PolicyName as PolicyName
+from etcd_aio.balancer.statistics import EndpointStatistics as EndpointStatistics
+from etcd_aio.balancer.sub_connection import SubConnection as SubConnection
+from etcd_aio.transport import Connection as Connection
+from etcd_aio.transport import Metadata as Metadata
+from etcd_aio.transport import Stream as Stream

@@ -9,19 +9,12 @@ pieces. gRPC's framing and compression are the transport's.
   raised, and neither error contains any part of the message.
 """
 
-from etcd_aio.codec.compiled import decode, encode, writers
-from etcd_aio.codec.fields import MAX_DEPTH
-from etcd_aio.codec.incremental import IncrementalDecoder, leading_watch_id
-from etcd_aio.codec.targets import Decodable, header_of, message_class_of
-
-__all__ = (
-    "MAX_DEPTH",
-    "Decodable",
-    "IncrementalDecoder",
-    "decode",
-    "encode",
-    "header_of",
-    "leading_watch_id",
-    "message_class_of",
-    "writers",
-)
+from etcd_aio.codec.compiled import decode as decode
+from etcd_aio.codec.compiled import encode as encode
+from etcd_aio.codec.compiled import writers as writers
+from etcd_aio.codec.fields import MAX_DEPTH as MAX_DEPTH
+from etcd_aio.codec.incremental import IncrementalDecoder as IncrementalDecoder
+from etcd_aio.codec.incremental import leading_watch_id as leading_watch_id
+from etcd_aio.codec.targets import Decodable as Decodable
+from etcd_aio.codec.targets import header_of as header_of
+from etcd_aio.codec.targets import message_class_of as message_class_of

@@ -1,17 +1,10 @@
 """Discovery: finds the members by DNS or by the member list, and keeps the endpoints of a client current."""
 
-from etcd_aio.discovery.discovery import Discovery
-from etcd_aio.discovery.member_urls import Advertised, advertised_endpoints
-from etcd_aio.discovery.resolver import Resolution, Resolver, StaticResolver
-from etcd_aio.discovery.srv import SrvResolver, require_dnspython
-
-__all__ = [
-    "Advertised",
-    "Discovery",
-    "Resolution",
-    "Resolver",
-    "SrvResolver",
-    "StaticResolver",
-    "advertised_endpoints",
-    "require_dnspython",
-]
+from etcd_aio.discovery.discovery import Discovery as Discovery
+from etcd_aio.discovery.member_urls import Advertised as Advertised
+from etcd_aio.discovery.member_urls import advertised_endpoints as advertised_endpoints
+from etcd_aio.discovery.resolver import Resolution as Resolution
+from etcd_aio.discovery.resolver import Resolver as Resolver
+from etcd_aio.discovery.resolver import StaticResolver as StaticResolver
+from etcd_aio.discovery.srv import SrvResolver as SrvResolver
+from etcd_aio.discovery.srv import require_dnspython as require_dnspython

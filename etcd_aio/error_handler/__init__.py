@@ -4,27 +4,15 @@ It has the decision tables, the attempts of calls, the supervision of streams, w
 client's lifetime. It never knows what a request means, how bytes travel, or where the endpoints come from.
 """
 
-from etcd_aio.error_handler.credentials import Credentials, TokenFunction, credentials_from
-from etcd_aio.error_handler.invoker import Invoker
-from etcd_aio.error_handler.lifetime import Lifetime
-from etcd_aio.error_handler.outcome import unexpected_error
-from etcd_aio.error_handler.retry import RetryPolicy, RetryThrottling
-from etcd_aio.error_handler.stream_handler import StreamHandler
-from etcd_aio.error_handler.stream_history import StreamStatistics
-from etcd_aio.error_handler.streamed_reply import StreamedReply
-from etcd_aio.error_handler.supervisor import StreamSupervisor
-
-__all__ = [
-    "Credentials",
-    "Invoker",
-    "Lifetime",
-    "RetryPolicy",
-    "RetryThrottling",
-    "StreamHandler",
-    "StreamStatistics",
-    "StreamSupervisor",
-    "StreamedReply",
-    "TokenFunction",
-    "credentials_from",
-    "unexpected_error",
-]
+from etcd_aio.error_handler.credentials import Credentials as Credentials
+from etcd_aio.error_handler.credentials import TokenFunction as TokenFunction
+from etcd_aio.error_handler.credentials import credentials_from as credentials_from
+from etcd_aio.error_handler.invoker import Invoker as Invoker
+from etcd_aio.error_handler.lifetime import Lifetime as Lifetime
+from etcd_aio.error_handler.outcome import unexpected_error as unexpected_error
+from etcd_aio.error_handler.retry import RetryPolicy as RetryPolicy
+from etcd_aio.error_handler.retry import RetryThrottling as RetryThrottling
+from etcd_aio.error_handler.stream_handler import StreamHandler as StreamHandler
+from etcd_aio.error_handler.stream_history import StreamStatistics as StreamStatistics
+from etcd_aio.error_handler.streamed_reply import StreamedReply as StreamedReply
+from etcd_aio.error_handler.supervisor import StreamSupervisor as StreamSupervisor

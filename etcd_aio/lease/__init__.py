@@ -4,13 +4,7 @@ The calls are in `calls.py` and the `async with` block in `lease.py`; `schedule.
 renew, and `keeper.py` runs its stream and background tasks, on the clock of `clock.py`.
 """
 
-from etcd_aio.lease.calls import Leases
-from etcd_aio.lease.keeper import LeaseKeeper
-from etcd_aio.lease.lease import Lease, OnLost
-
-__all__ = [
-    "Lease",
-    "LeaseKeeper",
-    "Leases",
-    "OnLost",
-]
+from etcd_aio.lease.calls import Leases as Leases
+from etcd_aio.lease.keeper import LeaseKeeper as LeaseKeeper
+from etcd_aio.lease.lease import Lease as Lease
+from etcd_aio.lease.lease import OnLost as OnLost

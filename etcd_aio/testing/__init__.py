@@ -19,32 +19,27 @@ etcd_aio.testing.build`, or from a program by `etcd_aio.testing.build.build_serv
 unpacked from its packages, by `python -m etcd_aio.testing.debian` or `etcd_aio.testing.debian.unpack_server`.
 """
 
-from etcd_aio.testing.binaries import EtcdBinary, available_etcds, find_etcd
-from etcd_aio.testing.cluster import EtcdCluster
-from etcd_aio.testing.errors import EtcdBuildError, EtcdNotFoundError, EtcdStartError
-from etcd_aio.testing.health_probe import ProbeError, RaftStatus
-from etcd_aio.testing.options import ServerOptions, ServerSettings, ServerTLS
-from etcd_aio.testing.proxy import Directions, FaultProxy, FaultProxyStatistics
-from etcd_aio.testing.proxy_connection import CutKind, Direction
-from etcd_aio.testing.server import EtcdServer
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "CutKind",
-    "Direction",
-    "Directions",
-    "EtcdBinary",
-    "EtcdBuildError",
-    "EtcdCluster",
-    "EtcdNotFoundError",
-    "EtcdServer",
-    "EtcdStartError",
-    "FaultProxy",
-    "FaultProxyStatistics",
-    "ProbeError",
-    "RaftStatus",
-    "ServerOptions",
-    "ServerSettings",
-    "ServerTLS",
-    "available_etcds",
-    "find_etcd",
-]
+from etcd_aio.exports import public_names
+from etcd_aio.testing.binaries import EtcdBinary as EtcdBinary
+from etcd_aio.testing.binaries import available_etcds as available_etcds
+from etcd_aio.testing.binaries import find_etcd as find_etcd
+from etcd_aio.testing.cluster import EtcdCluster as EtcdCluster
+from etcd_aio.testing.errors import EtcdBuildError as EtcdBuildError
+from etcd_aio.testing.errors import EtcdNotFoundError as EtcdNotFoundError
+from etcd_aio.testing.errors import EtcdStartError as EtcdStartError
+from etcd_aio.testing.health_probe import ProbeError as ProbeError
+from etcd_aio.testing.health_probe import RaftStatus as RaftStatus
+from etcd_aio.testing.options import ServerOptions as ServerOptions
+from etcd_aio.testing.options import ServerSettings as ServerSettings
+from etcd_aio.testing.options import ServerTLS as ServerTLS
+from etcd_aio.testing.proxy import Directions as Directions
+from etcd_aio.testing.proxy import FaultProxy as FaultProxy
+from etcd_aio.testing.proxy import FaultProxyStatistics as FaultProxyStatistics
+from etcd_aio.testing.proxy_connection import CutKind as CutKind
+from etcd_aio.testing.proxy_connection import Direction as Direction
+from etcd_aio.testing.server import EtcdServer as EtcdServer
+
+if not TYPE_CHECKING:  # type checkers take the imports above
+    __all__ = public_names(globals())

@@ -6,22 +6,21 @@ got (`Delivery`). It does not choose endpoints, retry, or interpret messages.
 
 from typing import Final, Literal, TypeAlias
 
-from etcd_aio.transport.document import http_get
-from etcd_aio.transport.interface import (
-    Collect,
-    Collector,
-    Connection,
-    ConnectionOwner,
-    Engine,
-    Metadata,
-    Stream,
-    Target,
-    TLSContext,
-    TLSSource,
-    TransportOptions,
-)
-from etcd_aio.transport.metadata import RequestMetadata, token_of
-from etcd_aio.transport.names import Names
+from etcd_aio.transport.document import http_get as http_get
+from etcd_aio.transport.interface import Collect as Collect
+from etcd_aio.transport.interface import Collector as Collector
+from etcd_aio.transport.interface import Connection as Connection
+from etcd_aio.transport.interface import ConnectionOwner as ConnectionOwner
+from etcd_aio.transport.interface import Engine as Engine
+from etcd_aio.transport.interface import Metadata as Metadata
+from etcd_aio.transport.interface import Stream as Stream
+from etcd_aio.transport.interface import Target as Target
+from etcd_aio.transport.interface import TLSContext as TLSContext
+from etcd_aio.transport.interface import TLSSource as TLSSource
+from etcd_aio.transport.interface import TransportOptions as TransportOptions
+from etcd_aio.transport.metadata import RequestMetadata as RequestMetadata
+from etcd_aio.transport.metadata import token_of as token_of
+from etcd_aio.transport.names import Names as Names
 
 EngineName: TypeAlias = Literal["native", "grpclib"]
 ENGINES: Final[tuple[EngineName, ...]] = ("native", "grpclib")
@@ -36,25 +35,3 @@ def create_engine(name: EngineName, options: TransportOptions, names: Names | No
     from etcd_aio.transport.grpclib_engine import GrpclibEngine
 
     return GrpclibEngine(options, names)
-
-
-__all__ = [
-    "ENGINES",
-    "Collect",
-    "Collector",
-    "Connection",
-    "ConnectionOwner",
-    "Engine",
-    "EngineName",
-    "Metadata",
-    "Names",
-    "RequestMetadata",
-    "Stream",
-    "TLSContext",
-    "TLSSource",
-    "Target",
-    "TransportOptions",
-    "create_engine",
-    "http_get",
-    "token_of",
-]

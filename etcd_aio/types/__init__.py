@@ -2,98 +2,89 @@
 
 from typing import TypeAlias
 
-from etcd_aio.types.arguments import (
-    MIN_INT64,
-    KeyLike,
-    LeaseLike,
-    ValueLike,
-    check_text,
-    encode_key,
-    flag,
-    is_encodable,
-    lease_id,
-    to_bytes,
-    whole_number,
-)
-from etcd_aio.types.auth import (
-    AuthenticateResult,
-    AuthResult,
-    AuthStatus,
-    KeyPermission,
-    Permission,
-    Role,
-    RoleListResult,
-    User,
-    UserListResult,
-)
-from etcd_aio.types.cluster import (
-    Member,
-    MemberAddResult,
-    MemberListResult,
-    MemberPromoteResult,
-    MemberRemoveResult,
-    MemberUpdateResult,
-)
-from etcd_aio.types.enums import (
-    AlarmLike,
-    DowngradeAction,
-    DowngradeActionLike,
-    OnCompaction,
-    OnCompactionLike,
-    PermissionLike,
-    SortBy,
-    SortByLike,
-    SortOrder,
-    SortOrderLike,
-    WatchFilter,
-    WatchFilterLike,
-    parse_word,
-)
-from etcd_aio.types.fast_frozen import mutable_twin
-from etcd_aio.types.host_port import split_host_port
-from etcd_aio.types.keys import NO_END, KeyRange
-from etcd_aio.types.kv import (
-    CompactResult,
-    DeleteResult,
-    Header,
-    KeyValue,
-    Operation,
-    OpResult,
-    PutResult,
-    RangeChunk,
-    RangeResult,
-    TxnResult,
-    shown_key,
-    shown_keys,
-    shown_lease,
-    shown_text,
-)
-from etcd_aio.types.lease import (
-    LeaseGrantResult,
-    LeaseKeepAliveResult,
-    LeaseListResult,
-    LeaseRevokeResult,
-    LeaseStatus,
-    LeaseTimeToLiveResult,
-)
-from etcd_aio.types.maintenance import (
-    ActiveAlarm,
-    Alarm,
-    AlarmResult,
-    DefragmentResult,
-    DowngradeInfo,
-    DowngradeResult,
-    EndpointVersions,
-    HashKVResult,
-    HashResult,
-    MoveLeaderResult,
-    SavedSnapshot,
-    SnapshotChunk,
-    StatusResult,
-    newest_leader,
-    version_tuple,
-)
-from etcd_aio.types.watch import Event, EventType, ResyncEvent, WatchBatch, WatchReply
+from etcd_aio.types.arguments import MIN_INT64 as MIN_INT64
+from etcd_aio.types.arguments import KeyLike as KeyLike
+from etcd_aio.types.arguments import LeaseLike as LeaseLike
+from etcd_aio.types.arguments import ValueLike as ValueLike
+from etcd_aio.types.arguments import check_text as check_text
+from etcd_aio.types.arguments import encode_key as encode_key
+from etcd_aio.types.arguments import flag as flag
+from etcd_aio.types.arguments import is_encodable as is_encodable
+from etcd_aio.types.arguments import lease_id as lease_id
+from etcd_aio.types.arguments import to_bytes as to_bytes
+from etcd_aio.types.arguments import whole_number as whole_number
+from etcd_aio.types.auth import AuthenticateResult as AuthenticateResult
+from etcd_aio.types.auth import AuthResult as AuthResult
+from etcd_aio.types.auth import AuthStatus as AuthStatus
+from etcd_aio.types.auth import KeyPermission as KeyPermission
+from etcd_aio.types.auth import Permission as Permission
+from etcd_aio.types.auth import Role as Role
+from etcd_aio.types.auth import RoleListResult as RoleListResult
+from etcd_aio.types.auth import User as User
+from etcd_aio.types.auth import UserListResult as UserListResult
+from etcd_aio.types.cluster import Member as Member
+from etcd_aio.types.cluster import MemberAddResult as MemberAddResult
+from etcd_aio.types.cluster import MemberListResult as MemberListResult
+from etcd_aio.types.cluster import MemberPromoteResult as MemberPromoteResult
+from etcd_aio.types.cluster import MemberRemoveResult as MemberRemoveResult
+from etcd_aio.types.cluster import MemberUpdateResult as MemberUpdateResult
+from etcd_aio.types.enums import AlarmLike as AlarmLike
+from etcd_aio.types.enums import DowngradeAction as DowngradeAction
+from etcd_aio.types.enums import DowngradeActionLike as DowngradeActionLike
+from etcd_aio.types.enums import OnCompaction as OnCompaction
+from etcd_aio.types.enums import OnCompactionLike as OnCompactionLike
+from etcd_aio.types.enums import PermissionLike as PermissionLike
+from etcd_aio.types.enums import SortBy as SortBy
+from etcd_aio.types.enums import SortByLike as SortByLike
+from etcd_aio.types.enums import SortOrder as SortOrder
+from etcd_aio.types.enums import SortOrderLike as SortOrderLike
+from etcd_aio.types.enums import WatchFilter as WatchFilter
+from etcd_aio.types.enums import WatchFilterLike as WatchFilterLike
+from etcd_aio.types.enums import parse_word as parse_word
+from etcd_aio.types.fast_frozen import mutable_twin as mutable_twin
+from etcd_aio.types.host_port import split_host_port as split_host_port
+from etcd_aio.types.keys import NO_END as NO_END
+from etcd_aio.types.keys import KeyRange as KeyRange
+from etcd_aio.types.kv import CompactResult as CompactResult
+from etcd_aio.types.kv import DeleteResult as DeleteResult
+from etcd_aio.types.kv import Header as Header
+from etcd_aio.types.kv import KeyValue as KeyValue
+from etcd_aio.types.kv import Operation as Operation
+from etcd_aio.types.kv import OpResult as OpResult
+from etcd_aio.types.kv import PutResult as PutResult
+from etcd_aio.types.kv import RangeChunk as RangeChunk
+from etcd_aio.types.kv import RangeResult as RangeResult
+from etcd_aio.types.kv import TxnResult as TxnResult
+from etcd_aio.types.kv import shown_key as shown_key
+from etcd_aio.types.kv import shown_keys as shown_keys
+from etcd_aio.types.kv import shown_lease as shown_lease
+from etcd_aio.types.kv import shown_text as shown_text
+from etcd_aio.types.lease import LeaseGrantResult as LeaseGrantResult
+from etcd_aio.types.lease import LeaseKeepAliveResult as LeaseKeepAliveResult
+from etcd_aio.types.lease import LeaseListResult as LeaseListResult
+from etcd_aio.types.lease import LeaseRevokeResult as LeaseRevokeResult
+from etcd_aio.types.lease import LeaseStatus as LeaseStatus
+from etcd_aio.types.lease import LeaseTimeToLiveResult as LeaseTimeToLiveResult
+from etcd_aio.types.maintenance import ActiveAlarm as ActiveAlarm
+from etcd_aio.types.maintenance import Alarm as Alarm
+from etcd_aio.types.maintenance import AlarmResult as AlarmResult
+from etcd_aio.types.maintenance import DefragmentResult as DefragmentResult
+from etcd_aio.types.maintenance import DowngradeInfo as DowngradeInfo
+from etcd_aio.types.maintenance import DowngradeResult as DowngradeResult
+from etcd_aio.types.maintenance import EndpointVersions as EndpointVersions
+from etcd_aio.types.maintenance import HashKVResult as HashKVResult
+from etcd_aio.types.maintenance import HashResult as HashResult
+from etcd_aio.types.maintenance import MoveLeaderResult as MoveLeaderResult
+from etcd_aio.types.maintenance import SavedSnapshot as SavedSnapshot
+from etcd_aio.types.maintenance import SnapshotChunk as SnapshotChunk
+from etcd_aio.types.maintenance import StatusResult as StatusResult
+from etcd_aio.types.maintenance import newest_leader as newest_leader
+from etcd_aio.types.maintenance import version_tuple as version_tuple
+from etcd_aio.types.watch import Event as Event
+from etcd_aio.types.watch import EventType as EventType
+from etcd_aio.types.watch import ResyncEvent as ResyncEvent
+from etcd_aio.types.watch import WatchBatch as WatchBatch
+from etcd_aio.types.watch import WatchReply as WatchReply
 
 Result: TypeAlias = (
     CompactResult
@@ -127,90 +118,3 @@ Result: TypeAlias = (
     | WatchReply
 )
 """The classes that a reply, or a part of one, can be decoded into."""
-
-__all__ = [
-    "MIN_INT64",
-    "NO_END",
-    "ActiveAlarm",
-    "Alarm",
-    "AlarmLike",
-    "AlarmResult",
-    "AuthResult",
-    "AuthStatus",
-    "AuthenticateResult",
-    "CompactResult",
-    "DefragmentResult",
-    "DeleteResult",
-    "DowngradeAction",
-    "DowngradeActionLike",
-    "DowngradeInfo",
-    "DowngradeResult",
-    "EndpointVersions",
-    "Event",
-    "EventType",
-    "HashKVResult",
-    "HashResult",
-    "Header",
-    "KeyLike",
-    "KeyPermission",
-    "KeyRange",
-    "KeyValue",
-    "LeaseGrantResult",
-    "LeaseKeepAliveResult",
-    "LeaseLike",
-    "LeaseListResult",
-    "LeaseRevokeResult",
-    "LeaseStatus",
-    "LeaseTimeToLiveResult",
-    "Member",
-    "MemberAddResult",
-    "MemberListResult",
-    "MemberPromoteResult",
-    "MemberRemoveResult",
-    "MemberUpdateResult",
-    "MoveLeaderResult",
-    "OnCompaction",
-    "OnCompactionLike",
-    "OpResult",
-    "Operation",
-    "Permission",
-    "PermissionLike",
-    "PutResult",
-    "RangeChunk",
-    "RangeResult",
-    "Result",
-    "ResyncEvent",
-    "Role",
-    "RoleListResult",
-    "SavedSnapshot",
-    "SnapshotChunk",
-    "SortBy",
-    "SortByLike",
-    "SortOrder",
-    "SortOrderLike",
-    "StatusResult",
-    "TxnResult",
-    "User",
-    "UserListResult",
-    "ValueLike",
-    "WatchBatch",
-    "WatchFilter",
-    "WatchFilterLike",
-    "WatchReply",
-    "check_text",
-    "encode_key",
-    "flag",
-    "is_encodable",
-    "lease_id",
-    "mutable_twin",
-    "newest_leader",
-    "parse_word",
-    "shown_key",
-    "shown_keys",
-    "shown_lease",
-    "shown_text",
-    "split_host_port",
-    "to_bytes",
-    "version_tuple",
-    "whole_number",
-]

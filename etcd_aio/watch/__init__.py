@@ -4,13 +4,7 @@ Arguments are checked in `calls.py`; `watcher.py` is the consumer's side; `state
 machines of one watch and of the stream that all watches share; `service.py` runs the stream and background tasks.
 """
 
-from etcd_aio.watch.calls import WatchCalls
-from etcd_aio.watch.service import WatchService
-from etcd_aio.watch.watcher import Watcher, WatchStatistics
-
-__all__ = [
-    "WatchCalls",
-    "WatchService",
-    "WatchStatistics",
-    "Watcher",
-]
+from etcd_aio.watch.calls import WatchCalls as WatchCalls
+from etcd_aio.watch.service import WatchService as WatchService
+from etcd_aio.watch.watcher import Watcher as Watcher
+from etcd_aio.watch.watcher import WatchStatistics as WatchStatistics
