@@ -21,11 +21,9 @@ class RecordOwner(Protocol):
 
     def on_connection_ended(self, record: "ConnectionRecord", reason: str) -> None:
         """The connection takes no new attempts any more."""
-        ...
 
     def on_connection_over(self, record: "ConnectionRecord") -> None:
         """The connection is gone, with everything that ran on it."""
-        ...
 
 
 class ConnectionRecord:
@@ -60,14 +58,12 @@ class ConnectionRecord:
         return sum(service.in_flight for service in self.services)
 
     def on_draining(self, reason: str) -> None:
-        """See `ConnectionOwner.on_draining`."""
         self._end(ConnectionLostError(reason), reason)
         self.leave_streams(reason)
         if self.connection is not None:
             self.connection.drain()
 
     def on_lost(self, error: BaseException | None) -> None:
-        """See `ConnectionOwner.on_lost`."""
         if error is None and not self.ended.is_set():
             error = ConnectionLostError("the connection was closed")
         if error is not None:
@@ -114,7 +110,7 @@ class SubConnectionStream:
             on_leave(reason)
 
     def cancel(self) -> None:
-        """See `Stream.cancel`. The owner always calls it at the end, however the stream ended."""
+        # The owner always calls it at the end, however the stream ended.
         self._on_leave = None
         self._streams.discard(self)
         self._stream.cancel()

@@ -34,11 +34,9 @@ class DialOwner(Protocol):
 
     def on_connected(self, record: ConnectionRecord, connection: Connection) -> None:
         """The dial has succeeded, and the peer may be used."""
-        ...
 
     def on_dial_failed(self, error: Exception) -> None:
         """The dial has failed."""
-        ...
 
 
 class Dialler:

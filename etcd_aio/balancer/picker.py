@@ -71,7 +71,6 @@ class RoundRobin(Generic[C]):
         self._turns = turns
 
     def pick(self, avoid: Collection[C] = ()) -> C:
-        """See `Picker.pick`."""
         candidates = self._candidates
         chosen = candidates[next(self._turns) % len(candidates)]
         if avoid:
@@ -104,7 +103,6 @@ class PowerOfTwo(Generic[C]):
         self._random = random
 
     def pick(self, avoid: Collection[C] = ()) -> C:
-        """See `Picker.pick`."""
         offered = self._candidates
         if avoid:
             offered = _without(offered, avoid) or _without(self._others, avoid) or offered
@@ -133,7 +131,6 @@ class LeaderFirst(Generic[C]):
         self._rest = RoundRobin(candidates, others, turns)
 
     def pick(self, avoid: Collection[C] = ()) -> C:
-        """See `Picker.pick`."""
         leader = self._leader
         return self._rest.pick(avoid) if leader is None or leader in avoid else leader
 
@@ -155,7 +152,6 @@ class CustomPicker(Generic[C]):
         self._choose = choose
 
     def pick(self, avoid: Collection[C] = ()) -> C:
-        """See `Picker.pick`."""
         offered = _without(self._candidates, avoid) or _without(self._others, avoid) or self._candidates
         chosen = self._choose(offered)
         for candidate in offered:

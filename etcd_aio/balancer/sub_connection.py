@@ -33,11 +33,9 @@ class HealthListener(Protocol):
 
     def arm(self) -> None:
         """An attempt begins while none is under way."""
-        ...
 
     def on_changed(self, sub_connection: "SubConnection", service: ServiceHealth) -> None:
         """The health of a service has changed, by traffic or by what the member itself said."""
-        ...
 
 
 class SubConnection(TwoPartClose):
@@ -328,12 +326,10 @@ class SubConnection(TwoPartClose):
     # Called by the dialler: see `DialOwner`.
 
     def on_dialling(self) -> ConnectionRecord:
-        """See `DialOwner.on_dialling`."""
         self._change(ConnectivityState.CONNECTING)
         return ConnectionRecord(self)
 
     def on_connected(self, record: ConnectionRecord, connection: Connection) -> None:
-        """See `DialOwner.on_connected`."""
         now = self._loop.time()
         record.connection = self._connection = connection
         self._record = record
@@ -348,7 +344,6 @@ class SubConnection(TwoPartClose):
         self._change(ConnectivityState.READY)
 
     def on_dial_failed(self, error: Exception) -> None:
-        """See `DialOwner.on_dial_failed`."""
         self.last_error = error
         # An outage is one warning; the further dials of the same outage are logged for debugging only.
         level = logging.WARNING if self._is_first_dial and not self.has_refused else logging.DEBUG
@@ -359,7 +354,6 @@ class SubConnection(TwoPartClose):
     # Called by the record of a connection: see `RecordOwner`.
 
     def on_connection_ended(self, record: ConnectionRecord, reason: str) -> None:
-        """See `RecordOwner.on_connection_ended`."""
         if record.connection is not None and record.connection is self._connection:
             self._connection = self._record = None
             self.is_leader = False
@@ -368,7 +362,6 @@ class SubConnection(TwoPartClose):
             self._change(ConnectivityState.IDLE)
 
     def on_connection_over(self, record: ConnectionRecord) -> None:
-        """See `RecordOwner.on_connection_over`."""
         self._live.discard(record)
         self._on_change()
 

@@ -34,11 +34,9 @@ class StreamHandler(Protocol[Request_co, Reply_contra]):
 
     def on_open(self, endpoint: str, now: float) -> None:
         """A new stream is open at `endpoint`. The server knows nothing of earlier ones: all requests are due again."""
-        ...
 
     def on_reply(self, reply: Reply_contra, now: float) -> None:
         """The server sent a reply."""
-        ...
 
     def on_time(self, now: float) -> str | None:
         """`due` has come. Returning a text ends this stream for that reason, and another one is opened elsewhere."""
@@ -63,4 +61,3 @@ class StreamHandler(Protocol[Request_co, Reply_contra]):
 
     def on_end(self, error: EtcdError) -> None:
         """There will be no further stream, for this final reason. No method is called afterwards until `on_open`."""
-        ...

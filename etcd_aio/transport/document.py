@@ -95,24 +95,19 @@ class _Get(Http2Stream):
         self.is_over = False
 
     def on_headers(self, headers: HeaderBlock, *, ended: bool) -> None:
-        """See `Http2Stream.on_headers`."""
         self.status = self.status or headers.status
         self.is_over = ended
 
     def on_data(self, data: bytes) -> None:
-        """See `Http2Stream.on_data`."""
         self.body += data
 
     def on_ended(self) -> None:
-        """See `Http2Stream.on_ended`."""
         self.is_over = True
 
     def on_reset(self, code: int, *, by_peer: bool) -> None:
-        """See `Http2Stream.on_reset`."""
         self.status, self.is_over = "", True
 
     def on_unprocessed(self, reason: str) -> None:
-        """See `Http2Stream.on_unprocessed`."""
         self.status, self.is_over = "", True
 
     def on_over(self, error: RemoteProtocolError) -> None:

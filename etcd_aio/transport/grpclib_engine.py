@@ -46,7 +46,6 @@ class GrpclibEngine:
         self._pace = PingPace()
 
     async def connect(self, target: Target, owner: ConnectionOwner) -> "GrpclibConnection":
-        """See `interface.Engine.connect`."""
         options, pace = self._options, self._pace
         connection = GrpclibConnection(target, options, owner, pace)
         await connect(target, self._names, options.connect_timeout, lambda: connection.protocol)
@@ -95,7 +94,7 @@ class GrpclibConnection:
         whole_by: float | None = None,
         is_heavy: bool = False,
     ) -> bytes:
-        """See `interface.Connection.unary`. grpclib gives replies whole, so nothing is ever collected."""
+        # grpclib gives replies whole, so nothing is ever collected.
         last = deadline if whole_by is None else whole_by
         call = _Call(self, path, metadata, last, is_unary=True, may_move=may_move)
         if is_heavy:
@@ -108,7 +107,6 @@ class GrpclibConnection:
             call.close()
 
     async def open_stream(self, path: str, metadata: Metadata, deadline: float) -> "GrpclibMessageStream":
-        """See `interface.Connection.open_stream`."""
         call = _Call(self, path, metadata, NEVER, is_unary=False)  # the stream itself has no deadline
         try:
             await call.run(call.open, deadline)
@@ -118,22 +116,18 @@ class GrpclibConnection:
         return GrpclibMessageStream(call)
 
     def drain(self) -> None:
-        """See `interface.Connection.drain`."""
         self._is_draining = True
         self.close_if_drained()
 
     def give_up(self, reason: str) -> None:
-        """See `interface.Connection.give_up`."""
         for call in tuple(self.calls):
             call.give_up(reason)
 
     def close(self) -> Unwinding:
-        """See `interface.Connection.close`."""
         self.protocol.abort(None)
         return (self.protocol.closed, *self.tasks)
 
     async def aclose(self) -> None:
-        """See `interface.Connection.aclose`."""
         await unwound(self.close())
 
     # For _Call.
@@ -363,7 +357,6 @@ class _Call:
             self.fail(AttemptFailure(StatusCode.UNAVAILABLE, text, self._delivery()))
 
     def give_up(self, reason: str) -> None:
-        """See `interface.Connection.give_up`."""
         if self._may_move and not self._stream.has_begun:
             self.fail(AttemptFailure(StatusCode.UNAVAILABLE, reason, self._delivery(), reason=LocalReason.GIVEN_UP))
 
@@ -437,15 +430,12 @@ class GrpclibMessageStream:
         self._has_ended = False
 
     async def send(self, payload: bytes) -> None:
-        """See `interface.Stream.send`."""
         await self._call.run(partial(self._call.send, payload), NEVER)
 
     async def half_close(self) -> None:
-        """See `interface.Stream.half_close`."""
         await self._call.run(self._call.half_close, NEVER)
 
     async def receive(self) -> bytes | None:
-        """See `interface.Stream.receive`."""
         if self._has_ended:
             return None
         if self._receiving is None:
@@ -464,7 +454,6 @@ class GrpclibMessageStream:
         return message
 
     def cancel(self) -> None:
-        """See `interface.Stream.cancel`."""
         self._call.close()
 
 

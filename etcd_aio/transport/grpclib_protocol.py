@@ -159,7 +159,6 @@ class GrpclibProtocol(H2Protocol, HandshakingProtocol):
     # Called by asyncio.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See `asyncio.Protocol`."""
         self._transport = cast("asyncio.Transport", transport)  # uvloop's do not inherit from it
         super().connection_made(transport)
         http2 = self.connection._connection
@@ -177,7 +176,6 @@ class GrpclibProtocol(H2Protocol, HandshakingProtocol):
         self.processor.processors = handlers  # type: ignore[assignment]
 
     def data_received(self, data: bytes) -> None:
-        """See `asyncio.Protocol`."""
         if self.is_lost:
             return
         self.liveness.on_received(self._loop.time())
@@ -194,12 +192,10 @@ class GrpclibProtocol(H2Protocol, HandshakingProtocol):
         self.connection.flush()
 
     def resume_writing(self) -> None:
-        """See `asyncio.Protocol`."""
         super().resume_writing()
         self.connection.flush()  # resets that were not written while the buffer was full
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """See `asyncio.Protocol`."""
         self._over(exc or ConnectionLostError("the peer closed the connection"))
         super().connection_lost(exc)
         if not self.closed.done():
@@ -234,7 +230,6 @@ class GrpclibProtocol(H2Protocol, HandshakingProtocol):
 
     @property
     def takes_calls(self) -> bool:
-        """See `HandshakingProtocol.takes_calls`."""
         return not self.is_lost and not self.is_going_away
 
     # Inside.

@@ -43,7 +43,6 @@ class NativeEngine:
         self._pace = PingPace()
 
     async def connect(self, target: Target, owner: ConnectionOwner) -> "NativeConnection":
-        """See `interface.Engine.connect`."""
         options, pace = self._options, self._pace
         return await connect(
             target, self._names, options.connect_timeout, lambda: NativeConnection(target, options, owner, pace)
@@ -160,7 +159,6 @@ class NativeConnection(HandshakingProtocol):
         whole_by: float | None = None,
         is_heavy: bool = False,
     ) -> bytes:
-        """See `interface.Connection.unary`."""
         loop = self._loop
         now = loop.time()
         if deadline <= now:
@@ -201,7 +199,6 @@ class NativeConnection(HandshakingProtocol):
                 self._close_if_drained()
 
     async def open_stream(self, path: str, metadata: Metadata, deadline: float) -> "NativeStream":
-        """See `interface.Connection.open_stream`."""
         now = self._loop.time()
         if deadline <= now:
             raise _too_late()
@@ -223,24 +220,20 @@ class NativeConnection(HandshakingProtocol):
         return stream
 
     def drain(self) -> None:
-        """See `interface.Connection.drain`."""
         self._is_draining = True
         self._close_if_drained()
 
     def give_up(self, reason: str) -> None:
-        """See `interface.Connection.give_up`."""
         for call in self._outgoing.all_streams():
             if call.may_move and not call.has_headers:
                 delivery = self._end(call)
                 call.fail(AttemptFailure(StatusCode.UNAVAILABLE, reason, delivery, reason=LocalReason.GIVEN_UP))
 
     def close(self) -> Unwinding:
-        """See `interface.Connection.close`."""
         self.abort(None)
         return ()
 
     async def aclose(self) -> None:
-        """See `interface.Connection.aclose`."""
         self.abort(None)
 
     def abort(self, error: BaseException | None) -> None:
@@ -427,15 +420,12 @@ class NativeStream:
         self._taken_at_once = 0  # messages read without a turn of the loop between
 
     async def send(self, payload: bytes) -> None:
-        """See `interface.Stream.send`."""
         await self._send(frame_message(payload), end=False)
 
     async def half_close(self) -> None:
-        """See `interface.Stream.half_close`."""
         await self._send(b"", end=True)
 
     async def receive(self) -> bytes | None:
-        """See `interface.Stream.receive`."""
         call = self._call
         self._taken_at_once += 1
         if self._taken_at_once >= _MAX_TAKEN_AT_ONCE:
@@ -456,7 +446,6 @@ class NativeStream:
             await call.wait_for_more()
 
     def cancel(self) -> None:
-        """See `interface.Stream.cancel`."""
         self._call.fail(AttemptFailure(StatusCode.CANCELLED, "the stream was cancelled", Delivery.UNKNOWN))
         self._close()
 

@@ -55,12 +55,10 @@ class IncrementalSink:
         self._is_due = False
 
     def write(self, piece: bytes, /) -> None:
-        """See `MessageSink.write`."""
         self._collector.feed(piece)
         self._schedule()
 
     def getvalue(self) -> bytes:
-        """See `MessageSink.getvalue`."""
         return b""
 
     def _schedule(self) -> None:
@@ -103,14 +101,12 @@ class GrpcCall(Http2Stream):
         raise NotImplementedError
 
     def on_reset(self, code: int, *, by_peer: bool) -> None:
-        """See `Http2Stream.on_reset`."""
         if by_peer:
             self.fail(judge_reset(code, has_begun=self.has_begun))
         else:
             self.fail(_broken(f"the server broke HTTP/2 on the stream: {error_name(code)}"))
 
     def on_unprocessed(self, reason: str) -> None:
-        """See `Http2Stream.on_unprocessed`."""
         delivery = unprocessed(has_begun=self.has_begun) if self.stream_id else Delivery.UNSENT
         self.fail(AttemptFailure(StatusCode.UNAVAILABLE, reason, delivery))
 
@@ -143,27 +139,25 @@ class UnaryCall(GrpcCall):
         self._deframer: Deframer | None = None  # for a reply in several pieces
 
     def is_given_up(self) -> bool:
-        """See `Http2Stream.is_given_up`. A cancelled task resets its stream only a turn later."""
+        # A cancelled task resets its stream only a turn later.
         return self.future.done()
 
     def delivery(self) -> Delivery:
-        """See `GrpcCall.delivery`. The server runs a unary call only when it has the whole message."""
+        # The server runs a unary call only when it has the whole message.
         return Delivery.UNKNOWN if self.stream_id and self.is_sent_whole else Delivery.UNSENT
 
     def may_go_on(self, now: float) -> bool:
-        """See `GrpcCall.may_go_on`. A reply that has begun gets until `whole_by`."""
+        # A reply that has begun gets until `whole_by`.
         if not self.has_headers or self.whole_by <= now:
             return False
         self.deadline = self.whole_by
         return True
 
     def fail(self, failure: AttemptFailure) -> None:
-        """See `GrpcCall.fail`."""
         if not self.future.done():
             self.future.set_exception(failure)
 
     def on_headers(self, headers: HeaderBlock, *, ended: bool) -> None:
-        """See `Http2Stream.on_headers`."""
         failure = failure_in(headers, is_first=not self.has_headers, ended=ended)
         if failure is not None:
             self.fail(failure)
@@ -175,7 +169,6 @@ class UnaryCall(GrpcCall):
             self.has_headers = True
 
     def on_data(self, data: bytes) -> None:
-        """See `Http2Stream.on_data`."""
         if self._deframer is None and self._message is None and self.has_headers and len(data) >= 5:
             compressed, size = PREFIX.unpack_from(data)
             if len(data) == size + 5 and not compressed and size <= self._limit:
@@ -184,7 +177,6 @@ class UnaryCall(GrpcCall):
         self._take_piece(data)
 
     def on_ended(self) -> None:
-        """See `Http2Stream.on_ended`."""
         self.fail(_cut_short() if self._is_partial else _without_status())
 
     @property
@@ -252,22 +244,19 @@ class StreamCall(GrpcCall):
     # Called by the HTTP/2 connection.
 
     def is_given_up(self) -> bool:
-        """See `Http2Stream.is_given_up`."""
         return self._failure is not None or (self._sent is not None and self._sent.cancelled())
 
     def delivery(self) -> Delivery:
-        """See `GrpcCall.delivery`. The server runs a streaming call as soon as it has the headers."""
+        # The server runs a streaming call as soon as it has the headers.
         return Delivery.UNKNOWN if self.stream_id else Delivery.UNSENT
 
     def fail(self, failure: AttemptFailure) -> None:
-        """See `GrpcCall.fail`."""
         if self._failure is None and not self._has_ended:
             self._failure = failure
         wake(self._wakes)
         wake(self._sent)
 
     def on_headers(self, headers: HeaderBlock, *, ended: bool) -> None:
-        """See `Http2Stream.on_headers`."""
         failure = failure_in(headers, is_first=not self.has_headers, ended=ended)
         if failure is not None:
             self.fail(failure)
@@ -283,7 +272,6 @@ class StreamCall(GrpcCall):
             self.has_headers = True
 
     def on_data(self, data: bytes) -> None:
-        """See `Http2Stream.on_data`."""
         if self._failure is not None:
             return
         if not self.has_headers:
@@ -298,11 +286,9 @@ class StreamCall(GrpcCall):
             self._return_early()
 
     def on_ended(self) -> None:
-        """See `Http2Stream.on_ended`."""
         self.fail(_cut_short() if self._deframer.partial_size else _without_status())
 
     def on_sent(self) -> None:
-        """See `Http2Stream.on_sent`."""
         wake(self._sent)
 
     # Called by the owner.

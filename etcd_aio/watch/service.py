@@ -60,7 +60,6 @@ class WatchStreamSupervisor(Protocol):
 
     def wake(self) -> None:
         """Look at the stream's handler in the next turn of the loop. Raises if the client cannot be used here."""
-        ...
 
     async def renew_token(self, error: EtcdError) -> EtcdError | None:
         """Get another token than the stream's after a refusal; returns why there is none."""
@@ -109,7 +108,6 @@ class WatchInvoker(Protocol):
 
     def explain(self, error: EtcdError, method: AnyMethod, request: pb.Message) -> None:
         """Note on an error which request it ends."""
-        ...
 
 
 class WatchService:

@@ -73,7 +73,6 @@ class WatchStreamOwner(Protocol):
 
     def wake(self) -> None:
         """Have the supervisor look at the stream in the next turn of the loop. Raises if the client cannot be used."""
-        ...
 
     def renew_token(self, error: ServerError, watch: WatchState) -> bool:
         """A watch was refused, perhaps for the stream's token. True promises a call of `renewed` or `denied`."""
@@ -81,23 +80,18 @@ class WatchStreamOwner(Protocol):
 
     def check_store(self, watch: WatchState) -> None:
         """A member is behind a revision that was seen before: find out the store's, then call `store_is_at`."""
-        ...
 
     def check_progress(self, stream: int) -> None:
         """Call `progress_is_reliable` if the member of that stream is of a release whose notifications are."""
-        ...
 
     def start_listing(self, watch: WatchState) -> None:
         """The history of a watch is compacted: list the keys, then call `listed` or `fail`."""
-        ...
 
     def stop_listing(self, watch: WatchState) -> None:
         """A watch has ended while its keys were listed."""
-        ...
 
     def explain(self, watch: WatchState, error: EtcdError) -> None:
         """Note on an error which watch it ends."""
-        ...
 
     def outage_error(self) -> EtcdError:
         """The error of a watch that had no stream for longer than its `max_outage`."""

@@ -55,19 +55,15 @@ class Watches(Protocol):
 
     def add(self, watch: WatchState) -> None:
         """Have a watch created on a server."""
-        ...
 
     def close(self, watch: WatchState) -> None:
         """End a watch, and forget the batches that were not taken."""
-        ...
 
     def resume(self, watch: WatchState) -> None:
         """A batch of a paused watch was taken."""
-        ...
 
     def request_progress(self, watch: WatchState) -> None:
         """Ask the server how far a watch is."""
-        ...
 
     def timeout_error(self, watch: WatchState, since: float) -> EtcdError:
         """Why a watch is not on any server in time, after a wait since then."""
@@ -75,7 +71,6 @@ class Watches(Protocol):
 
     async def list_first_keys(self, watch: WatchState, deadline: float) -> None:
         """List the keys that existed when a watch with `resync` began."""
-        ...
 
 
 class _Mode(Enum):
