@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar, overload
 from etcd_aio import methods
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.kv import op
-from etcd_aio.kv.operations import KVOperation, checked_get, checked_put
+from etcd_aio.kv.operations import KVOperation, checked_put
 from etcd_aio.kv.scan import DEFAULT_PAGE_SIZE, RangeStreamReader, Scan, ScanPages
 from etcd_aio.kv.txn import Txn
 from etcd_aio.pb import CompactionRequest
@@ -42,12 +42,14 @@ class KV:
     Keys and values are `str`, which is sent as UTF-8, or bytes. Results are frozen and hold bytes.
 
     Every call takes `timeout`, the seconds for the whole call with all its attempts (None waits for ever), and `retry`,
-    one of `"safe"`, `"never"` and `"always"`. If left out, each has the client's default.
+    which says which failed attempts are retried: one of `"safe"`, `"never"` and `"always"`. If left out, each has the
+    client's default.
 
     Every call raises TypeError or InvalidRequestError before it sends anything if an argument cannot be right. After
     that it can raise `EtcdTimeoutError`, `NoAvailableEndpointsError`, `ConnectionLostError`, `PermissionDeniedError`
-    and the other classes of `EtcdError`. If a mutation fails, the error's `maybe_applied` is True if it may have been
-    applied all the same; a cancelled mutation may always have been applied. A cancelled read leaves nothing behind.
+    and the other classes of `EtcdError`; each call lists only the errors of its own. If a mutation fails, the error's
+    `maybe_applied` is True if it may have been applied all the same; a cancelled mutation may always have been applied.
+    A cancelled read leaves nothing behind.
     """
 
     def __init__(self, invoker: "Invoker") -> None:
@@ -62,7 +64,6 @@ class KV:
 
         Args:
             operation: an operation such as `op.put("key", "value")`; with `op.txn(...)` a whole txn.
-            timeout: seconds for the whole call.
             retry: which failed attempts are retried. An operation that changes nothing is retried like a read. Any
                 other is applied at most once, unless this is `"always"`.
 
@@ -71,7 +72,7 @@ class KV:
 
         Raises:
             TypeError: `operation` is no operation.
-            EtcdError: as the call that has the operation's name.
+            EtcdError: those of the call that has the operation's name.
         """
         if not isinstance(operation, KVOperation):
             raise TypeError(f'do() takes an operation such as op.put("k", "v"), got {type(operation).__name__}')
@@ -103,8 +104,6 @@ class KV:
             revision: read the store as it was at this revision; 0 is now.
             serializable: let one member answer from its own state, which is faster, needs no quorum, and may be stale.
             keys_only: leave the value out.
-            timeout: seconds for the whole call.
-            retry: which failed attempts are retried.
 
         Returns:
             KeyValue | None: None if the key does not exist.
@@ -113,9 +112,8 @@ class KV:
             EmptyKeyError: the key is empty.
             CompactedError: the revision was compacted.
             FutureRevisionError: the store has not reached the revision.
-            EtcdError: as every call.
         """
-        operation = checked_get(key, revision, serializable, keys_only)
+        operation = op.get(key, revision=revision, serializable=serializable, keys_only=keys_only)
         return await self.do(operation, timeout=timeout, retry=retry)
 
     async def range(
@@ -160,8 +158,6 @@ class KV:
             max_mod_revision: leave out keys whose last change is after this revision; 0 is no bound.
             min_create_revision: leave out keys created before this revision; 0 is no bound.
             max_create_revision: leave out keys created after this revision; 0 is no bound.
-            timeout: seconds for the whole call.
-            retry: which failed attempts are retried.
 
         Returns:
             RangeResult: the keys; `count` ignores the limit and the four bounds.
@@ -171,7 +167,6 @@ class KV:
             EmptyKeyError: the key is empty.
             CompactedError: the revision was compacted.
             FutureRevisionError: the store has not reached the revision.
-            EtcdError: as every call.
         """
         operation = op.range(
             key,
@@ -212,12 +207,9 @@ class KV:
 
             async for kv in client.scan(prefix="svc/"): ...
 
+        The keys are named as in `range()`.
+
         Args:
-            key: this key alone; with `range_end`, the first key of an interval.
-            range_end: the key before which the interval ends.
-            prefix: every key that begins with this.
-            from_key: every key from this one on.
-            all_keys: every key.
             revision: read the store as it was at this revision; 0 is the revision of the first page.
             keys_only: leave the values out.
             serializable: let one member answer from its own state, which is faster, needs no quorum, and may be stale.
@@ -226,8 +218,6 @@ class KV:
                 here. A server that streams decides itself how much it sends at once.
             timeout: seconds for the next page or chunk of a stream, with all attempts. The time between two steps does
                 not count.
-            retry: which failed attempts are retried.
-            retry: which failed attempts are repeated.
 
         Returns:
             Scan: an async iterator of `KeyValue`; `pages()` iterates by pages. Nothing is sent before the first step.
@@ -299,8 +289,6 @@ class KV:
             prev_kv: return the key as it was before.
             ignore_value: keep the key's value, and leave `value` out: attaches an existing key to another lease.
             ignore_lease: keep the key's lease, and leave `lease` out. The key must exist.
-            timeout: seconds for the whole call.
-            retry: which failed attempts are retried.
 
         Returns:
             PutResult: the revision of the put, and `prev_kv` if requested.
@@ -313,7 +301,6 @@ class KV:
             KeyNotFoundError: `ignore_value` or `ignore_lease` for a key that does not exist.
             LeaseNotFoundError: there is no such lease.
             NoSpaceError: the store is full. When the store becomes full, the first failing writes may still be applied.
-            EtcdError: as every call; `maybe_applied` is True if the put may have been applied.
         """
         operation = checked_put(key, value, lease, prev_kv, ignore_value, ignore_lease)
         return await self.do(operation, timeout=timeout, retry=retry)
@@ -332,23 +319,18 @@ class KV:
     ) -> DeleteResult:
         """Delete a key or a range. The delete is applied at most once, unless `retry="always"`.
 
+        The keys are named as in `range()`, but only `all_keys=True` deletes every key: an empty `prefix` or `from_key`
+        is refused.
+
         Args:
-            key: this key alone; with `range_end`, the first key of an interval.
-            range_end: the key before which the interval ends.
-            prefix: every key that begins with this; not empty.
-            from_key: every key from this one on; not empty.
-            all_keys: every key. Only this form deletes everything.
             prev_kv: return the deleted keys as they were.
-            timeout: seconds for the whole call.
-            retry: which failed attempts are retried.
 
         Returns:
             DeleteResult: the number of deleted keys, and `prev_kvs` if requested. Deleting nothing is no error.
 
         Raises:
-            InvalidRequestError: not exactly one form names the keys, or an empty prefix names all of them.
+            InvalidRequestError: not exactly one form names the keys, or another form than `all_keys` names all of them.
             EmptyKeyError: the key is empty.
-            EtcdError: as every call; `maybe_applied` is True if the delete may have been applied.
         """
         operation = op.delete(
             key, range_end=range_end, prefix=prefix, from_key=from_key, all_keys=all_keys, prev_kv=prev_kv
@@ -376,7 +358,6 @@ class KV:
         Args:
             revision: the oldest revision that stays readable.
             physical: wait until the answering member has freed the space; needs a long `timeout`.
-            timeout: seconds for the whole call.
             retry: which failed attempts are retried. A retry is harmless, but raises `CompactedError` if the first
                 attempt was applied.
 
@@ -386,7 +367,6 @@ class KV:
         Raises:
             CompactedError: this revision was compacted before.
             FutureRevisionError: the store has not reached the revision.
-            EtcdError: as every call; `maybe_applied` is True if the compaction may have been applied.
         """
         request = CompactionRequest(
             revision=whole_number(revision, "revision", minimum=1), physical=flag(physical, "physical")

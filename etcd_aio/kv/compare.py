@@ -8,7 +8,7 @@ For more than one key etcd's rules are: every key in the range must satisfy the 
 comparison of values is false, and every other property is compared as 0.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Generic, NoReturn, TypeVar
@@ -37,19 +37,9 @@ class CompareOperator(Enum):
     GREATER = ">"
 
 
-_TARGETS: Final[Mapping[CompareTarget, pb.CompareCompareTarget]] = {
-    CompareTarget.VERSION: pb.CompareCompareTarget.VERSION,
-    CompareTarget.CREATE_REVISION: pb.CompareCompareTarget.CREATE,
-    CompareTarget.MOD_REVISION: pb.CompareCompareTarget.MOD,
-    CompareTarget.VALUE: pb.CompareCompareTarget.VALUE,
-    CompareTarget.LEASE: pb.CompareCompareTarget.LEASE,
-}
-_OPERATORS: Final[Mapping[CompareOperator, pb.CompareCompareResult]] = {
-    CompareOperator.EQUAL: pb.CompareCompareResult.EQUAL,
-    CompareOperator.NOT_EQUAL: pb.CompareCompareResult.NOT_EQUAL,
-    CompareOperator.LESS: pb.CompareCompareResult.LESS,
-    CompareOperator.GREATER: pb.CompareCompareResult.GREATER,
-}
+# etcd calls the revisions CREATE and MOD here.
+_TARGETS: Final = {target: pb.CompareCompareTarget[target.name.removesuffix("_REVISION")] for target in CompareTarget}
+_OPERATORS: Final = {operator: pb.CompareCompareResult[operator.name] for operator in CompareOperator}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -146,14 +136,7 @@ class Comparand(Generic[_T]):
 class Key:
     """A key, or a range of keys, as the left side of a txn's conditions.
 
-    It takes exactly one of the forms that name a range, and raises the same errors as `client.range()`.
-
-    Args:
-        key: this key alone; with `range_end`, the first key of an interval.
-        range_end: the key before which the interval ends.
-        prefix: every key that begins with this.
-        from_key: every key from this one on.
-        all_keys: every key.
+    The keys are named as in `client.range()`, with the same errors.
     """
 
     __slots__ = ("_keys",)

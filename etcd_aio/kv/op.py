@@ -5,20 +5,18 @@ the error class that etcd would answer with where there is one.
 """
 
 from collections.abc import Iterable
-from typing import Any, Literal, overload
+from typing import Any, Final, Literal, overload
 
 from etcd_aio.errors import InvalidRequestError
 from etcd_aio.kv.compare import Compare
 from etcd_aio.kv.operations import (
     DeleteOp,
     GetOp,
-    MutableRangeOp,
     Op,
     PutOp,
     RangeOp,
     TxnOp,
     checked_compares,
-    checked_get,
     checked_operations,
     checked_put,
 )
@@ -31,8 +29,16 @@ from etcd_aio.types import (
     SortOrder,
     SortOrderLike,
     ValueLike,
+    encode_key,
+    flag,
+    mutable_twin,
     parse_word,
+    whole_number,
 )
+
+# Filling a twin takes a third of the time of the frozen class's own constructor.
+_MutableGetOp: Final = mutable_twin(GetOp)
+_MutableRangeOp: Final = mutable_twin(RangeOp)
 
 __all__ = ["DeleteOp", "GetOp", "Op", "PutOp", "RangeOp", "TxnOp", "delete", "get", "put", "range", "txn"]
 
@@ -76,7 +82,13 @@ def put(
 
 def get(key: KeyLike, *, revision: int = 0, serializable: bool = False, keys_only: bool = False) -> GetOp:
     """Get one key. See `KV.get` for the arguments and errors."""
-    return checked_get(key, revision, serializable, keys_only)
+    made: Any = _MutableGetOp()
+    made.key = encode_key(key)
+    made.revision = whole_number(revision, "revision")
+    made.serializable = flag(serializable, "serializable")
+    made.keys_only = flag(keys_only, "keys_only")
+    made.__class__ = GetOp
+    return made  # type: ignore[no-any-return] # a GetOp by now
 
 
 def range(  # noqa: A001 - etcd's own word
@@ -99,7 +111,7 @@ def range(  # noqa: A001 - etcd's own word
     max_create_revision: int = 0,
 ) -> RangeOp:
     """Get the keys of a range. See `KV.range` for the arguments and errors."""
-    made: Any = MutableRangeOp()
+    made: Any = _MutableRangeOp()
     made.keys = KeyRange.of(key, range_end=range_end, prefix=prefix, from_key=from_key, all_keys=all_keys)
     made.limit = limit
     made.revision = revision
