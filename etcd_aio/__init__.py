@@ -19,6 +19,9 @@ from etcd_aio.admin import Snapshot as Snapshot
 from etcd_aio.balancer import Candidate as Candidate
 from etcd_aio.balancer import ConnectivityState as ConnectivityState
 from etcd_aio.balancer import EndpointStatistics as EndpointStatistics
+from etcd_aio.call_options import UNSET as UNSET
+from etcd_aio.call_options import RetryMode as RetryMode
+from etcd_aio.call_options import Timeout as Timeout
 from etcd_aio.client import Client as Client
 from etcd_aio.config import TLS as TLS
 from etcd_aio.error_handler import RetryPolicy as RetryPolicy
@@ -63,11 +66,13 @@ from etcd_aio.types import EventType as EventType
 from etcd_aio.types import HashKVResult as HashKVResult
 from etcd_aio.types import HashResult as HashResult
 from etcd_aio.types import Header as Header
+from etcd_aio.types import KeyLike as KeyLike
 from etcd_aio.types import KeyPermission as KeyPermission
 from etcd_aio.types import KeyRange as KeyRange
 from etcd_aio.types import KeyValue as KeyValue
 from etcd_aio.types import LeaseGrantResult as LeaseGrantResult
 from etcd_aio.types import LeaseKeepAliveResult as LeaseKeepAliveResult
+from etcd_aio.types import LeaseLike as LeaseLike
 from etcd_aio.types import LeaseListResult as LeaseListResult
 from etcd_aio.types import LeaseRevokeResult as LeaseRevokeResult
 from etcd_aio.types import LeaseStatus as LeaseStatus
@@ -93,6 +98,7 @@ from etcd_aio.types import StatusResult as StatusResult
 from etcd_aio.types import TxnResult as TxnResult
 from etcd_aio.types import User as User
 from etcd_aio.types import UserListResult as UserListResult
+from etcd_aio.types import ValueLike as ValueLike
 from etcd_aio.types import WatchBatch as WatchBatch
 from etcd_aio.types import WatchFilter as WatchFilter
 from etcd_aio.watch import Watcher as Watcher

@@ -14,6 +14,7 @@ class Unset(Enum):
 
 
 UNSET: Final = Unset.UNSET
+"""The default of `timeout=`, where None means no limit. A method that wraps a call passes it on."""
 
 Timeout: TypeAlias = float | Unset | None
 """Seconds for the whole call with all its attempts; None waits for ever; `UNSET` takes the client's default."""

@@ -12,6 +12,7 @@ from typing import Literal, TypeVar, assert_type
 
 from etcd_aio import (
     TLS,
+    UNSET,
     Alarm,
     AlarmResult,
     AuthResult,
@@ -34,11 +35,13 @@ from etcd_aio import (
     Header,
     InvalidRequestError,
     Key,
+    KeyLike,
     KeyRange,
     KeyValue,
     Lease,
     LeaseGrantResult,
     LeaseKeepAliveResult,
+    LeaseLike,
     LeaseLostError,
     LeaseRevokeResult,
     LeaseTimeToLiveResult,
@@ -53,6 +56,7 @@ from etcd_aio import (
     Permission,
     PutResult,
     RangeResult,
+    RetryMode,
     RetryPolicy,
     SavedSnapshot,
     Scan,
@@ -61,15 +65,16 @@ from etcd_aio import (
     SortOrder,
     StatusResult,
     StreamStatistics,
+    Timeout,
     Txn,
     TxnResult,
+    ValueLike,
     WatchBatch,
     Watcher,
     WatchFilter,
     WatchStatistics,
     op,
 )
-from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.errors import Attempt, CompactedError, Delivery, KeyNotFoundError, ServerError, StatusCode
 from etcd_aio.kv import DeleteOp, GetOp, PutOp, RangeOp, ScanPages, TxnOp
 
@@ -304,6 +309,9 @@ async def done(client: Client, any_operation: Op) -> None:
 class Recorded(Client):
     async def do(self, operation: Operation[R], *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> R:
         return await super().do(operation, timeout=timeout, retry=retry)
+
+    async def announce(self, key: KeyLike, value: ValueLike, lease: LeaseLike, *, timeout: Timeout = UNSET) -> None:
+        await self.put(key, value, lease=lease, timeout=timeout)
 
 
 async def txns(client: Client) -> None:
