@@ -16,12 +16,14 @@ from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.closing import Unwinding, close_all, unwound
 from etcd_aio.config import (
     TLS,
-    ClientConfig,
     ClientOptions,
+    EndpointSecurity,
+    check_options,
     client_options,
     endpoints_from,
     parse_url,
     read_environment,
+    resolver_from,
 )
 from etcd_aio.deadline import deadline_after
 from etcd_aio.discovery import Discovery
@@ -30,7 +32,7 @@ from etcd_aio.errors import PermissionDeniedError
 from etcd_aio.kv import KV
 from etcd_aio.lease import Lease, LeaseKeeper, Leases, OnLost
 from etcd_aio.methods import API_VERSION
-from etcd_aio.transport import EngineName, Names, RequestMetadata, create_engine, http_get
+from etcd_aio.transport import EngineName, Names, RequestMetadata, TransportOptions, create_engine, http_get
 from etcd_aio.types import EndpointVersions
 from etcd_aio.watch import WatchCalls, WatchService
 
@@ -134,54 +136,48 @@ class Client(KV, WatchCalls):
         reject_old_cluster: bool = False,
         fail_fast: bool = False,
     ) -> None:
-        config = ClientConfig(
-            endpoints=() if discovery_srv and endpoints is None else endpoints_from(endpoints),
-            tls=tls,
-            timeout=timeout,
-            connect_timeout=connect_timeout,
-            policy=policy,
-            engine=engine,
-            retry=retry,
-            retry_policy=RetryPolicy() if retry_policy is None else retry_policy,
-            require_leader=require_leader,
-            keepalive_time=keepalive_time,
-            keepalive_timeout=keepalive_timeout,
-            max_send_bytes=max_send_bytes,
-            max_receive_bytes=max_receive_bytes,
-            credentials=credentials_from(auth, token),
-            allow_insecure_auth=allow_insecure_auth,
-            hedge_after=hedge_after,
-            auto_sync=auto_sync,
-            discovery_srv=discovery_srv,
-            discovery_srv_name=discovery_srv_name,
-            reject_old_cluster=reject_old_cluster,
-            fail_fast=fail_fast,
-        )
-        self._config = config
+        check_options(locals())  # which are the parameters, by name
+        parsed = () if discovery_srv and endpoints is None else endpoints_from(endpoints)
+        credentials = credentials_from(auth, token)
+        has_credentials = credentials is not None
+        security = EndpointSecurity(tls, has_credentials=has_credentials, allow_insecure_auth=allow_insecure_auth)
+        security.check(parsed)
+        resolver = resolver_from(parsed, discovery_srv, discovery_srv_name, security)
+        self._security = security
+        self._timeout = timeout
+        self._connect_timeout = connect_timeout
+        self._reject_old_cluster = reject_old_cluster
         self._lifetime = Lifetime(self._start)
         self._unwinding: Unwinding = ()
-        metadata = RequestMetadata(API_VERSION, require_leader=config.require_leader)
+        transport = TransportOptions(
+            connect_timeout=connect_timeout,
+            keepalive_time=keepalive_time,
+            keepalive_timeout=keepalive_timeout,
+            max_receive_bytes=max_receive_bytes,
+            user_agent=f"etcd_aio/{__version__}",
+        )
         names = Names()
+        metadata = RequestMetadata(API_VERSION, require_leader=require_leader)
         self._balancer = Balancer(
-            config.endpoints,
-            create_engine(config.engine, config.transport_options(f"etcd_aio/{__version__}"), names),
+            parsed,
+            create_engine(engine, transport, names),
             metadata=metadata,
-            tls_for=config.tls_for,
-            policy=config.policy,
-            verify_all=config.credentials is not None,
-            fail_fast=config.fail_fast,
+            tls_for=security.tls_for,
+            policy=policy,
+            verify_all=has_credentials,
+            fail_fast=fail_fast,
         )
         invoker = Invoker(
             self._balancer,
             self._lifetime,
             self._balancer.identity,
             metadata,
-            policy=config.retry_policy,
-            timeout=config.timeout,
-            retry=config.retry,
-            max_send_bytes=config.max_send_bytes,
-            hedge_after=config.hedge_after,
-            credentials=config.credentials,
+            policy=RetryPolicy() if retry_policy is None else retry_policy,
+            timeout=timeout,
+            retry=retry,
+            max_send_bytes=max_send_bytes,
+            hedge_after=hedge_after,
+            credentials=credentials,
         )
         KV.__init__(self, invoker)
         WatchCalls.__init__(self, WatchService(invoker, self.do))
@@ -195,12 +191,12 @@ class Client(KV, WatchCalls):
         )
         self._discovery = Discovery(
             self._balancer,
-            config.resolver(),
+            resolver,
             lambda seconds: self._cluster.members(timeout=seconds),
-            check=config.check_secrecy,
-            has_tls=config.tls is not None,
-            auto_sync=config.auto_sync,
-            connect_timeout=config.connect_timeout,
+            check=security.check,
+            has_tls=security.has_tls,
+            auto_sync=auto_sync,
+            connect_timeout=connect_timeout,
         )
 
     @classmethod
@@ -212,11 +208,9 @@ class Client(KV, WatchCalls):
             etcd+unix:///run/etcd.sock                      a unix socket; etcds+unix with TLS
             etcds+srv://example.com                         `discovery_srv`; etcd+srv takes members without TLS too
 
-        Name, password, path and values are percent-decoded. These options are accepted by name: `timeout`,
-        `connect_timeout`, `keepalive_time`, `keepalive_timeout`, `hedge_after` and `auto_sync` (`3s`, `500ms`, or
-        seconds), `policy`, `engine`, `retry`, `require_leader`, `reject_old_cluster`, `fail_fast` and
-        `allow_insecure_auth` (`true` or `false`), `max_send_bytes`, `max_receive_bytes`, `discovery_srv_name`; with TLS
-        `ca`, `cert`, `key` and `server_name`.
+        Name, password, path and values are percent-decoded. Options of `Client` that are numbers, flags or words are
+        accepted by name: times as `3s`, `500ms` or seconds, flags as `true` or `false`, None as `none`. With TLS also
+        `ca`, `cert`, `key` and `server_name` of `TLS`.
 
         Args:
             url: the URL.
@@ -337,10 +331,10 @@ class Client(KV, WatchCalls):
                 client is closed then.
         """
         self._lifetime.enter()
-        if self._config.reject_old_cluster:
+        if self._reject_old_cluster:
             try:
                 await self.wait_ready()
-                await self._versions.reject_old(self._config.connect_timeout)
+                await self._versions.reject_old(self._connect_timeout)
             except BaseException:  # also a cancellation: the caller gets no client to close
                 await self.aclose()
                 raise
@@ -358,7 +352,7 @@ class Client(KV, WatchCalls):
         """
         loop = self._lifetime.enter()
         await self._balancer.wait_for_pick(
-            deadline_after(self._config.timeout if timeout is UNSET else timeout, loop.time()), is_patient=True
+            deadline_after(self._timeout if timeout is UNSET else timeout, loop.time()), is_patient=True
         )
 
     async def ping(self, timeout: Timeout = UNSET) -> float:
@@ -415,7 +409,7 @@ class Client(KV, WatchCalls):
             ClientUsageError: the client is closed, or belongs to another loop or process.
         """
         parsed = endpoints_from(endpoints)
-        self._config.check_secrecy(parsed)
+        self._security.check(parsed)
         if self._lifetime.is_used or self._lifetime.is_closed:
             self._lifetime.enter()
         self._discovery.set_endpoints(parsed)

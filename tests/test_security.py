@@ -15,6 +15,7 @@ import pytest
 import trustme
 
 from etcd_aio import TLS, Client, Key, op, pb
+from etcd_aio.balancer import parse_endpoint
 from etcd_aio.errors import EtcdError
 from etcd_aio.errors.attempt import MAX_MESSAGE_BYTES
 from etcd_aio.transport.response import judge_trailers
@@ -101,7 +102,7 @@ def tls(tmp_path: Path) -> TLS:
 
 def test_a_client_and_its_configuration_show_no_secret(tls: TLS) -> None:
     client = Client("https://127.0.0.1:1", tls=tls)
-    for value in (tls, client, client._config, client._config.tls_for(client._config.endpoints[0])):
+    for value in (tls, client, client._security, client._security.tls_for(parse_endpoint(client.endpoints[0]))):
         assert CANARY not in shown(value), type(value)
 
 

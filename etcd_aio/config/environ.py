@@ -19,9 +19,11 @@ ignored.
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, cast
 
-from etcd_aio.config.text import Settings, TLSFiles, Value, read_flag, read_option
+from etcd_aio.config.options import read_option
+from etcd_aio.config.settings import Settings, TLSFiles
+from etcd_aio.config.text import Value, read_flag
 from etcd_aio.errors import ConfigError
 
 PREFIX: Final = "ETCDCTL_"
@@ -35,6 +37,7 @@ _OPTIONS: Final[Mapping[str, str]] = {
     "MAX_RECV_BYTES": "max_receive_bytes",
     "MAX_REQUEST_BYTES": "max_send_bytes",
 }
+_FILES: Final[Mapping[str, str]] = {"CACERT": "ca", "CERT": "cert", "KEY": "key"}
 _LEAST_KEEPALIVE_TIME: Final = 10.0  # gRPC for Go raises smaller values to it; etcdctl's default is 2 s
 
 
@@ -93,13 +96,13 @@ def _auth(variables: Mapping[str, str]) -> tuple[str, str] | None:
 
 
 def _tls(variables: Mapping[str, str]) -> TLSFiles | None:
-    files = TLSFiles(ca=variables.get("CACERT", ""), cert=variables.get("CERT", ""), key=variables.get("KEY", ""))
-    if bool(files.cert) != bool(files.key):
+    if ("CERT" in variables) != ("KEY" in variables):
         raise ConfigError(f"{PREFIX}CERT and {PREFIX}KEY need each other")
+    files = {option: variables[name] for name, option in _FILES.items() if name in variables}
     is_asked_for = not _flag(variables, "INSECURE_TRANSPORT", default=True) or (
         "DISCOVERY_SRV" in variables and not _flag(variables, "INSECURE_DISCOVERY", default=True)
     )
-    return files if is_asked_for or files.ca or files.cert else None
+    return cast("TLSFiles", files) if files or is_asked_for else None
 
 
 def _flag(variables: Mapping[str, str], name: str, *, default: bool = False) -> bool:

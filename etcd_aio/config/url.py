@@ -13,10 +13,12 @@ end up in any other part.
 import re
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Final
+from typing import Final, cast
 from urllib.parse import unquote_to_bytes
 
-from etcd_aio.config.text import OPTIONS, Settings, TLSFiles, Value, read_option
+from etcd_aio.config.options import TEXT_OPTIONS, read_option
+from etcd_aio.config.settings import Settings, TLSFiles
+from etcd_aio.config.text import Value
 from etcd_aio.errors import ConfigError
 from etcd_aio.types import split_host_port
 
@@ -24,7 +26,6 @@ _URL: Final = re.compile(r"(etcds?)(\+unix|\+srv)?://([^/?#]*)([^?#]*)(?:\?([^#]
 _SCHEMES: Final = "etcd, etcds, etcd+unix, etcds+unix, etcd+srv or etcds+srv"
 _NO_PATH: Final = "a connection URL cannot have a path (namespaces are not supported yet)"
 _PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
-_TLS_OPTIONS: Final = frozenset({"ca", "cert", "key", "server_name"})
 
 
 def parse_url(url: str) -> Settings:
@@ -52,7 +53,7 @@ def parse_url(url: str) -> Settings:
     credentials, separator, hosts = place.rpartition("@")
     auth = _credentials(credentials) if separator else None
     options, files = _query(query or "", is_tls)
-    tls = TLSFiles(**files) if files or (is_tls and kind == "+srv") else None
+    tls = files if files or (is_tls and kind == "+srv") else None
     if kind == "+srv":
         if path not in ("", "/"):
             raise ConfigError(_NO_PATH)
@@ -108,20 +109,21 @@ def _is_host(text: str) -> bool:
     return "%" not in text  # zones of IPv6 addresses would need percent-encoding
 
 
-def _query(text: str, is_tls: bool) -> tuple[Mapping[str, Value], dict[str, str]]:
+def _query(text: str, is_tls: bool) -> tuple[Mapping[str, Value], TLSFiles]:
     options: dict[str, Value] = {}
     files: dict[str, str] = {}
+    known = TEXT_OPTIONS | TLSFiles.__annotations__.keys()
     for number, part in enumerate(filter(None, text.split("&")), start=1):
         name, _, encoded = part.partition("=")
-        if name not in OPTIONS and name not in _TLS_OPTIONS:
-            near = get_close_matches(name, sorted(OPTIONS | _TLS_OPTIONS), n=1)
+        if name not in known:
+            near = get_close_matches(name, sorted(known), n=1)
             if near:  # a misspelt name, so not a part of a secret
                 raise ConfigError(f"unknown option {name!r} in the connection URL; did you mean {near[0]!r}?")
             raise ConfigError(f"unknown option #{number} in the connection URL")
         if name in options or name in files:
             raise ConfigError(f"option {name} is given twice in the connection URL")
         value = _decoded(encoded, f"option {name}")
-        if name in OPTIONS:
+        if name in TEXT_OPTIONS:
             options[name] = read_option(name, value)
         elif not is_tls:
             raise ConfigError(f"option {name} needs a URL that begins with etcds")
@@ -129,7 +131,7 @@ def _query(text: str, is_tls: bool) -> tuple[Mapping[str, Value], dict[str, str]
             raise ConfigError(f"option {name} must not be empty")
         else:
             files[name] = value
-    return options, files
+    return options, cast("TLSFiles", files)
 
 
 def _decoded(text: str, what: str) -> str:

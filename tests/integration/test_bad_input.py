@@ -294,7 +294,7 @@ CONFIGURATIONS: dict[str, tuple[dict[str, object], str]] = {
     "half an IPv6": ({"endpoints": "[::1:2379"}, "unfinished"),
     "credentials": ({"endpoints": f"http://root:{SECRET}@a:2379"}, "must not carry credentials"),
     "a unix socket without a path": ({"endpoints": "unix://"}, "needs a path"),
-    "timeout 0": ({"timeout": 0}, "timeout must be a number of seconds above 0 or None for no limit; got 0"),
+    "timeout 0": ({"timeout": 0}, "timeout must be a number of seconds above 0 or None; got 0"),
     "a negative timeout": ({"timeout": -1.0}, "timeout must"),
     "timeout NaN": ({"timeout": math.nan}, "timeout must"),
     "a text as timeout": ({"timeout": "5"}, "timeout must"),

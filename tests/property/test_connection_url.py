@@ -68,7 +68,7 @@ def test_what_goes_in_comes_out(
     assert found.endpoints == tuple(f"{'https' if is_tls else 'http'}://{place}" for place in where)
     assert found.auth == auth
     assert found.options == ({} if timeout is None else {"timeout": pytest.approx(timeout / 1000)})
-    assert (found.tls.ca if found.tls else None) == (ca if is_tls else None)
+    assert (found.tls.get("ca") if found.tls else None) == (ca if is_tls else None)
 
 
 @given(secret=secrets, raw=raw_secrets, is_raw=st.booleans(), rest=st.text(max_size=10))

@@ -6,12 +6,12 @@ import gc
 import pickle
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import pytest
 
-from etcd_aio import TLS, Client, ClientClosedError, ConfigError
-from etcd_aio.discovery import SrvResolver
+from etcd_aio import Client, ClientClosedError, ConfigError, __version__
 from etcd_aio.error_handler.credentials import Password
 from etcd_aio.errors import ClientUsageError
 
@@ -147,7 +147,7 @@ def test_a_client_that_was_closed_or_never_used_is_not() -> None:
 
 async def test_a_closed_client_knows_no_secret_any_more() -> None:
     client = Client("https://m1", auth=("root", "pw-c4n4ry"))
-    credentials = client._config.credentials
+    credentials = client._invoker._credentials
     assert isinstance(credentials, Password)
     await client.aclose()
     assert credentials.password == ""
@@ -156,12 +156,18 @@ async def test_a_closed_client_knows_no_secret_any_more() -> None:
 # From texts.
 
 
+class Recorded(Client):
+    """Keeps the options with which it is made."""
+
+    def __init__(self, endpoints: str | Iterable[str] | None = None, **options: Any) -> None:
+        self.options = options
+        super().__init__(endpoints, **options)
+
+
 async def test_a_url_becomes_a_client_and_what_is_given_wins() -> None:
-    client = Client.from_url("etcd://m1,m2:1/?timeout=3s&retry=never&max_send_bytes=77", timeout=9.0)
+    client = Recorded.from_url("etcd://m1,m2:1/?timeout=3s&retry=never&max_send_bytes=77", timeout=9.0)
     assert client.endpoints == ("http://m1:2379", "http://m2:1")
-    assert client._config.timeout == 9.0
-    assert client._config.retry == "never"
-    assert client._config.max_send_bytes == 77
+    assert client.options == {"timeout": 9.0, "retry": "never", "max_send_bytes": 77, "discovery_srv": ""}
     await client.aclose()
 
 
@@ -178,9 +184,9 @@ def test_what_a_url_says_is_checked_like_everything_else(query: str) -> None:
 
 async def test_etcdctls_variables_become_a_client() -> None:
     variables = {"ETCDCTL_ENDPOINTS": "m1:1,http://m2", "ETCDCTL_COMMAND_TIMEOUT": "1m", "ETCDCTL_DIAL_TIMEOUT": "3s"}
-    client = Client.from_env(variables, connect_timeout=1.0)
+    client = Recorded.from_env(variables, connect_timeout=1.0)
     assert client.endpoints == ("m1:1", "http://m2:2379")
-    assert (client._config.timeout, client._config.connect_timeout) == (60.0, 1.0)
+    assert client.options == {"timeout": 60.0, "connect_timeout": 1.0, "discovery_srv": ""}
     assert Client.from_env({}).endpoints == ("127.0.0.1:2379",)
 
 
@@ -204,15 +210,13 @@ async def test_a_client_of_srv_records_has_no_endpoints_before_its_first_use() -
 
 
 async def test_credentials_and_certificates_from_texts() -> None:
-    client = Client.from_url("etcds://r%40t:c4n4ry%3A@m1/?server_name=etcd")
-    credentials = client._config.credentials
-    assert isinstance(credentials, Password)
-    assert (credentials.name, credentials.password) == ("r@t", "c4n4ry:")
-    assert repr(client._config.tls) == "TLS(server_name='etcd')"
+    client = Recorded.from_url("etcds://r%40t:c4n4ry%3A@m1/?server_name=etcd")
+    assert client.options["auth"] == ("r@t", "c4n4ry:")
+    assert repr(client.options["tls"]) == "TLS(server_name='etcd')"
     assert "c4n4ry" not in repr(client)
     await client.aclose()
     variables = {"ETCDCTL_USER": "root:c4n4ry", "ETCDCTL_ENDPOINTS": "m1", "ETCDCTL_INSECURE_TRANSPORT": "false"}
-    assert isinstance(Client.from_env(variables)._config.credentials, Password)
+    assert Recorded.from_env(variables).options["auth"] == ("root", "c4n4ry")
 
 
 @pytest.mark.parametrize("rest", ["", "?allow_insecure_auth=false"])
@@ -225,14 +229,15 @@ def test_credentials_in_a_text_do_not_go_in_the_clear_either(rest: str) -> None:
         Client.from_env({"ETCDCTL_USER": "root:c4n4ry"})
 
 
-@pytest.mark.parametrize(
-    ("tls", "may_leave"), [(None, False), (TLS(), False), (TLS(server_name="etcd"), True)], ids=str
-)
-def test_which_clients_take_srv_targets_outside_of_the_domain(tls: TLS | None, may_leave: bool) -> None:
-    pytest.importorskip("dns", reason="dnspython is an extra")
-    resolver = Client(discovery_srv="example.com", tls=tls)._config.resolver()
-    assert isinstance(resolver, SrvResolver)
-    assert resolver._within == ("" if may_leave else "example.com")
+def test_the_layers_get_the_options_of_the_client() -> None:
+    client = Client(
+        "m1", connect_timeout=1.0, keepalive_time=6.0, keepalive_timeout=4.0, max_receive_bytes=77, max_send_bytes=78
+    )
+    assert client._invoker._max_send_bytes == 78
+    options = client._balancer._engine._options  # type: ignore[attr-defined]
+    assert (options.connect_timeout, options.keepalive_time, options.keepalive_timeout) == (1.0, 6.0, 4.0)
+    assert options.max_receive_bytes == 77
+    assert options.user_agent == f"etcd_aio/{__version__}"
 
 
 def test_a_client_whose_arguments_are_refused_can_be_shown() -> None:

@@ -196,7 +196,7 @@ async def test_a_client_that_is_still_logging_in_leaves_nothing(close: Close, en
         assert f"etcd_aio {part}" in names
     await close(client)
     assert not token_of(client._invoker._metadata.with_leader)
-    assert client._config.credentials is not None
+    assert client._invoker._credentials is not None
     await nothing_is_left(client, engine, begun)
 
 

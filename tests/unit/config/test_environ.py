@@ -1,6 +1,6 @@
 import pytest
 
-from etcd_aio.config import Settings, TLSFiles, read_environment
+from etcd_aio.config import Settings, read_environment
 from etcd_aio.errors import ConfigError
 
 
@@ -14,13 +14,13 @@ from etcd_aio.errors import ConfigError
         ({"USER": "root", "PASSWORD": "c4n4ry"}, Settings(auth=("root", "c4n4ry"))),
         ({"USER": "a:b", "PASSWORD": "c4n4ry"}, Settings(auth=("a:b", "c4n4ry"))),
         ({"AUTH_JWT_TOKEN": "c4n4ry"}, Settings(token="c4n4ry")),
-        ({"CACERT": "ca"}, Settings(tls=TLSFiles("ca"))),
-        ({"CACERT": "ca", "CERT": "c", "KEY": "k"}, Settings(tls=TLSFiles("ca", "c", "k"))),
+        ({"CACERT": "ca"}, Settings(tls={"ca": "ca"})),
+        ({"CACERT": "ca", "CERT": "c", "KEY": "k"}, Settings(tls={"ca": "ca", "cert": "c", "key": "k"})),
         ({"INSECURE_TRANSPORT": "true"}, Settings()),
-        ({"INSECURE_TRANSPORT": "true", "CACERT": "ca"}, Settings(tls=TLSFiles("ca"))),
-        ({"INSECURE_TRANSPORT": "false"}, Settings(tls=TLSFiles())),
-        ({"INSECURE_TRANSPORT": "F"}, Settings(tls=TLSFiles())),
-        ({"INSECURE_TRANSPORT": "f"}, Settings(tls=TLSFiles())),
+        ({"INSECURE_TRANSPORT": "true", "CACERT": "ca"}, Settings(tls={"ca": "ca"})),
+        ({"INSECURE_TRANSPORT": "false"}, Settings(tls={})),
+        ({"INSECURE_TRANSPORT": "F"}, Settings(tls={})),
+        ({"INSECURE_TRANSPORT": "f"}, Settings(tls={})),
         ({"INSECURE_TRANSPORT": "T"}, Settings()),
         ({"INSECURE_TRANSPORT": "t"}, Settings()),
         ({"MAX_REQUEST_BYTES": "0", "MAX_RECV_BYTES": "0"}, Settings()),
@@ -36,7 +36,7 @@ from etcd_aio.errors import ConfigError
             Settings(options={"max_send_bytes": 5, "max_receive_bytes": 6}),
         ),
         ({"DISCOVERY_SRV": "a.b"}, Settings(discovery_srv="a.b")),
-        ({"DISCOVERY_SRV": "a.b", "INSECURE_DISCOVERY": "false"}, Settings(discovery_srv="a.b", tls=TLSFiles())),
+        ({"DISCOVERY_SRV": "a.b", "INSECURE_DISCOVERY": "false"}, Settings(discovery_srv="a.b", tls={})),
         (
             {"DISCOVERY_SRV": "a.b", "DISCOVERY_SRV_NAME": "dev"},
             Settings(discovery_srv="a.b", options={"discovery_srv_name": "dev"}),

@@ -1,6 +1,6 @@
 import pytest
 
-from etcd_aio.config import Settings, TLSFiles, parse_url
+from etcd_aio.config import Settings, parse_url
 from etcd_aio.errors import ConfigError
 
 
@@ -17,15 +17,15 @@ from etcd_aio.errors import ConfigError
         ("etcds://r%40t:%2Fc4n4ry%3A%25@m1", Settings(("https://m1",), auth=("r@t", "/c4n4ry:%"))),
         ("etcds://r%C3%A9:p+w@m1", Settings(("https://m1",), auth=("r\u00e9", "p+w"))),
         (
-            "etcds://m1/?ca=/a%20b/ca.pem&cert=c.pem&key=k.pem&server_name=etcd",
-            Settings(("https://m1",), tls=TLSFiles("/a b/ca.pem", "c.pem", "k.pem", "etcd")),
+            "etcds://m1/?ca=/a%20b/ca&cert=c.pem&key=k.pem&server_name=etcd",
+            Settings(("https://m1",), tls={"ca": "/a b/ca", "cert": "c.pem", "key": "k.pem", "server_name": "etcd"}),
         ),
         ("etcd+unix:///run/e.sock?auto_sync=1m", Settings(("unix:///run/e.sock",), options={"auto_sync": 60.0})),
         ("etcds+unix:///run/%C3%A9", Settings(("unixs:///run/\u00e9",))),
         ("etcd+srv://example.com", Settings(discovery_srv="example.com")),
         (
             "etcds+srv://example.com/?discovery_srv_name=dev",
-            Settings(discovery_srv="example.com", tls=TLSFiles(), options={"discovery_srv_name": "dev"}),
+            Settings(discovery_srv="example.com", tls={}, options={"discovery_srv_name": "dev"}),
         ),
     ],
 )

@@ -1,0 +1,153 @@
+"""The options of a client, each with its type, which decides how the option is checked and how it is read from text.
+
+`Client` has the defaults and the meanings.
+"""
+
+import re
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypedDict, get_args, get_type_hints
+
+from etcd_aio.balancer import POLICIES, Choice, PolicyName
+from etcd_aio.call_options import RetryMode
+from etcd_aio.config.text import Value, read_flag, read_seconds, read_seconds_or_none, read_size, read_word
+from etcd_aio.config.tls import TLS
+from etcd_aio.deadline import deadline_after
+from etcd_aio.error_handler import RetryPolicy, TokenFunction
+from etcd_aio.errors import ConfigError, InvalidRequestError
+from etcd_aio.transport import EngineName
+
+_MIN_KEEPALIVE_TIME: Final = 5.0  # seconds; etcd answers more frequent pings with GOAWAY
+_MAX_MESSAGE: Final = 2**31 - 1  # bytes; the largest message that gRPC implementations accept
+_LABEL: Final = re.compile(r"([A-Za-z0-9]([A-Za-z0-9-]{0,40}[A-Za-z0-9])?)?", re.ASCII)
+
+
+class ClientOptions(TypedDict, total=False):
+    """The options of `Client` besides its endpoints."""
+
+    tls: TLS | ssl.SSLContext | None
+    auth: tuple[str, str] | None
+    token: str | TokenFunction | None
+    allow_insecure_auth: bool
+    timeout: float | None
+    connect_timeout: float
+    policy: PolicyName | Choice
+    engine: EngineName
+    retry: RetryMode
+    retry_policy: RetryPolicy | None
+    require_leader: bool
+    keepalive_time: float
+    keepalive_timeout: float
+    max_send_bytes: int
+    max_receive_bytes: int
+    hedge_after: float | None
+    auto_sync: float | None
+    discovery_srv_name: str
+    reject_old_cluster: bool
+    fail_fast: bool
+
+
+def check_options(options: Mapping[str, object]) -> None:
+    """Check the values of all options, except `tls`, `auth` and `token`, which are checked where they are used.
+
+    Raises:
+        ConfigError: an option is invalid.
+    """
+    for name, kind in _KINDS.items():
+        kind.check(name, options[name])
+    if not isinstance(options["retry_policy"], RetryPolicy | None):
+        raise ConfigError("retry_policy must be a RetryPolicy")
+
+
+def read_option(option: str, text: str, name: str = "") -> Value:
+    """Parse the value of an option.
+
+    Args:
+        option: one of `TEXT_OPTIONS`.
+        text: its value.
+        name: the name that the error shows; the option's own name by default.
+
+    Raises:
+        ConfigError: the value is malformed; the message does not repeat it.
+    """
+    return _KINDS[option].read(name or option, text)
+
+
+def _check_seconds(name: str, value: object, otherwise: str = "") -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        raise ConfigError(f"{name} must be a number of seconds above 0{otherwise}; got {value!r}")
+    if name == "keepalive_time" and value < _MIN_KEEPALIVE_TIME:
+        raise ConfigError(f"keepalive_time must be at least {_MIN_KEEPALIVE_TIME:g} s: etcd refuses faster pings")
+
+
+def _check_seconds_or_none(name: str, value: object) -> None:
+    if value is None:
+        return
+    _check_seconds(name, value, " or None")
+    if name == "timeout" and isinstance(value, int | float):
+        try:
+            deadline_after(value, 0.0)
+        except InvalidRequestError as error:
+            raise ConfigError(error.message) from None
+
+
+def _check_size(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= _MAX_MESSAGE:
+        raise ConfigError(f"{name} must be a number of bytes between 1 and {_MAX_MESSAGE}")
+
+
+def _check_flag(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise ConfigError(f"{name} must be True or False")
+
+
+def _check_label(name: str, value: object) -> None:
+    if not isinstance(value, str) or not _LABEL.fullmatch(value):
+        raise ConfigError(f"{name} must be a DNS name of letters, digits and '-'")
+
+
+def _check_word(words: tuple[str, ...]) -> Callable[[str, object], None]:
+    def check(name: str, value: object) -> None:
+        if value not in words:
+            raise ConfigError(f"{name} must be one of {', '.join(map(repr, words))}; got {value!r}")
+
+    return check
+
+
+def _check_policy(name: str, value: object) -> None:
+    if not callable(value):
+        _check_word(POLICIES)(name, value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What the type of an option decides.
+
+    Attributes:
+        check: raises ConfigError if a value is invalid; gets the name of the option and the value.
+        read: parses a text; gets the name for errors and the text.
+    """
+
+    check: Callable[[str, object], None]
+    read: Callable[[str, str], Value]
+
+
+_KIND_OF_TYPE: Final[Mapping[object, _Kind]] = {
+    bool: _Kind(_check_flag, read_flag),
+    int: _Kind(_check_size, read_size),
+    float: _Kind(_check_seconds, read_seconds),
+    float | None: _Kind(_check_seconds_or_none, read_seconds_or_none),
+    str: _Kind(_check_label, read_word),
+    EngineName: _Kind(_check_word(get_args(EngineName)), read_word),
+    RetryMode: _Kind(_check_word(get_args(RetryMode)), read_word),
+    PolicyName | Choice: _Kind(_check_policy, read_word),
+}
+_KINDS: Final[Mapping[str, _Kind]] = {
+    name: _KIND_OF_TYPE[annotation]
+    for name, annotation in get_type_hints(ClientOptions).items()
+    if annotation in _KIND_OF_TYPE
+}
+
+TEXT_OPTIONS: Final = frozenset(_KINDS)
+"""The options that can be given as text. The others are objects."""

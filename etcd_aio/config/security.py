@@ -1,0 +1,66 @@
+"""Which endpoints get TLS, and which may get credentials."""
+
+import ssl
+from collections.abc import Iterable
+
+from etcd_aio.balancer import Endpoint, Security
+from etcd_aio.config.certificates import CertificateFiles
+from etcd_aio.config.tls import TLS
+from etcd_aio.errors import ConfigError
+from etcd_aio.transport import TLSContext
+
+
+class EndpointSecurity:
+    """The rules of one client.
+
+    Args:
+        tls: the option of `Client`.
+        has_credentials: whether its requests carry a token, and its logins a password.
+        allow_insecure_auth: the option of `Client`.
+
+    Raises:
+        ConfigError: `tls` is neither a `TLS` nor a context for clients, or one of its files is wrong.
+    """
+
+    def __init__(self, tls: TLS | ssl.SSLContext | None, *, has_credentials: bool, allow_insecure_auth: bool) -> None:
+        self.has_tls = tls is not None
+        # A context has its own authorities. With one name for all members, DNS cannot decide which member is trusted.
+        self.has_own_authorities = bool(tls.ca or tls.server_name) if isinstance(tls, TLS) else self.has_tls
+        self._needs_secrecy = has_credentials and not allow_insecure_auth
+        self._context = _context(tls)
+
+    def tls_for(self, endpoint: Endpoint) -> TLSContext | None:
+        """The TLS context for `endpoint`, or its source; None for plaintext.
+
+        An endpoint with TLS never gets plaintext: without `tls` it is verified with the system's root certificates.
+        """
+        has_tls = endpoint.security is Security.TLS or (endpoint.security is Security.OPTIONAL and self.has_tls)
+        return self._context if has_tls else None
+
+    def check(self, endpoints: Iterable[Endpoint]) -> None:
+        """Check that these endpoints get no password or token in plain text. Unix sockets are safe.
+
+        Raises:
+            ConfigError: an endpoint would, and `allow_insecure_auth` is not set.
+        """
+        for endpoint in endpoints:
+            if self._needs_secrecy and endpoint.host and self.tls_for(endpoint) is None:
+                raise ConfigError(
+                    f"credentials would go to {endpoint.name} in plain text: use https:// or tls=, "
+                    "or pass allow_insecure_auth=True"
+                )
+
+
+def _context(tls: object) -> TLSContext:
+    if tls is None:
+        return CertificateFiles(TLS())  # reads no file until an endpoint needs it
+    if isinstance(tls, TLS):
+        files = CertificateFiles(tls)
+        files.check()
+        return files
+    if not isinstance(tls, ssl.SSLContext):
+        raise ConfigError("tls must be a TLS(...) or an ssl.SSLContext")
+    if tls.protocol is ssl.PROTOCOL_TLS_SERVER:
+        raise ConfigError("tls must be a context for clients, such as ssl.create_default_context() returns")
+    tls.set_alpn_protocols(["h2"])  # gRPC is HTTP/2 only; without ALPN, Go's TLS servers speak HTTP/1
+    return tls

@@ -1,0 +1,61 @@
+import ssl
+
+import pytest
+
+from etcd_aio.balancer import Endpoint
+from etcd_aio.config import TLS, EndpointSecurity, endpoints_from, resolver_from
+from etcd_aio.discovery import SrvResolver, StaticResolver
+from etcd_aio.errors import ConfigError
+
+
+def resolver(
+    endpoints: tuple[Endpoint, ...] = (), domain: str = "", name: str = "", tls: TLS | ssl.SSLContext | None = None
+) -> object:
+    security = EndpointSecurity(tls, has_credentials=False, allow_insecure_auth=False)
+    return resolver_from(endpoints, domain, name, security)
+
+
+def test_the_default_endpoint_is_etcds_own() -> None:
+    assert [endpoint.name for endpoint in endpoints_from(None)] == ["127.0.0.1:2379"]
+    assert [endpoint.name for endpoint in endpoints_from("m1,m2")] == ["m1:2379", "m2:2379"]
+    with pytest.raises(ConfigError):
+        endpoints_from([])
+
+
+def test_endpoints_that_are_named_need_no_dns() -> None:
+    assert isinstance(resolver(endpoints_from("m1")), StaticResolver)
+
+
+def test_names_of_dns_are_looked_up_in_lower_case() -> None:
+    pytest.importorskip("dns", reason="dnspython is an extra")
+    found = resolver(domain="Example.com.", name="Dev")
+    assert isinstance(found, SrvResolver)
+    assert found.name == "_etcd-client-ssl-dev._tcp.example.com"
+
+
+@pytest.mark.parametrize(
+    ("tls", "may_leave"),
+    [(None, False), (TLS(), False), (TLS(server_name="etcd"), True), (ssl.create_default_context(), True)],
+    ids=str,
+)
+def test_which_clients_take_srv_targets_outside_of_the_domain(
+    tls: TLS | ssl.SSLContext | None, may_leave: bool
+) -> None:
+    pytest.importorskip("dns", reason="dnspython is an extra")
+    found = resolver(domain="example.com", tls=tls)
+    assert isinstance(found, SrvResolver)
+    assert found._within == ("" if may_leave else "example.com")
+    assert found._has_tls == (tls is not None)
+
+
+@pytest.mark.parametrize("domain", ["a b", "a..b", ".", "a" * 64, "a." * 101, "a\n", None, 1])
+def test_what_is_no_domain_is_refused(domain: str) -> None:
+    with pytest.raises(ConfigError, match="discovery_srv must be a DNS name"):
+        resolver(domain=domain)
+
+
+def test_options_that_contradict_each_other_are_refused() -> None:
+    with pytest.raises(ConfigError, match="either endpoints or discovery_srv"):
+        resolver(endpoints_from("m1"), "example.com")
+    with pytest.raises(ConfigError, match="needs discovery_srv"):
+        resolver(endpoints_from("m1"), name="dev")
