@@ -202,8 +202,7 @@ class _Call:
         self._deadline = deadline
         self._is_unary = is_unary
         self._may_move = may_move
-        self._stream: GrpclibStream = protocol.new_stream()
-        self._stream.on_failed = self.fail
+        self._stream = GrpclibStream(protocol.connection, self.fail)
         self._release: Callable[[], None] | None = None
         self._sent_whole = False
         self._failure: AttemptFailure | None = None
@@ -211,7 +210,7 @@ class _Call:
         self._is_open = True
         connection.calls.add(self)
         (protocol.liveness.call_started if is_unary else protocol.liveness.stream_opened)(self._loop.time())
-        protocol.watch_liveness()
+        protocol.liveness_timer.watch()
 
     # Runs in tasks of the engine.
 
@@ -384,7 +383,7 @@ class _Call:
         if self._is_unary:
             protocol.liveness.call_ended(self._stream.is_answered)
             protocol.liveness.upload_ended(self._stream, self._loop.time(), is_answered=self._stream.has_begun)
-            protocol.watch_liveness()
+            protocol.liveness_timer.watch()
         else:
             protocol.liveness.stream_closed()
         if self._release is not None:

@@ -18,6 +18,7 @@ from typing import Final, cast
 
 from grpclib.client import Handler
 from grpclib.config import Configuration
+from grpclib.protocol import Connection as _LibraryConnection
 from grpclib.protocol import H2Protocol
 from grpclib.protocol import Stream as _LibraryStream
 from h2.config import H2Configuration
@@ -28,7 +29,8 @@ from h2.events import ConnectionTerminated, DataReceived, Event, RemoteSettingsC
 from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, StatusCode
 from etcd_aio.transport.handshake import Handshake, HandshakingProtocol
 from etcd_aio.transport.interface import TransportOptions
-from etcd_aio.transport.liveness import Action, Liveness
+from etcd_aio.transport.liveness import Liveness
+from etcd_aio.transport.liveness_timer import LivenessTimer
 from etcd_aio.transport.response import judge_reset
 
 _CONNECTION_WINDOW: Final = 2**31 - 1  # an unread stream must never hold up a call beside it
@@ -62,11 +64,22 @@ class _Processors(dict[type[Event], Callable[..., None]]):
 
 
 class GrpclibStream(_LibraryStream):
-    """A grpclib stream that reports its end to `on_failed` instead of cancelling a task."""
+    """A grpclib stream that reports its failure instead of cancelling a task.
 
-    on_failed: Callable[[AttemptFailure], None]
-    unsent: memoryview | bytes = b""
-    """Bytes of `send_message` that are not written yet."""
+    Args:
+        connection: of grpclib.
+        on_failed: called with the failure of the stream.
+
+    Attributes:
+        on_failed: see above.
+        unsent: bytes of `send_message` that are not written yet.
+    """
+
+    def __init__(self, connection: _LibraryConnection, on_failed: Callable[[AttemptFailure], None]) -> None:
+        # grpclib offers no public way to give a connection another class of streams.
+        super().__init__(connection, connection._connection, connection._transport)
+        self.on_failed = on_failed
+        self.unsent: memoryview | bytes = b""
 
     @property
     def is_answered(self) -> bool:
@@ -123,6 +136,8 @@ class GrpclibProtocol(H2Protocol, HandshakingProtocol):
     Attributes:
         closed: resolves when the transport is closed.
         is_lost: whether the connection is over.
+        liveness: of the peer.
+        liveness_timer: runs its checks.
         is_going_away: whether the peer takes no new streams.
     """
 
@@ -144,16 +159,8 @@ class GrpclibProtocol(H2Protocol, HandshakingProtocol):
         self._report_lost = on_lost
         self.is_lost = False
         self.is_going_away = False
-        self.liveness = Liveness(
-            self._loop.time(),
-            keepalive_time=options.keepalive_time,
-            keepalive_timeout=options.keepalive_timeout,
-            silence_time=options.silence_time,
-            silence_timeout=options.silence_timeout,
-            slower=slower,
-        )
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_due = 0.0
+        self.liveness = Liveness(self._loop.time(), options, slower)
+        self.liveness_timer = LivenessTimer(self.liveness, self._ping, self.abort)
         self._transport: asyncio.Transport | None = None
 
     # Called by asyncio.
@@ -203,24 +210,6 @@ class GrpclibProtocol(H2Protocol, HandshakingProtocol):
 
     # Called by the connection.
 
-    def new_stream(self) -> GrpclibStream:
-        """A stream that is not open yet."""
-        connection = self.connection
-        # grpclib offers no public way to give a connection another class of streams.
-        return GrpclibStream(connection, connection._connection, connection._transport)
-
-    def watch_liveness(self) -> None:
-        """Start the liveness timer; call after every start of a call or stream, and every end of an upload."""
-        if self.is_lost or not self.liveness.is_needed:
-            return
-        due = self.liveness.next_check()
-        if self._timer is None or due < self._timer_due:
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer_due = due
-            # At least a millisecond, since uvloop runs shorter timers at once, again and again.
-            self._timer = self._loop.call_at(max(due, self._loop.time() + 0.001), self._check_liveness)
-
     def abort(self, error: BaseException | None) -> None:
         """End the connection at once, unlike close(); its owner gets `error`."""
         if not self.is_lost:
@@ -240,24 +229,15 @@ class GrpclibProtocol(H2Protocol, HandshakingProtocol):
         self.is_lost = True
         # Received bytes may still be read, and grpclib would acknowledge them on a transport that it has deleted.
         self.connection.flush = _nothing  # type: ignore[method-assign]
-        if self._timer is not None:
-            self._timer.cancel()
+        self.liveness_timer.close()
         if not self.handshake.is_over:
             self.handshake.fail(error)
         elif self.is_established:
             self._report_lost(error)
 
-    def _check_liveness(self) -> None:
-        self._timer = None
-        action = self.liveness.check(self._loop.time())
-        if action is Action.DEAD:
-            self.abort(ConnectionLostError("the peer is silent: it answered neither calls nor a ping"))
-            return
-        if action is Action.PING:
-            # grpclib has no public method for this.
-            self.connection._connection.ping(b"liveness")
-            self.connection.flush()
-        self.watch_liveness()
+    def _ping(self) -> None:
+        self.connection._connection.ping(b"liveness")  # grpclib has no public method for this
+        self.connection.flush()
 
     def _on_settings(self, event: RemoteSettingsChanged) -> None:
         self._settings_changed(event)

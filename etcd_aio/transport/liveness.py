@@ -24,6 +24,7 @@ from enum import Enum
 from math import inf
 from typing import Final
 
+from etcd_aio.transport.interface import TransportOptions
 from etcd_aio.transport.uploads import Upload, Uploads
 
 MIN_PING_INTERVAL: Final = 5.0  # etcd's keepalive enforcement (embed: GRPCKeepAliveMinTime)
@@ -44,50 +45,16 @@ class Liveness:
     """The state of one connection's liveness.
 
     Args:
-        now: the instant of its making.
-        keepalive_time: see `TransportOptions`, as for the others.
-        keepalive_timeout: see there.
-        silence_time: see there.
-        silence_timeout: see there.
-        slower: times by which pings are further apart than usual.
+        now: the instant at which the connection is made.
+        options: the times of the connection.
+        slower: factor for the time between pings.
     """
 
-    __slots__ = (
-        "_has_early_ping",
-        "_heard",
-        "_heavy",
-        "_keepalive_time",
-        "_keepalive_timeout",
-        "_last_ping",
-        "_last_received",
-        "_may_be_early",
-        "_open_streams",
-        "_ping_interval",
-        "_ping_pending",
-        "_put_off_until",
-        "_silence_time",
-        "_silence_timeout",
-        "_uploads",
-        "_waiting",
-        "_waiting_since",
-    )
-
-    def __init__(
-        self,
-        now: float,
-        *,
-        keepalive_time: float,
-        keepalive_timeout: float,
-        silence_time: float,
-        silence_timeout: float,
-        slower: int = 1,
-    ) -> None:
-        self._keepalive_time = keepalive_time * slower
+    def __init__(self, now: float, options: TransportOptions, slower: int = 1) -> None:
+        self._options = options
+        self._keepalive_time = options.keepalive_time * slower
         self._ping_interval = MIN_PING_INTERVAL * slower
         self._may_be_early = slower == 1
-        self._keepalive_timeout = keepalive_timeout
-        self._silence_time = silence_time
-        self._silence_timeout = silence_timeout
         self._uploads = Uploads()
         self._heavy = 0
         self._last_received = now
@@ -156,11 +123,11 @@ class Liveness:
 
     def _next_step(self) -> float:
         if self._ping_pending:
-            timeout = self._silence_timeout if self._waiting else self._keepalive_timeout
+            timeout = self._options.silence_timeout if self._waiting else self._options.keepalive_timeout
             if self._heavy:
                 timeout = max(timeout, HEAVY_TIMEOUT)
             return max(self._last_ping + timeout, self._put_off_until or 0.0)
-        time = self._silence_time if self._waiting else self._keepalive_time
+        time = self._options.silence_time if self._waiting else self._keepalive_time
         quiet_since = max(self._last_received, self._waiting_since)
         interval = EARLY_PING_INTERVAL if self._waiting and self._has_early_ping else self._ping_interval
         return max(quiet_since + time, self._last_ping + interval)

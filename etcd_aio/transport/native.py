@@ -20,7 +20,8 @@ from etcd_aio.transport.deadlines import Deadlines, DeadlineTimer
 from etcd_aio.transport.framing import PREFIX, frame_message
 from etcd_aio.transport.handshake import Handshake, HandshakingProtocol, connect
 from etcd_aio.transport.interface import Collect, ConnectionOwner, Metadata, Target, TransportOptions
-from etcd_aio.transport.liveness import Action, Liveness
+from etcd_aio.transport.liveness import Liveness
+from etcd_aio.transport.liveness_timer import LivenessTimer
 from etcd_aio.transport.names import Names
 from etcd_aio.transport.native_calls import StreamCall, UnaryCall
 from etcd_aio.transport.ping_pace import PingPace
@@ -76,14 +77,8 @@ class NativeConnection(HandshakingProtocol):
             secrets=SECRETS,
         )
         self._outgoing = self._http2.outgoing
-        self._liveness = Liveness(
-            now,
-            keepalive_time=options.keepalive_time,
-            keepalive_timeout=options.keepalive_timeout,
-            silence_time=options.silence_time,
-            silence_timeout=options.silence_timeout,
-            slower=pace.factor(target),
-        )
+        self._liveness = Liveness(now, options, pace.factor(target))
+        self._liveness_timer = LivenessTimer(self._liveness, self._ping, self.abort)
         self._headers = CallHeaders(target, options.user_agent)
         self._transport: asyncio.Transport | None = None
         self._is_paused = False
@@ -93,8 +88,6 @@ class NativeConnection(HandshakingProtocol):
         self._is_draining = False
         self._is_lost = False
         self._cause: ConnectionLostError | None = None  # the text of the peer's GOAWAY
-        self._liveness_timer: asyncio.TimerHandle | None = None
-        self._liveness_due = 0.0
         self._deadlines: Deadlines[AnyCall] = Deadlines()
         self._deadline_timer = DeadlineTimer(self._loop, self._check_deadlines)
 
@@ -177,8 +170,8 @@ class NativeConnection(HandshakingProtocol):
             liveness.upload_began(call, len(payload), now)
         if is_heavy:
             liveness.heavy_began()
-        if self._liveness_timer is None or self._liveness_due > now + self._silence_time:
-            self._watch_liveness()
+        if self._liveness_timer.due > now + self._silence_time:
+            self._liveness_timer.watch()
         if deadline < self._deadlines.limit:
             self._watch_deadline(call)
         try:
@@ -192,7 +185,7 @@ class NativeConnection(HandshakingProtocol):
                 liveness.heavy_ended()
             if is_large:
                 liveness.upload_ended(call, loop.time(), is_answered=call.has_headers)
-                self._watch_liveness()
+                self._liveness_timer.watch()
             del call  # a failure's traceback references this frame: avoid the cycle
             self._calls -= 1
             if self._is_draining:
@@ -206,7 +199,7 @@ class NativeConnection(HandshakingProtocol):
         call.deadline = deadline
         self._open(call, b"", end=False)
         self._liveness.stream_opened(now)
-        self._watch_liveness()
+        self._liveness_timer.watch()
         stream = NativeStream(self, call)
         if deadline < self._deadlines.limit:
             self._watch_deadline(call)
@@ -343,30 +336,9 @@ class NativeConnection(HandshakingProtocol):
 
     # Inside: time.
 
-    def _watch_liveness(self) -> None:
-        if self._is_lost or not self._liveness.is_needed:
-            return
-        due = self._liveness.next_check()
-        if self._liveness_timer is not None:
-            if self._liveness_due <= due:
-                return
-            self._liveness_timer.cancel()
-        self._liveness_due = due
-        # At least a millisecond, since uvloop runs shorter timers at once, again and again.
-        self._liveness_timer = self._loop.call_at(max(due, self._loop.time() + 0.001), self._check_liveness)
-
-    def _check_liveness(self) -> None:
-        self._liveness_timer = None
-        if self._is_lost:
-            return
-        action = self._liveness.check(self._loop.time())
-        if action is Action.DEAD:
-            self.abort(ConnectionLostError("the peer is silent: it answered neither calls nor a ping"))
-            return
-        if action is Action.PING:
-            self._outgoing.ping(b"liveness")
-            self._flush()
-        self._watch_liveness()
+    def _ping(self) -> None:
+        self._outgoing.ping(b"liveness")
+        self._flush()
 
     def _watch_deadline(self, call: AnyCall) -> None:
         deadlines = self._deadlines
@@ -394,8 +366,7 @@ class NativeConnection(HandshakingProtocol):
         if self._is_lost:
             return
         self._is_lost = True
-        if self._liveness_timer is not None:
-            self._liveness_timer.cancel()
+        self._liveness_timer.close()
         self._deadline_timer.close()
         calls = self._http2.close()  # which breaks the reference cycle of the two
         if not self.handshake.is_over:

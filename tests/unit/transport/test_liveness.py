@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from etcd_aio.transport import TransportOptions
 from etcd_aio.transport.liveness import (
     EARLY_PING_INTERVAL,
     HEAVY_TIMEOUT,
@@ -21,8 +22,12 @@ def liveness() -> Liveness:
     return made()
 
 
-def made() -> Liveness:
-    return Liveness(START, keepalive_time=10.0, keepalive_timeout=3.0, silence_time=0.5, silence_timeout=1.5)
+def made(slower: int = 1) -> Liveness:
+    return Liveness(
+        START,
+        TransportOptions(keepalive_time=10.0, keepalive_timeout=3.0, silence_time=0.5, silence_timeout=1.5),
+        slower,
+    )
 
 
 def test_idle_is_never_pinged(liveness: Liveness) -> None:
@@ -280,9 +285,7 @@ def test_a_ping_that_may_wait_behind_a_large_request_is_no_silence(liveness: Liv
 
 
 def test_where_pings_are_unwelcome_they_are_further_apart_and_never_early() -> None:
-    liveness = Liveness(
-        START, keepalive_time=10.0, keepalive_timeout=3.0, silence_time=0.5, silence_timeout=1.5, slower=4
-    )
+    liveness = made(slower=4)
     liveness.call_started(START)
     assert liveness.check(START + 0.5) is Action.PING, "the first one of a connection is never too many"
     liveness.on_received(START + 0.6)
