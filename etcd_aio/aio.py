@@ -1,4 +1,4 @@
-"""Helpers for asyncio: starting tasks, waking waiters, waiting until a deadline, cancelling the task inside a block.
+"""Helpers for asyncio: starting tasks, waiting until a deadline or for a change, cancelling the task inside a block.
 
 `loop.create_task` is used nowhere else. With `asyncio.eager_task_factory` (Python 3.12) it runs the coroutine before it
 returns: a task that finishes at once would be stored by its owner after the `finally` of its coroutine has cleared that
@@ -11,7 +11,7 @@ from contextvars import Context
 from typing import TypeVar
 
 from etcd_aio.deadline import NEVER
-from etcd_aio.errors import EtcdError
+from etcd_aio.errors import ClientClosedError, EtcdError
 
 T = TypeVar("T")
 
@@ -67,6 +67,50 @@ async def wait_until(future: "asyncio.Future[T]", deadline: float, late: T) -> T
     finally:
         if timer is not None:
             timer.cancel()
+
+
+class Waiters:
+    """The tasks that wait for one kind of change of a client, each until its own deadline."""
+
+    __slots__ = ("_futures", "_is_closed")
+
+    def __init__(self) -> None:
+        self._futures: set[asyncio.Future[bool]] = set()
+        self._is_closed = False
+
+    def __len__(self) -> int:
+        return len(self._futures)
+
+    async def wait(self, deadline: float) -> bool:
+        """Wait for the next `wake`; False if `deadline` came first.
+
+        Raises:
+            ClientClosedError: the client is closed, or was closed meanwhile.
+        """
+        if self._is_closed:
+            raise ClientClosedError
+        loop = asyncio.get_running_loop()
+        if loop.time() >= deadline:
+            return False
+        future: asyncio.Future[bool] = loop.create_future()
+        self._futures.add(future)
+        try:
+            has_changed = await wait_until(future, deadline, late=False)
+        finally:
+            self._futures.discard(future)
+        if self._is_closed:
+            raise ClientClosedError
+        return has_changed
+
+    def wake(self) -> None:
+        """Wake every task that waits."""
+        for future in self._futures:
+            resolve(future, True)
+
+    def close(self) -> None:
+        """Wake every task that waits with `ClientClosedError`, and every later one at once."""
+        self._is_closed = True
+        self.wake()
 
 
 class TaskCanceller:

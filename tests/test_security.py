@@ -111,7 +111,7 @@ def test_a_client_in_use_shows_no_secret(tls: TLS) -> None:
         async with Client("https://127.0.0.1:1", tls=tls, timeout=0.1) as client:
             with pytest.raises(EtcdError):
                 await client.put("key", secret("value"))
-            for value in (client, client.statistics(), client._balancer._current, asyncio.all_tasks()):
+            for value in (client, client.statistics(), client._balancer._pool.current, asyncio.all_tasks()):
                 assert CANARY not in repr(value), type(value)
 
     asyncio.run(use())

@@ -2,13 +2,11 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
+from etcd_aio.balancer.health import ServiceHealth
 from etcd_aio.errors import ConnectionLostError
 from etcd_aio.transport import Connection, Stream
-
-if TYPE_CHECKING:
-    from etcd_aio.balancer.health import ServiceHealth
 
 OnLeave: TypeAlias = Callable[[str], None]
 """Called once, with the reason, when a stream should be moved to another connection."""
@@ -31,31 +29,33 @@ class ConnectionRecord:
 
     Args:
         owner: the sub-connection.
+        now: the instant.
 
     Attributes:
         connection: None until the sub-connection uses it.
         ended: set when it takes no new attempts any more, which may be before `connection` is set.
         cause: why it ended.
         is_rejected: it ended because its peer is not the right one.
-        services: the health of the member's services, as seen over this connection.
+        quorum_health: traffic and health of what needs the cluster, as seen over this connection.
+        local_health: the same for what the member serves alone.
+        unserved: paths of RPCs that the peer was found not to have.
         streams: those that are open on it.
     """
 
-    __slots__ = ("_owner", "cause", "connection", "ended", "is_rejected", "services", "streams")
-
-    def __init__(self, owner: RecordOwner) -> None:
+    def __init__(self, owner: RecordOwner, now: float) -> None:
         self._owner = owner
         self.connection: Connection | None = None
         self.ended = asyncio.Event()
         self.cause: BaseException | None = None
         self.is_rejected = False
-        self.services: tuple[ServiceHealth, ...] = ()
+        self.quorum_health, self.local_health = ServiceHealth(now), ServiceHealth(now)
+        self.unserved: set[str] = set()
         self.streams: set[SubConnectionStream] = set()
 
     @property
     def in_flight(self) -> int:
         """The number of attempts under way."""
-        return sum(service.in_flight for service in self.services)
+        return self.quorum_health.in_flight + self.local_health.in_flight
 
     def on_draining(self, reason: str) -> None:
         self._end(ConnectionLostError(reason), reason)

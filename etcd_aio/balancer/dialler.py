@@ -7,7 +7,8 @@ accepts connections and drops them makes no busy loop.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Final, Protocol, TypeAlias
+from dataclasses import dataclass
+from typing import Final, Protocol
 
 from etcd_aio.aio import start_background_task
 from etcd_aio.backoff import Backoff
@@ -21,8 +22,22 @@ second costs little, and a returning member is found within about a second."""
 
 STABLE_AFTER: Final = 1.0  # seconds READY, after which a lost connection is redialled without a wait
 
-Verify: TypeAlias = Callable[[Connection, str], Awaitable[None]]
-"""Raises if the peer of this connection, to the endpoint of this name, must not be used."""
+
+@dataclass(frozen=True, slots=True)
+class Dialling:
+    """How a client dials its endpoints.
+
+    Attributes:
+        engine: opens connections.
+        verify: raises if the peer of a connection, to the endpoint of this name, must not be used.
+        verify_all: verify the peer of every connection, not only after a rejection.
+        random: returns a number in [0, 1), for jitter.
+    """
+
+    engine: Engine
+    verify: Callable[[Connection, str], Awaitable[None]]
+    verify_all: bool
+    random: Callable[[], float]
 
 
 class DialOwner(Protocol):
@@ -46,41 +61,25 @@ class Dialler:
         owner: is called about every dial.
         endpoint: its name.
         target: what the engine dials.
-        engine: opens connections.
-        verify: checks the peer of a new connection after a rejection, or always.
-        verify_all: check every connection.
+        dialling: how.
         failures: how many dials to other endpoints have failed in a row before; the backoff continues from there.
-        random: returns a number in [0, 1), for jitter.
 
     Attributes:
+        failures: see above.
         is_suspect: the last peer was rejected, and no other was accepted since.
         seconds: how long the last successful dial took.
         task: None before the start.
     """
 
-    def __init__(
-        self,
-        owner: DialOwner,
-        endpoint: str,
-        target: Target,
-        engine: Engine,
-        *,
-        verify: Verify,
-        verify_all: bool,
-        failures: int,
-        random: Callable[[], float],
-    ) -> None:
+    def __init__(self, owner: DialOwner, endpoint: str, target: Target, dialling: Dialling, *, failures: int) -> None:
         self.is_suspect = False
         self.seconds = 0.0
         self.task: asyncio.Task[None] | None = None
         self._owner = owner
         self._endpoint = endpoint
         self._target = target
-        self._engine = engine
-        self._verify = verify
-        self._verify_all = verify_all
-        self._failures = failures
-        self._random = random
+        self._dialling = dialling
+        self.failures = failures
 
     def start(self) -> None:
         """Begin to dial. Safe to repeat."""
@@ -99,7 +98,7 @@ class Dialler:
 
     async def _keep_connected(self) -> None:
         clock = asyncio.get_running_loop().time
-        failures = self._failures  # in a row: failed dials, and connections that did not last
+        failures = self.failures  # in a row: failed dials, and connections that did not last
         while True:
             record = self._owner.on_dialling()
             try:
@@ -113,17 +112,17 @@ class Dialler:
                 if clock() - connected_at >= STABLE_AFTER and not record.is_rejected:
                     failures = 0
                     continue
-            await asyncio.sleep(DIAL_BACKOFF.wait(failures, self._random))
+            await asyncio.sleep(DIAL_BACKOFF.wait(failures, self._dialling.random))
             failures += 1
 
     async def _connect(self, record: ConnectionRecord) -> Connection:
         clock = asyncio.get_running_loop().time
         began = clock()
-        connection = await self._engine.connect(self._target, record)
+        connection = await self._dialling.engine.connect(self._target, record)
         self.seconds = clock() - began
         try:
-            if self.is_suspect or self._verify_all:
-                await self._verify(connection, self._endpoint)
+            if self.is_suspect or self._dialling.verify_all:
+                await self._dialling.verify(connection, self._endpoint)
             # The peer may have ended the connection before this task continued.
             if record.ended.is_set():
                 raise ConnectionLostError(f"the connection ended at once: {record.cause}") from record.cause

@@ -79,6 +79,7 @@ class HealthMonitor(TwoPartClose):
 
     Attributes:
         p99_latency: the 99th percentile of recent latencies, in seconds; 0 before the first answer.
+        is_armed: whether the timer runs, and has the short interval.
     """
 
     def __init__(
@@ -88,18 +89,18 @@ class HealthMonitor(TwoPartClose):
         random: Callable[[], float],
     ) -> None:
         self.p99_latency = 0.0
+        self.is_armed = False
         self._p99_at = 0.0
         self._ready = ready
         self._on_change = on_change
         self._random = random
         self._timer: asyncio.TimerHandle | None = None
         self._probes: dict[ServiceHealth, asyncio.Task[None]] = {}
-        self._is_slowed_down = False  # whether the timer has the long interval
         self._is_closed = False
 
     def arm(self) -> None:
         """Start the timer; it stops once nothing is under way and every member looks healthy."""
-        if self._timer is None or self._is_slowed_down:
+        if not self.is_armed:
             self._set_timer(_INTERVAL)
 
     def on_changed(self, sub_connection: SubConnection, service: ServiceHealth) -> None:
@@ -129,7 +130,7 @@ class HealthMonitor(TwoPartClose):
     # Checks.
 
     def _check(self) -> None:
-        timer, self._timer = self._timer, None
+        timer, self._timer, self.is_armed = self._timer, None, False
         now = asyncio.get_running_loop().time()
         ready = self._ready()
         if any(sub_connection.is_watched for sub_connection in ready):
@@ -154,7 +155,7 @@ class HealthMonitor(TwoPartClose):
         if self._timer is not None:
             self._timer.cancel()
         if not self._is_closed:
-            self._is_slowed_down = seconds > _INTERVAL
+            self.is_armed = seconds <= _INTERVAL
             self._timer = asyncio.get_running_loop().call_later(seconds, self._check)
 
     def _judge(self, sub_connection: SubConnection, service: ServiceHealth, sides: Sequence[_Side], now: float) -> None:

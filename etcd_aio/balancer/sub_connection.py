@@ -11,13 +11,13 @@ from typing import Final, Protocol
 
 from etcd_aio.balancer.connection_record import ConnectionRecord, OnLeave, SubConnectionStream
 from etcd_aio.balancer.connectivity import ConnectivityState, check_transition
-from etcd_aio.balancer.dialler import Dialler, Verify
+from etcd_aio.balancer.dialler import Dialler, Dialling
 from etcd_aio.balancer.endpoint import Endpoint
 from etcd_aio.balancer.health import Health, ServiceHealth, refused_health
 from etcd_aio.balancer.statistics import EndpointStatistics, reason_of
 from etcd_aio.closing import TwoPartClose, Unwinding, close_all
 from etcd_aio.errors import AttemptFailure, Delivery, EtcdError, LocalReason, StatusCode, server_error
-from etcd_aio.transport import Collect, Connection, Engine, Metadata, TLSContext
+from etcd_aio.transport import Collect, Connection, Metadata, TLSContext
 
 logger = logging.getLogger("etcd_aio.balancer")
 
@@ -29,10 +29,11 @@ _NO_ANSWER_CODES: Final = frozenset({StatusCode.UNAVAILABLE, StatusCode.DEADLINE
 class HealthListener(Protocol):
     """The health monitor, as sub-connections see it."""
 
+    is_armed: bool
     p99_latency: float
 
     def arm(self) -> None:
-        """An attempt begins while none is under way."""
+        """An attempt begins while none is under way, and `is_armed` is False."""
 
     def on_changed(self, sub_connection: "SubConnection", service: ServiceHealth) -> None:
         """The health of a service has changed, by traffic or by what the member itself said."""
@@ -44,37 +45,26 @@ class SubConnection(TwoPartClose):
     Args:
         endpoint: what it connects to.
         tls: the TLS context of the endpoint, or its source; None for plaintext.
-        engine: opens connections.
+        dialling: how it connects.
         monitor: receives the traffic and the health of this member.
-        verify: checks the peer of a new connection after a `reject`.
-        verify_all: check the peer of every connection.
         failures: how many dials to other endpoints have failed in a row before.
-        random: returns a number in [0, 1), for jitter.
         on_change: called after every change of state, and when a connection is gone.
 
     Attributes:
-        quorum_health: traffic and health of what needs the cluster, over the current connection, or the last one.
-        local_health: the same for what the member serves alone. Each new connection begins with new ones: attempts
-            that are still under way on an old connection are no evidence.
         is_leader: whether its member leads, if the balancer has searched for the leader.
         has_refused: whether its last dial failed, for whatever reason. A connection that is lost later does not count.
         latency: the moving average of the latency of its attempts, in seconds.
         last_error: the last error of a dial or a connection.
-        unserved: paths of RPCs that the peer of the current connection was found not to have. Each new connection
-            begins with a new set, since its peer may have been upgraded.
     """
 
     def __init__(
         self,
         endpoint: Endpoint,
         tls: TLSContext | None,
-        engine: Engine,
+        dialling: Dialling,
         monitor: HealthListener,
         *,
-        verify: Verify,
-        verify_all: bool = False,
         failures: int = 0,
-        random: Callable[[], float],
         on_change: Callable[[], None],
     ) -> None:
         self.endpoint_name = endpoint.name
@@ -83,26 +73,13 @@ class SubConnection(TwoPartClose):
         self.has_refused = False
         self.latency = 0.0
         self.last_error: BaseException | None = None
-        self.unserved: set[str] = set()
         self._monitor = monitor
         self._on_change = on_change
         self._loop = asyncio.get_running_loop()
         self._since = self._out_since = self._loop.time()
-        self.quorum_health = ServiceHealth(self._since)
-        self.local_health = ServiceHealth(self._since)
-        self._dialler = Dialler(
-            self,
-            endpoint.name,
-            endpoint.target(tls),
-            engine,
-            verify=verify,
-            verify_all=verify_all,
-            failures=failures,
-            random=random,
-        )
-        self._is_first_dial = not failures
+        self._dialler = Dialler(self, endpoint.name, endpoint.target(tls), dialling, failures=failures)
         self._connection: Connection | None = None
-        self._record: ConnectionRecord | None = None  # of the same connection
+        self._record = ConnectionRecord(self, self._since)  # of this connection, or of the last one
         self._live: set[ConnectionRecord] = set()
         self._attempts = 0
         self._failures = 0
@@ -121,7 +98,7 @@ class SubConnection(TwoPartClose):
     @property
     def in_flight(self) -> int:
         """The number of attempts under way on the current connection."""
-        return self.quorum_health.in_flight + self.local_health.in_flight
+        return self._record.in_flight
 
     @property
     def is_busy(self) -> bool:
@@ -157,9 +134,9 @@ class SubConnection(TwoPartClose):
         connection = self._connection
         if connection is None:
             raise AttemptFailure(StatusCode.UNAVAILABLE, "the sub-connection is not ready", Delivery.UNSENT)
-        service = self.quorum_health if needs_leader else self.local_health
+        service = self._record.quorum_health if needs_leader else self._record.local_health
         started = self._loop.time()
-        if not service.in_flight:
+        if not service.in_flight and not self._monitor.is_armed:
             self._monitor.arm()
         service.begin(started)
         try:
@@ -189,7 +166,7 @@ class SubConnection(TwoPartClose):
                 another connection. Without it the stream stays until it ends by itself.
         """
         connection, record = self._connection, self._record
-        if connection is None or record is None:
+        if connection is None:
             raise AttemptFailure(StatusCode.UNAVAILABLE, "the sub-connection is not ready", Delivery.UNSENT)
         stream = SubConnectionStream(await connection.open_stream(path, metadata, deadline), record.streams, on_leave)
         if record.ended.is_set():  # the connection began to drain while the stream was being opened
@@ -203,10 +180,25 @@ class SubConnection(TwoPartClose):
 
     def leave_streams(self, reason: str) -> None:
         """Ask the owners of all streams to move them to another endpoint."""
-        if self._record is not None:
+        if self._connection is not None:
             self._record.leave_streams(reason)
 
-    # Health.
+    @property
+    def unserved(self) -> set[str]:
+        """Paths of RPCs that the peer of this connection was found not to have; the next one may be an upgraded one."""
+        return self._record.unserved
+
+    # Health. Each connection begins anew: attempts that are still under way on an old one are no evidence.
+
+    @property
+    def quorum_health(self) -> ServiceHealth:
+        """Traffic and health of what needs the cluster, over the current connection, or the last one."""
+        return self._record.quorum_health
+
+    @property
+    def local_health(self) -> ServiceHealth:
+        """The same for what the member serves alone."""
+        return self._record.local_health
 
     @property
     def is_watched(self) -> bool:
@@ -266,7 +258,7 @@ class SubConnection(TwoPartClose):
         """
         self._dialler.is_suspect = True
         record = self._record
-        if record is not None:
+        if self._connection is not None:
             logger.warning("endpoint %s: rejected: %s", self.endpoint_name, error)
             record.is_rejected = True
             record.on_draining("rejected")
@@ -276,7 +268,7 @@ class SubConnection(TwoPartClose):
         """Take no new attempts, and close the connections once everything under way has ended. Final."""
         if self.state is ConnectivityState.SHUTDOWN:
             return
-        self._connection = self._record = None
+        self._connection = None
         self._dialler.cancel()
         for record in tuple(self._live):  # idle connections end at once, and leave the set
             record.on_draining("the endpoint is no longer used")
@@ -327,26 +319,25 @@ class SubConnection(TwoPartClose):
 
     def on_dialling(self) -> ConnectionRecord:
         self._change(ConnectivityState.CONNECTING)
-        return ConnectionRecord(self)
+        return ConnectionRecord(self, self._loop.time())
 
     def on_connected(self, record: ConnectionRecord, connection: Connection) -> None:
         now = self._loop.time()
         record.connection = self._connection = connection
         self._record = record
         self._live.add(record)
-        self.unserved = set()
         self._connects += 1
         if self.has_refused or self._connects > 1:  # the end of an outage is logged as its beginning was
             again = " again" if self._connects > 1 else ""
             logger.info("endpoint %s: connected%s after %.1f s", self.endpoint_name, again, now - self._out_since)
         self.has_refused = False
-        self.quorum_health, self.local_health = record.services = ServiceHealth(now), ServiceHealth(now)
+        record.quorum_health, record.local_health = ServiceHealth(now), ServiceHealth(now)
         self._change(ConnectivityState.READY)
 
     def on_dial_failed(self, error: Exception) -> None:
         self.last_error = error
         # An outage is one warning; the further dials of the same outage are logged for debugging only.
-        level = logging.WARNING if self._is_first_dial and not self.has_refused else logging.DEBUG
+        level = logging.DEBUG if self._dialler.failures or self.has_refused else logging.WARNING
         self.has_refused = True
         logger.log(level, "endpoint %s: connecting failed: %s: %s", self.endpoint_name, type(error).__name__, error)
         self._change(ConnectivityState.TRANSIENT_FAILURE)
@@ -355,7 +346,7 @@ class SubConnection(TwoPartClose):
 
     def on_connection_ended(self, record: ConnectionRecord, reason: str) -> None:
         if record.connection is not None and record.connection is self._connection:
-            self._connection = self._record = None
+            self._connection = None
             self.is_leader = False
             self._out_since = self._loop.time()
             logger.info("endpoint %s: %s", self.endpoint_name, reason)

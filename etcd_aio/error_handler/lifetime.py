@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from typing import Final
 
-from etcd_aio.aio import wait_until, wake
+from etcd_aio.aio import Waiters
 from etcd_aio.errors import ClientClosedError, ClientUsageError, ForkedError, WrongLoopError
 
 
@@ -25,7 +25,6 @@ def _on_fork() -> None:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_on_fork)
 
-_UNBOUND: Final = None
 _NO_LOOP: Final = (
     "no asyncio event loop runs here: etcd_aio runs on asyncio only (also through anyio's asyncio backend)"
 )
@@ -47,8 +46,8 @@ class Lifetime:
     def __init__(self, on_first_use: Callable[[], object] = _start_nothing) -> None:
         self._on_first_use = on_first_use
         self._forks = _Forks.generation
-        self._loop: asyncio.AbstractEventLoop | None = _UNBOUND
-        self._sleepers: set[asyncio.Future[None]] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._sleepers = Waiters()
         self.is_closed = False
 
     def enter(self) -> asyncio.AbstractEventLoop:
@@ -69,7 +68,7 @@ class Lifetime:
         except RuntimeError:
             raise ClientUsageError(_NO_LOOP) from None
         if self._loop is not loop:
-            if self._loop is not _UNBOUND:
+            if self._loop is not None:
                 raise WrongLoopError
             self._loop = loop
             self._on_first_use()
@@ -83,7 +82,7 @@ class Lifetime:
     @property
     def is_used(self) -> bool:
         """Whether the client was used, so that there may be something to close."""
-        return self._loop is not _UNBOUND
+        return self._loop is not None
 
     def close(self) -> bool:
         """Close, and return True the first time. Loop and process are checked as in `enter`."""
@@ -91,11 +90,10 @@ class Lifetime:
             return False
         if self._forks != _Forks.generation:
             raise ForkedError
-        if self._loop is not _UNBOUND and self._loop is not asyncio.get_running_loop():
+        if self._loop is not None and self._loop is not asyncio.get_running_loop():
             raise WrongLoopError
         self.is_closed = True
-        for sleeper in self._sleepers:
-            wake(sleeper)
+        self._sleepers.close()
         return True
 
     async def sleep(self, seconds: float) -> None:
@@ -104,12 +102,4 @@ class Lifetime:
         Raises:
             ClientClosedError: the client was closed during the wait.
         """
-        loop = asyncio.get_running_loop()
-        sleeper: asyncio.Future[None] = loop.create_future()
-        self._sleepers.add(sleeper)
-        try:
-            await wait_until(sleeper, loop.time() + seconds, None)
-        finally:
-            self._sleepers.discard(sleeper)
-        if self.is_closed:
-            raise ClientClosedError
+        await self._sleepers.wait(asyncio.get_running_loop().time() + seconds)

@@ -161,7 +161,7 @@ async def test_a_busy_client_leaves_nothing(close: Close, engine: FakeEngine) ->
     begun.append(asyncio.ensure_future(client.sync()))
     await turns(10)
     client.set_endpoints("serves,silent,refuses")
-    for sub_connection in client._balancer._current.values():
+    for sub_connection in client._balancer._pool.current.values():
         if sub_connection.endpoint_name.startswith("serves"):
             sub_connection.note_refusal(NoLeaderError("no leader"))
     await asyncio.sleep(1.0)

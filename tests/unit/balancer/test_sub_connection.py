@@ -6,7 +6,7 @@ import re
 import pytest
 
 from etcd_aio.balancer.connectivity import ConnectivityState
-from etcd_aio.balancer.dialler import DIAL_BACKOFF, STABLE_AFTER
+from etcd_aio.balancer.dialler import DIAL_BACKOFF, STABLE_AFTER, Dialling
 from etcd_aio.balancer.endpoint import parse_endpoint
 from etcd_aio.balancer.health import Health, ServiceHealth
 from etcd_aio.balancer.sub_connection import SubConnection
@@ -43,15 +43,12 @@ class World:
         self.verdict: Exception | None = None
         self.verifying: list[str] = []
         self.p99_latency = 0.0
-        endpoint = parse_endpoint("m1:2379")
+        self.is_armed = False
         self.sub = SubConnection(
-            endpoint,
+            parse_endpoint("m1:2379"),
             None,
-            self.engine,
+            Dialling(self.engine, self.verify, verify_all, lambda: chance),
             self,
-            verify=self.verify,
-            verify_all=verify_all,
-            random=lambda: chance,
             on_change=lambda: self.states.append(self.sub.state),
         )
 
