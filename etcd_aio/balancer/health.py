@@ -86,24 +86,6 @@ class ServiceHealth:
         latencies: of recent answers, in seconds.
     """
 
-    __slots__ = (
-        "_begun",
-        "_has_question_failed",
-        "_last_asked",
-        "_not_before",
-        "asked_at",
-        "failing_since",
-        "failures",
-        "health",
-        "in_flight",
-        "latencies",
-        "newest_answered",
-        "questions",
-        "reason",
-        "silent_since",
-        "since",
-    )
-
     def __init__(self, now: float) -> None:
         self.health = Health.HEALTHY
         self.reason = ""

@@ -54,20 +54,32 @@ class Picker(Protocol[C]):
         ...
 
 
-class RoundRobin(Generic[C]):
-    """Takes every candidate in turn. The turns go on across generations, so a change favours no candidate.
+class _Snapshot(Generic[C]):
+    """The candidates of one generation.
 
     Args:
         candidates: the healthy candidates, or all if none is healthy; not empty.
         others: the candidates to fall back to when all of `candidates` are to be avoided.
-        turns: consecutive numbers.
     """
 
-    __slots__ = ("_candidates", "_others", "_turns")
+    __slots__ = ("_candidates", "_others")
 
-    def __init__(self, candidates: Sequence[C], others: Sequence[C], turns: Iterator[int]) -> None:
+    def __init__(self, candidates: Sequence[C], others: Sequence[C]) -> None:
         self._candidates = tuple(candidates)
         self._others = tuple(others)
+
+    def _offered(self, avoid: Collection[C]) -> tuple[C, ...]:
+        """The candidates that are not in `avoid`; if there is none, the others that are not, or else all candidates."""
+        return _without(self._candidates, avoid) or _without(self._others, avoid) or self._candidates
+
+
+class RoundRobin(_Snapshot[C]):
+    """Takes every candidate in turn. The turns go on across generations, so a change favours no candidate."""
+
+    __slots__ = ("_turns",)
+
+    def __init__(self, candidates: Sequence[C], others: Sequence[C], turns: Iterator[int]) -> None:
+        super().__init__(candidates, others)
         self._turns = turns
 
     def pick(self, avoid: Collection[C] = ()) -> C:
@@ -84,28 +96,20 @@ class RoundRobin(Generic[C]):
         return chosen
 
 
-class PowerOfTwo(Generic[C]):
+class PowerOfTwo(_Snapshot[C]):
     """Draws two candidates and takes the better one: fewer attempts under way, weighted by latency.
 
     Drawing two keeps many clients from all choosing the same best member, and costs the same for any number of members.
-
-    Args:
-        candidates: as `RoundRobin`.
-        others: as `RoundRobin`.
-        random: returns a number in [0, 1).
     """
 
-    __slots__ = ("_candidates", "_others", "_random")
+    __slots__ = ("_random",)
 
     def __init__(self, candidates: Sequence[C], others: Sequence[C], random: Callable[[], float]) -> None:
-        self._candidates = tuple(candidates)
-        self._others = tuple(others)
+        super().__init__(candidates, others)
         self._random = random
 
     def pick(self, avoid: Collection[C] = ()) -> C:
-        offered = self._candidates
-        if avoid:
-            offered = _without(offered, avoid) or _without(self._others, avoid) or offered
+        offered = self._offered(avoid) if avoid else self._candidates
         if len(offered) == 1:
             return offered[0]
         first_index = int(self._random() * len(offered))
@@ -115,44 +119,31 @@ class PowerOfTwo(Generic[C]):
         return first if is_first_better is (self._random() >= _EXPLORE) else second
 
 
-class LeaderFirst(Generic[C]):
-    """Takes the leader, which serves linearizable calls without asking another member; without one, all in turn.
+class LeaderFirst(RoundRobin[C]):
+    """Takes the leader, which serves linearizable calls without asking another member; without one, all in turn."""
 
-    Args:
-        candidates: as `RoundRobin`.
-        others: as `RoundRobin`.
-        turns: as `RoundRobin`.
-    """
-
-    __slots__ = ("_leader", "_rest")
+    __slots__ = ("_leader",)
 
     def __init__(self, candidates: Sequence[C], others: Sequence[C], turns: Iterator[int]) -> None:
+        super().__init__(candidates, others, turns)
         self._leader = next((candidate for candidate in candidates if candidate.is_leader), None)
-        self._rest = RoundRobin(candidates, others, turns)
 
     def pick(self, avoid: Collection[C] = ()) -> C:
         leader = self._leader
-        return self._rest.pick(avoid) if leader is None or leader in avoid else leader
+        return super().pick(avoid) if leader is None or leader in avoid else leader
 
 
-class CustomPicker(Generic[C]):
-    """Asks a custom policy.
+class CustomPicker(_Snapshot[C]):
+    """Asks a custom policy."""
 
-    Args:
-        candidates: as `RoundRobin`.
-        others: as `RoundRobin`.
-        choose: the policy.
-    """
-
-    __slots__ = ("_candidates", "_choose", "_others")
+    __slots__ = ("_choose",)
 
     def __init__(self, candidates: Sequence[C], others: Sequence[C], choose: Choice) -> None:
-        self._candidates = tuple(candidates)
-        self._others = tuple(others)
+        super().__init__(candidates, others)
         self._choose = choose
 
     def pick(self, avoid: Collection[C] = ()) -> C:
-        offered = _without(self._candidates, avoid) or _without(self._others, avoid) or self._candidates
+        offered = self._offered(avoid)
         chosen = self._choose(offered)
         for candidate in offered:
             if candidate is chosen:
@@ -214,12 +205,7 @@ class Policy(Generic[C]):
         self.needs = _NEEDS[policy] if isinstance(policy, str) else PolicyNeeds()
 
     def picker(self, candidates: Sequence[C], others: Sequence[C] = ()) -> Picker[C]:
-        """The picker of one generation.
-
-        Args:
-            candidates: the healthy candidates, or all if none is healthy; not empty.
-            others: the candidates to fall back to when all of `candidates` are to be avoided.
-        """
+        """The picker of one generation; the arguments are those of every picker."""
         if not isinstance(self._policy, str):
             return CustomPicker(candidates, others, self._policy)
         if self._policy == "power_of_two":

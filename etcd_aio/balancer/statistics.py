@@ -30,20 +30,20 @@ class EndpointStatistics:
     """
 
     endpoint: str
-    state: ConnectivityState
-    since: float
-    health: Health
-    local_health: Health
-    health_reason: str
-    health_since: float
-    is_leader: bool
-    in_flight: int
-    streams: int
-    latency: float
-    attempts: int
-    failures: int
-    connects: int
-    last_error: BaseException | None
+    state: ConnectivityState = ConnectivityState.IDLE
+    since: float = 0.0
+    health: Health = Health.NOT_CONNECTED
+    local_health: Health = Health.NOT_CONNECTED
+    health_reason: str = ""
+    health_since: float = 0.0
+    is_leader: bool = False
+    in_flight: int = 0
+    streams: int = 0
+    latency: float = 0.0
+    attempts: int = 0
+    failures: int = 0
+    connects: int = 0
+    last_error: BaseException | None = None
 
 
 def reason_of(error: BaseException | None) -> str:
@@ -53,20 +53,4 @@ def reason_of(error: BaseException | None) -> str:
 
 def unused(endpoint: str, last_error: BaseException | None) -> EndpointStatistics:
     """The record of an endpoint that the policy does not connect."""
-    return EndpointStatistics(
-        endpoint=endpoint,
-        state=ConnectivityState.IDLE,
-        since=0.0,
-        health=Health.NOT_CONNECTED,
-        local_health=Health.NOT_CONNECTED,
-        health_reason=reason_of(last_error),
-        health_since=0.0,
-        is_leader=False,
-        in_flight=0,
-        streams=0,
-        latency=0.0,
-        attempts=0,
-        failures=0,
-        connects=0,
-        last_error=last_error,
-    )
+    return EndpointStatistics(endpoint, health_reason=reason_of(last_error), last_error=last_error)

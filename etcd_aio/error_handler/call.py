@@ -13,9 +13,11 @@ the call over. Once that deadline has passed, the next attempt gets all of the r
 import asyncio
 import copy
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Final, Generic, NoReturn
 
 from etcd_aio import codec
+from etcd_aio.backoff import Backoff
 from etcd_aio.balancer import Balancer, ClusterIdentity, Metadata, SingleEndpointView, SubConnection
 from etcd_aio.deadline import NEVER
 from etcd_aio.error_handler.credentials import Credentials
@@ -55,44 +57,34 @@ _NO_TIME_LEFT: Final = (LocalReason.DEADLINE, LocalReason.GIVEN_UP)
 _CLOSED_DURING_CALL: Final = "the client was closed during the call"
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class CallContext:
     """What all calls of a client share, or all calls to one endpoint, which cannot move to another.
 
     Attributes:
+        policy: how calls are retried, with the `backoff` and the `budget` that follow from it.
         may_move: an attempt that a member is slow to answer may be given up in favour of another member.
         is_heavy: the calls make the server compute for long: see `Connection.unary`.
         on_attempt_failed: called with each attempt that failed; None if nothing observes the call.
     """
 
-    __slots__ = (
-        *("backoff", "balancer", "budget", "credentials", "identity", "is_heavy", "lifetime", "may_move", "metadata"),
-        *("on_attempt_failed", "policy", "random", "tokens"),
-    )
+    balancer: Balancer | SingleEndpointView
+    lifetime: Lifetime
+    identity: ClusterIdentity
+    policy: RetryPolicy
+    random: Callable[[], float]
+    metadata: RequestMetadata
+    tokens: TokenManager
+    credentials: Credentials | None = None
+    may_move: bool = True
+    is_heavy: bool = False
+    on_attempt_failed: Callable[[Attempt], object] | None = None
+    backoff: Backoff = field(init=False)
+    budget: RetryBudget | None = field(init=False)
 
-    def __init__(
-        self,
-        balancer: Balancer,
-        lifetime: Lifetime,
-        identity: ClusterIdentity,
-        policy: RetryPolicy,
-        random: Callable[[], float],
-        metadata: RequestMetadata,
-        tokens: TokenManager,
-        credentials: Credentials | None = None,
-    ) -> None:
-        self.balancer: Balancer | SingleEndpointView = balancer
-        self.may_move = True
-        self.is_heavy = False
-        self.lifetime = lifetime
-        self.identity = identity
-        self.policy = policy
-        self.backoff = policy.backoff()
-        self.budget = RetryBudget(policy.throttling) if policy.throttling is not None else None
-        self.random = random
-        self.metadata = metadata
-        self.tokens = tokens
-        self.credentials = credentials
-        self.on_attempt_failed: Callable[[Attempt], object] | None = None
+    def __post_init__(self) -> None:
+        self.backoff = self.policy.backoff()
+        self.budget = RetryBudget(self.policy.throttling) if self.policy.throttling is not None else None
 
     def only(self, endpoint: SingleEndpointView) -> "CallContext":
         """Return the context for calls that must go to one endpoint."""

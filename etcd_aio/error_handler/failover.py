@@ -109,20 +109,6 @@ class StreamFailures:
         no_token: why there is no token to open a stream with; None if there is one, or none is needed.
     """
 
-    __slots__ = (
-        "_avoided",
-        "_backoff",
-        "_balancer",
-        "_count",
-        "_errors",
-        "_is_another_ready",
-        "_paused",
-        "_random",
-        "_renewals",
-        "_short_lives",
-        "no_token",
-    )
-
     def __init__(self, balancer: Balancer, backoff: Backoff, random: Callable[[], float]) -> None:
         self._balancer = balancer
         self._backoff = backoff

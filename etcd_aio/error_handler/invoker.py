@@ -209,12 +209,18 @@ class Invoker(TwoPartClose):
         try:
             if self._token.is_due:
                 await self._obtain_token(reply.method, payload, now, deadline)
-            metadata = self._metadata.with_leader if needs_leader else self._metadata.plain
-            may_retry = mode != "never"
-            step = NextReply(
-                context, reply, payload, metadata, deadline, may_retry=may_retry, needs_leader=needs_leader
+            call = NextReply(
+                context,
+                reply.method,
+                payload,
+                self._metadata.with_leader if needs_leader else self._metadata.plain,
+                deadline,
+                is_mutation=False,
+                may_repeat=True,
+                may_retry=mode != "never" and reply.may_open,
+                needs_leader=needs_leader,
             )
-            message = await step.take()
+            message = await call.take(reply)
         except BaseException as error:  # also a cancellation: the observer sees every end
             if observed is not None:
                 observed.ended(error, self.clock())

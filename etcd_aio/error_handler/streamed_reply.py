@@ -19,7 +19,7 @@ from weakref import ref
 
 from etcd_aio.balancer import Metadata, Stream, SubConnection
 from etcd_aio.deadline import NEVER
-from etcd_aio.error_handler.call import Call, CallContext
+from etcd_aio.error_handler.call import Call
 from etcd_aio.error_handler.outcome import attempt_of
 from etcd_aio.error_handler.reply import LARGE
 from etcd_aio.errors import (
@@ -47,18 +47,6 @@ class StreamedReply(Generic[Request, Reply]):
         endpoint: the endpoint that sent the last message; empty before the first.
         is_cancelled: whether `cancel()` ended it.
     """
-
-    __slots__ = (
-        "__weakref__",
-        "_is_late",
-        "_loop",
-        "_stream",
-        "endpoint",
-        "is_cancelled",
-        "method",
-        "resumes",
-        "sub_connection",
-    )
 
     def __init__(self, method: Method[Request, Reply], *, resumes: bool = True) -> None:
         self.method = method
@@ -165,57 +153,23 @@ def _leaver(reply: StreamedReply[Request, Reply]) -> Callable[[str], None]:
 
 
 class NextReply(Call[Request, Reply]):
-    """The next message of a streamed reply. `take` is awaited once.
+    """The call for the next message of a streamed reply, whose payload is the request for the rest. Run by `take`."""
 
-    Args:
-        context: what all calls share.
-        reply: the streamed reply.
-        request: the encoded request for the rest of it.
-        metadata: its metadata.
-        deadline: when the step is over, on the loop's clock.
-        may_retry: the caller allows more than one attempt.
-        needs_leader: a member cannot serve it alone.
-    """
+    __slots__ = ()
 
-    __slots__ = ("_reply",)
-
-    def __init__(
-        self,
-        context: CallContext,
-        reply: StreamedReply[Request, Reply],
-        request: bytes,
-        metadata: Metadata,
-        deadline: float,
-        *,
-        may_retry: bool,
-        needs_leader: bool = True,
-    ) -> None:
-        super().__init__(
-            context,
-            reply.method,
-            request,
-            metadata,
-            deadline,
-            is_mutation=False,
-            may_repeat=True,
-            may_retry=may_retry and reply.may_open,
-            needs_leader=needs_leader,
-        )
-        self._reply = reply
-
-    async def take(self) -> Reply | None:
+    async def take(self, reply: StreamedReply[Request, Reply]) -> Reply | None:
         """Make attempts until a message comes; None after the last message, or if the reply was cancelled."""
         self._began = self._loop.time()
         try:
-            return await self._take()
+            return await self._take(reply)
         except BaseException:  # a cancellation too: a message that was not returned is asked for again
-            self._reply.close_stream()
+            reply.close_stream()
             raise
 
-    async def _take(self) -> Reply | None:
-        reply, context = self._reply, self._context
+    async def _take(self, reply: StreamedReply[Request, Reply]) -> Reply | None:
+        context = self._context
         while not reply.is_cancelled:
-            sub_connection = await self._choose()
+            sub_connection = await self._choose(reply)
             unserved = sub_connection.unserved  # of this connection; by the time of the failure there may be another
             started = self._loop.time()
             if started >= self._deadline:
@@ -244,12 +198,12 @@ class NextReply(Call[Request, Reply]):
             reply.close_stream()  # the message came from another cluster
         return None
 
-    async def _choose(self) -> SubConnection:
+    async def _choose(self, reply: StreamedReply[Request, Reply]) -> SubConnection:
         """Return where the stream is open, or where to open it: on a member that has the RPC, as far as is known."""
-        if self._reply.sub_connection is not None:
-            return self._reply.sub_connection
-        if not self._reply.may_open:
-            text = f"the stream of {self._method.name} from {self._reply.endpoint} was lost, and cannot be resumed"
+        if reply.sub_connection is not None:
+            return reply.sub_connection
+        if not reply.may_open:
+            text = f"the stream of {self._method.name} from {reply.endpoint} was lost, and cannot be resumed"
             raise self._finish(ConnectionLostError(text))
         avoided = self._avoided
         while True:

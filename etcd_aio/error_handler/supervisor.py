@@ -16,7 +16,7 @@ handler may change its `due`, so all of them go through `_tell`, which sets the 
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, ParamSpec, TypeAlias, TypeVar
 
 from etcd_aio import codec
@@ -61,28 +61,21 @@ _SENT_AT_ONCE: Final = 64  # requests without a turn for other tasks: half a mil
 AnySupervisor: TypeAlias = "StreamSupervisor[Any, Any]"
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class StreamContext:
     """What all streams of a client share.
 
     Attributes:
-        metadata: of all requests.
-        tokens: the token in it.
+        calls: what they share with calls.
+        balancer: that of the client, and not the view of one endpoint.
         observer: gets a record of each change of a stream; None if there is none.
         running: the supervisors that have something to close.
     """
 
-    __slots__ = ("backoff", "balancer", "identity", "lifetime", "metadata", "observer", "random", "running", "tokens")
-
-    def __init__(self, calls: CallContext, balancer: Balancer, observer: Observer | None = None) -> None:
-        self.balancer = balancer  # that of `calls` may be the view of one endpoint
-        self.lifetime = calls.lifetime
-        self.identity = calls.identity
-        self.backoff = calls.backoff
-        self.random = calls.random
-        self.metadata = calls.metadata
-        self.tokens = calls.tokens
-        self.observer = observer
-        self.running: set[AnySupervisor] = set()
+    calls: CallContext
+    balancer: Balancer
+    observer: Observer | None
+    running: set[AnySupervisor] = field(default_factory=set)
 
 
 class _Outbox(Generic[Request]):
@@ -149,8 +142,8 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
         self._wait_scope: asyncio.Timeout | None = None  # of a wait that ends once the stream is not needed
         self._outbox: _Outbox[Request] = _Outbox()
         self._timer = ReadThenFireTimer(lambda: handler.due, lambda: self._received, self._on_due)
-        self._token = StreamToken(context.tokens)
-        self._failures = StreamFailures(context.balancer, context.backoff, context.random)
+        self._token = StreamToken(context.calls.tokens)
+        self._failures = StreamFailures(context.balancer, context.calls.backoff, context.calls.random)
         self._history = StreamHistory(method.name, name, context.observer)
         self._received = 0  # replies
         self._is_wake_due = False
@@ -173,7 +166,7 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
             WrongLoopError: called in another loop than the client's.
             ForkedError: the client was made before a fork.
         """
-        lifetime = self._context.lifetime
+        lifetime = self._context.calls.lifetime
         if not self._is_closed and not lifetime.is_closed:
             lifetime.enter()
         if not self._is_wake_due:  # ten thousand watches that are opened in one turn are one change
@@ -249,7 +242,7 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
 
     def _on_wake(self) -> None:
         self._is_wake_due = False
-        if self._is_closed or self._context.lifetime.is_closed:
+        if self._is_closed or self._context.calls.lifetime.is_closed:
             self.close()  # the stream may be needed again since the close, while the task is still ending
             return
         if self._task is None:
@@ -424,7 +417,7 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
         loop = asyncio.get_running_loop()
         name = sub_connection.endpoint_name
         began = loop.time()
-        metadata = self._context.metadata.with_leader
+        metadata = self._context.calls.metadata.with_leader
         self._token.on_open(metadata)
         try:
             stream = await sub_connection.open_stream(
@@ -479,7 +472,7 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
                     reply = codec.decode(self._method.reply, raw)
                 else:
                     reply = await decode_in_steps(self._method.reply, raw)
-                check_cluster(reply, self._context.identity, sub_connection)
+                check_cluster(reply, self._context.calls.identity, sub_connection)
             except AttemptFailure as failure:
                 if self._own_end is not None and failure.delivery is not Delivery.ANSWERED:
                     return self._own_end

@@ -49,19 +49,6 @@ class TokenManager(TwoPartClose):
         observer: gets a record of each fetch; None for no records.
     """
 
-    __slots__ = (
-        "_fails_fast",
-        "_fetch",
-        "_is_closed",
-        "_may_repeat",
-        "_metadata",
-        "_observer",
-        "_outage_error",
-        "_random",
-        "_refresh_task",
-        "state",
-    )
-
     def __init__(
         self,
         fetch: Callable[[EtcdError | None], Awaitable[str]] | None,

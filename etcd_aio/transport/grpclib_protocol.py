@@ -23,10 +23,10 @@ from grpclib.protocol import H2Protocol
 from grpclib.protocol import Stream as _LibraryStream
 from h2.config import H2Configuration
 from h2.connection import ConnectionInputs, ConnectionState, H2ConnectionStateMachine
-from h2.errors import ErrorCodes
 from h2.events import ConnectionTerminated, DataReceived, Event, RemoteSettingsChanged, StreamReset
 
 from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, StatusCode
+from etcd_aio.http2 import error_name
 from etcd_aio.transport.handshake import Handshake, HandshakingProtocol
 from etcd_aio.transport.interface import TransportOptions
 from etcd_aio.transport.liveness import Liveness
@@ -255,13 +255,13 @@ class GrpclibProtocol(H2Protocol, HandshakingProtocol):
         if event.remote_reset:
             stream.on_failed(judge_reset(int(event.error_code or 0), has_begun=stream.has_begun))
         else:
-            text = f"the server broke HTTP/2 on the stream: {_error_name(event.error_code)}"
+            text = f"the server broke HTTP/2 on the stream: {error_name(int(event.error_code or 0))}"
             stream.on_failed(AttemptFailure(StatusCode.INTERNAL, text, Delivery.UNKNOWN))
 
     def _on_goaway(self, event: ConnectionTerminated) -> None:
         self.is_going_away = True
         text = (event.additional_data or b"")[:_MAX_DEBUG_DATA].decode("utf-8", "replace")
-        reason = f"the server sent GOAWAY: {_error_name(event.error_code)}" + (f" ({text})" if text else "")
+        reason = f"the server sent GOAWAY: {error_name(int(event.error_code or 0))}" + (f" ({text})" if text else "")
         if self.is_established:
             self._report_goaway(reason, event.last_stream_id or 0)
 
@@ -272,7 +272,3 @@ def _ignore(event: Event) -> None:
 
 def _nothing() -> None:
     """Replaces writing after the end of the connection."""
-
-
-def _error_name(code: ErrorCodes | int | None) -> str:
-    return code.name if isinstance(code, ErrorCodes) else f"code {code}"

@@ -5,6 +5,7 @@ from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
+from etcd_aio.http2 import ErrorCode, error_name
 
 _HTTP_TO_STATUS: Final[Mapping[str, StatusCode]] = {
     "400": StatusCode.INTERNAL,
@@ -16,22 +17,6 @@ _HTTP_TO_STATUS: Final[Mapping[str, StatusCode]] = {
     "503": StatusCode.UNAVAILABLE,
     "504": StatusCode.UNAVAILABLE,
 }
-_RESETS: Final = (  # RFC 9113, section 7, in the order of their numbers
-    "NO_ERROR",
-    "PROTOCOL_ERROR",
-    "INTERNAL_ERROR",
-    "FLOW_CONTROL_ERROR",
-    "SETTINGS_TIMEOUT",
-    "STREAM_CLOSED",
-    "FRAME_SIZE_ERROR",
-    "REFUSED_STREAM",
-    "CANCEL",
-    "COMPRESSION_ERROR",
-    "CONNECT_ERROR",
-    "ENHANCE_YOUR_CALM",
-    "INADEQUATE_SECURITY",
-    "HTTP_1_1_REQUIRED",
-)
 _MAX_QUOTED: Final = 3 * 4096 + 3  # AttemptFailure keeps 4096 bytes of a text; percent-encoding triples each
 
 
@@ -87,9 +72,8 @@ def judge_reset(code: int, *, has_begun: bool) -> AttemptFailure:
         code: of the reset.
         has_begun: the server had begun to answer.
     """
-    name = _RESETS[code] if 0 <= code < len(_RESETS) else f"code {code}"
-    delivery = unprocessed(has_begun=has_begun) if name == "REFUSED_STREAM" else Delivery.UNKNOWN
-    return AttemptFailure(StatusCode.UNAVAILABLE, f"the server reset the stream: {name}", delivery)
+    delivery = unprocessed(has_begun=has_begun) if code == ErrorCode.REFUSED_STREAM else Delivery.UNKNOWN
+    return AttemptFailure(StatusCode.UNAVAILABLE, f"the server reset the stream: {error_name(code)}", delivery)
 
 
 def unprocessed(*, has_begun: bool) -> Delivery:
