@@ -14,6 +14,8 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from etcd_aio import pb
 from etcd_aio.types import (
+    AuthenticateResult,
+    AuthStatus,
     CompactResult,
     DefragmentResult,
     DeleteResult,
@@ -34,9 +36,11 @@ from etcd_aio.types import (
     RangeChunk,
     RangeResult,
     Result,
+    RoleListResult,
     SnapshotChunk,
     StatusResult,
     TxnResult,
+    UserListResult,
     WatchReply,
 )
 
@@ -204,13 +208,11 @@ AUTH_ENABLE: Final = _mutation("Auth/AuthEnable", pb.AuthEnableRequest, pb.AuthE
 AUTH_DISABLE: Final = _mutation("Auth/AuthDisable", pb.AuthDisableRequest, pb.AuthDisableResponse)
 # The Go client repeats neither of these two, though both may be: the second costs the server one more password hash and
 # one more token, no more. A caller that needs the answer passes `retry="always"`.
-AUTH_STATUS: Final = _read(
-    "Auth/AuthStatus", pb.AuthStatusRequest, pb.AuthStatusResponse, repeatable=False, since="3.5"
-)
-AUTHENTICATE: Final = _read("Auth/Authenticate", pb.AuthenticateRequest, pb.AuthenticateResponse, repeatable=False)
+AUTH_STATUS: Final = _read("Auth/AuthStatus", pb.AuthStatusRequest, AuthStatus, repeatable=False, since="3.5")
+AUTHENTICATE: Final = _read("Auth/Authenticate", pb.AuthenticateRequest, AuthenticateResult, repeatable=False)
 USER_ADD: Final = _mutation("Auth/UserAdd", pb.AuthUserAddRequest, pb.AuthUserAddResponse)
 USER_GET: Final = _read("Auth/UserGet", pb.AuthUserGetRequest, pb.AuthUserGetResponse)
-USER_LIST: Final = _read("Auth/UserList", pb.AuthUserListRequest, pb.AuthUserListResponse)
+USER_LIST: Final = _read("Auth/UserList", pb.AuthUserListRequest, UserListResult)
 USER_DELETE: Final = _mutation("Auth/UserDelete", pb.AuthUserDeleteRequest, pb.AuthUserDeleteResponse)
 USER_CHANGE_PASSWORD: Final = _mutation(
     "Auth/UserChangePassword", pb.AuthUserChangePasswordRequest, pb.AuthUserChangePasswordResponse
@@ -219,7 +221,7 @@ USER_GRANT_ROLE: Final = _mutation("Auth/UserGrantRole", pb.AuthUserGrantRoleReq
 USER_REVOKE_ROLE: Final = _mutation("Auth/UserRevokeRole", pb.AuthUserRevokeRoleRequest, pb.AuthUserRevokeRoleResponse)
 ROLE_ADD: Final = _mutation("Auth/RoleAdd", pb.AuthRoleAddRequest, pb.AuthRoleAddResponse)
 ROLE_GET: Final = _read("Auth/RoleGet", pb.AuthRoleGetRequest, pb.AuthRoleGetResponse)
-ROLE_LIST: Final = _read("Auth/RoleList", pb.AuthRoleListRequest, pb.AuthRoleListResponse)
+ROLE_LIST: Final = _read("Auth/RoleList", pb.AuthRoleListRequest, RoleListResult)
 ROLE_DELETE: Final = _mutation("Auth/RoleDelete", pb.AuthRoleDeleteRequest, pb.AuthRoleDeleteResponse)
 ROLE_GRANT_PERMISSION: Final = _mutation(
     "Auth/RoleGrantPermission", pb.AuthRoleGrantPermissionRequest, pb.AuthRoleGrantPermissionResponse

@@ -1,11 +1,11 @@
 """`client.auth`: the calls about users, roles and permissions."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from etcd_aio import methods, pb
-from etcd_aio.admin import replies
+from etcd_aio.admin.replies import PERMISSION_TYPES, role_result
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.codec import header_of
 from etcd_aio.errors import InvalidRequestError
 from etcd_aio.methods import Method, Request
 from etcd_aio.types import (
@@ -27,27 +27,6 @@ from etcd_aio.types import (
 if TYPE_CHECKING:
     from etcd_aio.error_handler import Invoker
 
-_PERMISSION_TYPES: Final[Mapping[Permission, pb.PermissionType]] = {
-    Permission.READ: pb.PermissionType.READ,
-    Permission.WRITE: pb.PermissionType.WRITE,
-    Permission.READWRITE: pb.PermissionType.READWRITE,
-}
-
-_Headed: TypeAlias = (
-    pb.AuthEnableResponse
-    | pb.AuthDisableResponse
-    | pb.AuthUserAddResponse
-    | pb.AuthUserDeleteResponse
-    | pb.AuthUserChangePasswordResponse
-    | pb.AuthUserGrantRoleResponse
-    | pb.AuthUserRevokeRoleResponse
-    | pb.AuthRoleAddResponse
-    | pb.AuthRoleDeleteResponse
-    | pb.AuthRoleGrantPermissionResponse
-    | pb.AuthRoleRevokePermissionResponse
-)
-_HeadedReply = TypeVar("_HeadedReply", bound=_Headed)
-
 
 class Auth:
     """The authentication API: `client.auth`. All calls but `status` and `authenticate` need the role `root`.
@@ -63,13 +42,13 @@ class Auth:
         async with Client(endpoints, auth=("web", password)) as client:
             await client.put("app/greeting", "hello")
 
-    Every call takes `timeout` and `retry`, and raises, as the key-value calls do. A change is never sent twice unless
-    `retry="always"` says so: if its error has `maybe_applied`, look before you try again. Cancelling one may come too
-    late. Names are texts that are not empty; what cannot be right is refused before anything is sent.
+    Every call takes `timeout` and `retry`, and raises, as the key-value calls do. A change is applied at most once,
+    unless `retry="always"`: if its error has `maybe_applied`, list the users and roles before trying again. A cancelled
+    change may have been applied. Names and passwords must not be empty: `InvalidRequestError`, and nothing is sent.
 
-    etcd refuses whom it does not know (`UserEmptyError`), who has logged in wrongly (`AuthenticationFailedError`) and
-    whom it does not permit it (`PermissionDeniedError`). A change of users or roles outdates the tokens of JWT
-    authentication; clients renew theirs by themselves.
+    etcd refuses a call without a user (`UserEmptyError`), a wrong password (`AuthenticationFailedError`), and a user
+    without the permission (`PermissionDeniedError`). A change of users or roles invalidates the tokens of JWT
+    authentication; clients renew theirs automatically.
 
     Args:
         invoker: runs the calls.
@@ -81,89 +60,55 @@ class Auth:
     # Authentication itself.
 
     async def enable(self, *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> AuthResult:
-        """Enable authentication: from now on every call must say who makes it.
-
-        Args:
-            timeout: seconds for the whole call.
-            retry: which failed attempts are repeated.
+        """Enable authentication: from now on every call must carry the token of a user.
 
         Raises:
             RootUserNotExistError: there is no user `root`.
             RootRoleNotExistError: the user `root` does not have the role `root`.
-            EtcdError: as every call.
         """
         return await self._change(methods.AUTH_ENABLE, pb.AuthEnableRequest(), timeout, retry)
 
     async def disable(self, *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> AuthResult:
-        """Disable authentication: from now on everybody may do everything. Users and roles are kept.
-
-        Args:
-            timeout: seconds for the whole call.
-            retry: which failed attempts are repeated.
-
-        Raises:
-            EtcdError: as every call.
-        """
+        """Disable authentication: from now on every client may do everything. Users and roles are kept."""
         return await self._change(methods.AUTH_DISABLE, pb.AuthDisableRequest(), timeout, retry)
 
     async def status(self, *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> AuthStatus:
-        """Whether authentication is enabled. Before etcd 3.7 only `root` may ask while it is.
-
-        Args:
-            timeout: seconds for the whole call.
-            retry: which failed attempts are repeated.
+        """Get whether authentication is enabled. While it is, servers before etcd 3.7 answer only to `root`.
 
         Returns:
-            AuthStatus: true if it is.
-
-        Raises:
-            EtcdError: as every call.
+            AuthStatus: true if authentication is enabled.
         """
-        return replies.auth_status(
-            await self._invoker.unary(methods.AUTH_STATUS, pb.AuthStatusRequest(), timeout=timeout, retry=retry)
-        )
+        return await self._invoker.unary(methods.AUTH_STATUS, pb.AuthStatusRequest(), timeout=timeout, retry=retry)
 
     async def authenticate(
         self, name: str, password: str, *, timeout: Timeout = UNSET, retry: RetryMode | None = None
     ) -> AuthenticateResult:
-        """Log in: get a token for a user. A client with `auth=` logs in by itself.
-
-        Args:
-            name: the user.
-            password: the user's password.
-            timeout: seconds for the whole call.
-            retry: which failed attempts are repeated.
+        """Log in: get a token for a user. A client with `auth=` does this automatically.
 
         Returns:
             AuthenticateResult: `token` is for `Client(token=...)`, or for another client of etcd.
 
         Raises:
-            AuthNotEnabledError: there is nothing to log in to.
+            AuthNotEnabledError: authentication is not enabled.
             AuthenticationFailedError: there is no such user, or the password is wrong, or the user has none.
-            EtcdError: as every call.
         """
         request = pb.AuthenticateRequest(name=_name(name, "name"), password=_password(password))
-        return replies.authenticate_result(
-            await self._invoker.unary(methods.AUTHENTICATE, request, timeout=timeout, retry=retry)
-        )
+        return await self._invoker.unary(methods.AUTHENTICATE, request, timeout=timeout, retry=retry)
 
     # Users.
 
     async def user_add(
         self, name: str, password: str | None = None, *, timeout: Timeout = UNSET, retry: RetryMode | None = None
     ) -> AuthResult:
-        """Add a user, who has no roles yet.
+        """Add a user without roles.
 
         Args:
             name: the user's name.
-            password: the user's password. None is a user who cannot log in, and is known by the common name in a
-                client's certificate.
-            timeout: seconds for the whole call.
-            retry: which failed attempts are repeated.
+            password: the user's password. Default: none. Such a user cannot log in, but is authenticated by the common
+                name of a client certificate.
 
         Raises:
-            UserAlreadyExistsError: there is one of this name.
-            EtcdError: as every call.
+            UserAlreadyExistsError: there is a user of this name.
         """
         request = pb.AuthUserAddRequest(
             name=_name(name, "name"),
@@ -173,46 +118,25 @@ class Auth:
         return await self._change(methods.USER_ADD, request, timeout, retry)
 
     async def user_get(self, name: str, *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> User:
-        """A user and the user's roles. Users may ask for themselves.
-
-        Args:
-            name: the user's name.
-            timeout: seconds for the whole call.
-            retry: which failed attempts are repeated.
+        """Get a user with the user's roles. Users may get themselves.
 
         Raises:
             UserNotFoundError: there is no such user.
-            EtcdError: as every call.
         """
         request = pb.AuthUserGetRequest(name=_name(name, "name"))
-        return replies.user(name, await self._invoker.unary(methods.USER_GET, request, timeout=timeout, retry=retry))
+        reply = await self._invoker.unary(methods.USER_GET, request, timeout=timeout, retry=retry)
+        return User(header_of(reply.header), name, tuple(reply.roles))  # the reply does not repeat the name
 
     async def user_list(self, *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> UserListResult:
-        """The names of all users.
-
-        Args:
-            timeout: seconds for the whole call.
-            retry: which failed attempts are repeated.
-
-        Raises:
-            EtcdError: as every call.
-        """
-        return replies.user_list(
-            await self._invoker.unary(methods.USER_LIST, pb.AuthUserListRequest(), timeout=timeout, retry=retry)
-        )
+        """List the names of all users."""
+        return await self._invoker.unary(methods.USER_LIST, pb.AuthUserListRequest(), timeout=timeout, retry=retry)
 
     async def user_delete(self, name: str, *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> AuthResult:
-        """Delete a user. The user's tokens are worth nothing from now on.
-
-        Args:
-            name: the user's name.
-            timeout: seconds for the whole call.
-            retry: which failed attempts are repeated.
+        """Delete a user. The user's tokens become invalid.
 
         Raises:
             UserNotFoundError: there is no such user.
-            InvalidAuthManagementError: it is `root`, and authentication is enabled.
-            EtcdError: as every call.
+            InvalidAuthManagementError: the user is `root`, and authentication is enabled.
         """
         request = pb.AuthUserDeleteRequest(name=_name(name, "name"))
         return await self._change(methods.USER_DELETE, request, timeout, retry)
@@ -220,19 +144,12 @@ class Auth:
     async def user_change_password(
         self, name: str, password: str, *, timeout: Timeout = UNSET, retry: RetryMode | None = None
     ) -> AuthResult:
-        """Give a user another password. The user's tokens are worth nothing from now on.
+        """Give a user another password. The user's tokens become invalid.
 
-        A client that logs in with the old one is refused at its next call; make one with the new password.
-
-        Args:
-            name: the user's name.
-            password: the new password.
-            timeout: seconds for the whole call.
-            retry: which failed attempts are repeated.
+        A client that has the old password is refused at its next call; make a client with the new one.
 
         Raises:
             UserNotFoundError: there is no such user.
-            EtcdError: as every call.
         """
         request = pb.AuthUserChangePasswordRequest(name=_name(name, "name"), password=_password(password))
         return await self._change(methods.USER_CHANGE_PASSWORD, request, timeout, retry)
@@ -240,18 +157,11 @@ class Auth:
     async def user_grant_role(
         self, name: str, role: str, *, timeout: Timeout = UNSET, retry: RetryMode | None = None
     ) -> AuthResult:
-        """Give a user a role. One who has it already keeps it.
-
-        Args:
-            name: the user's name.
-            role: the role's name; `root` may do everything.
-            timeout: seconds for the whole call.
-            retry: which failed attempts are repeated.
+        """Give a user a role; no error if the user has it already. The role `root` may do everything.
 
         Raises:
             UserNotFoundError: there is no such user.
             RoleNotFoundError: there is no such role.
-            EtcdError: as every call.
         """
         request = pb.AuthUserGrantRoleRequest(user=_name(name, "name"), role=_name(role, "role"))
         return await self._change(methods.USER_GRANT_ROLE, request, timeout, retry)
@@ -259,19 +169,12 @@ class Auth:
     async def user_revoke_role(
         self, name: str, role: str, *, timeout: Timeout = UNSET, retry: RetryMode | None = None
     ) -> AuthResult:
-        """Take a role from a user. Watches that are open go on, until they have to be opened anew.
-
-        Args:
-            name: the user's name.
-            role: the role's name.
-            timeout: seconds for the whole call.
-            retry: which failed attempts are repeated.
+        """Take a role from a user. Open watches continue until their stream has to be opened again.
 
         Raises:
             UserNotFoundError: there is no such user.
             RoleNotGrantedError: the user does not have the role.
-            InvalidAuthManagementError: it is the role `root` of `root`, and authentication is enabled.
-            EtcdError: as every call.
+            InvalidAuthManagementError: user and role are `root`, and authentication is enabled.
         """
         request = pb.AuthUserRevokeRoleRequest(name=_name(name, "name"), role=_name(role, "role"))
         return await self._change(methods.USER_REVOKE_ROLE, request, timeout, retry)
@@ -279,60 +182,32 @@ class Auth:
     # Roles.
 
     async def role_add(self, name: str, *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> AuthResult:
-        """Add a role, which permits nothing yet.
-
-        Args:
-            name: the role's name.
-            timeout: seconds for the whole call.
-            retry: which failed attempts are repeated.
+        """Add a role without permissions.
 
         Raises:
-            RoleAlreadyExistsError: there is one of this name.
-            EtcdError: as every call.
+            RoleAlreadyExistsError: there is a role of this name.
         """
         return await self._change(methods.ROLE_ADD, pb.AuthRoleAddRequest(name=_name(name, "name")), timeout, retry)
 
     async def role_get(self, name: str, *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> Role:
-        """A role and what it permits. Users may ask for their own roles.
-
-        Args:
-            name: the role's name.
-            timeout: seconds for the whole call.
-            retry: which failed attempts are repeated.
+        """Get a role with its permissions. Users may get their own roles.
 
         Raises:
             RoleNotFoundError: there is no such role.
-            EtcdError: as every call.
         """
         request = pb.AuthRoleGetRequest(role=_name(name, "name"))
-        return replies.role(name, await self._invoker.unary(methods.ROLE_GET, request, timeout=timeout, retry=retry))
+        return role_result(name, await self._invoker.unary(methods.ROLE_GET, request, timeout=timeout, retry=retry))
 
     async def role_list(self, *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> RoleListResult:
-        """The names of all roles.
-
-        Args:
-            timeout: seconds for the whole call.
-            retry: which failed attempts are repeated.
-
-        Raises:
-            EtcdError: as every call.
-        """
-        return replies.role_list(
-            await self._invoker.unary(methods.ROLE_LIST, pb.AuthRoleListRequest(), timeout=timeout, retry=retry)
-        )
+        """List the names of all roles."""
+        return await self._invoker.unary(methods.ROLE_LIST, pb.AuthRoleListRequest(), timeout=timeout, retry=retry)
 
     async def role_delete(self, name: str, *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> AuthResult:
-        """Delete a role, and take it from all who have it.
-
-        Args:
-            name: the role's name.
-            timeout: seconds for the whole call.
-            retry: which failed attempts are repeated.
+        """Delete a role, and take it from all users that have it.
 
         Raises:
             RoleNotFoundError: there is no such role.
-            InvalidAuthManagementError: it is `root`, and authentication is enabled.
-            EtcdError: as every call.
+            InvalidAuthManagementError: the role is `root`, and authentication is enabled.
         """
         request = pb.AuthRoleDeleteRequest(role=_name(name, "name"))
         return await self._change(methods.ROLE_DELETE, request, timeout, retry)
@@ -350,30 +225,22 @@ class Auth:
         timeout: Timeout = UNSET,
         retry: RetryMode | None = None,
     ) -> AuthResult:
-        """Permit a role something. A permission that it has for the very same keys is replaced.
+        """Give a role a permission. It replaces the role's permission for exactly the same keys, if there is one.
 
-        The keys are named by exactly one form.
+        The keys are named as in `client.range()`.
 
         Args:
             role: the role's name.
-            key: this key alone, or with `range_end` the first key of an interval.
-            permission: what it may do: `"read"`, `"write"`, `"readwrite"`, or a `Permission`.
-            range_end: the key before which the interval ends.
-            prefix: every key that begins with this; the empty prefix is every key.
-            from_key: every key from this one on.
-            all_keys: every key.
-            timeout: seconds for the whole call.
-            retry: which failed attempts are repeated.
+            permission: the kind of access: `"read"`, `"write"`, `"readwrite"`, or a `Permission`.
 
         Raises:
-            InvalidRequestError: an argument cannot be right. Nothing was sent.
+            InvalidRequestError: not exactly one form names the keys, or there is no such permission. Nothing was sent.
             RoleNotFoundError: there is no such role.
             InvalidAuthManagementError: the interval ends before it begins.
-            EtcdError: as every call.
         """
         keys = KeyRange.of(key, range_end=range_end, prefix=prefix, from_key=from_key, all_keys=all_keys)
         kind = parse_word(Permission, permission, "permission")
-        granted = pb.Permission(perm_type=_PERMISSION_TYPES[kind], key=keys.key, range_end=keys.range_end)
+        granted = pb.Permission(perm_type=PERMISSION_TYPES[kind], key=keys.key, range_end=keys.range_end)
         request = pb.AuthRoleGrantPermissionRequest(name=_name(role, "role"), perm=granted)
         return await self._change(methods.ROLE_GRANT_PERMISSION, request, timeout, retry)
 
@@ -389,54 +256,34 @@ class Auth:
         timeout: Timeout = UNSET,
         retry: RetryMode | None = None,
     ) -> AuthResult:
-        """Take a permission from a role. The keys are those that it was granted for, and no others.
-
-        Args:
-            role: the role's name.
-            key: as with `role_grant_permission`.
-            range_end: as with `role_grant_permission`.
-            prefix: as with `role_grant_permission`.
-            from_key: as with `role_grant_permission`.
-            all_keys: as with `role_grant_permission`.
-            timeout: seconds for the whole call.
-            retry: which failed attempts are repeated.
+        """Take a permission from a role. The keys must be exactly those of the permission.
 
         Raises:
-            InvalidRequestError: an argument cannot be right. Nothing was sent.
+            InvalidRequestError: not exactly one form names the keys. Nothing was sent.
             RoleNotFoundError: there is no such role.
-            PermissionNotGrantedError: it has no permission for these very keys.
-            EtcdError: as every call.
+            PermissionNotGrantedError: the role has no permission for exactly these keys.
         """
         keys = KeyRange.of(key, range_end=range_end, prefix=prefix, from_key=from_key, all_keys=all_keys)
         request = pb.AuthRoleRevokePermissionRequest(role=_name(role, "role"), key=keys.key, range_end=keys.range_end)
         return await self._change(methods.ROLE_REVOKE_PERMISSION, request, timeout, retry)
 
     async def _change(
-        self, method: Method[Request, _HeadedReply], request: Request, timeout: Timeout, retry: RetryMode | None
+        self, method: Method[Request, Any], request: Request, timeout: Timeout, retry: RetryMode | None
     ) -> AuthResult:
+        """Run a call whose reply has nothing but a header. Each of them has its own, equal message class."""
         reply = await self._invoker.unary(method, request, timeout=timeout, retry=retry)
-        return replies.auth_result(reply.header)
+        return AuthResult(header_of(reply.header))
 
 
 def _name(name: str, what: str) -> str:
-    """A name of a user or role, checked.
-
-    Raises:
-        InvalidRequestError: it is empty, or UTF-8 cannot encode it.
-        TypeError: it is no str.
-    """
+    """Return the name of a user or role, checked."""
     if not name and isinstance(name, str):
         raise InvalidRequestError(f"{what} is empty")
     return check_text(name, what)
 
 
 def _password(password: str) -> str:
-    """A password, checked. Errors never show it.
-
-    Raises:
-        InvalidRequestError: it is empty, or UTF-8 cannot encode it.
-        TypeError: it is no str.
-    """
+    """Return a password, checked. Errors never show it."""
     if not password and isinstance(password, str):
         raise InvalidRequestError("password is empty: a user without one is added with password=None")
     return check_text(password, "password")

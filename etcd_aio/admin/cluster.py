@@ -29,11 +29,12 @@ _MAX_UINT64 = 2**64 - 1
 class Cluster:
     """The cluster API: `client.cluster`.
 
-    Every call takes `timeout` and `retry`, and raises, as the key-value calls do. A change is never sent twice unless
-    `retry="always"` says so: if its error has `maybe_applied`, look at `members()` before trying again.
+    Every call takes `timeout` and `retry`, and raises, as the key-value calls do. A change is applied at most once,
+    unless `retry="always"`: if its error has `maybe_applied`, look at `members()` before trying again. A cancelled
+    change may have been applied. A member is given by its id or as a `Member`.
 
-    etcd refuses what would risk the quorum: a change while too few members are connected (`UnhealthyClusterError`,
-    `MemberNotEnoughStartedError`; also for 5 seconds after a member came up).
+    etcd refuses a change that would risk the quorum, while too few members are connected, and for 5 seconds after a
+    member has come up (`UnhealthyClusterError`, `MemberNotEnoughStartedError`).
     """
 
     def __init__(self, invoker: "Invoker") -> None:
@@ -45,16 +46,8 @@ class Cluster:
         """List the members.
 
         Args:
-            serializable: take what the asked member knows, which may be old, but needs no quorum. Before etcd 3.5 every
-                answer is of that kind.
-            timeout: seconds for the whole call.
-            retry: which failed attempts are repeated.
-
-        Returns:
-            MemberListResult: iterate over it.
-
-        Raises:
-            EtcdError: as every call.
+            serializable: let one member answer from its own state, which needs no quorum, and may be stale. Servers
+                before etcd 3.5 always do.
         """
         is_local = flag(serializable, "serializable")
         return await self._invoker.unary(
@@ -70,65 +63,39 @@ class Cluster:
     ) -> MemberAddResult:
         """Add a voting member, which then has to be started with `--initial-cluster-state existing`.
 
-        It counts for the quorum from now on, whether it runs or not: of a cluster of one, nothing is left to answer
-        until it does. `add_learner` is safer.
+        The member counts for the quorum from now on, whether it runs or not: a cluster of one cannot answer until it
+        runs. `add_learner` is safer.
 
         Args:
-            peer_urls: where the other members will reach it: `http://host:port` or `https://host:port` (`unix://` too);
-                several as a list or separated by commas.
-            timeout: seconds for the whole call.
-            retry: which failed attempts are repeated.
+            peer_urls: the URLs at which the other members will reach it: `http://host:port`, `https://host:port` or
+                `unix://path`; several as a list or separated by commas.
 
         Returns:
             MemberAddResult: `member.id` is the new member's.
 
         Raises:
-            InvalidRequestError: a URL cannot be right. Nothing was sent.
+            InvalidRequestError: a URL is invalid. Nothing was sent.
             PeerURLExistsError: another member has one of the URLs.
-            EtcdError: as every call.
-
-        Cancellation: the member may be added all the same.
         """
         return await self._add(peer_urls, False, timeout, retry)
 
     async def add_learner(
         self, peer_urls: str | Iterable[str], *, timeout: Timeout = UNSET, retry: RetryMode | None = None
     ) -> MemberAddResult:
-        """Add a member without a vote: it copies the data first, and has no part in the quorum until `promote`.
-
-        Args:
-            peer_urls: as with `add`.
-            timeout: seconds for the whole call.
-            retry: which failed attempts are repeated.
-
-        Returns:
-            MemberAddResult: `member.id` is the new member's.
+        """Add a member without a vote, as `add` does: it copies the data, and counts for the quorum after `promote`.
 
         Raises:
-            InvalidRequestError: a URL cannot be right. Nothing was sent.
-            PeerURLExistsError: another member has one of the URLs.
             TooManyLearnersError: there are as many learners as etcd allows, 1 by default.
-            EtcdError: as every call.
-
-        Cancellation: the member may be added all the same.
         """
         return await self._add(peer_urls, True, timeout, retry)
 
     async def remove(
         self, member: MemberLike, *, timeout: Timeout = UNSET, retry: RetryMode | None = None
     ) -> MemberRemoveResult:
-        """Remove a member. It ends by itself soon after, and can never come back with its data.
-
-        Args:
-            member: which one.
-            timeout: seconds for the whole call.
-            retry: which failed attempts are repeated.
+        """Remove a member. Its process ends soon after, and it can never come back with its data.
 
         Raises:
             MemberNotFoundError: there is no such member, or it was removed.
-            EtcdError: as every call.
-
-        Cancellation: the member may be removed all the same.
         """
         request = pb.MemberRemoveRequest(id=member_id(member))
         return await self._invoker.unary(methods.MEMBER_REMOVE, request, timeout=timeout, retry=retry)
@@ -141,21 +108,16 @@ class Cluster:
         timeout: Timeout = UNSET,
         retry: RetryMode | None = None,
     ) -> MemberUpdateResult:
-        """Tell the cluster where a member is to be reached from now on. Do it before the member moves.
+        """Change the peer URLs of a member, before it moves.
 
         Args:
-            member: which one.
-            peer_urls: all its new peer URLs, as with `add`.
-            timeout: seconds for the whole call.
-            retry: which failed attempts are repeated.
+            member: the member.
+            peer_urls: all its new peer URLs, as in `add`.
 
         Raises:
-            InvalidRequestError: a URL cannot be right. Nothing was sent.
+            InvalidRequestError: a URL is invalid. Nothing was sent.
             MemberNotFoundError: there is no such member.
             PeerURLExistsError: another member has one of the URLs.
-            EtcdError: as every call.
-
-        Cancellation: the member may be updated all the same.
         """
         request = pb.MemberUpdateRequest(id=member_id(member), peer_urls=check_peer_urls(peer_urls))
         return await self._invoker.unary(methods.MEMBER_UPDATE, request, timeout=timeout, retry=retry)
@@ -165,18 +127,10 @@ class Cluster:
     ) -> MemberPromoteResult:
         """Give a learner its vote.
 
-        Args:
-            member: which one.
-            timeout: seconds for the whole call.
-            retry: which failed attempts are repeated.
-
         Raises:
-            LearnerNotReadyError: it has not caught up with the leader yet: try again later.
-            MemberNotLearnerError: it has a vote already.
+            LearnerNotReadyError: the learner has not caught up with the leader yet: try again later.
+            MemberNotLearnerError: the member has a vote already.
             MemberNotFoundError: there is no such member.
-            EtcdError: as every call.
-
-        Cancellation: the learner may be promoted all the same.
         """
         request = pb.MemberPromoteRequest(id=member_id(member))
         return await self._invoker.unary(methods.MEMBER_PROMOTE, request, timeout=timeout, retry=retry)
@@ -189,12 +143,7 @@ class Cluster:
 
 
 def member_id(member: MemberLike, what: str = "member") -> int:
-    """The id of a member.
-
-    Raises:
-        InvalidRequestError: it is 0, which is no member, or does not fit 64 bits.
-        TypeError: it is neither an int nor a `Member`.
-    """
+    """Return the id of a member, checked: 0 is no member."""
     found = member.id if isinstance(member, Member) else member
     if not isinstance(found, int) or isinstance(found, bool):
         raise TypeError(f"{what} must be a member id (an int) or a Member, got {type(member).__name__}")
@@ -204,16 +153,12 @@ def member_id(member: MemberLike, what: str = "member") -> int:
 
 
 def check_peer_urls(peer_urls: str | Iterable[str]) -> list[str]:
-    """The URLs as they are sent: from a list of them, or one comma-separated text; duplicates are dropped.
+    """Return the URLs of a list or of one comma-separated text, checked and without duplicates.
 
         http://host:port     https://host:port     unix://path     unixs://path
 
-    etcd checks the same, but finds a wrong host or port only when the member does not come up, and the cluster has one
-    more vote to reach by then.
-
-    Raises:
-        InvalidRequestError: there is no URL, or one of them is wrong. The message repeats no credentials.
-        TypeError: one of them is not a str.
+    etcd checks the same, but notices a wrong host or port only when the member does not come up, when the cluster
+    already needs one more vote. Errors repeat no credentials.
     """
     texts = peer_urls.split(",") if isinstance(peer_urls, str) else list(peer_urls)
     if not texts:

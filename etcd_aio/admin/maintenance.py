@@ -1,6 +1,5 @@
 """`client.maintenance`: status, alarms, defragmentation, hashes, downgrades, snapshots, the leadership."""
 
-from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -8,12 +7,13 @@ from typing import TYPE_CHECKING, Final
 from etcd_aio import methods, pb
 from etcd_aio.admin.cluster import MemberLike, member_id
 from etcd_aio.admin.leader import LeaderTransfer
-from etcd_aio.admin.replies import alarm_result
+from etcd_aio.admin.replies import ALARM_TYPES, alarm_result
 from etcd_aio.admin.snapshot import Snapshot
 from etcd_aio.admin.snapshot_file import OnProgress, save
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.deadline import time_left
 from etcd_aio.errors import InvalidRequestError, NotSupportedByServerError
+from etcd_aio.methods import Method, Reply, Request
 from etcd_aio.types import (
     Alarm,
     AlarmLike,
@@ -34,23 +34,17 @@ from etcd_aio.types import (
 if TYPE_CHECKING:
     from etcd_aio.error_handler import Invoker
 
-_ALARM_TYPES: Final[Mapping[Alarm, pb.AlarmType]] = {
-    Alarm.NOSPACE: pb.AlarmType.NOSPACE,
-    Alarm.CORRUPT: pb.AlarmType.CORRUPT,
-}
-_DOWNGRADE_ACTIONS: Final[Mapping[DowngradeAction, pb.DowngradeRequestDowngradeAction]] = {
-    DowngradeAction.VALIDATE: pb.DowngradeRequestDowngradeAction.VALIDATE,
-    DowngradeAction.ENABLE: pb.DowngradeRequestDowngradeAction.ENABLE,
-    DowngradeAction.CANCEL: pb.DowngradeRequestDowngradeAction.CANCEL,
-}
+_DOWNGRADE_ACTIONS: Final = {action: pb.DowngradeRequestDowngradeAction[action.name] for action in DowngradeAction}
 
 
 class Maintenance:
     """The maintenance API: `client.maintenance`.
 
-    Every call takes `timeout` and `retry`, and raises, as the key-value calls do. Those that take an `endpoint` are
-    about the one member there: they go to it and to no other, waiting for it if it is not connected. It is one of
-    `client.endpoints`, in any spelling; another one raises `UnknownEndpointError`, and nothing is sent.
+    Every call takes `timeout` and `retry`, and raises, as the key-value calls do.
+
+    A call that takes an `endpoint` goes to this member only, and waits for a connection to it. The endpoint must be one
+    of `client.endpoints`, in any spelling; another one raises `UnknownEndpointError`, and nothing is sent. If the
+    member cannot be connected to in time, `NoAvailableEndpointsError.errors` has the reason.
     """
 
     def __init__(self, invoker: "Invoker") -> None:
@@ -60,98 +54,56 @@ class Maintenance:
     # About one member.
 
     async def status(self, endpoint: str, *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> StatusResult:
-        """Ask a member how it is. It answers without a leader too, and as a learner.
-
-        Args:
-            endpoint: which one.
-            timeout: seconds for the whole call.
-            retry: which failed attempts are repeated.
-
-        Raises:
-            NoAvailableEndpointsError: it could not be connected to in time; `errors` has the real reason.
-            EtcdError: as every call.
-        """
-        return await self._invoker.unary(
-            methods.STATUS,
-            pb.StatusRequest(),
-            timeout=timeout,
-            retry=retry,
-            needs_leader=False,
-            endpoint=_checked(endpoint),
-        )
+        """Get the status of a member. Learners and members without a leader answer too."""
+        return await self._ask(endpoint, methods.STATUS, pb.StatusRequest(), timeout, retry)
 
     async def defragment(
         self, endpoint: str, *, timeout: Timeout = UNSET, retry: RetryMode | None = None
     ) -> DefragmentResult:
-        """Have a member give back the space that its database does not use.
+        """Defragment a member's database, which frees the space that it does not use.
 
-        The member serves no requests meanwhile, for seconds per GiB: take one member after the other, the leader last.
-
-        Args:
-            endpoint: which one.
-            timeout: seconds for the whole call; give it many. If they are over it goes on all the same.
-            retry: which failed attempts are repeated.
-
-        Raises:
-            NoAvailableEndpointsError: it could not be connected to in time; `errors` has the real reason.
-            EtcdError: as every call. With `maybe_applied` it may have been defragmented, or be at it still.
-
-        Cancellation: it goes on all the same.
+        The member serves no requests meanwhile, for seconds per GiB: defragment one member after the other, the leader
+        last, with a long `timeout`. Neither the timeout nor a cancellation stops a member that has begun.
         """
-        return await self._invoker.unary(
-            methods.DEFRAGMENT,
-            pb.DefragmentRequest(),
-            timeout=timeout,
-            retry=retry,
-            needs_leader=False,
-            endpoint=_checked(endpoint),
-        )
+        return await self._ask(endpoint, methods.DEFRAGMENT, pb.DefragmentRequest(), timeout, retry)
 
     async def hash(self, endpoint: str, *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> HashResult:
-        """Have a member hash its whole database, as etcd's own tests do. To compare members, take `hash_kv`.
+        """Get the hash of a member's whole database, as etcd's own tests do. To compare members, use `hash_kv`.
 
-        Args:
-            endpoint: which one.
-            timeout: seconds for the whole call; a big database takes many.
-            retry: which failed attempts are repeated.
-
-        Raises:
-            NoAvailableEndpointsError: it could not be connected to in time; `errors` has the real reason.
-            EtcdError: as every call.
+        A large database needs a long `timeout`.
         """
-        return await self._invoker.unary(
-            methods.HASH,
-            pb.HashRequest(),
-            timeout=timeout,
-            retry=retry,
-            needs_leader=False,
-            endpoint=_checked(endpoint),
-        )
+        return await self._ask(endpoint, methods.HASH, pb.HashRequest(), timeout, retry)
 
     async def hash_kv(
         self, endpoint: str, revision: int = 0, *, timeout: Timeout = UNSET, retry: RetryMode | None = None
     ) -> HashKVResult:
-        """Have a member hash its keys and their history. Members that agree have the same hash at the same revisions.
+        """Get the hash of a member's keys and their history. It is the same on every member, at the same revisions.
+
+        A large database needs a long `timeout`.
 
         Args:
-            endpoint: which one.
-            revision: the revision up to which; 0 is all the member has.
-            timeout: seconds for the whole call; a big database takes many.
-            retry: which failed attempts are repeated.
+            endpoint: the member's endpoint.
+            revision: hash the history up to this revision; 0 is all that the member has.
 
         Raises:
-            CompactedError: `revision` was compacted.
-            FutureRevisionError: the member has not got so far.
-            NoAvailableEndpointsError: it could not be connected to in time; `errors` has the real reason.
-            EtcdError: as every call.
+            CompactedError: the revision was compacted.
+            FutureRevisionError: the member has not reached the revision.
         """
+        request = pb.HashKvRequest(revision=whole_number(revision, "revision"))
+        return await self._ask(endpoint, methods.HASH_KV, request, timeout, retry)
+
+    async def _ask(
+        self,
+        endpoint: str,
+        method: Method[Request, Reply],
+        request: Request,
+        timeout: Timeout,
+        retry: RetryMode | None,
+    ) -> Reply:
+        """Run a call at one member, which answers without a leader too."""
+        only = _checked(endpoint)
         return await self._invoker.unary(
-            methods.HASH_KV,
-            pb.HashKvRequest(revision=whole_number(revision, "revision")),
-            timeout=timeout,
-            retry=retry,
-            needs_leader=False,
-            endpoint=_checked(endpoint),
+            method, request, timeout=timeout, retry=retry, needs_leader=False, endpoint=only
         )
 
     # Alarms.
@@ -159,15 +111,8 @@ class Maintenance:
     async def alarms(self, *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> AlarmResult:
         """List the alarms that are raised.
 
-        Args:
-            timeout: seconds for the whole call.
-            retry: which failed attempts are repeated.
-
         Returns:
-            AlarmResult: true if there is any.
-
-        Raises:
-            EtcdError: as every call.
+            AlarmResult: true if there is an alarm.
         """
         request = pb.AlarmRequest(action=pb.AlarmRequestAlarmAction.GET)
         reply = await self._invoker.unary(methods.ALARM, request, timeout=timeout, retry=retry, repeatable=True)
@@ -181,61 +126,54 @@ class Maintenance:
         timeout: Timeout = UNSET,
         retry: RetryMode | None = None,
     ) -> AlarmResult:
-        """Disarm alarms: all of them, or those of one kind, of one member, or both. Mend what they are about first.
+        """Disarm alarms: all of them, or those of one kind, of one member, or both. Remove their cause first.
+
+        If the call fails or is cancelled, some of the alarms may be disarmed. It is safe to repeat.
 
         Args:
             alarm: only of this kind.
             member: only of this member.
-            timeout: seconds for the whole call.
-            retry: which failed attempts are repeated.
 
         Returns:
-            AlarmResult: those that were raised before and are disarmed now; false if there was nothing to disarm.
-
-        Raises:
-            EtcdError: as every call. Some may have been disarmed before; to try again does no harm.
-
-        Cancellation: any of them may be disarmed all the same.
+            AlarmResult: the alarms that were disarmed; false if there was none.
         """
         kind = None if alarm is None else parse_word(Alarm, alarm, "alarm")
         about = None if member is None else member_id(member)
         deadline = self._invoker.deadline(timeout, self._invoker.clock())
-        # Asked for first, since a disarming that is repeated after a lost answer tells of no alarm.
+        # Listed first, since a disarming that is repeated after a lost answer names no alarm.
         raised = await self.alarms(timeout=timeout, retry=retry)
         chosen = tuple(one for one in raised.alarms if kind in (None, one.alarm) and about in (None, one.member_id))
         header = raised.header
         for one in chosen:
             request = pb.AlarmRequest(
-                action=pb.AlarmRequestAlarmAction.DEACTIVATE, member_id=one.member_id, alarm=_ALARM_TYPES[one.alarm]
+                action=pb.AlarmRequestAlarmAction.DEACTIVATE, member_id=one.member_id, alarm=ALARM_TYPES[one.alarm]
             )
             left = time_left(deadline, self._invoker.clock())
             header = alarm_result(await self._invoker.unary(methods.ALARM, request, timeout=left, retry=retry)).header
         return AlarmResult(header, chosen)
 
-    # LeaderTransfer and versions.
+    # Leadership and versions.
 
     async def move_leader(
         self, to: MemberLike, *, timeout: Timeout = UNSET, retry: RetryMode | None = None
     ) -> MoveLeaderResult:
-        """Have another member lead. The leader is found, and asked to hand over, which takes about a tenth of a second.
+        """Transfer the leadership to another member, which takes about a tenth of a second.
 
-        Reads and most writes under way only take that long. But etcd drops writes that a follower forwards at that
-        moment: they time out, with `maybe_applied`, unless `retry="always"` lets them be repeated.
+        Reads and most writes wait that long. But etcd drops the writes that a follower forwards at that moment: they
+        time out with `maybe_applied`, and are only repeated with `retry="always"`.
 
-        If the answer is lost, the client looks up the leader again; so the outcome is hardly ever unknown.
+        If the answer is lost, the client looks up the leader again, so the outcome is hardly ever unknown. If the call
+        is cancelled, the leadership may move all the same.
 
         Args:
-            to: the member that is to lead; a voting one. If it leads already, nothing is done.
+            to: the member, which must have a vote. If it leads already, nothing is done.
             timeout: seconds for the whole call. etcd itself gives up after its election timeout.
-            retry: which failed attempts are repeated. With `"never"` the leader is asked once.
+            retry: with `"never"` the leader is asked once.
 
         Raises:
             BadLeaderTransfereeError: `to` is no member, or a learner.
-            UnknownEndpointError: none of the client's endpoints is the leader's. Nothing was sent.
+            UnknownEndpointError: the leader is not an endpoint of the client. Nothing was sent.
             EtcdTimeoutError: no leader was found in time, or `to` did not take over.
-            EtcdError: as every call.
-
-        Cancellation: the leadership may move all the same.
         """
         return await self._leader_transfer.move(member_id(to, "to"), timeout, retry)
 
@@ -247,26 +185,21 @@ class Maintenance:
         timeout: Timeout = UNSET,
         retry: RetryMode | None = None,
     ) -> DowngradeResult:
-        """Check, begin or cancel a downgrade of the cluster by one minor version (etcd 3.6 and newer).
+        """Validate, enable or cancel a downgrade of the cluster by one minor version (etcd 3.6 and newer).
 
-        etcd 3.5 can check one. If told to begin, it would never answer, and its members could not be started again: so
-        a downgrade is always checked before it is begun, and one from 3.5 is refused here.
+        etcd 3.5 can only validate. `"enable"` would get no answer from it, and its members could not be started again;
+        so this client validates first, and refuses a downgrade from 3.5.
 
         Args:
             action: `"validate"`, `"enable"` or `"cancel"`.
-            version: what to downgrade to, such as "3.5.0"; nothing for `"cancel"`.
-            timeout: seconds for the whole call.
-            retry: which failed attempts are repeated.
+            version: the version to downgrade to, such as "3.5.0"; empty for `"cancel"`.
 
         Raises:
-            InvalidRequestError: the action is none, or has too much or too little of a version. Nothing was sent.
-            InvalidDowngradeTargetVersionError: it is not one minor version below the cluster's.
-            DowngradeInProcessError: another one is under way.
-            NoInflightDowngradeError: there is none to cancel; newer servers than 3.5 have nothing against that.
-            NotSupportedByServerError: the server is older than etcd 3.5, or than 3.6 for `"enable"`: nothing was begun.
-            EtcdError: as every call.
-
-        Cancellation: it may be carried out all the same.
+            InvalidRequestError: there is no such action, or the version is missing or not needed. Nothing was sent.
+            InvalidDowngradeTargetVersionError: the version is not one minor version below the cluster's.
+            DowngradeInProcessError: another downgrade is in progress.
+            NoInflightDowngradeError: there is no downgrade to cancel (only etcd 3.5; newer servers accept this).
+            NotSupportedByServerError: the server is older than etcd 3.5, or than 3.6 for `"enable"`. Nothing changed.
         """
         found = parse_word(DowngradeAction, action, "action")
         if not isinstance(version, str):
@@ -295,19 +228,15 @@ class Maintenance:
     def snapshot(
         self, endpoint: str | None = None, *, timeout: Timeout = UNSET, retry: RetryMode | None = None
     ) -> Snapshot:
-        """A member's whole database, as a stream of chunks: `async for chunk in client.maintenance.snapshot():`.
+        """Read a member's whole database as a stream of chunks: `async for chunk in client.maintenance.snapshot():`.
 
         Args:
-            endpoint: the member to take it from, even if it is behind the others; any of them by default.
-            timeout: seconds within which each chunk is there, once it is asked for.
-            retry: which failed attempts are repeated, until the first chunk has come.
+            endpoint: the member to read from, even if it is behind the others. Default: any member.
+            timeout: seconds for each chunk.
+            retry: which failed attempts are repeated before the first chunk. After it, nothing is repeated.
 
         Returns:
-            Snapshot: iterate over it; nothing is sent before.
-
-        Raises:
-            EtcdError: as every call, from the iteration. After the first chunk nothing is repeated.
-            SnapshotChecksumError: all chunks have come, and they are not what the member has hashed.
+            Snapshot: iterate over it. Nothing is sent before; the iteration raises the errors.
         """
         return Snapshot(self._invoker, None if endpoint is None else _checked(endpoint), timeout, retry)
 
@@ -320,30 +249,25 @@ class Maintenance:
         timeout: Timeout = UNSET,
         retry: RetryMode | None = None,
     ) -> SavedSnapshot:
-        """Save a snapshot as a file, which `etcdutl snapshot restore` takes.
+        """Save a snapshot as a file for `etcdutl snapshot restore`.
 
-        The file is there when it is whole, verified and on disk, readable only by its owner (mode 0600); until then
-        what had its name before stays. After an error or a cancellation nothing is left of it.
+        The file appears when it is complete, verified and on disk, readable only by its owner (mode 0600); until then a
+        file of the same name stays as it is. After an error or a cancellation nothing is left behind.
 
         Args:
-            path: the file to make or to replace. Its directory exists.
-            endpoint: as with `snapshot`.
-            on_progress: called with the bytes written and the bytes in all, about once for each MiB, and at the end.
-                What it raises ends the saving.
-            timeout: seconds within which each chunk is there; the whole takes as long as it takes. Bound it by
-                `asyncio.timeout()`.
-            retry: as with `snapshot`.
-
-        Returns:
-            SavedSnapshot: its size and hash.
+            path: the file to make or to replace, in a directory that exists.
+            endpoint: as in `snapshot`.
+            on_progress: called with the number of bytes written and the number in all, about once for each MiB, and at
+                the end. An exception that it raises ends the call.
+            timeout: seconds for each chunk; `asyncio.timeout()` bounds the whole call.
+            retry: as in `snapshot`.
 
         Raises:
-            OSError: the file cannot be made or written: no such directory, no permission, no space left ...
-            SnapshotChecksumError: what came is cut short or damaged.
-            EtcdError: as every call.
+            OSError: the file cannot be written: no such directory, no permission, no space left ...
+            SnapshotChecksumError: the snapshot was cut short or damaged.
 
-        Cancellation waits for what is being written at the moment, a MiB at most, and then removes the file. In the
-        very last moment the whole file may be there all the same.
+        Cancellation waits until the current write, a MiB at most, is done, and removes the file. At the very end, the
+        complete file may be there all the same.
         """
         snapshot = self.snapshot(endpoint, timeout=timeout, retry=retry)
         return await save(snapshot, Path(path), on_progress)

@@ -1,72 +1,21 @@
-"""Results of the calls on authentication and alarms, made from their replies."""
+"""Replies that have enums of etcd, made into results."""
 
 from collections.abc import Mapping
 from typing import Final
 
 from etcd_aio.codec import header_of
 from etcd_aio.errors import MalformedReplyError
-from etcd_aio.pb import (
-    AlarmResponse,
-    AlarmType,
-    AuthenticateResponse,
-    AuthRoleGetResponse,
-    AuthRoleListResponse,
-    AuthStatusResponse,
-    AuthUserGetResponse,
-    AuthUserListResponse,
-    PermissionType,
-    ResponseHeader,
-)
-from etcd_aio.types import (
-    ActiveAlarm,
-    Alarm,
-    AlarmResult,
-    AuthenticateResult,
-    AuthResult,
-    AuthStatus,
-    KeyPermission,
-    Permission,
-    Role,
-    RoleListResult,
-    User,
-    UserListResult,
-)
+from etcd_aio.pb import AlarmResponse, AlarmType, AuthRoleGetResponse, PermissionType
+from etcd_aio.types import ActiveAlarm, Alarm, AlarmResult, KeyPermission, Permission, Role
 
-_PERMISSIONS: Final[Mapping[int, Permission]] = {
-    PermissionType.READ: Permission.READ,
-    PermissionType.WRITE: Permission.WRITE,
-    PermissionType.READWRITE: Permission.READWRITE,
-}
-_ALARMS: Final[Mapping[int, Alarm]] = {AlarmType.NOSPACE: Alarm.NOSPACE, AlarmType.CORRUPT: Alarm.CORRUPT}
+PERMISSION_TYPES: Final[Mapping[Permission, PermissionType]] = {kind: PermissionType[kind.name] for kind in Permission}
+ALARM_TYPES: Final[Mapping[Alarm, AlarmType]] = {kind: AlarmType[kind.name] for kind in Alarm}
+_PERMISSIONS: Final[Mapping[int, Permission]] = {sent: kind for kind, sent in PERMISSION_TYPES.items()}
+_ALARMS: Final[Mapping[int, Alarm]] = {sent: kind for kind, sent in ALARM_TYPES.items()}
 
 
-def auth_result(header: ResponseHeader | None) -> AuthResult:
-    """What an answer says that has nothing but a header."""
-    return AuthResult(header_of(header))
-
-
-def auth_status(reply: AuthStatusResponse) -> AuthStatus:
-    """Whether authentication is enabled."""
-    return AuthStatus(header_of(reply.header), reply.enabled, reply.auth_revision)
-
-
-def authenticate_result(reply: AuthenticateResponse) -> AuthenticateResult:
-    """The token of a login."""
-    return AuthenticateResult(header_of(reply.header), reply.token)
-
-
-def user(name: str, reply: AuthUserGetResponse) -> User:
-    """A user; the reply does not repeat the name."""
-    return User(header_of(reply.header), name, tuple(reply.roles))
-
-
-def user_list(reply: AuthUserListResponse) -> UserListResult:
-    """The names of all users."""
-    return UserListResult(header_of(reply.header), tuple(reply.users))
-
-
-def role(name: str, reply: AuthRoleGetResponse) -> Role:
-    """A role; the reply does not repeat the name.
+def role_result(name: str, reply: AuthRoleGetResponse) -> Role:
+    """Make a role of its reply, which does not repeat the name.
 
     Raises:
         MalformedReplyError: a permission is of a kind that this client does not know.
@@ -78,17 +27,11 @@ def role(name: str, reply: AuthRoleGetResponse) -> Role:
     return Role(header_of(reply.header), name, permissions)
 
 
-def role_list(reply: AuthRoleListResponse) -> RoleListResult:
-    """The names of all roles."""
-    return RoleListResult(header_of(reply.header), tuple(reply.roles))
-
-
 def alarm_result(reply: AlarmResponse) -> AlarmResult:
-    """The alarms of a reply.
+    """Make the result of a reply to an alarm request.
 
     Raises:
-        MalformedReplyError: an alarm is of a kind that this client does not know. To leave it out would be to say that
-            all is well.
+        MalformedReplyError: an alarm is of a kind that this client does not know. Leaving it out would hide it.
     """
     for one in reply.alarms:
         if one.alarm not in _ALARMS:

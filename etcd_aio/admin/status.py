@@ -15,11 +15,7 @@ T = TypeVar("T")
 
 
 async def status_of(invoker: "Invoker", endpoint: str, seconds: float) -> StatusResult:
-    """The status of the member at one endpoint. Members answer without a leader too.
-
-    Raises:
-        EtcdError: as every call.
-    """
+    """The status of the member at one endpoint. Members answer without a leader too."""
     return await invoker.unary(
         methods.STATUS, pb.StatusRequest(), timeout=seconds, needs_leader=False, endpoint=endpoint
     )

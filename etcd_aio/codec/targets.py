@@ -12,6 +12,8 @@ from typing import Final, TypeVar
 from etcd_aio import pb
 from etcd_aio.codec.fields import Field, fields_of
 from etcd_aio.types import (
+    AuthenticateResult,
+    AuthStatus,
     CompactResult,
     DefragmentResult,
     DeleteResult,
@@ -39,9 +41,11 @@ from etcd_aio.types import (
     RangeChunk,
     RangeResult,
     Result,
+    RoleListResult,
     SnapshotChunk,
     StatusResult,
     TxnResult,
+    UserListResult,
     WatchReply,
 )
 
@@ -80,6 +84,10 @@ _RESULTS: Final[Mapping[type[pb.Message], type[object]]] = {
     pb.MoveLeaderResponse: MoveLeaderResult,
     pb.DowngradeResponse: DowngradeResult,
     pb.SnapshotResponse: SnapshotChunk,
+    pb.AuthStatusResponse: AuthStatus,
+    pb.AuthenticateResponse: AuthenticateResult,
+    pb.AuthUserListResponse: UserListResult,
+    pb.AuthRoleListResponse: RoleListResult,
     pb.ResponseOp: Unwrapped,
     pb.Event: Event,
     pb.WatchResponse: WatchReply,

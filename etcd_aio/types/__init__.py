@@ -87,7 +87,9 @@ from etcd_aio.types.watch import WatchBatch as WatchBatch
 from etcd_aio.types.watch import WatchReply as WatchReply
 
 Result: TypeAlias = (
-    CompactResult
+    AuthenticateResult
+    | AuthStatus
+    | CompactResult
     | DefragmentResult
     | DeleteResult
     | DowngradeInfo
@@ -112,9 +114,11 @@ Result: TypeAlias = (
     | PutResult
     | RangeChunk
     | RangeResult
+    | RoleListResult
     | SnapshotChunk
     | StatusResult
     | TxnResult
+    | UserListResult
     | WatchReply
 )
 """The classes that a reply, or a part of one, can be decoded into."""

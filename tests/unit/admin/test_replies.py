@@ -33,7 +33,10 @@ def test_an_alarm_of_an_unknown_kind_is_malformed(number: int) -> None:
 
 def test_a_permission_of_an_unknown_kind_is_no_permission() -> None:
     raw = codec.encode(pb.AuthRoleGetResponse(perm=[pb.Permission(key=b"k")]))
-    assert replies.role("app", codec.decode(pb.AuthRoleGetResponse, raw)).permissions[0].permission is Permission.READ
+    assert (
+        replies.role_result("app", codec.decode(pb.AuthRoleGetResponse, raw)).permissions[0].permission
+        is Permission.READ
+    )
     sent = pb.AuthRoleGetResponse(perm=[pb.Permission(perm_type=pb.PermissionType(7), key=b"k")])
     with pytest.raises(MalformedReplyError, match="'app' has a permission of kind 7"):
-        replies.role("app", sent)
+        replies.role_result("app", sent)
