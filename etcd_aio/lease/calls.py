@@ -1,12 +1,12 @@
 """Leases: the lease calls, their arguments and their results."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from etcd_aio import methods, pb
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.deadline import time_left
 from etcd_aio.errors import InvalidRequestError, LeaseNotFoundError, LeaseTTLTooLargeError
-from etcd_aio.lease.keeper import LeaseInvoker, LeaseKeeper
+from etcd_aio.lease.keeper import LeaseKeeper
 from etcd_aio.types import (
     MIN_INT64,
     LeaseGrantResult,
@@ -20,6 +20,9 @@ from etcd_aio.types import (
     whole_number,
 )
 
+if TYPE_CHECKING:
+    from etcd_aio.error_handler import Invoker
+
 MAX_TTL: Final = 9_000_000_000  # seconds; etcd's own limit
 
 
@@ -30,7 +33,7 @@ class Leases:
     key-value calls do.
     """
 
-    def __init__(self, invoker: LeaseInvoker, keeper: LeaseKeeper) -> None:
+    def __init__(self, invoker: "Invoker", keeper: LeaseKeeper) -> None:
         self._invoker = invoker
         self._keeper = keeper
 
@@ -41,10 +44,8 @@ class Leases:
 
         Args:
             ttl: the seconds that it lasts, from 1 to 9 000 000 000. etcd raises values below its minimum, 2 by default.
-            id: the lease's id. Default: drawn by this client, so that a grant whose answer was lost can be repeated
-                without leaving a second lease behind.
-            timeout: seconds for the whole call.
-            retry: which failed attempts are repeated.
+            id: the lease's id. Default: a random id, so that a grant whose answer was lost can be repeated without
+                leaving a second lease behind.
 
         Returns:
             LeaseGrantResult: its `id`, and the `ttl` that etcd gives it.
@@ -52,7 +53,7 @@ class Leases:
         Raises:
             LeaseExistsError: there is a lease with the given `id`. If `maybe_applied` is True, it may come from this
                 call: an earlier attempt got no answer.
-            EtcdError: as every call. A lease that may have been granted all the same ends by its TTL.
+            EtcdError: with `maybe_applied`, the lease may have been granted; it then ends by its TTL.
         """
         checked_ttl(ttl)
         if id is None:
@@ -64,17 +65,11 @@ class Leases:
     ) -> LeaseRevokeResult:
         """Revoke a lease: etcd deletes the keys that are attached to it.
 
-        Args:
-            lease: which one.
-            timeout: seconds for the whole call.
-            retry: which failed attempts are repeated.
-
         Returns:
             LeaseRevokeResult: its revision is that of the deletion, or a later one if the first answer was lost.
 
         Raises:
             LeaseNotFoundError: there is no such lease, and no attempt of this call has revoked it.
-            EtcdError: as every call.
         """
         id_ = lease_id(lease)
         deadline = self._invoker.deadline(timeout, self._invoker.clock())
@@ -92,18 +87,11 @@ class Leases:
     async def keep_alive_once(self, lease: LeaseLike, *, timeout: Timeout = UNSET) -> LeaseKeepAliveResult:
         """Renew a lease once, now. The request is repeated on other members until one answers.
 
-        Args:
-            lease: which one.
-            timeout: seconds for the whole call.
-
         Returns:
             LeaseKeepAliveResult: its `ttl` is how many seconds the lease lasts from now.
 
         Raises:
             LeaseNotFoundError: there is no such lease: it expired, was revoked, or never existed.
-            EtcdTimeoutError: no member answered in time.
-            NoAvailableEndpointsError: no member could be reached; `errors` has the reason of every endpoint.
-            EtcdError: as every call.
         """
         return await self._keeper.renew_once(lease_id(lease), timeout)
 
@@ -113,44 +101,22 @@ class Leases:
         """Get how long a lease still lasts.
 
         Args:
-            lease: which one.
+            lease: the lease.
             keys: also return the keys that are attached to it.
-            timeout: seconds for the whole call.
-            retry: which failed attempts are repeated.
 
         Returns:
             LeaseTimeToLiveResult: `is_expired` is True if there is no such lease, which raises no error.
-
-        Raises:
-            EtcdError: as every call.
         """
         request = pb.LeaseTimeToLiveRequest(id=lease_id(lease), keys=flag(keys, "keys"))
         return await self._invoker.unary(methods.LEASE_TIME_TO_LIVE, request, timeout=timeout, retry=retry)
 
     async def list(self, *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> LeaseListResult:
-        """Get the ids of all leases.
-
-        Args:
-            timeout: seconds for the whole call.
-            retry: which failed attempts are repeated.
-
-        Returns:
-            LeaseListResult: with the `ids`.
-
-        Raises:
-            EtcdError: as every call.
-        """
+        """List the ids of all leases."""
         return await self._invoker.unary(methods.LEASE_LEASES, pb.LeaseLeasesRequest(), timeout=timeout, retry=retry)
 
 
 def checked_ttl(ttl: int) -> int:
-    """Return `ttl` if it is a valid TTL.
-
-    Raises:
-        InvalidRequestError: it is below 1.
-        LeaseTTLTooLargeError: it is more than etcd allows.
-        TypeError: it is no int.
-    """
+    """Return a TTL, checked."""
     if whole_number(ttl, "ttl") < 1:
         raise InvalidRequestError(f"ttl must be at least 1 second, got {ttl}")
     if ttl > MAX_TTL:
@@ -159,12 +125,7 @@ def checked_ttl(ttl: int) -> int:
 
 
 def checked_id(id: int) -> int:
-    """Return `id` if it is a valid lease id.
-
-    Raises:
-        InvalidRequestError: it is 0, which is no lease, or does not fit 64 bits.
-        TypeError: it is no int.
-    """
+    """Return the id for a new lease, checked: 0 is no lease."""
     if whole_number(id, "id", minimum=MIN_INT64) == 0:
         raise InvalidRequestError("id must not be 0, which stands for no lease")
     return id

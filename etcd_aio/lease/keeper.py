@@ -8,13 +8,12 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Coroutine
-from typing import Final, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from etcd_aio.aio import resolve, start_background_task, wait_until
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.codec import header_of
 from etcd_aio.deadline import time_left
-from etcd_aio.error_handler import StreamHandler
 from etcd_aio.errors import (
     EtcdError,
     LeaseExistsError,
@@ -25,16 +24,18 @@ from etcd_aio.errors import (
 )
 from etcd_aio.lease.clock import LeaseClock, LeaseClockAdapter, suspended_seconds
 from etcd_aio.lease.schedule import KeepAliveSchedule, LeaseState, ScheduledLease
-from etcd_aio.methods import LEASE_GRANT, LEASE_KEEP_ALIVE, LEASE_TIME_TO_LIVE, RANGE, AnyMethod, Method, Reply, Request
+from etcd_aio.methods import LEASE_GRANT, LEASE_KEEP_ALIVE, LEASE_TIME_TO_LIVE, RANGE
 from etcd_aio.pb import (
     LeaseGrantRequest,
     LeaseGrantResponse,
     LeaseKeepAliveRequest,
     LeaseTimeToLiveRequest,
-    Message,
     RangeRequest,
 )
 from etcd_aio.types import LeaseGrantResult, LeaseKeepAliveResult
+
+if TYPE_CHECKING:
+    from etcd_aio.error_handler import Invoker
 
 T = TypeVar("T")
 
@@ -44,77 +45,11 @@ _VERIFY_SECONDS: Final = 5.0  # the client's default for a call; a lease's own d
 _VERIFY_ATTEMPTS: Final = 3  # an endpoint may stand for several members, and another one may answer each time
 _WARNING_PAUSE: Final = 1.0  # seconds between two lines: leases that were renewed one by one are lost one by one, too
 
-
 OnRenewed: TypeAlias = Callable[[int, float], None]
 """Called with a TTL and a deadline: the lease lasts at least until then."""
 
 OnLoss: TypeAlias = Callable[[LeaseLostError], None]
 """Called with the reason for the loss of a lease."""
-
-
-class LeaseStreamSupervisor(Protocol):
-    """The methods of a stream's supervisor that leases use."""
-
-    @property
-    def is_open(self) -> bool:
-        """Whether there is a stream."""
-        ...
-
-    @property
-    def endpoint(self) -> str:
-        """The endpoint where the stream is open; empty if it is not."""
-        ...
-
-    def wake(self) -> None:
-        """Look at the schedule in the next turn of the loop. Raises if the client cannot be used here."""
-        ...
-
-    def outage_error(self) -> EtcdError:
-        """The error that names, for each endpoint, why there is no stream on it."""
-        ...
-
-    def timeout_error(self, since: float, *, maybe_applied: bool) -> EtcdError:
-        """The error of a wait for an answer that began at `since` and was in vain."""
-        ...
-
-
-class LeaseInvoker(Protocol):
-    """The methods of the invoker that leases use."""
-
-    def clock(self) -> float:
-        """The time of the running loop."""
-        ...
-
-    def deadline(self, timeout: Timeout, now: float) -> float:
-        """The instant at which a timeout ends that begins now."""
-        ...
-
-    async def unary(
-        self,
-        method: Method[Request, Reply],
-        request: Request,
-        *,
-        timeout: Timeout = UNSET,
-        retry: RetryMode | None = None,
-        endpoint: str | None = None,
-    ) -> Reply:
-        """Run a call."""
-        ...
-
-    def supervise(
-        self,
-        method: Method[Request, Reply],
-        handler: StreamHandler[Request, Reply],
-        name: str,
-        *,
-        needs_token: bool,
-    ) -> LeaseStreamSupervisor:
-        """Supervise a stream."""
-        ...
-
-    def explain(self, error: EtcdError, method: AnyMethod, request: Message) -> None:
-        """Note on an error which request it ends."""
-        ...
 
 
 class LeaseKeeper:
@@ -135,7 +70,7 @@ class LeaseKeeper:
 
     def __init__(
         self,
-        invoker: LeaseInvoker,
+        invoker: "Invoker",
         draw_id: Callable[[], int] | None = None,
         suspended: Callable[[], float] = suspended_seconds,
     ) -> None:

@@ -11,7 +11,7 @@ members.is_behind = True          the member of the stream also denies it in cal
 
 import asyncio
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from etcd_aio import pb
 from etcd_aio.call_options import UNSET, Timeout
@@ -40,6 +40,9 @@ from etcd_aio.types import (
     RangeResult,
 )
 
+if TYPE_CHECKING:
+    from etcd_aio.error_handler import Invoker
+
 MIN_TTL = 2
 
 
@@ -62,8 +65,9 @@ class FakeLeases:
         self.streams: list[FakeSupervisor] = []
         ids = iter(range(100, 2000))
         self.suspended = 0.0  # seconds
-        self.keeper = LeaseKeeper(self, draw_id=ids.__next__, suspended=lambda: self.suspended)
-        self.group = Leases(self, self.keeper)
+        self.invoker = cast("Invoker", self)
+        self.keeper = LeaseKeeper(self.invoker, draw_id=ids.__next__, suspended=lambda: self.suspended)
+        self.group = Leases(self.invoker, self.keeper)
 
     def now(self) -> float:
         """The clock of the members."""

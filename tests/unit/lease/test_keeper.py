@@ -270,12 +270,12 @@ async def test_a_verified_loss_of_a_forgotten_lease_calls_no_listener() -> None:
 
 
 async def test_drawn_ids_are_positive_and_of_63_bits() -> None:
-    real = LeaseKeeper(FakeLeases())
+    real = LeaseKeeper(FakeLeases().invoker)
     drawn = [real.draw_id() for _ in range(200)]
     assert all(0 < one < 2**63 for one in drawn)
     assert len(set(drawn)) == 200
     assert max(drawn) > 2**62
-    assert LeaseKeeper(FakeLeases(), draw_id=lambda: 0).draw_id() == 1
+    assert LeaseKeeper(FakeLeases().invoker, draw_id=lambda: 0).draw_id() == 1
 
 
 def test_the_result_of_a_grant() -> None:
