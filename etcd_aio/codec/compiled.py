@@ -1,9 +1,9 @@
 """The compiled codec: its functions are generated for each class at first use, as `dataclasses` does it."""
 
 from collections.abc import Callable, Generator, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
-from etcd_aio.codec.codegen import Function, function_of
+from etcd_aio.codec.codegen import Function, GeneratedFunction, function_of
 from etcd_aio.codec.decoder import Decoder
 from etcd_aio.codec.encoder import Encoder, Writer
 from etcd_aio.codec.targets import Decodable, message_class_of, target_of
@@ -11,23 +11,26 @@ from etcd_aio.codec.wire import CUT_SHORT, WireFormatError
 from etcd_aio.errors import InvalidRequestError, MalformedReplyError
 from etcd_aio.pb import Message
 
+_C = TypeVar("_C")
+
+
+class _Functions(dict[_C, Function]):
+    """The function of each class, generated at first use."""
+
+    def __init__(self, generator: Callable[[_C], GeneratedFunction]) -> None:
+        super().__init__()
+        self._generator = generator
+
+    def __missing__(self, key: _C) -> Function:
+        function = self[key] = function_of(self._generator(key))
+        return function
+
+
 # --- encoding ---
 
 
-class _Encoders(dict[type[Message], Function]):
-    def __missing__(self, message_class: type[Message]) -> Function:
-        encoder = self[message_class] = function_of(Encoder(message_class))
-        return encoder
-
-
-class _Writers(dict[type[Message], Callable[..., bytes]]):
-    def __missing__(self, message_class: type[Message]) -> Callable[..., bytes]:
-        writer = self[message_class] = function_of(Writer(message_class))
-        return writer
-
-
-_encoders: Final = _Encoders()
-writers: Final[Mapping[type[Message], Callable[..., bytes]]] = _Writers()
+_encoders: Final = _Functions(Encoder)
+writers: Final[Mapping[type[Message], Callable[..., bytes]]] = _Functions(Writer)
 """For each message class a function that encodes the message from its fields, without creating it:
 
     writers[pb.PutRequest](key=b"k", value=b"v")
@@ -60,21 +63,11 @@ def encode(message: Message) -> bytes:
 # --- decoding ---
 
 
-class _Decoders(dict[type[object], Function]):
-    def __init__(self, *, in_steps: bool) -> None:
-        super().__init__()
-        self._in_steps = in_steps
-
-    def __missing__(self, decodable: type[object]) -> Function:
-        decoder = self[decodable] = function_of(Decoder(target_of(decodable), self._in_steps))
-        return decoder
-
-
 Steps: TypeAlias = Generator[tuple[int, int] | None, tuple[bytes, int, int, bool] | None, Any]
 """What a stepwise decoder yields, is sent and returns; see `decoder`."""
 
-_decoders: Final = _Decoders(in_steps=False)
-_stepwise_decoders: Final = _Decoders(in_steps=True)
+_decoders: Final = _Functions[type[object]](lambda decodable: Decoder(target_of(decodable)))
+_stepwise_decoders: Final = _Functions[type[object]](lambda decodable: Decoder(target_of(decodable), in_steps=True))
 
 
 def decode(decodable: type[Decodable], data: bytes) -> Decodable:

@@ -239,20 +239,14 @@ class _Writing:
 
     def _field(self, field: Field, tags: list[int]) -> None:
         line, block = self._source.line, self._source.block
-        if field.repeated:
-            with block(f"while tag {_is_one_of(tags)}:  # {field.name}"):
-                self._content(field, tags)
-                with block("if at >= end:"):
-                    line("break")
-                line("tag = data[at]")
-            with block("if at >= end:"):
-                line("break")
-            return
-        with block(f"if tag {_is_one_of(tags)}:  # {field.name}"):
+        with block(f"{'while' if field.repeated else 'if'} tag {_is_one_of(tags)}:  # {field.name}"):
             self._content(field, tags)
             with block("if at >= end:"):
                 line("break")
             line("tag = data[at]")
+        if field.repeated:
+            with block("if at >= end:"):
+                line("break  # the loop over all fields")
 
     def _rest(self) -> None:
         """Read fields with tags of two bytes, and unknown fields."""

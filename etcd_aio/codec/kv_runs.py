@@ -105,23 +105,9 @@ class KeyValuesReader:
 
         `at` advances only as far as the guess is right.
         """
-        line, block = source.line, source.block
-        line("first, low, high, field, size = head(data, at)")
-        with block("if first != tag:"):
-            line("return at")
-        with block("if low < 128:"):
-            line("start = at + 2")
-            line("stop = start + low")
-            line("size, field = field, high")
-        with block("elif high < 128:"):
-            line("start = at + 3")
-            line("stop = start + low + high * 128 - 128")
-        with block("else:"):
-            line("stop, start = read_length(data, at + 1, end)")
-            line("field, size = data[start], data[start + 1]")
-        with block("if stop > end:"):
-            line("return at")
-        line("at = start")
+        source.line("first, low, high, field, size = head(data, at)")
+        _read_bounds(source, short="size, field = field, high", long="field, size = data[start], data[start + 1]")
+        source.line("at = start")
 
     def _take(self, source: Source) -> None:
         """Append a decoded `kv`."""
@@ -161,14 +147,7 @@ class KeyValuesReader:
                 line("at = at + 1 if field < 128 else start")
                 line("field, low, high = data[at], data[at + 1], data[at + 2]")
             with block("if at < stop and field == 42:  # value"):
-                with block("if low < 128:"):
-                    line("at += 2")
-                    line("behind = at + low")
-                with block("elif high < 128:"):
-                    line("at += 3")
-                    line("behind = at + low + high * 128 - 128")
-                with block("else:"):
-                    line("behind, at = read_length(data, at + 1, end)")
+                _read_length(source, "at", "behind")
                 line("value = data[at:behind]")
                 line("at = behind")
             with block("else:"):
@@ -201,18 +180,7 @@ class EventsReader(KeyValuesReader):
     def _open(self, source: Source) -> None:
         line, block = source.line, source.block
         line("first, low, high, within, inner, outer, field, size = head(data, at)")
-        with block("if first != tag:"):
-            line("return at")
-        with block("if low < 128:"):
-            line("start = at + 2")
-            line("stop = start + low")
-        with block("elif high < 128:"):
-            line("start = at + 3")
-            line("stop = start + low + high * 128 - 128")
-        with block("else:"):
-            line("stop, start = read_length(data, at + 1, end)")
-        with block("if stop > end:"):
-            line("return at")
+        _read_bounds(source)
         with block("if high == 18 and 0 < within == low - 2 < 126:  # kv"):
             line("at = start + 2")
             line("field, size = inner, outer")
@@ -232,6 +200,35 @@ class EventsReader(KeyValuesReader):
             "append(event)",
         ):
             source.line(text)
+
+
+def _read_bounds(source: Source, *, short: str = "", long: str = "") -> None:
+    """Set `start` and `stop` of the item at `at`; return if there is none, or it is not complete."""
+    with source.block("if first != tag:"):
+        source.line("return at")
+    _read_length(source, "start", "stop", short, long)
+    with source.block("if stop > end:"):
+        source.line("return at")
+
+
+def _read_length(source: Source, start: str, stop: str, short: str = "", long: str = "") -> None:
+    """Set `start` and `stop` of the content at the tag `at`, whose length begins with the bytes `low` and `high`.
+
+    `short` and `long` are lines to add where the length has one byte, and more than two.
+    """
+    line, block = source.line, source.block
+    with block("if low < 128:"):
+        line(f"{start} = at + 2")
+        line(f"{stop} = {start} + low")
+        if short:
+            line(short)
+    with block("elif high < 128:"):
+        line(f"{start} = at + 3")
+        line(f"{stop} = {start} + low + high * 128 - 128")
+    with block("else:"):
+        line(f"{stop}, {start} = read_length(data, at + 1, end)")
+        if long:
+            line(long)
 
 
 def _number(place: int) -> str:

@@ -113,27 +113,17 @@ def skip_unknown(data: bytes, at: int, end: int, known: Collection[int]) -> int:
         end: where its message ends.
         known: numbers of the known fields; a known field here has the wrong wire type.
     """
-    tag, at = read_tag(data, at)
+    tag, _ = read_tag(data, at)
     number, wire_type = tag >> 3, tag & 7
     if not 1 <= number <= MAX_FIELD_NUMBER:
         raise WireFormatError("a field number is out of range")
-    if number in known:
+    # The other wire types are groups, which proto3 does not have, and two undefined ones.
+    if number in known or wire_type not in {VARINT, FIXED_64, LENGTH, FIXED_32}:
         raise WireFormatError(f"field {number} has wire type {wire_type}")
-    at += 1
-    if wire_type == VARINT:
-        _, at = read_varint(data, at)
-    elif wire_type == LENGTH:
-        length, at = read_varint(data, at)
-        at += length
-    elif wire_type == FIXED_64:
-        at += 8
-    elif wire_type == FIXED_32:
-        at += 4
-    else:  # groups, which proto3 does not have, and two undefined types
-        raise WireFormatError(f"field {number} has wire type {wire_type}")
-    if at > end:
+    behind = behind_field(data, at, end)
+    if behind > end:
         raise WireFormatError(CUT_SHORT)
-    return at
+    return behind
 
 
 # --- writing ---
