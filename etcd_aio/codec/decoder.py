@@ -104,15 +104,12 @@ class Decoder:
 
     @property
     def name(self) -> str:
-        """The function's name."""
         return f"decode_{self.target.name}{'_in_steps' if self.in_steps else ''}"
 
     def source(self) -> Source:
-        """The function's source."""
         return _Writing(self).done()
 
     def namespace(self) -> dict[str, object]:
-        """The classes it creates, and the functions of `wire`."""
         names: dict[str, object] = {function.__name__: function for function in _SHARED}
         result_class = self.target.result_class
         for field in self.target.fields.values():
@@ -127,7 +124,6 @@ class Decoder:
         return names
 
     def callees(self) -> Iterator[GeneratedFunction]:
-        """The decoders of inner messages."""
         for field in self.target.fields.values():
             if field.message_class is not None:
                 yield self.run_of(field) or self.inner(field)

@@ -26,11 +26,9 @@ class Writer:
 
     @property
     def name(self) -> str:
-        """The function's name."""
         return f"write_{self.message_class.__name__}"
 
     def source(self) -> Source:
-        """The function's source."""
         source = Source()
         fields = fields_of(self.message_class).values()
         arguments = ", ".join(f"{_name(field)}={_default(field)}" for field in fields)
@@ -42,12 +40,10 @@ class Writer:
         return source
 
     def namespace(self) -> dict[str, object]:
-        """The table of encoded numbers."""
         return {"VARINT_BYTES": VARINT_BYTES}
 
     def callees(self) -> Iterable[GeneratedFunction]:
-        """None: inner messages are passed as bytes."""
-        return ()
+        return ()  # inner messages are passed as bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +54,9 @@ class Encoder:
 
     @property
     def name(self) -> str:
-        """The function's name."""
         return f"encode_{self.message_class.__name__}"
 
     def source(self) -> Source:
-        """The function's source."""
         source = Source()
         fields = fields_of(self.message_class).values()
         with source.block(f"def {self.name}(message, depth):"):
@@ -81,11 +75,9 @@ class Encoder:
         return source
 
     def namespace(self) -> dict[str, object]:
-        """The message class and the error."""
         return {"InvalidRequestError": InvalidRequestError, self.message_class.__name__: self.message_class}
 
     def callees(self) -> Iterator[GeneratedFunction]:
-        """The writer, and the encoders of inner messages."""
         yield Writer(self.message_class)
         for field in fields_of(self.message_class).values():
             if field.message_class is not None:

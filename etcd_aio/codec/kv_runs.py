@@ -41,11 +41,9 @@ class KeyValuesReader:
 
     @property
     def name(self) -> str:
-        """The function's name."""
         return "read_key_values"
 
     def namespace(self) -> dict[str, object]:
-        """The names that the source refers to."""
         return {
             "KeyValue": KeyValue,
             "Mutable": mutable_twin(KeyValue),
@@ -56,11 +54,9 @@ class KeyValuesReader:
         }
 
     def callees(self) -> Iterator[GeneratedFunction]:
-        """The decoder for other layouts."""
         yield self.general
 
     def source(self) -> Source:
-        """The function's source."""
         source = Source()
         line, block = source.line, source.block
         with block(f"def {self.name}(data, at, end, pause, tag, kvs, depth):"):
@@ -169,11 +165,9 @@ class EventsReader(KeyValuesReader):
 
     @property
     def name(self) -> str:
-        """The function's name."""
         return "read_events"
 
     def namespace(self) -> dict[str, object]:
-        """The names that the source refers to."""
         names = {"Event": Event, "MutableEvent": mutable_twin(Event), "PUT": EventType.PUT}
         return super().namespace() | names | {"head": Struct("8B").unpack_from}
 

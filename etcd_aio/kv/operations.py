@@ -89,7 +89,6 @@ class PutOp(KVOperation[PutResult]):
     ignore_lease: bool = False
 
     def message(self) -> bytes:
-        """Encode the PutRequest."""
         return writers[pb.PutRequest](
             key=self.key,
             value=self.value,
@@ -100,7 +99,6 @@ class PutOp(KVOperation[PutResult]):
         )
 
     def result(self, reply: PutResult) -> PutResult:
-        """Return the reply."""
         return reply
 
     def __repr__(self) -> str:
@@ -121,13 +119,11 @@ class GetOp(KVOperation[KeyValue | None]):
     keys_only: bool = False
 
     def message(self) -> bytes:
-        """Encode the RangeRequest of one key."""
         return writers[pb.RangeRequest](
             key=self.key, revision=self.revision, serializable=self.serializable, keys_only=self.keys_only
         )
 
     def result(self, reply: RangeResult) -> KeyValue | None:
-        """Return the key-value; None if the key does not exist."""
         return reply.kvs[0] if reply.kvs else None
 
 
@@ -166,7 +162,6 @@ class RangeOp(KVOperation[RangeResult]):
         _check_bounds("create_revision", self.min_create_revision, self.max_create_revision)
 
     def message(self) -> bytes:
-        """Encode the RangeRequest."""
         # etcd stores keys in ascending order. With sort order NONE a limit stops the read early; with ASCEND etcd would
         # read the whole range, sort it, and then cut it.
         is_stored_order = self.sort_by is SortBy.KEY and self.sort_order is SortOrder.ASCEND
@@ -187,7 +182,6 @@ class RangeOp(KVOperation[RangeResult]):
         )
 
     def result(self, reply: RangeResult) -> RangeResult:
-        """Return the reply."""
         return reply
 
 
@@ -206,11 +200,9 @@ class DeleteOp(KVOperation[DeleteResult]):
         flag(self.prev_kv, "prev_kv")
 
     def message(self) -> bytes:
-        """Encode the DeleteRangeRequest."""
         return writers[pb.DeleteRangeRequest](key=self.keys.key, range_end=self.keys.range_end, prev_kv=self.prev_kv)
 
     def result(self, reply: DeleteResult) -> DeleteResult:
-        """Return the reply."""
         return reply
 
 
@@ -239,7 +231,6 @@ class TxnOp(KVOperation[TxnResult]):
         object.__setattr__(self, "serializable", serializable)
 
     def message(self) -> bytes:
-        """Encode the TxnRequest."""
         return self._linearizable()._encode(1)
 
     def result(self, reply: TxnResult, outer: Header = _NO_HEADER) -> TxnResult:

@@ -42,7 +42,6 @@ class ReadPage(Protocol):
 
     def __call__(self, operation: RangeOp, *, timeout: Timeout, retry: RetryMode | None) -> Awaitable[RangeResult]:
         """Send the operation."""
-        ...
 
 
 class RangeStreamReader:

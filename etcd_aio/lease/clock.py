@@ -91,38 +91,29 @@ class LeaseClockAdapter(Generic[Request, Reply]):
 
     @property
     def is_needed(self) -> bool:
-        """Whether the stream is needed."""
         return self._handler.is_needed
 
     @property
     def due(self) -> float:
-        """When to call `on_time`, on the loop's clock."""
         return self._clock.on_loop(self._handler.due)
 
     def requests(self, now: float) -> Iterable[Request]:
-        """The requests to send now."""
         return self._handler.requests(self._clock.now())
 
     def on_open(self, endpoint: str, now: float) -> None:
-        """A stream is open."""
         self._handler.on_open(endpoint, self._clock.now())
 
     def on_reply(self, reply: Reply, now: float) -> None:
-        """A reply came."""
         self._handler.on_reply(reply, self._clock.now())
 
     def on_time(self, now: float) -> str | None:
-        """The due instant has come."""
         return self._handler.on_time(self._clock.now())
 
     def on_lost(self, error: EtcdError, now: float) -> bool:
-        """The stream is gone."""
         return self._handler.on_lost(error, self._clock.now())
 
     def on_refused(self, error: EtcdError, now: float) -> bool:
-        """Another stream would be refused."""
         return self._handler.on_refused(error, self._clock.now())
 
     def on_end(self, error: EtcdError) -> None:
-        """There will be no further stream."""
         self._handler.on_end(error)

@@ -72,15 +72,12 @@ class LeaseListener(Protocol):
 
     def on_renewed(self, reply: LeaseKeepAliveResult, deadline: float) -> None:
         """A renewal was acknowledged; the lease lasts at least until `deadline`."""
-        ...
 
     def on_missing(self, lease: "ScheduledLease") -> None:
         """A member denied that the lease exists: verify that, then `restore` or `forget` it."""
-        ...
 
     def on_lost(self, error: EtcdError) -> None:
         """The lease is lost, and forgotten. The last call."""
-        ...
 
 
 class ScheduledLease:
