@@ -1,9 +1,9 @@
 """Finds the leader, and moves the leadership to another member.
 
-Only the leader can transfer its leadership. So every endpoint is asked at once for its status, and the request goes to
-the member that says it leads in the newest term, and to no other. After a successful request that member leads no more.
-Therefore an attempt without an answer is not repeated: the leader is looked up again, which tells whether the transfer
-is done. Only if a third member leads, that one gets the request.
+Only the leader can transfer its leadership. So every endpoint is asked at once for its status, and the request goes
+only to the member that claims to lead in the newest term. After a successful request that member leads no more.
+Therefore an attempt without an answer is not repeated: the leader is looked up again, which shows whether the transfer
+is done. Only if a third member leads, the request is sent again, to that member.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from etcd_aio.error_handler import Invoker
 
 _LOOK_SECONDS: Final = 1.0  # for one round of requests: a frozen member must not delay the answers of the others
-_CONTRADICTION_SECONDS: Final = 0.1  # for the others to report a newer term, once a member says that it leads
+_CONTRADICTION_SECONDS: Final = 0.1  # for the others to report a newer term, after a member has claimed to lead
 _LOOK_AGAIN: Final = 0.05  # seconds between rounds; an election takes about a second
 
 
@@ -51,11 +51,7 @@ class Leader:
 
 
 class LeaderTransfer:
-    """Moves the leadership: see above.
-
-    Args:
-        invoker: runs the calls.
-    """
+    """Moves the leadership: see above."""
 
     def __init__(self, invoker: "Invoker") -> None:
         self._invoker = invoker
@@ -81,7 +77,7 @@ class LeaderTransfer:
         return MoveLeaderResult(leader.status.header)
 
     async def find(self, deadline: float) -> Leader:
-        """The leader, after an election if there is none now.
+        """Find the leader, after an election if there is none now.
 
         Raises:
             UnknownEndpointError: the leader is not an endpoint of the client.
@@ -103,7 +99,7 @@ class LeaderTransfer:
             await asyncio.sleep(_LOOK_AGAIN)
 
     async def _look_after(self, error: EtcdError, target: int, deadline: float, retry: RetryMode | None) -> Leader:
-        """The leader after an attempt that failed with `error`; raises it if no other attempt may be made."""
+        """Find the leader after an attempt that failed with `error`; raise it if no other attempt may be made."""
         try:
             leader = await self.find(deadline)
         except EtcdError:
@@ -115,7 +111,7 @@ class LeaderTransfer:
         return leader
 
     async def _ask_all(self, seconds: float) -> dict[str, StatusResult | EtcdError]:
-        """The answer of every endpoint; slow ones get little time once a member says that it leads."""
+        """Get the answer of every endpoint; slow ones get little time after a member has claimed to lead."""
         endpoints = self._invoker.endpoints
         answers = await ask_endpoints(
             endpoints,
@@ -138,7 +134,7 @@ class LeaderTransfer:
 
 
 def _check_may_be_found(statuses: Mapping[str, StatusResult], errors: Mapping[str, EtcdError]) -> None:
-    """Raise what makes another search useless: errors that time does not mend, or a leader that is no endpoint."""
+    """Raise an error if another search is useless: permanent errors, or a leader that is no endpoint."""
     for error in errors.values():
         if not statuses and not error.retryable:
             raise error

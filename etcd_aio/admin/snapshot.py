@@ -1,9 +1,9 @@
 """A member's whole database as a stream of chunks, verified at its end.
 
-etcd sends the database in chunks, followed by its SHA-256. These 32 bytes belong to the snapshot: a file of all chunks
-is what `etcdutl snapshot restore` takes. Two members' databases are not the same bytes, so any member may serve a
-snapshot until the first chunk, and only the same member after it. The hash is computed on the way; a snapshot without
-the right hash at its end was cut short or damaged.
+etcd sends the database in chunks, followed by its SHA-256. These 32 bytes belong to the snapshot: `etcdutl snapshot
+restore` takes a file of all chunks. The databases of two members differ in their bytes, so a call may move to another
+member only before the first chunk. The hash is computed on the way; a snapshot without the right hash at its end was
+cut short or damaged.
 """
 
 import hashlib
@@ -23,16 +23,16 @@ TRAILER_SIZE: Final = 32  # bytes: one SHA-256
 class Snapshot:
     """The chunks of one snapshot: `async for chunk in client.maintenance.snapshot(): ...`.
 
-    Nothing is asked for before the first chunk is wanted, and the member sends ahead no more than a few MiB of what is
-    not taken yet. Once all chunks have come they are verified: the iteration ends if the snapshot is whole, and raises
-    `SnapshotChecksumError` if it is not. For one task at a time.
+    Nothing is sent before the iteration begins, and the member sends only a few MiB ahead. After the last chunk the
+    snapshot is verified: the iteration ends if it is complete, and raises `SnapshotChecksumError` if it is not. Only
+    one task may iterate at a time.
 
     A snapshot cannot be resumed: after an error, or a cancelled step, there are no more chunks. `await aclose()` ends
-    it early; a snapshot that is dropped is ended too.
+    it early, and so does dropping it.
 
     Attributes:
-        received: bytes that have come, the hash at the end included.
-        size: bytes that come in all; 0 before the first chunk.
+        received: the number of bytes received, including the hash at the end.
+        size: the number of bytes in all; 0 before the first chunk.
         version: the storage version, which is the release to restore it with; empty before the first chunk, and from
             servers before etcd 3.6.
         sha256: the hash of the database, in hexadecimal; empty before the end.
@@ -58,7 +58,7 @@ class Snapshot:
 
     @property
     def endpoint(self) -> str:
-        """The endpoint it comes from; empty before the first chunk."""
+        """The endpoint that sends the snapshot; empty before the first chunk."""
         return self._reading.endpoint
 
     def __aiter__(self) -> Self:
@@ -78,7 +78,7 @@ class Snapshot:
             self._is_reading = False
 
     async def aclose(self) -> None:
-        """End it; the member stops sending. Safe to repeat."""
+        """End the snapshot; the member stops sending. Safe to repeat."""
         self._is_over = True
         self._reading.cancel()
 
@@ -117,16 +117,16 @@ class Snapshot:
 
 
 class TrailingHash:
-    """Bytes that end with the SHA-256 of all that comes before it, in pieces of any size."""
+    """Verifies bytes that end with the SHA-256 of all bytes before it, in pieces of any size."""
 
     __slots__ = ("_hash", "_tail")
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
-        self._tail = b""  # what may be the trailer
+        self._tail = b""  # may be the trailer
 
     def feed(self, piece: bytes) -> None:
-        """Take the next piece."""
+        """Add the next piece."""
         if len(piece) < TRAILER_SIZE:
             piece = self._tail + piece
             self._hash.update(piece[:-TRAILER_SIZE])

@@ -21,7 +21,7 @@ from etcd_aio.admin.snapshot import Snapshot
 from etcd_aio.types import SavedSnapshot
 
 OnProgress: TypeAlias = Callable[[int, int], object]
-"""Told how many bytes of a snapshot are written, and how many there are in all."""
+"""Called with the number of bytes of a snapshot that are written, and the number in all."""
 
 _WRITE_SIZE: Final = 1 << 20  # bytes for one visit to a thread, which then costs less than writing them
 _MODE: Final = 0o600  # the database holds every secret of the cluster
@@ -64,30 +64,26 @@ async def _discard(file: "SnapshotFile") -> None:
         with anyio.CancelScope(shield=True):
             await run_sync(file.discard)
     finally:
-        file.discard()  # cancelled once more: the thread may not even have begun
+        file.discard()  # cancelled once more: the thread may not have begun
 
 
 class SnapshotFile:
-    """A file that is being written. Every method blocks, and may be called from any thread.
+    """A file that is being written. Every method blocks, may be called from any thread, and may raise OSError.
 
     Args:
-        path: the name that it gets in the end; what has that name then is replaced.
+        path: the final name; a file of that name is replaced.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        # Not named after the path, which may be a directory, or as long a name as there can be.
+        # Not named after the path, which may be a directory, or have the longest possible name.
         self._part = path.parent / f".snapshot-{secrets.token_hex(8)}.part"
         self._lock = Lock()
         self._descriptor: int | None = None
         self._is_over = False
 
     def open(self) -> None:
-        """Make the file, empty.
-
-        Raises:
-            OSError: it cannot be made there, or `path` is a directory.
-        """
+        """Create the empty temporary file. If `path` is a directory, an error is raised now."""
         with self._lock:
             if self._is_over:
                 return
@@ -97,11 +93,7 @@ class SnapshotFile:
             self._descriptor = os.open(self._part, flags, _MODE)
 
     def write(self, pieces: list[bytes]) -> None:
-        """Write the pieces behind what is there.
-
-        Raises:
-            OSError: the disk is full, or worse.
-        """
+        """Append the pieces."""
         with self._lock:
             if self._descriptor is None:
                 return
@@ -111,21 +103,13 @@ class SnapshotFile:
                     rest = rest[os.write(self._descriptor, rest) :]
 
     def sync(self) -> None:
-        """Have all that was written on disk.
-
-        Raises:
-            OSError: it could not be written after all.
-        """
+        """Wait until all that was written is on disk."""
         with self._lock:
             if self._descriptor is not None:
                 os.fsync(self._descriptor)
 
     def publish(self) -> None:
-        """Close it, and give it its name. After this nothing is discarded.
-
-        Raises:
-            OSError: it could not be renamed.
-        """
+        """Close the file and rename it to its final name. After this, `discard` does nothing."""
         with self._lock:
             if self._descriptor is None:
                 return
@@ -141,12 +125,12 @@ class SnapshotFile:
                     os.close(directory)
 
     def discard(self) -> None:
-        """Leave nothing behind, unless it was published. Safe to repeat; it waits for a step under way."""
+        """Remove the file, unless it was published. Safe to repeat; waits for a step in progress."""
         with self._lock:
             if self._is_over:
                 return
             self._is_over = True
-            with suppress(OSError):  # an error about a file that is discarded anyway
+            with suppress(OSError):  # the file is discarded anyway
                 self._close()
             self._part.unlink(missing_ok=True)
 

@@ -1,4 +1,4 @@
-"""Asks every endpoint of the client at once: for its status, or for more."""
+"""Requests to all endpoints of the client at once."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 async def status_of(invoker: "Invoker", endpoint: str, seconds: float) -> StatusResult:
-    """The status of the member at one endpoint. Members answer without a leader too."""
+    """Get the status of the member at one endpoint. Members answer without a leader too."""
     return await invoker.unary(
         methods.STATUS, pb.StatusRequest(), timeout=seconds, needs_leader=False, endpoint=endpoint
     )
@@ -29,18 +29,15 @@ async def ask_endpoints(
     is_enough: Callable[[T], bool] | None = None,
     grace: float = 0.0,
 ) -> dict[str, T]:
-    """Run `ask` for every endpoint at once; returns the answers by endpoint.
+    """Run `ask` for every endpoint at once; return the answers by endpoint.
 
     Args:
         endpoints: the endpoints.
-        ask: asks one of them.
-        name: of the tasks.
-        is_enough: after an answer for which it is true, the other endpoints have only `grace` left; those that are late
-            are missing in the result. By default all are waited for.
+        ask: sends the request to one endpoint. An exception that it raises ends the other requests.
+        name: the name of the tasks.
+        is_enough: after an answer for which it is true, the other endpoints have only `grace` left; late ones are
+            missing in the result. Default: wait for all.
         grace: seconds.
-
-    Raises:
-        Exception: the first one that `ask` raises; the other endpoints are not asked any further.
     """
     tasks = {endpoint: start_task(ask(endpoint), name=f"etcd_aio {name} {endpoint}") for endpoint in endpoints}
     pending = set(tasks.values())

@@ -2,7 +2,7 @@
 
 A member's release is in its `Status`. The cluster's version is in no RPC that every release has, so it is read from
 `GET /version`, which members serve beside gRPC on the same port. That document also has the release, for clients
-without a user: with authentication on, newer members tell their status only to users.
+without a user: with authentication on, newer members answer `Status` only to users.
 """
 
 import asyncio
@@ -27,9 +27,7 @@ Get: TypeAlias = Callable[[str, str], Coroutine[object, object, bytes]]
 OLDEST: Final = (3, 4, 0)
 """The oldest release that this client supports: it has every RPC that the client needs."""
 
-_GET_TIMEOUT: Final = (
-    2.0  # seconds; a port that does not serve HTTP may be silent, and must not delay the other answers
-)
+_GET_TIMEOUT: Final = 2.0  # seconds; a port that does not serve HTTP may be silent, and must not delay other answers
 _LONGEST_SHOWN: Final = 40
 
 
@@ -46,7 +44,7 @@ class Versions:
         self._get = get
 
     async def ask(self, timeout: Timeout) -> tuple[EndpointVersions, ...]:
-        """Ask every endpoint at once; one that does not answer has its error. See `Client.versions`."""
+        """Ask every endpoint at once; an endpoint that does not answer has an error. See `Client.versions`."""
         return await self._ask_all(timeout, with_cluster=True)
 
     async def reject_old(self, timeout: float) -> None:
@@ -85,7 +83,7 @@ class Versions:
             return EndpointVersions(endpoint, status.version, "" if reading is None else (await reading).cluster)
         except ClientUsageError:
             raise
-        except ServerError as error:  # newer members tell their status only to users, but serve the document to all
+        except ServerError as error:  # newer members answer only to users, but serve the document to all
             document = await (reading or self._read_document(endpoint, deadline))
             return EndpointVersions(endpoint, document.server, document.cluster, None if document.server else error)
         except EtcdError as error:
@@ -118,7 +116,7 @@ class Document:
 
 
 def read_document(raw: bytes) -> Document:
-    """Parse the document; what cannot be parsed stays empty."""
+    """Parse the document; an attribute that cannot be parsed is empty."""
     try:
         answer: object = json.loads(raw)
     except (ValueError, RecursionError):

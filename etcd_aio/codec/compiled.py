@@ -64,7 +64,7 @@ def encode(message: Message) -> bytes:
 
 
 Steps: TypeAlias = Generator[tuple[int, int] | None, tuple[bytes, int, int, bool] | None, Any]
-"""What a stepwise decoder yields, is sent and returns; see `decoder`."""
+"""A stepwise decoder: what it yields, receives and returns. See `decoder`."""
 
 _decoders: Final = _Functions[type[object]](lambda decodable: Decoder(target_of(decodable)))
 _stepwise_decoders: Final = _Functions[type[object]](lambda decodable: Decoder(target_of(decodable), in_steps=True))

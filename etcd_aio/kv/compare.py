@@ -125,9 +125,8 @@ class Comparand(Generic[_T]):
         return f"<{self._keys!r}.{self._target.value}>"
 
     def _compare(self, operator: CompareOperator, operand: _T) -> Compare:
-        return Compare(
-            self._keys, self._target, operator, self._encode(operand, f"what {self._target.value} is compared with")
-        )
+        encoded = self._encode(operand, f"the operand of {self._target.value}")
+        return Compare(self._keys, self._target, operator, encoded)
 
     def _refuse(self, operator: str, instead: str) -> NoReturn:
         raise TypeError(f"etcd has no {operator}, only ==, !=, < and >: use {instead}")

@@ -33,7 +33,7 @@ _NOTICED: Final = 0.1  # seconds; less is not a sleep, but the time between two 
 
 
 def suspended_seconds() -> float:
-    """Seconds this machine has been suspended since it started; 0 if the system does not tell. Thread-safe."""
+    """Return the seconds this machine was suspended since it started; 0 on systems without that clock. Thread-safe."""
     if not _HAS_BOOTTIME:
         return 0.0
     # In this order: a delay between the two makes a lease seem older than it is, never younger.

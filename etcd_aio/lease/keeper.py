@@ -1,7 +1,6 @@
 """LeaseKeeper: grants the leases of a client and keeps them alive, on one stream that moves from member to member.
 
-When a lease is due is decided by its schedule (`schedule.py`); what its loss does to the task that holds it, by
-`lease.py`.
+`schedule.py` decides when a lease is due, and `lease.py` what its loss does to the task that holds it.
 """
 
 import asyncio
@@ -89,13 +88,13 @@ class LeaseKeeper:
         )
 
     def draw_id(self) -> int:
-        """A random id that no other lease has: positive, as those that etcd draws itself."""
+        """Draw a random id that no other lease has: positive, like the ids that etcd draws."""
         return self._draw_id() or 1
 
     async def grant(
         self, id: int, ttl: int, timeout: Timeout, retry: RetryMode | None = None, *, is_own_id: bool
     ) -> LeaseGrantResult:
-        """Grant a lease; `is_own_id` says that this client has drawn the id. See `Leases.grant`."""
+        """Grant a lease. See `Leases.grant`; `is_own_id` is True if this client has drawn the id."""
         deadline = self._invoker.deadline(timeout, self._invoker.clock())
         try:
             reply = await self._invoker.unary(
@@ -113,7 +112,7 @@ class LeaseKeeper:
         return grant_result(reply)
 
     def hold(self, lease_id: int, ttl: int, deadline: float, on_renewed: OnRenewed, on_loss: OnLoss) -> ScheduledLease:
-        """Keep a lease alive that lasts at least until `deadline`, and call its holder with what becomes of it."""
+        """Keep a lease alive that lasts at least until `deadline`, and call its holder after renewals and its loss."""
         self._wake()
         listener = _HeldLease(self, lease_id, on_renewed, on_loss)
         return self._schedule.hold(lease_id, ttl, deadline, listener, self.clock.now())
@@ -124,7 +123,7 @@ class LeaseKeeper:
         self._schedule.forget(scheduled)
 
     def expire(self, scheduled: ScheduledLease) -> None:
-        """Lose a lease whose deadline has passed, as its holder knows already."""
+        """Lose a lease whose holder has already noticed that its deadline has passed."""
         self._wake()
         self._schedule.expire(scheduled)
 
@@ -153,7 +152,7 @@ class LeaseKeeper:
         return task
 
     def verify(self, scheduled: ScheduledLease) -> None:
-        """Find out whether a lease exists; the member that the stream is open at says that it does not."""
+        """Find out whether a lease exists, after the member of the stream has denied it."""
         self.run(self._verify(scheduled, self._supervisor.endpoint), f"verify lease 0x{scheduled.id:x}")
 
     def explain(self, error: EtcdError, lease_id: int) -> None:
@@ -219,7 +218,7 @@ class LeaseKeeper:
         return False
 
     async def _catch_up(self, endpoint: str, timeout: float) -> int:
-        """Have a member catch up with the cluster; returns the member's id, 0 if the answer does not say."""
+        """Make a member catch up with the cluster; return the member's id, 0 if it is unknown."""
         try:
             result = await self._invoker.unary(
                 RANGE, RangeRequest(key=b"\0", count_only=True), timeout=timeout, endpoint=endpoint
@@ -230,7 +229,7 @@ class LeaseKeeper:
 
 
 class _HeldLease:
-    """Passes on what becomes of a lease to its holder."""
+    """Passes the renewals and the loss of a lease to its holder."""
 
     def __init__(self, keeper: LeaseKeeper, lease_id: int, on_renewed: OnRenewed, on_loss: OnLoss) -> None:
         self._keeper = keeper

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from etcd_aio.lease.schedule import ScheduledLease
 
 OnLost: TypeAlias = Literal["cancel", "signal"]
-"""What the loss of a lease does to the task that holds it: `"cancel"` cancels it, `"signal"` leaves it alone."""
+"""The effect of a loss on the task that holds the lease: `"cancel"` cancels it, `"signal"` leaves it alone."""
 
 _NOT_ENTERED: Final = "the lease is not entered: write `async with client.lease(...) as lease:`"
 _REVOKE_SECONDS: Final = 2.0  # on leaving the block: twice etcd's default election timeout
@@ -124,7 +124,7 @@ class Lease:
             is_cancelled = isinstance(exc, asyncio.CancelledError)
             await self._revoke_shielded(_CANCELLED_SECONDS if is_cancelled else None)
 
-    if not TYPE_CHECKING:  # a type checker finds it, and says so
+    if not TYPE_CHECKING:  # hidden from type checkers, so that they report the mistake
 
         def __await__(self) -> NoReturn:
             raise ClientUsageError(_NOT_ENTERED)

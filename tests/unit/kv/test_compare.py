@@ -93,25 +93,25 @@ def test_numbers_are_compared_with_ints_only(operand: object) -> None:
     key = Key("k")
     for comparand in (key.version, key.create_revision, key.mod_revision):
         for compare in (comparand.__eq__, comparand.__ne__, comparand.__lt__, comparand.__gt__):
-            with pytest.raises(TypeError, match="is compared with must be an int"):
+            with pytest.raises(TypeError, match=r"the operand of \w+ must be an int"):
                 compare(operand)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("operand", [None, 1, 1.0, ["v"], object()])
 def test_values_are_compared_with_text_or_bytes_only(operand: object) -> None:
-    with pytest.raises(TypeError, match="what value is compared with must be str or bytes"):
+    with pytest.raises(TypeError, match="the operand of value must be str or bytes"):
         Key("k").value == operand  # noqa: B015
 
 
 @pytest.mark.parametrize("operand", [None, "1", 1.0, True, object()])
 def test_leases_are_compared_with_leases_only(operand: object) -> None:
-    with pytest.raises(TypeError, match="what lease is compared with must be a lease id"):
+    with pytest.raises(TypeError, match="the operand of lease must be a lease id"):
         Key("k").lease == operand  # noqa: B015
 
 
 def test_numbers_have_64_bits() -> None:
     assert (Key("k").version == 2**63 - 1).operand == 2**63 - 1
-    with pytest.raises(InvalidRequestError, match="what version is compared with must be between"):
+    with pytest.raises(InvalidRequestError, match="the operand of version must be between"):
         Key("k").version == 2**63  # noqa: B015
 
 
