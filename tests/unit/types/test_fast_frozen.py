@@ -1,5 +1,8 @@
 """Mutable twins of frozen dataclasses."""
 
+import copy
+import dataclasses
+import pickle
 from collections.abc import Collection, Iterator
 from dataclasses import FrozenInstanceError, dataclass
 
@@ -42,6 +45,17 @@ def test_a_twin_becomes_an_instance_of_the_frozen_class() -> None:
     with pytest.raises(FrozenInstanceError):
         delattr(became, "x")
     assert not hasattr(became, "__dict__")
+
+
+def test_an_instance_that_was_a_twin_is_hashed_copied_and_pickled_as_any_other() -> None:
+    twin = mutable_twin(Point)()
+    twin.x, twin.y = 1, 2
+    twin.__class__ = Point
+    became: Point = twin
+    assert hash(became) == hash(Point(1, 2))
+    assert copy.copy(became) == Point(1, 2)
+    assert pickle.loads(pickle.dumps(became)) == Point(1, 2)
+    assert dataclasses.replace(became, y=5) == Point(1, 5)
 
 
 def test_a_twin_of_an_abstract_class_becomes_one_too() -> None:
