@@ -205,7 +205,7 @@ async def test_sending_to_an_ended_stream_fails_but_its_messages_and_status_can_
         stream = await connection.open_stream("/x/Chat", (), soon())
         await stream.send(b"fail")
         failure = None
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             while failure is None:
                 try:
                     await stream.send(b"more")

@@ -349,11 +349,11 @@ async def test_a_window_that_opens_just_after_a_call_has_failed_lets_nothing_out
         deadline = soon(0.05) if way == "deadline" else soon()
         call = asyncio.ensure_future(connection.unary("/x/Put", b"x" * 995, (), deadline, None, True))
         if way == "given up":
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE):
                 await blocked.wait()
             connection.give_up("others answer")
         assert (await failure_of(call)).delivery is S
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await over.wait()
         assert (len(seen[0].body), seen[0].is_ended) == (500, False)
 
@@ -437,7 +437,7 @@ async def test_a_complaint_about_pings_outlives_its_connection(name: EngineName)
             liveness = connection._liveness if name == "native" else connection.protocol.liveness
             assert liveness._ping_interval == 5.0 * factor
             call = asyncio.ensure_future(failure_of(echo(connection)))
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE):
                 await owner.is_draining.wait()
             await connection.aclose()
             await call
@@ -625,7 +625,7 @@ async def test_a_peer_that_freezes_is_pinged_and_then_dead(name: EngineName) -> 
         wire.answer(await wire.request())
         await freeze(wire)
 
-    times = {"silence_time": 0.1, "silence_timeout": 0.2, "keepalive_time": 60.0, "keepalive_timeout": 60.0}
+    times = {"silence_time": 0.3, "silence_timeout": 0.5, "keepalive_time": 60.0, "keepalive_timeout": 60.0}
     async with scripted(script) as port, connected(name, port, **times) as (connection, owner):
         assert await echo(connection, b"x" * 50_000) == b"ok"  # which shows that the link is fast
         stream = await connection.open_stream("/x/Chat", (), soon())
@@ -636,7 +636,7 @@ async def test_a_peer_that_freezes_is_pinged_and_then_dead(name: EngineName) -> 
             for payload, deadline in ((b"", soon()), (b"", float("inf")), (b"x" * 2**20, soon()))
         ]
         failures = [await failure_of(one) for one in (*calls, receiving)]
-        assert asyncio.get_running_loop().time() - began > 0.29
+        assert asyncio.get_running_loop().time() - began > 0.79
         assert [failure.delivery for failure in failures] == [U, U, S, U]
         assert all(failure.code is C.UNAVAILABLE for failure in failures)
         assert "silent" in str(owner.lost[0])
@@ -661,11 +661,11 @@ async def test_a_slow_peer_that_answers_its_ping_lives(name: EngineName) -> None
         stream_id = await wire.request()
         await wire.until(lambda: wire.pings > 0)
         with pytest.raises(TimeoutError):  # goes on answering pings, but not the call
-            await asyncio.wait_for(wire.forever(), 0.5)
+            await asyncio.wait_for(wire.forever(), 1.5)
         pings = wire.pings
         wire.answer(stream_id)
 
-    times = {"silence_time": 0.1, "silence_timeout": 0.2}
+    times = {"silence_time": 0.1, "silence_timeout": 1.0}
     async with scripted(script) as port, connected(name, port, **times) as (connection, owner):
         assert await echo(connection) == b"ok"
         assert owner.lost == []
@@ -706,10 +706,10 @@ async def test_an_idle_connection_is_neither_pinged_nor_judged(name: EngineName)
         wire.answer(stream_id)
 
     # Long enough for a slow machine's answer, short enough to be reached twice while the connection idles.
-    times = {"silence_time": 0.2, "silence_timeout": 0.2, "keepalive_time": 0.2, "keepalive_timeout": 0.2}
+    times = {"silence_time": 0.5, "silence_timeout": 0.5, "keepalive_time": 0.5, "keepalive_timeout": 0.5}
     async with scripted(script) as port, connected(name, port, **times) as (connection, owner):
         assert await echo(connection) == b"ok"
-        await asyncio.sleep(0.6)
+        await asyncio.sleep(1.5)
         assert owner.lost == []
         assert await echo(connection) == b"ok"
         assert pings == [0]

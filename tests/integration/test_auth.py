@@ -304,10 +304,15 @@ def jwt_flag(folder: Path) -> str:
 async def test_signed_tokens(tmp_path: Path) -> None:
     async with guarded(jwt_flag(tmp_path)) as server, new(server, ROOT) as root, new(server) as client:
         given: list[str] = []
+        began = asyncio.get_running_loop().time()
 
         async def give() -> str:
             given.append((await root.auth.authenticate(*WEB)).token)
             return given[-1]
+
+        def expired() -> int:
+            """How many tokens may have expired by now: a busy machine may take longer than one of them lasts."""
+            return int((asyncio.get_running_loop().time() - began) / 2)
 
         static = (await root.auth.authenticate(*WEB)).token
         async with (
@@ -321,7 +326,7 @@ async def test_signed_tokens(tmp_path: Path) -> None:
             with pytest.raises(AuthOldRevisionError):
                 await fixed.put("app/k", "2")
             await asyncio.gather(*(one.put("app/k", "2") for one in [client, asking] * 20))
-            assert len(given) == 2
+            assert 2 <= len(given) <= 2 + expired()
             await asyncio.sleep(3.1)
             with pytest.raises(InvalidTokenError):
                 await fixed.put("app/k", "3")
@@ -329,7 +334,7 @@ async def test_signed_tokens(tmp_path: Path) -> None:
             async with client.watch("app/k", start_revision=1) as fresh:
                 await take(fresh, 83)
             await take(watcher, 83)
-            assert len(given) == 3
+            assert 3 <= len(given) <= 2 + expired()
 
 
 @pytest.mark.parametrize("writes", [50, pytest.param(150, marks=pytest.mark.nightly)])
@@ -408,7 +413,7 @@ async def test_leases_and_watches_outlive_a_function_that_fails_when_they_have_t
             client.watch("app/k") as watcher,
         ):
             is_down = True
-            await asyncio.sleep(3)  # the token expires
+            await asyncio.sleep(4)  # the token expires; etcd looks for those once a second
             with pytest.raises(TokenUnavailableError):
                 await client.get("app/k")
             another = client.watch("app/other", timeout=PATIENCE)

@@ -16,7 +16,7 @@ from tests.support.interrupts import interruptible
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.slow]
 
-LONGEST = 3.0  # seconds, from the signal to the end of the process: the promised second, and what a loaded machine adds
+LONGEST = 10.0  # seconds, from the signal to the end of the process: one is promised, a loaded machine adds to it
 PATIENCE = 60.0
 ROOT = str(Path(__file__).parents[2])
 

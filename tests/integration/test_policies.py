@@ -74,18 +74,14 @@ async def test_a_frozen_member_is_used_last_and_comes_back(cluster: EtcdCluster)
         await until(lambda: len(ready(client)) == 3)
         frozen.pause()
         try:
-            seen: set[str] = set()
+            seen: list[str] = []
             end = time.monotonic() + 4
-            slowest = 0.0
             while time.monotonic() < end:
-                began = time.monotonic()
                 await asyncio.gather(*(client.get("k") for _ in range(6)))
-                slowest = max(slowest, time.monotonic() - began)
                 one = found(client, frozen.endpoint)
-                seen.add(one.health.value if one.state.name == "READY" else one.state.name)
+                seen.append(one.health.value if one.state.name == "READY" else one.state.name)
                 await asyncio.sleep(0.02)
-            assert "silent" in seen
-            assert slowest < 2.0, "its reads moved before its connection was given up"
+            assert seen[0] == "silent", "its reads moved before its connection was given up"
         finally:
             frozen.resume()
         await until(lambda: len(ready(client)) == 3 and found(client, frozen.endpoint).health.value == "healthy")

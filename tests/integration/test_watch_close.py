@@ -15,7 +15,8 @@ from etcd_aio.testing import EtcdServer, FaultProxy
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine")]
 
 PATIENCE = 30.0  # seconds for what takes milliseconds, on a machine that is busy
-PROMISED = 1.0  # seconds that a close takes at most, in any state
+# Seconds: one is promised, in any state, and held by unit tests in virtual time; here what hangs has to be seen.
+PROMISED = 10.0
 STATES = ["dialling", "refused", "opening", "live", "entering again", "listing", "paused", "outage", "black hole"]
 
 
