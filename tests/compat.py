@@ -1,11 +1,8 @@
-"""Compat: the integration suite on one etcd after the other, and a table of how each fared.
+"""The integration suite on one version of etcd after the other, and a table of the results.
 
-Knows: which versions the client supports, how to run the suite on a binary, and how to read what it reports. Never
-knows: what a test does, or how a server is had (`nox -s servers`).
-
-    python -m tests.compat                      every version
-    python -m tests.compat 3.4                  only the newest patch of 3.4 that is found
-    python -m tests.compat 3.5.16 -- -k watch   only this patch, with arguments for pytest
+python -m tests.compat                      every version
+python -m tests.compat 3.4                  only the newest patch of 3.4 that is found
+python -m tests.compat 3.5.16 -- -k watch   only this patch, with arguments for pytest
 """
 
 import os
@@ -28,7 +25,7 @@ ROOT = Path(__file__).parent.parent
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How the suite fared on one etcd; or, without a binary, that there was none."""
+    """The result of the suite on one etcd; without a binary, that none was found."""
 
     wanted: str
     binary: EtcdBinary | None = None
@@ -44,7 +41,7 @@ class Outcome:
 
     def cells(self) -> tuple[str, ...]:
         if self.binary is None:
-            return (self.wanted, "not found: `nox -s servers` tells why", "", "", "", "")
+            return (self.wanted, "not found: `nox -s servers` says why", "", "", "", "")
         counts = (str(self.passed), str(self.failed), str(self.skipped), f"{self.seconds / 60:.1f}")
         # Without a failed test, the run itself ended badly.
         note = f" (pytest ended with {self.exit_code})" if self.exit_code and not self.failed else ""
@@ -58,7 +55,7 @@ def choose(wanted: str, binaries: Sequence[EtcdBinary]) -> EtcdBinary | None:
 
 
 def counted(report: Path) -> tuple[int, int, int]:
-    """How many tests passed, failed and were skipped. One that was run twice counts as it ended."""
+    """How many tests passed, failed and were skipped. A test that ran twice counts by its last run."""
     if not report.exists():
         return 0, 0, 0
     last: dict[tuple[str, str], str] = {}
@@ -71,7 +68,7 @@ def counted(report: Path) -> tuple[int, int, int]:
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
-    """What is told in the end."""
+    """The table of all results."""
     rows = [("etcd", "where from", "passed", "failed", "skipped", "minutes"), *(one.cells() for one in outcomes)]
     widths = [max(len(row[column]) for row in rows) for column in range(6)]
     return "\n".join(

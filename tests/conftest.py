@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.support import loops, seeds, tiers, virtual_time
-from tests.support.canary import Watchman
+from tests.support.canary import LeakDetector
 
-_WATCHMAN = Watchman()
+_LEAK_DETECTOR = LeakDetector()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -18,14 +18,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the tier and the seed, and watch logs, warnings and errors for the canary (`tests/support/canary.py`)."""
+    """Choose the tier and the seed, and search logs, warnings and errors for secrets (`tests/support/canary.py`)."""
     tiers.choose(is_nightly=bool(config.getoption("nightly")))
     seeds.choose()
-    config.add_cleanup(_WATCHMAN.install())
+    config.add_cleanup(_LEAK_DETECTOR.install())
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Our own loggers log everything, for the watchman; tests and reports get what they would get without him."""
+    """Log at DEBUG for the leak detector; tests and reports still get warnings only."""
     logging.getLogger("etcd_aio").setLevel(logging.DEBUG)
     plugin: Any = session.config.pluginmanager.get_plugin("logging-plugin")
     for handler in (plugin.caplog_handler, plugin.report_handler):
@@ -36,16 +36,16 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def pytest_runtest_makereport(
     call: pytest.CallInfo[None],
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A test in which a secret was seen has failed."""
+    """Fail a test in which a secret was found."""
     report = yield
-    _WATCHMAN.look("captured output", *(text for title, text in report.sections if title.endswith(call.when)))
+    _LEAK_DETECTOR.look("captured output", *(text for title, text in report.sections if title.endswith(call.when)))
     if call.excinfo is not None:
-        _WATCHMAN.look_at_error("raised by the test", call.excinfo.value)
-    seen = _WATCHMAN.seen()
+        _LEAK_DETECTOR.look_at_error("raised by the test", call.excinfo.value)
+    seen = _LEAK_DETECTOR.seen()
     if seen:
         report.outcome = "failed"
-        told = f"a secret was seen (see tests/support/canary.py): {'; '.join(dict.fromkeys(seen))}"
-        report.longrepr = told if report.longrepr is None else f"{report.longrepr}\n{told}"
+        text = f"a secret was seen (see tests/support/canary.py): {'; '.join(dict.fromkeys(seen))}"
+        report.longrepr = text if report.longrepr is None else f"{report.longrepr}\n{text}"
     return report
 
 
@@ -67,6 +67,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture
 def anyio_backend(request: pytest.FixtureRequest) -> loops.Backend:
-    """Asyncio is the one backend: the transports are asyncio protocols. It runs in real or in virtual time."""
+    """Run on asyncio, the only backend of the library, in real or in virtual time."""
     is_virtual = request.node.get_closest_marker("virtual_time") is not None
     return virtual_time.BACKEND if is_virtual else loops.DEFAULT

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from etcd_aio.errors import AttemptFailure, Delivery, EtcdError, StatusCode
-from tests.support.canary import Watchman, chain, secret
+from tests.support.canary import LeakDetector, chain, secret
 
 LEAKS = """
 import logging, sys, warnings
@@ -66,8 +66,8 @@ def test_a_test_in_which_a_secret_is_seen_fails(tmp_path: Path) -> None:
     (tmp_path / "test_leaks.py").write_text(LEAKS)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=no", "-rA", str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
-    told = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False).stdout
-    outcomes = set(re.findall(r"^(FAILED|PASSED|ERROR) test_leaks\.py::(\w+)", told, re.MULTILINE))
+    output = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False).stdout
+    outcomes = set(re.findall(r"^(FAILED|PASSED|ERROR) test_leaks\.py::(\w+)", output, re.MULTILINE))
     expected = {("FAILED", name) for name in re.findall(r"^def (test_\w+)", LEAKS, re.MULTILINE)}
     innocent = {"test_left_behind_by_a_fixture", "test_nothing"}
     expected = {("PASSED" if name in innocent else outcome, name) for outcome, name in expected}
@@ -75,11 +75,11 @@ def test_a_test_in_which_a_secret_is_seen_fails(tmp_path: Path) -> None:
 
 
 def test_what_is_told_of_a_leak_does_not_leak() -> None:
-    watchman = Watchman()
-    watchman.look("here", "harmless", secret())
-    watchman.look("there", "harmless")
-    assert watchman.seen() == ["here"]
-    assert watchman.seen() == []
+    detector = LeakDetector()
+    detector.look("here", "harmless", secret())
+    detector.look("there", "harmless")
+    assert detector.seen() == ["here"]
+    assert detector.seen() == []
 
 
 def test_every_error_that_belongs_to_one_is_looked_at_once() -> None:
@@ -94,7 +94,7 @@ def test_every_error_that_belongs_to_one_is_looked_at_once() -> None:
 
 def test_errors_are_as_before_once_nobody_watches() -> None:
     before = [dict(vars(kind)) for kind in (EtcdError, AttemptFailure, pytest.RaisesExc)]
-    end = Watchman().install()
+    end = LeakDetector().install()
     assert AttemptFailure(StatusCode.UNKNOWN, "text", Delivery.UNKNOWN).message == "text"
     end()
     assert [dict(vars(kind)) for kind in (EtcdError, AttemptFailure, pytest.RaisesExc)] == before

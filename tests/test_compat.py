@@ -43,7 +43,7 @@ def test_the_table_says_all_and_what_is_missing() -> None:
     assert [line.split() for line in lines.splitlines()] == [
         ["etcd", "where", "from", "passed", "failed", "skipped", "minutes"],
         ["3.4.25", "/3.4.25", "(cache)", "10", "1", "2", "1.5"],
-        ["3.6", "not", "found:", "`nox", "-s", "servers`", "tells", "why"],
+        ["3.6", "not", "found:", "`nox", "-s", "servers`", "says", "why"],
         ["3.7.3", "/3.7.3", "(cache)", "(pytest", "ended", "with", "2)", "1", "0", "0", "1.0"],
     ]
 

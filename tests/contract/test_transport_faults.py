@@ -367,7 +367,7 @@ async def test_goaway_below_a_call_leaves_it_unprocessed_and_lets_the_others_fin
         assert one < two < three
         # All in one piece, as a server that shuts down writes it; the second PING asks whether all was read.
         wire.raw_frame(PING, b"12345678")
-        wire.go_away(one, said=b"max_age")
+        wire.go_away(one, debug=b"max_age")
         wire.raw_frame(PING, b"12345678")
         wire.headers(one, GRPC)
         await wire.until(lambda: wire.answered_pings == 2)

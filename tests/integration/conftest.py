@@ -19,9 +19,9 @@ _prefixes = count()
 
 @pytest.fixture(scope="session")
 def shared_server() -> Iterator[EtcdServer]:
-    """One member for tests that do it no harm; they keep to their own `prefix`.
+    """One member for tests that leave it running and keep to their own `prefix`.
 
-    It lives in a loop of its own, in a thread of its own, so that every test may have whatever loop it wants.
+    It runs in its own thread and loop, so that each test may choose its loop.
     """
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(EtcdServer()) as server:
         yield server
@@ -41,7 +41,7 @@ async def client(shared_server: EtcdServer) -> AsyncIterator[Client]:
 
 @pytest.fixture
 async def cluster() -> AsyncIterator[EtcdCluster]:
-    """Three members of this test's own, to do harm to. They elect a leader five times as fast as by default."""
+    """Three members that the test may stop and freeze. They elect a leader five times as fast as by default."""
     async with EtcdCluster(size=3, **QUICK_ELECTIONS) as cluster:
         await cluster.wait_healthy()
         yield cluster
@@ -57,7 +57,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def each_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The engine of every client that the test makes, unless the test names another."""
+    """Set the default engine of clients in the test."""
     defaults = Client.__init__.__kwdefaults__
     assert defaults is not None
     monkeypatch.setitem(defaults, "engine", request.param)
@@ -65,7 +65,7 @@ def each_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.fixture(params=["plaintext", "tls"])
 def each_tls(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[ServerTLS | None, ssl.SSLContext | None]:
-    """Run the test without and with TLS: what the server and what the client is told."""
+    """Run the test without and with TLS: the options of the server and of the client."""
     if request.param == "plaintext":
         return None, None
     authority = trustme.CA()

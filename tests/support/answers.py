@@ -1,7 +1,4 @@
-"""Answers of fake members to cluster and maintenance calls.
-
-Knows: the fake engine, etcd's messages. Never knows: what is tested.
-"""
+"""Answers of fake members to cluster and maintenance calls."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -25,7 +22,7 @@ def refused(message: str, code: StatusCode = StatusCode.FAILED_PRECONDITION) -> 
 
 
 def asked(calls: Calls, method: AnyMethod) -> list[str]:
-    """The members that were asked this, in order."""
+    """The members that this was sent to, in order."""
     return [attempt.member.authority[:2] for attempt in calls.engine.attempts if attempt.path == method.path]
 
 
@@ -37,6 +34,6 @@ def requests(calls: Calls, method: AnyMethod, message_class: type[M]) -> list[M]
 
 
 def always(message: pb.Message) -> Callable[[FakeAttempt], bytes]:
-    """The same answer, whatever is asked."""
+    """The same answer to every request."""
     raw = codec.encode(message)
     return lambda attempt: raw

@@ -1,23 +1,20 @@
-"""Authentication on a real server: who there is, and what they may do.
-
-Knows: the client's own calls for it. Never knows: what is tested. Every secret holds the word that must be in no log.
-"""
+"""Users, roles and permissions on a real server. Every password contains the canary (see `canary`)."""
 
 from etcd_aio import Client
 from etcd_aio.testing import EtcdServer
 
 ROOT = ("root", "root-c4n4ry")
 WEB = ("web", "web-c4n4ry")
-QUICK_LOGINS = "--bcrypt-cost=4"  # of a server whose passwords need not be safe
+QUICK_LOGINS = "--bcrypt-cost=4"  # the lowest cost: these passwords need not be safe
 
 
 async def enable_auth(server: EtcdServer, *, reader: str | None = None, web: bool = False) -> None:
-    """Let in nobody but root and, if wanted, others.
+    """Add the user `root` and switch authentication on.
 
     Args:
-        server: where.
-        reader: what the user `reader`, who has no password, may read and nothing else.
-        web: add the user `web`, who may read and write whatever begins with `app/`.
+        server: the server.
+        reader: adds the user `reader`, without a password, who may read this key and nothing else.
+        web: adds the user `web`, who may read and write the keys below `app/`.
     """
     async with Client(server.endpoint, tls=server.probe_tls) as client:
         auth = client.auth

@@ -1,7 +1,4 @@
-"""Calls over a fake engine: a balancer, an invoker, and answers in etcd's words.
-
-Knows: floors 4 and 5, the fake engine, two RPCs. Never knows: what is tested.
-"""
+"""Calls over a fake engine: a balancer, an invoker, and answers with etcd's texts."""
 
 import asyncio
 import ssl
@@ -57,7 +54,7 @@ def learner() -> AttemptFailure:
 
 
 def is_probe(attempt: FakeAttempt) -> bool:
-    """Whether it is one that the balancer sends by itself, to find out about a member's health."""
+    """Whether the balancer sent it, to probe a member's health."""
     return attempt.path == RANGE.path and codec.decode(pb.RangeRequest, attempt.payload).key == b"health"
 
 
@@ -66,7 +63,7 @@ def reply(cluster_id: int = CLUSTER) -> "Replies":
 
 
 class Replies:
-    """The answer of a member of a cluster, whatever it is asked."""
+    """The successful answers of a member of a cluster."""
 
     def __init__(self, cluster_id: int) -> None:
         self._header = pb.ResponseHeader(cluster_id=cluster_id)
@@ -81,7 +78,7 @@ class Replies:
 
 
 class Calls:
-    """A client's floors 4 and 5 over fake members m1, m2, ..., which answer well unless told otherwise."""
+    """An invoker and its balancer over fake members m1, m2, ..., which answer successfully by default."""
 
     def __init__(
         self,
@@ -100,7 +97,7 @@ class Calls:
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.engine = FakeEngine()
-        if not sends_probes:  # what members are asked is what tests ask
+        if not sends_probes:  # then members get the requests of the test only
             self.engine.unsent = is_probe
         self.lifetime = Lifetime(lambda: self.balancer.start())
         metadata = RequestMetadata(API_VERSION, require_leader=require_leader)

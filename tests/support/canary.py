@@ -1,11 +1,8 @@
-"""The canary: every secret in a test contains one text, and that text must never be seen where people look.
+"""The canary: a text in every secret of a test, which must not appear in logs, warnings, output and errors.
 
-Knows: where a secret could be seen: records of the log, warnings, captured output, texts and reprs of errors. Never
-knows: what the secrets are for.
-
-Logs, warnings and output are read whole. Errors are found in two ways: ours are read when they are made and when a note
-is added, whoever catches them; and whatever a test catches by `pytest.raises`, or fails with, is read with its causes,
-contexts and notes.
+Logs, warnings and output are searched whole. Errors are found in two ways. Errors of the library are searched when they
+are created and when a note is added. Errors that a test catches by `pytest.raises`, or fails with, are searched with
+their causes, contexts and notes.
 """
 
 import functools
@@ -27,37 +24,37 @@ def secret(name: str = "secret") -> str:
     return f"{CANARY}-{name}"
 
 
-class Watchman(logging.Handler):
-    """Collects where the canary was seen since it was last asked."""
+class LeakDetector(logging.Handler):
+    """Records where the canary was found."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
         self._seen: list[str] = []
 
     def look(self, where: str, *texts: str) -> None:
-        """Look through `texts`; what is kept is where, not what: reports must not repeat it either."""
+        """Search `texts`. Only the place is recorded: a report must not repeat the secret."""
         if any(CANARY in text for text in texts):
             self._seen.append(where)
 
     def look_at_error(self, where: str, error: BaseException) -> None:
-        """Look at an error, at what caused it, and at what it was raised from."""
+        """Search an error, its causes and its contexts."""
         for one in chain(error):
             self.look(f"{where}: {type(one).__name__}", str(one), repr(one), *getattr(one, "__notes__", ()))
 
     def emit(self, record: logging.LogRecord) -> None:
-        """A record of the log. Its text, its traceback and the values in it."""
+        """Search the text of a log record, its traceback and its values."""
         try:
             self.look(f"log of {record.name}", record.getMessage(), repr(record.args), _FORMATTER.format(record))
         except Exception:
             self.handleError(record)
 
     def seen(self) -> list[str]:
-        """Where it was seen; the next time it is asked it tells what is new."""
+        """Return the places since the last call."""
         seen, self._seen = self._seen, []
         return seen
 
     def install(self) -> Callable[[], None]:
-        """Watch the log and every error; returns what ends that."""
+        """Search logs, warnings and errors from now on. Returns a function that ends it."""
         root = logging.getLogger()
         root.addHandler(self)
         undo = [
@@ -66,7 +63,7 @@ class Watchman(logging.Handler):
             _after(EtcdError, "add_note", lambda error: self.look_at_error("noted", error)),
             _after(AttemptFailure, "__init__", lambda error: self.look_at_error("made", error)),
             _after(pytest.RaisesExc, "__exit__", self._caught),
-            self._watch_warnings(),
+            self._search_warnings(),
         ]
 
         def end() -> None:
@@ -75,7 +72,7 @@ class Watchman(logging.Handler):
 
         return end
 
-    def _watch_warnings(self) -> Callable[[], None]:
+    def _search_warnings(self) -> Callable[[], None]:
         original = warnings.warn
 
         def warn(
@@ -101,7 +98,7 @@ class Watchman(logging.Handler):
 
 
 def chain(error: BaseException) -> Iterator[BaseException]:
-    """An error, its causes and contexts, and what is in groups of errors; each once."""
+    """An error, its causes and contexts, and the members of error groups; each once."""
     waiting, known = [error], set[int]()
     while waiting:
         one = waiting.pop()
@@ -115,7 +112,7 @@ def chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _after(kind: type[Any], name: str, then: Callable[[Any], None]) -> Callable[[], None]:
-    """Have `then` called behind every call of a method; returns what ends that."""
+    """Call `then` after every call of a method. Returns a function that ends it."""
     original = getattr(kind, name)
     is_own = name in vars(kind)
 

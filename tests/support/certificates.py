@@ -1,7 +1,4 @@
-"""Certificates of every kind, good and bad, as contexts for servers and as files for clients.
-
-Knows: trustme. Never knows: who uses them.
-"""
+"""Valid and invalid certificates, as contexts for servers and as files for clients."""
 
 import socket
 import ssl
@@ -21,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 
 def server_context(leaf: trustme.LeafCert, *protocols: str, client_ca: trustme.CA | None = None) -> ssl.SSLContext:
-    """A server that shows `leaf`, offers HTTP/2 unless told otherwise, and asks for the certificates of `client_ca`."""
+    """A server that shows `leaf`, offers HTTP/2 by default, and requires a certificate of `client_ca`."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     leaf.configure_cert(context)
     context.set_alpn_protocols(list(protocols or ("h2",)))

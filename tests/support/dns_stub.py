@@ -1,12 +1,10 @@
-"""A DNS server on loopback that says what a test tells it.
+"""A DNS server on loopback with scripted answers.
 
-Knows: dnspython's messages, UDP. Never knows: what is tested.
-
-    async with DnsStub() as stub:
-        stub.says("_etcd-client._tcp.example.com", srv(0, 0, 2379, "m1.example.com"), ttl=5)
-        stub.fails(Rcode.SERVFAIL)         every question, from now on; `None` ends it
-        stub.is_silent = True              nothing is answered
-        stub.asked                         the names that were asked for, in order
+async with DnsStub() as stub:
+    stub.says("_etcd-client._tcp.example.com", srv(0, 0, 2379, "m1.example.com"), ttl=5)
+    stub.fails(Rcode.SERVFAIL)         every query from now on; `None` ends it
+    stub.is_silent = True              queries get no answer
+    stub.asked                         the queried names, in order
 """
 
 import asyncio
@@ -26,7 +24,7 @@ def srv(priority: int, weight: int, port: int, target: str) -> str:
 
 
 class DnsStub(asyncio.DatagramProtocol):
-    """See above. While it is entered, everything of this process that asks DNS through dnspython asks it."""
+    """The server. While it is entered, dnspython sends the queries of this process to it."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -36,11 +34,11 @@ class DnsStub(asyncio.DatagramProtocol):
         self._transport: asyncio.DatagramTransport | None = None
 
     def says(self, name: str, *records: str, ttl: int = 60) -> None:
-        """What there is under a name; nothing means that it does not exist."""
+        """Set the records of a name; without records it does not exist."""
         self._records[name] = records, ttl
 
     def fails(self, rcode: dns.rcode.Rcode | None) -> None:
-        """Every answer is this failure."""
+        """Answer every query with this failure."""
         self._rcode = rcode
 
     async def __aenter__(self) -> Self:

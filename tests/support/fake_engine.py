@@ -1,17 +1,15 @@
-"""A fake engine: endpoints that do what a test tells them, behind the transport's seam.
+"""A fake engine: scripted endpoints behind the interface of the transport.
 
-Knows: `etcd_aio.transport.interface`, whose rules it keeps. Never knows: bytes on a wire, retries, etcd.
-
-    engine = FakeEngine()
-    member = engine["m1:2379"]        # by authority
-    member.dial = Refuse(OSError(...))  or  Hang()  or  Accept()   what dials do from now on
-    engine.unsent = ...               says which attempts are not sent, and do not count
-    member.answers.append(...)        what becomes of attempts, in turn; then `member.otherwise`
-    member.latency, member.work       seconds that every answer takes, and what this very one takes beyond
-    member.connection.lose(error)     and .go_away(reason): what happens to its newest connection
-    member.on_stream = ...            called with every stream that is opened on it
-    member.openings.append(...)       what becomes of streams that are to be opened, in turn
-    member.stream.say(b"...")         and .end(), .fail(failure): what its newest stream hears
+engine = FakeEngine()
+member = engine["m1:2379"]        # by authority
+member.dial = Refuse(OSError(...))  or  Hang()  or  Accept()   what dials do from now on
+engine.unsent = ...               whether an attempt fails unsent; such attempts are not recorded
+member.answers.append(...)        the outcomes of the next attempts, in turn; then `member.otherwise`
+member.latency, member.work       seconds of every answer, and additional seconds of one attempt
+member.connection.lose(error)     and .go_away(reason): ends its newest connection
+member.on_stream = ...            called with every stream that is opened on it
+member.openings.append(...)       the failures of the next streams to be opened, in turn
+member.stream.say(b"...")         and .end(), .fail(failure): sends on its newest stream
 """
 
 import asyncio
@@ -30,9 +28,9 @@ class Accept:
     """The dial succeeds.
 
     Attributes:
-        lost_at_once: the connection is lost before the dialler hears of it.
-        draining_at_once: so is its readiness: it drains from the start.
-        seconds: how long it takes.
+        lost_at_once: the connection is lost before the dialler gets it.
+        draining_at_once: the connection drains from the start.
+        seconds: the duration of the dial.
     """
 
     lost_at_once: bool = False
@@ -49,7 +47,7 @@ class Refuse:
 
 @dataclass(frozen=True)
 class Hang:
-    """Nothing comes back: not from the dial, or not from the attempt before its deadline."""
+    """The dial, or the attempt, gets no answer."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,7 @@ class InPieces:
 
     Attributes:
         payload: all of it.
-        then: the attempt fails so behind the first piece.
+        then: the failure after the first piece; None completes the reply.
     """
 
     payload: bytes
@@ -84,11 +82,11 @@ class FakeAttempt:
 
 Whole: TypeAlias = bytes | AttemptFailure | Hang | Callable[[FakeAttempt], bytes]
 Answer: TypeAlias = Whole | InPieces
-"""What becomes of an attempt: a reply, a failure, silence, or what a function makes of it."""
+"""The outcome of an attempt: a reply, a failure, silence, or the result of a function."""
 
 
 class FakeMember:
-    """One endpoint's other end."""
+    """The server behind one endpoint."""
 
     def __init__(self, authority: str) -> None:
         self.authority = authority
@@ -116,12 +114,12 @@ class FakeMember:
         return self.connections[-1]
 
     def next_answer(self) -> Answer:
-        """What becomes of the next attempt."""
+        """The outcome of the next attempt."""
         return self.answers.popleft() if self.answers else self.otherwise
 
 
 class FakeEngine:
-    """See `seam.Engine`."""
+    """An engine whose members are scripted."""
 
     def __init__(self) -> None:
         self.members: dict[str, FakeMember] = {}
@@ -134,7 +132,7 @@ class FakeEngine:
         return self.members.setdefault(authority, FakeMember(authority))
 
     async def connect(self, target: Target, owner: ConnectionOwner) -> Connection:
-        """See `seam.Engine.connect`."""
+        """Dial as the member's `dial` says."""
         member = self[target.authority]
         member.dials.append(asyncio.get_running_loop().time())
         member.targets.append(target)
@@ -155,7 +153,7 @@ class FakeEngine:
 
 
 class FakeConnection:
-    """See `seam.Connection`."""
+    """A connection to a scripted member."""
 
     def __init__(self, engine: FakeEngine, member: FakeMember, owner: ConnectionOwner) -> None:
         self._engine = engine
@@ -189,7 +187,7 @@ class FakeConnection:
         self.is_draining = True
         self._owner.on_draining(reason)
 
-    # The seam.
+    # The interface of the transport.
 
     async def unary(
         self,
@@ -202,7 +200,7 @@ class FakeConnection:
         whole_by: float | None = None,
         is_heavy: bool = False,
     ) -> bytes:
-        """See `seam.Connection.unary`; an `InPieces` answer is collected, and others are whole."""
+        """Make an attempt; an `InPieces` answer is collected, others come whole."""
         if self.is_lost or self.is_draining:
             raise AttemptFailure(StatusCode.UNAVAILABLE, "the connection is closed", Delivery.UNSENT)
         attempt = FakeAttempt(self._member, self._loop.time(), path, payload, metadata, deadline, whole_by, is_heavy)
@@ -241,7 +239,7 @@ class FakeConnection:
         return answer.then or b""
 
     async def open_stream(self, path: str, metadata: Metadata, deadline: float) -> Stream:
-        """See `seam.Connection.open_stream`."""
+        """Open a stream, or raise the next of the member's `openings`."""
         if self.is_lost or self.is_draining:
             raise AttemptFailure(StatusCode.UNAVAILABLE, "the connection is closed", Delivery.UNSENT)
         if self._member.openings:
@@ -255,7 +253,7 @@ class FakeConnection:
         return stream
 
     def close(self) -> Unwinding:
-        """See `seam.Connection.close`."""
+        """Lose the connection."""
         self.lose(None)
         if not self.close_takes:
             return ()
@@ -264,16 +262,16 @@ class FakeConnection:
         return (unwinding,)
 
     async def aclose(self) -> None:
-        """See `seam.Connection.aclose`."""
+        """Lose the connection, and wait for its end."""
         await unwound(self.close())
 
     def drain(self) -> None:
-        """See `seam.Connection.drain`."""
+        """Take no new attempts, and end after the last one."""
         self.is_draining = True
         self._close_if_drained()
 
     def give_up(self, reason: str) -> None:
-        """See `seam.Connection.give_up`."""
+        """Fail the attempts that may move."""
         for future in tuple(self._movable):
             if not future.done():
                 failure = AttemptFailure(StatusCode.UNAVAILABLE, reason, Delivery.UNKNOWN, reason=LocalReason.GIVEN_UP)
@@ -320,13 +318,13 @@ class FakeConnection:
 
 
 class FakeStream:
-    """See `seam.Stream`.
+    """A stream to a scripted member.
 
     Attributes:
         sent: the messages that came from the client.
-        is_over: it has ended, from either side.
-        is_cancelled: its owner ended it while it was open.
-        is_blocked: `send` waits for ever, as for flow control.
+        is_over: the stream has ended, from either side.
+        is_cancelled: the client cancelled it while it was open.
+        is_blocked: `send` waits, as for flow control.
     """
 
     def __init__(
@@ -359,16 +357,16 @@ class FakeStream:
         self._changed.set()
 
     def fail(self, failure: AttemptFailure) -> None:
-        """The stream fails; what was said before is still received."""
+        """The stream fails; earlier messages are still received."""
         if not self.is_over:
             self.is_over = True
             self._failure = failure
             self._changed.set()
 
-    # The seam.
+    # The interface of the transport.
 
     async def send(self, payload: bytes) -> None:
-        """See `seam.Stream.send`."""
+        """Record a message."""
         while self.is_blocked and not self.is_over:
             self._changed.clear()
             await self._changed.wait()
@@ -379,7 +377,7 @@ class FakeStream:
             self.on_message(payload)
 
     async def receive(self) -> bytes | None:
-        """See `seam.Stream.receive`."""
+        """The next message, None at the end."""
         while True:
             if self._messages:
                 return self._messages.popleft()
@@ -391,10 +389,10 @@ class FakeStream:
             await self._changed.wait()
 
     async def half_close(self) -> None:
-        """See `seam.Stream.half_close`."""
+        """Do nothing."""
 
     def cancel(self) -> None:
-        """See `seam.Stream.cancel`."""
+        """End the stream."""
         self.is_cancelled = self.is_cancelled or not self.is_over
         self.fail(AttemptFailure(StatusCode.CANCELLED, "the stream was cancelled", Delivery.UNKNOWN))
         self._connection.stream_over(self)

@@ -1,4 +1,4 @@
-"""etcd's own grpc-proxy, which the etcd binary has as a command: it serves watches by itself, unlike any member."""
+"""etcd's grpc-proxy, a command of the etcd binary, which serves watches from its own watch on the server."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -12,7 +12,7 @@ from etcd_aio.testing.process import ChildProcess
 
 @asynccontextmanager
 async def grpc_proxy(server: EtcdServer, directory: Path) -> AsyncIterator[str]:
-    """A proxy in front of a server, for as long as the block runs; gives its endpoint."""
+    """A proxy in front of a server, for as long as the block runs; yields its endpoint."""
     (port,) = free_ports(1)
     command = [
         str(server.binary.path),
@@ -26,7 +26,7 @@ async def grpc_proxy(server: EtcdServer, directory: Path) -> AsyncIterator[str]:
     process = ChildProcess.spawn(command, environment={}, log=log)
     try:
         async with asyncio.timeout(30):
-            while not await _is_listening(port):  # noqa: ASYNC110 - another process tells nobody
+            while not await _is_listening(port):  # noqa: ASYNC110 - there is no event for it
                 await asyncio.sleep(0.02)
         yield f"http://127.0.0.1:{port}"
     finally:

@@ -1,7 +1,4 @@
-"""What examinations of the HTTP/2 machine share: a stream that remembers, a machine with its callbacks, frames by hand.
-
-Knows: frames as bytes. Never knows: asyncio, gRPC.
-"""
+"""Helpers for tests of the HTTP/2 package: a recording stream, a connection with its callbacks, frames as bytes."""
 
 from collections.abc import Iterator
 from typing import ClassVar, NamedTuple
@@ -31,7 +28,7 @@ class Frame(NamedTuple):
 
 
 class Sink(Http2Stream):
-    """Remembers what it was told; neighbouring pieces of a body become one, so that cuts do not show."""
+    """Records its calls; neighbouring pieces of a body become one, so that cuts make no difference."""
 
     ENDS: ClassVar = {"ended", "reset", "unprocessed"}
 
@@ -70,7 +67,7 @@ class Sink(Http2Stream):
 
 
 class SlowSink(Sink):
-    """Returns nothing to the window until its reader says so."""
+    """Returns nothing to the window until its reader takes it."""
 
     auto_return: ClassVar[bool] = False
 
@@ -131,7 +128,7 @@ class Machine:
         return error
 
     def check(self) -> None:
-        """What holds at any time: no credit is lost, and nobody is left without an end, or told of two."""
+        """Check the invariants: no credit is lost, and every stream ends exactly once."""
         http2, outgoing = self.http2, self.outgoing
         assert http2.is_over == bool(self.errors)
         assert len(self.errors) <= 1
@@ -182,8 +179,8 @@ def u32(value: int) -> bytes:
     return value.to_bytes(4, "big")
 
 
-def goaway(last: int, code: int = 0, said: bytes = b"") -> bytes:
-    return frame(frames.GOAWAY, u32(last) + u32(code) + said)
+def goaway(last: int, code: int = 0, debug: bytes = b"") -> bytes:
+    return frame(frames.GOAWAY, u32(last) + u32(code) + debug)
 
 
 TRAILERS = b"\x00\x0bgrpc-status\x010"

@@ -1,7 +1,6 @@
-"""Children that react to Ctrl-C, whatever the shell that runs the tests does with it.
+"""Child processes that react to SIGINT.
 
-A shell that starts a command in the background has it ignore SIGINT, which every child inherits: Python then installs
-no handler, and the child can be waited for in vain.
+A shell makes background commands ignore SIGINT, and their children inherit that: Python then installs no handler.
 """
 
 import sys

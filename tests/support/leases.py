@@ -1,7 +1,7 @@
 """Leases without servers: an invoker that grants and revokes, and a stream that renews, in virtual time.
 
 members = FakeLeases()
-members.failures.append(error)    the next unary calls raise these, in turn, before anything is done
+members.failures.append(error)    the next unary calls raise these, in turn, without effect
 members.is_reachable = False      the stream is lost, and does not come back
 members.suspend(60)               the machine sleeps: the clocks of the members go on, the loop's does not
 members.is_silent = True          the stream stays open without replies
@@ -47,7 +47,7 @@ MIN_TTL = 2
 
 
 class FakeLeases:
-    """See above. `leases` maps what was granted to its TTL and its expiry; `calls` has the name of every call."""
+    """The members. `leases` maps the id of a lease to its TTL and its expiry; `calls` has the name of every call."""
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""A steady load on a client, and an account of what became of every call."""
+"""A steady load on a client, and an account of its calls."""
 
 import asyncio
 from collections import Counter
@@ -11,7 +11,7 @@ from etcd_aio import EtcdError
 
 @dataclass
 class Account:
-    """What became of the calls of one kind.
+    """The outcomes of the calls of one kind.
 
     Attributes:
         answers: how many calls each member answered, by member id.
@@ -28,7 +28,7 @@ class Account:
 
 @asynccontextmanager
 async def load(call: Callable[[int], Awaitable[int]], *, workers: int) -> AsyncIterator[Account]:
-    """Run `call` in a closed loop with so many workers while the block runs; it returns the id of who answered."""
+    """Run `call` in a closed loop with so many workers during the block; it returns a member id."""
     account = Account()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -1,7 +1,4 @@
-"""Requests that no public call would send: raw messages through a client's own machinery, and foreign metadata.
-
-Knows: the invoker of a client, and the one method through which every unary attempt goes. Never knows: what is tested.
-"""
+"""Requests that no public call sends: raw messages through a client's invoker, and additional metadata."""
 
 from typing import Any
 
@@ -15,12 +12,12 @@ from etcd_aio.methods import Method, Reply, Request
 async def send(
     client: Client, method: Method[Request, Reply], request: Request | bytes, endpoint: str | None = None
 ) -> Reply:
-    """Send it as it is, once; nothing checks it on this side."""
+    """Send a request once, unchecked."""
     return await client._invoker.unary(method, request, retry="never", endpoint=endpoint)
 
 
 def carry(monkeypatch: pytest.MonkeyPatch, *pairs: tuple[str, str]) -> None:
-    """Every unary attempt says this too, and says it last."""
+    """Append this to the metadata of every unary attempt."""
     original = SubConnection.unary
     names = {name for name, _ in pairs}
 

@@ -1,7 +1,6 @@
-"""A scripted HTTP/2 peer: it does to a client whatever a test's script says, allowed or not.
+"""A scripted HTTP/2 peer, which may also break the protocol.
 
-Knows: frames. h2 in server role reads what the client sends; what the script sends are frames of its own making, since
-h2 would refuse to misbehave. Never knows: which engine it talks to.
+h2 in server role parses the bytes of the client. The script has its own frames: h2 would reject invalid ones.
 """
 
 import asyncio
@@ -32,7 +31,7 @@ class PeerGone(Exception):  # noqa: N818 - an event of the script, no error
 
 @dataclass
 class Request:
-    """What the client sent on one stream."""
+    """The request of the client on one stream."""
 
     stream_id: int
     headers: dict[str, str]
@@ -70,7 +69,7 @@ class Wire:
 
     async def start(self) -> None:
         """Send SETTINGS."""
-        # h2 does not learn of the responses, so it must not enforce the limit that the client is told.
+        # h2 does not know of the responses, so it must not enforce the limit that the client gets.
         unlimited = {**self.settings, SettingCodes.MAX_CONCURRENT_STREAMS: 2**31 - 1}
         self.http2.local_settings = Settings(client=False, initial_values=unlimited)
         self.http2.initiate_connection()
@@ -130,7 +129,7 @@ class Wire:
     # Sending.
 
     def flush(self) -> None:
-        """Write what h2 wants written."""
+        """Write the bytes that h2 has ready."""
         self.writer.write(self.http2.data_to_send())
 
     def limit_streams(self, limit: int) -> None:
@@ -177,9 +176,9 @@ class Wire:
         """RST_STREAM."""
         self.frame(RstStreamFrame(stream_id, code))
 
-    def go_away(self, last_stream_id: int, code: ErrorCodes = ErrorCodes.NO_ERROR, said: bytes = b"") -> None:
+    def go_away(self, last_stream_id: int, code: ErrorCodes = ErrorCodes.NO_ERROR, debug: bytes = b"") -> None:
         """GOAWAY."""
-        self.frame(GoAwayFrame(0, last_stream_id, code, said))
+        self.frame(GoAwayFrame(0, last_stream_id, code, debug))
 
     def cut(self) -> None:
         """End the connection with a TCP reset or close, whatever the loop does."""

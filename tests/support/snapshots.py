@@ -1,7 +1,4 @@
-"""Snapshots of fake members: streams that send chunks as etcd does, or as it never would.
-
-Knows: the fake engine, the reply of the RPC. Never knows: what is tested.
-"""
+"""Snapshots of fake members: streams that send valid or invalid chunks."""
 
 import hashlib
 from collections.abc import Callable
@@ -29,7 +26,7 @@ def messages(database: bytes, end: bytes | None = None, chunk: int = CHUNK) -> l
 
 
 def sends(*replies: bytes, then: AttemptFailure | None = None, hangs: bool = False) -> Callable[[FakeStream], None]:
-    """What a member does with every stream: says all of it, and then ends the stream, fails it, or stays silent."""
+    """Send all replies on every stream, and then end the stream, fail it, or stay silent."""
 
     def on_stream(stream: FakeStream) -> None:
         def on_message(request: bytes) -> None:

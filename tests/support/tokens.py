@@ -1,7 +1,4 @@
-"""Fake members that want to see a token, and give them for a password.
-
-Knows: the fake engine, etcd's words for it. Never knows: what is tested.
-"""
+"""Fake members that require a token and issue tokens for a password."""
 
 from collections import deque
 
@@ -15,15 +12,15 @@ from tests.support.fake_engine import FakeAttempt
 
 
 class Doorman:
-    """What all members of a fake cluster do about tokens.
+    """The authentication of a fake cluster.
 
     Attributes:
-        is_enabled: whether authentication is.
-        password: the right one, of everybody.
-        valid: the tokens that are good.
-        given: how many were given.
-        refusals: how many calls were refused.
-        logins: what becomes of the next logins, in turn.
+        is_enabled: whether authentication is on.
+        password: the password of every user.
+        valid: the valid tokens.
+        given: the number of issued tokens.
+        refusals: the number of refused calls.
+        logins: the failures of the next logins, in turn.
     """
 
     def __init__(self, calls: Calls) -> None:
@@ -38,7 +35,7 @@ class Doorman:
             calls.engine[name].otherwise = self.answer
 
     def answer(self, attempt: FakeAttempt) -> bytes:
-        """What a member answers."""
+        """Answer an attempt on any member."""
         if attempt.path == STATUS.path:
             return self._well(attempt)
         if attempt.path == AUTHENTICATE.path:

@@ -1,7 +1,4 @@
-"""What examinations of a transport share: an owner that remembers, a connection for one test, a well-behaved server.
-
-Knows: the seam, and grpclib's server. Never knows: which engine it examines.
-"""
+"""Helpers for tests of both engines: a recording owner, a connection for one test, a server of grpclib."""
 
 import asyncio
 import socket
@@ -23,7 +20,7 @@ from etcd_aio.transport import Connection, Engine, EngineName, Target, Transport
 
 
 class Owner:
-    """Remembers what a connection told it."""
+    """Records the callbacks of a connection."""
 
     def __init__(self) -> None:
         self.draining: list[str] = []
@@ -103,7 +100,7 @@ async def connected(name: EngineName, port: int, **options: Any) -> AsyncIterato
             await connection.aclose()
     await settle()
     assert leftovers() == []
-    assert len(owner.lost) == 1, "told exactly once that it is over"
+    assert len(owner.lost) == 1, "its end is reported exactly once"
     assert len(owner.draining) <= 1
 
 

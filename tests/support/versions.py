@@ -1,7 +1,4 @@
-"""Which etcd a test runs on: what an older one lacks is skipped, and the reason names the release that has it.
-
-Knows: the binary that tests get unless they ask for another. Never knows: why a test needs it; that it says itself.
-"""
+"""The etcd that tests run on: a test that needs a newer one is skipped, and the reason names the needed release."""
 
 import pytest
 
@@ -11,9 +8,9 @@ from etcd_aio.testing.binaries import version_numbers
 
 def is_at_least(*versions: str) -> bool:
     """Whether the etcd that tests get has what came with these releases, one of each minor version that got it."""
-    ours = find_etcd().version_info
+    found = find_etcd().version_info
     wanted = [version_numbers(one if one.count(".") == 2 else f"{one}.0") for one in versions]
-    return any(ours >= one for one in wanted if one[:2] == ours[:2]) or ours[:2] > max(wanted)[:2]
+    return any(found >= one for one in wanted if one[:2] == found[:2]) or found[:2] > max(wanted)[:2]
 
 
 def need(*versions: str, why: str) -> None:

@@ -1,7 +1,7 @@
 """Virtual time: an event loop whose clock jumps to the next timer as soon as nothing else is left to do.
 
-Knows: asyncio's selector loop. Never knows: what is tested. Hours pass in microseconds, in the same order every time. A
-test that waits for what can never happen fails at once instead of hanging.
+Hours pass in microseconds, in the same order every time. A test that waits for an event that cannot happen fails at
+once instead of hanging.
 """
 
 import asyncio
@@ -10,12 +10,12 @@ from typing import Final
 
 from tests.support.loops import Backend, with_tasks
 
-_START: Final = 1000.0  # not 0, so that nobody takes "no time yet" for "no value"
-_END: Final = _START + 10 * 365 * 86400.0  # whoever waits longer waits for ever
+_START: Final = 1000.0  # not 0, which a test could take for "no value"
+_END: Final = _START + 10 * 365 * 86400.0  # a longer wait counts as endless
 
 
 class _JumpingSelector(selectors.SelectSelector):
-    """Reports what is ready; where the real one would wait, it moves the clock."""
+    """Reports ready files; instead of waiting it moves the clock."""
 
     now = _START
 

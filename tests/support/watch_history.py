@@ -9,8 +9,8 @@ Only the public API is used, whatever happens to the members meanwhile.
     writes.check(history)                      every acknowledged write, and no others
     for follower in followers: follower.check(history)
 
-No etcd tells all revisions at once but by a watch, so the history comes from a watch of one connection to one member,
-and is checked itself: against every acknowledged write, against ranges at old revisions, and for its previous values.
+etcd returns all revisions by a watch only. So the history comes from a watch on one connection to one member, and is
+checked itself: against every acknowledged write, against ranges at old revisions, and for its previous values.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ Change = tuple[int, bytes, bytes | None]
 
 
 def change(event: Event) -> Change:
-    """What an event says."""
+    """The content of an event."""
     return event.revision, event.key, event.value if event.is_put else None
 
 
@@ -156,10 +156,10 @@ class Follower:
 
     Attributes:
         arguments: of `client.watch()`.
-        wants: which changes it should tell.
+        wants: which changes it should deliver.
         is_slow: whether it rests now and then, so that its watch is taken off the server.
         is_renewed: whether it is closed and made anew from behind its revision, now and then.
-        first: the first revision it should tell.
+        first: the first revision it should deliver.
         delivered: the events.
         seen: when each revision was delivered.
         watcher: its present watch.

@@ -143,7 +143,7 @@ class ModelStream:
             watcher.next = last + 1
             sent += 1
             if events:
-                # The header tells how far the store is, not the events.
+                # The header has the revision of the store, not of the events.
                 self.channel.append(WatchReply(self.header(), watcher.id, events=events))
 
     def progress(self, watcher: Watcher) -> None:

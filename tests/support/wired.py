@@ -1,7 +1,4 @@
-"""A connection of either engine without a socket: the test is its peer, and says at which turn of the loop bytes come.
-
-Knows: how each engine's connection is put together. Never knows: what is examined.
-"""
+"""A connection of either engine without a socket: the test is its peer, and feeds bytes at chosen turns of the loop."""
 
 import asyncio
 from typing import Any, cast
@@ -16,7 +13,7 @@ from tests.support.transport import Owner, target
 
 
 class Socket(asyncio.Transport):
-    """Keeps what is written.
+    """Records the written bytes.
 
     Attributes:
         buffered: bytes that the connection believes to be waiting for the kernel.
@@ -80,18 +77,18 @@ class Wired:
         self.sent()
 
     def receive(self, data: bytes) -> None:
-        """Bytes come from the peer."""
+        """Receive bytes from the peer."""
         if not self.socket.is_over:
             self._protocol.data_received(data)
 
     def receive_in_turns(self, *pieces: bytes) -> None:
-        """One piece comes in each of the next turns of the loop."""
+        """Receive one piece in each of the next turns of the loop."""
         loop = asyncio.get_running_loop()
         if pieces:
             loop.call_soon(self.receive, pieces[0])
             loop.call_soon(self.receive_in_turns, *pieces[1:])
 
     def sent(self) -> list[Frame]:
-        """What was written since the last time."""
+        """The frames that were written since the last call."""
         written, self.socket.written = self.socket.written, b""
         return list(parse(written))
