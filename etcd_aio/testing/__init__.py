@@ -14,9 +14,9 @@ does not use the client, so it also serves the tests of the client itself, and o
         await cluster.leader()                   # another member by now
         await leader.restart()
 
-Needs a POSIX system; what only Linux can do says so. Servers are built by a command, `python -m
-etcd_aio.testing.build`, or from a program by `etcd_aio.testing.build.build_servers`; on Debian older ones are also
-unpacked from its packages, by `python -m etcd_aio.testing.debian` or `etcd_aio.testing.debian.unpack_server`.
+Needs a POSIX system; functions that need Linux are marked. Servers are built by the command `python -m
+etcd_aio.testing.build`, or by the function `etcd_aio.testing.build.build_servers`. On Debian, older ones are also
+unpacked from packages, by `python -m etcd_aio.testing.debian` or `etcd_aio.testing.debian.unpack_server`.
 """
 
 from typing import TYPE_CHECKING

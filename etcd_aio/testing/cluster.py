@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Coroutine, Mapping
-from types import TracebackType
 from typing import Self, Unpack
 
 from etcd_aio.testing.errors import EtcdStartError
@@ -47,9 +46,7 @@ class EtcdCluster:
         await self.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     @property
@@ -81,7 +78,7 @@ class EtcdCluster:
                 break
             except EtcdStartError as error:
                 await self.aclose()
-                # Every member knows every peer port from birth, so one taken port means new ports for all.
+                # Every member is started with all peer ports, so one taken port means new ports for all.
                 if not error.is_port_taken or not tries_left:
                     raise
             except BaseException:  # a cancellation too: no member may stay behind
@@ -108,7 +105,7 @@ class EtcdCluster:
         """The member that leads, once a majority agrees on it in the latest term.
 
         A member that does not run, or is paused, is not returned. One that was just cut off by `isolate` may be, until
-        the others miss it: then `other_than` is what you want.
+        the others elect another: use `other_than` for that.
 
         Args:
             other_than: wait until it is not this one.
@@ -184,11 +181,11 @@ class EtcdCluster:
         """
         others = [other for other in self._members if other is not member]
         if len(others) != self._size - 1 or not others:
-            raise ValueError("replace() needs a member of this cluster, and another one to tell")
+            raise ValueError("replace() needs a member of this cluster, and another one")
         await member.kill()
         until = time.monotonic() + timeout
-        teller = next((other for other in others if other.is_running and not other.is_paused), others[0])
-        await _swap_member(teller, self._peer_urls[member.name], until)
+        peer = next((other for other in others if other.is_running and not other.is_paused), others[0])
+        await _swap_member(peer, self._peer_urls[member.name], until)
         await member.rejoin(Membership(self._peer_urls, is_joining=True))
         await self.wait_healthy()
 
@@ -260,25 +257,25 @@ def _agreed_leader(opinions: Mapping[str, RaftStatus], size: int) -> str | None:
     return None
 
 
-async def _swap_member(teller: EtcdServer, peer_url: str, until: float) -> None:
+async def _swap_member(peer: EtcdServer, peer_url: str, until: float) -> None:
     """Remove the member of `peer_url` and add it as a new one.
 
     Looks before each step, since a step whose answer was lost must not be taken twice; and tries again, since etcd
     refuses changes as long as its members are not well connected.
     """
 
-    async def tell(step: str, body: dict[str, object]) -> dict[str, object]:
-        return await ask(teller.endpoint, f"/v3/cluster/member/{step}", body=body, tls=teller.probe_tls, timeout=5.0)
+    async def send(step: str, body: dict[str, object]) -> dict[str, object]:
+        return await ask(peer.endpoint, f"/v3/cluster/member/{step}", body=body, tls=peer.probe_tls, timeout=5.0)
 
     removed: str | None = None
     while True:
         try:
-            current = _member_id(await tell("list", {}), peer_url)
+            current = _member_id(await send("list", {}), peer_url)
             if current is None:
-                await tell("add", {"peerURLs": [peer_url]})
+                await send("add", {"peerURLs": [peer_url]})
             elif removed is None or current == removed:
                 removed = current
-                await tell("remove", {"ID": current})
+                await send("remove", {"ID": current})
             else:
                 return
         except ProbeError:

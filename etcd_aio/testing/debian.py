@@ -8,14 +8,13 @@ works in a folder of its own, with this machine's package mirror, and verifies s
 import platform
 import shutil
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from etcd_aio.testing.binaries import EtcdBinary, cache_directory, fits, read_binary
-from etcd_aio.testing.commands import report_binaries, run_program
-from etcd_aio.testing.errors import EtcdBuildError, EtcdNotFoundError
+from etcd_aio.testing.binaries import EtcdBinary, cache_directory, fits
+from etcd_aio.testing.commands import install_server, report_binaries, run_program
+from etcd_aio.testing.errors import EtcdBuildError
 
 RELEASES: Final[Mapping[str, str]] = {"bookworm": "3.4", "trixie": "3.5"}
 """The releases of Debian with an etcd that the client supports, and its minor version."""
@@ -28,8 +27,6 @@ _SECONDS: Final = 300.0  # the index of a release is 9 MB, the package 7 MB
 def unpack_server(release: str, *, cache: Path | None = None) -> EtcdBinary:
     """Unpack the etcd of a release of Debian into the cache.
 
-    Several processes may do so at once: each works in a temporary folder and moves it into place.
-
     Args:
         release: such as "bookworm".
         cache: the folder to unpack into; `cache_directory()` by default.
@@ -40,16 +37,16 @@ def unpack_server(release: str, *, cache: Path | None = None) -> EtcdBinary:
     if release not in RELEASES:
         raise EtcdBuildError(f"the etcd of {release!r} is unknown; known are {', '.join(RELEASES)}")
     address = _address()
-    servers = (cache or cache_directory()) / "servers"
-    servers.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=servers) as name:
-        folder = Path(name)
+
+    def unpacked(folder: Path) -> Path:
         options = _private_apt(folder, f"{address} {release} main")
         _run(["apt-get", *options, "update"], folder)
         _run(["apt-get", *options, "download", _PACKAGE], folder)
         (package,) = folder.glob("*.deb")
         _run(["dpkg-deb", "--extract", str(package), "unpacked"], folder)
-        return _moved(folder / "unpacked" / "usr" / "bin" / "etcd", servers)
+        return folder / "unpacked" / "usr" / "bin"
+
+    return install_server(cache, unpacked)
 
 
 def _address() -> str:
@@ -88,22 +85,6 @@ def _private_apt(folder: Path, source: str) -> list[str]:
         "APT::Sandbox::User": "root",  # its own user could not write here
     }
     return ["--quiet", "--quiet", *(f"--option={name}={value}" for name, value in settings.items())]
-
-
-def _moved(unpacked: Path, servers: Path) -> EtcdBinary:
-    """Move the server to the folder of its version."""
-    try:
-        version = read_binary(unpacked, "cache").version
-        home = servers / version
-        try:
-            unpacked.parent.rename(home)
-        except OSError:
-            if not (home / "etcd").exists():
-                raise
-            # It is there already, built or unpacked.
-        return read_binary(home / "etcd", "cache")
-    except (EtcdNotFoundError, OSError) as error:
-        raise EtcdBuildError(f"the etcd in the package does not run: {error}") from error
 
 
 def _run(command: Sequence[str], folder: Path) -> str:

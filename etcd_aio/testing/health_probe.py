@@ -1,4 +1,4 @@
-"""Asking a server how it is, over plain HTTP/1 and independent of the client under test.
+"""Asks a server for its health and its view of raft, over HTTP/1 and without the client.
 
 `/health` and `/debug/vars` need no token, so they also answer once authentication is on.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-_PROBE_SECONDS: Final = 1.0  # a frozen member must not hold up the question to the next one
+_PROBE_SECONDS: Final = 1.0  # a frozen member must not delay the request to the next one
 _MOST_BYTES: Final = 4 << 20
 
 
@@ -20,13 +20,13 @@ class ProbeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RaftStatus:
-    """What one member thinks of its cluster.
+    """One member's view of its cluster.
 
     Attributes:
         member_id: the member itself.
-        leader_id: the member it takes for the leader; 0 if it knows none.
-        term: its raft term: of two opinions, the one of the later term holds.
-        command_line: how the server was started.
+        leader_id: the leader in its view; 0 without a leader.
+        term: its raft term; the view of the latest term is the valid one.
+        command_line: the command that started the server.
     """
 
     member_id: int
@@ -36,7 +36,7 @@ class RaftStatus:
 
 
 async def is_healthy(endpoint: str, tls: ssl.SSLContext | None = None) -> bool:
-    """Whether `GET /health` says so within a second; a server that does not answer is not healthy."""
+    """Whether `GET /health` reports a healthy server within a second."""
     try:
         answer = await ask(endpoint, "/health", tls=tls)
     except ProbeError:
@@ -53,7 +53,7 @@ async def raft_status(endpoint: str, tls: ssl.SSLContext | None = None) -> RaftS
     answer = await ask(endpoint, "/debug/vars", tls=tls)
     raft, command_line = answer.get("raft.status"), answer.get("cmdline")
     if not isinstance(raft, dict) or not isinstance(command_line, list):
-        raise ProbeError(f"{endpoint} does not tell its raft status")
+        raise ProbeError(f"{endpoint} does not report its raft status")
     try:
         return RaftStatus(
             member_id=int(raft["id"], 16),
@@ -62,7 +62,7 @@ async def raft_status(endpoint: str, tls: ssl.SSLContext | None = None) -> RaftS
             command_line=tuple(str(argument) for argument in command_line),
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise ProbeError(f"{endpoint} tells a raft status that cannot be read") from error
+        raise ProbeError(f"{endpoint} reports an invalid raft status") from error
 
 
 async def ask(
@@ -73,7 +73,7 @@ async def ask(
     tls: ssl.SSLContext | None = None,
     timeout: float = _PROBE_SECONDS,
 ) -> dict[str, object]:
-    """GET `path`, or POST `body` as JSON to it; the JSON object that comes back.
+    """GET `path`, or POST `body` as JSON to it. Returns the JSON object of the answer.
 
     Raises:
         ProbeError: no answer within `timeout` seconds, a status other than 200, or no JSON object.

@@ -1,4 +1,4 @@
-"""How a server is to be run: every option with its default, and the command line it becomes."""
+"""The options of a server with their defaults, and the command line that they become."""
 
 import ssl
 from collections.abc import Mapping, Sequence
@@ -16,10 +16,10 @@ class ServerTLS:
     """TLS between clients and the server. Peers keep talking in the clear.
 
     Attributes:
-        certificate: PEM file of the server's certificate. It is also what the kit's own questions and etcd's JSON
-            gateway show as clients, so with `client_ca` it must be valid for both purposes.
+        certificate: PEM file of the server's certificate. The health checks of the kit and etcd's JSON gateway also
+            use it as a client certificate, so with `client_ca` it must be valid for both purposes.
         key: PEM file of its private key.
-        client_ca: PEM file of the authority whose clients are let in; None lets everybody in.
+        client_ca: PEM file of the authority that signs accepted clients; None accepts all clients.
     """
 
     certificate: Path
@@ -27,7 +27,7 @@ class ServerTLS:
     client_ca: Path | None = None
 
     def probe_context(self) -> ssl.SSLContext:
-        """For asking our own server on our own machine: it shows the certificate and checks nothing."""
+        """The context of the kit's own health checks: it shows the certificate and verifies nothing."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -36,7 +36,7 @@ class ServerTLS:
 
 
 class ServerOptions(TypedDict, total=False):
-    """What `EtcdServer` and every member of an `EtcdCluster` can be told; `ServerSettings` has the meanings."""
+    """The options of `EtcdServer` and of every member of an `EtcdCluster`; `ServerSettings` has the meanings."""
 
     binary: EtcdBinary | str | Path | None
     version: str | None
@@ -59,8 +59,8 @@ class ServerSettings:
         binary: the server to run: a found one or a path. None takes what `find_etcd(version)` finds.
         version: which versions will do when `binary` is None, in the notation of `find_etcd`.
         host: the address to listen on, for clients and peers.
-        flags: further flags, such as "--max-txn-ops=10". They come last, so they win over ours.
-        env: variables on top of this process's own environment. `ETCD_*` of our own environment is not passed on: etcd
+        flags: further flags, such as "--max-txn-ops=10". They come last, so they override the kit's own.
+        env: variables in addition to those of this process. `ETCD_*` variables of this process are not passed on: etcd
             would read them as flags.
         heartbeat_ms: raft's heartbeat in milliseconds. None is etcd's default (100).
         election_ms: raft's election timeout in milliseconds, at least five heartbeats. None is etcd's default (1000).
@@ -88,10 +88,10 @@ class ServerSettings:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """The cluster a server is born into.
+    """The cluster that a server starts in.
 
     Attributes:
-        peer_urls: every member's advertised peer URL by its name, our own included.
+        peer_urls: every member's advertised peer URL by its name, its own included.
         is_joining: the cluster exists already and has added this member.
     """
 
@@ -101,7 +101,7 @@ class Membership:
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where one server listens and keeps its data.
+    """The addresses and the data directory of one server.
 
     Attributes:
         client_url: for clients.
@@ -145,7 +145,7 @@ def command_line(
     return [*command, *settings.flags]
 
 
-def environment(settings: ServerSettings, ours: Mapping[str, str]) -> dict[str, str]:
-    """The server's environment, made from `ours`."""
-    kept = {name: value for name, value in ours.items() if not name.startswith("ETCD_") or name == _ARCHITECTURE}
+def environment(settings: ServerSettings, inherited: Mapping[str, str]) -> dict[str, str]:
+    """The server's environment, made from that of this process."""
+    kept = {name: value for name, value in inherited.items() if not name.startswith("ETCD_") or name == _ARCHITECTURE}
     return {**kept, **(settings.env or {})}

@@ -1,8 +1,7 @@
-"""PeerNetwork: the proxies between the members of a cluster, so that one of them can be cut off.
+"""PeerNetwork: proxies between the members of a cluster, which can isolate one of them.
 
-A member advertises one peer URL to all others, so a proxy cannot tell by its port who is calling. It asks the kernel
-instead: which process has the socket of the caller's port (`/proc`, hence Linux only). It asks only while a member is
-cut off.
+A member advertises one peer URL to all others, so the port does not identify the caller. While a member is isolated,
+the proxy looks in `/proc` for the process that owns the socket of the caller's port, hence it needs Linux.
 """
 
 import sys
@@ -21,7 +20,7 @@ class PeerNetwork:
 
     Args:
         targets: where each member listens for peers, by its name.
-        pids: tells the process id of each member that runs now.
+        pids: returns the process id of each running member.
         host: the address the proxies listen on.
 
     Raises:
@@ -30,7 +29,7 @@ class PeerNetwork:
 
     def __init__(self, targets: Mapping[str, str], pids: Callable[[], Mapping[str, int]], *, host: str) -> None:
         if sys.platform != "linux":
-            raise RuntimeError("peer proxies need Linux: elsewhere it cannot be told whose connection it is")
+            raise RuntimeError("peer proxies need Linux: they find the owner of a connection in /proc")
         self._pids = pids
         self._isolated: set[str] = set()
         self._proxies = {
@@ -39,7 +38,7 @@ class PeerNetwork:
 
     @property
     def urls(self) -> Mapping[str, str]:
-        """What each member should advertise to its peers."""
+        """The peer URL that each member has to advertise."""
         return {name: proxy.endpoint for name, proxy in self._proxies.items()}
 
     async def start(self) -> None:
@@ -63,12 +62,12 @@ class PeerNetwork:
         self._remake_connections()
 
     def reconnect(self, name: str) -> None:
-        """Let everything through again, except for those still cut off."""
+        """Let everything through again, except for members that are still isolated."""
         self._isolated.discard(name)
         self._remake_connections()
 
     def _remake_connections(self) -> None:
-        # Also those between others: whose a connection is, is only asked when it is made.
+        # All connections, since the owner is looked up only when a connection is made.
         for proxy in self._proxies.values():
             proxy.reset()
 
@@ -117,5 +116,5 @@ def _has_file(pid: int, wanted: set[str]) -> bool:
             if str(file.readlink()) in wanted:
                 return True
         except OSError:
-            continue  # closed since we listed it
+            continue  # closed meanwhile
     return False

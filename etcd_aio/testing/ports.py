@@ -1,4 +1,4 @@
-"""Free ports: where the next server or proxy may listen.
+"""Free ports for the next server or proxy.
 
 A choice is no reservation: between the choice and the start another process may take the port, so a starter tries again
 with others. The workers of pytest-xdist start servers at the same time; each chooses from a range of its own.

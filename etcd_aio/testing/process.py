@@ -1,10 +1,10 @@
-"""One child process that cannot outlive us.
+"""One child process that cannot outlive this one.
 
-Who ends it, for each way in which we may end:
+It is killed, however this process ends:
 
-    aclose, exception, cancellation     the owner kills it (`kill_now` needs no await)
-    the interpreter exits               atexit
-    we are killed ourselves             the kernel: PR_SET_PDEATHSIG (Linux only)
+    aclose, exception, cancellation     by its owner (`kill_now` needs no await)
+    exit of the interpreter             by atexit
+    SIGKILL                             by the kernel: PR_SET_PDEATHSIG (Linux only)
 
 PR_SET_PDEATHSIG must be called in the child, but code between fork and exec is unsafe once there are threads. So a
 small launcher calls it and then becomes the child: the setting and the pid survive exec. The kernel fires it when the
@@ -40,7 +40,7 @@ _alive: set["ChildProcess"] = set()
 
 
 class ChildProcess:
-    """A started process. Belongs to no event loop: every loop may wait for it."""
+    """A started process. It belongs to no event loop: every loop may wait for it."""
 
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         self._process = process
@@ -58,7 +58,7 @@ class ChildProcess:
             OSError: it cannot be started.
         """
         with log.open("ab") as output:
-            process = subprocess.Popen(  # noqa: S603 - starting what we are told to is the purpose
+            process = subprocess.Popen(  # noqa: S603 - the command is the caller's
                 [*_launcher(), *command],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -136,7 +136,7 @@ class ChildProcess:
         _alive.discard(self)
 
     def kill_at_exit(self) -> None:
-        """For atexit: a forked copy of us must not kill its parent's children."""
+        """For atexit: a forked process must not kill its parent's children."""
         if self._owner == os.getpid():
             self.reap(1.0)
 

@@ -8,7 +8,6 @@ import ssl
 import tempfile
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Self, TypeVar, Unpack
 
 import anyio.to_thread
@@ -72,14 +71,12 @@ class EtcdServer:
         await self.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     @property
     def binary(self) -> EtcdBinary:
-        """What is running."""
+        """The binary that runs."""
         return _started(self._binary)
 
     @property
@@ -100,7 +97,7 @@ class EtcdServer:
 
     @property
     def peer_url(self) -> str:
-        """Where it listens for other members."""
+        """The URL for other members."""
         return f"http://{url_host(self.settings.host)}:{_started(self._ports)[1]}"
 
     @property
@@ -125,12 +122,12 @@ class EtcdServer:
 
     @property
     def log_path(self) -> Path:
-        """What the server writes; restarts append to it."""
+        """The log of the server; restarts append to it."""
         return _started(self._directory) / "etcd.log"
 
     @property
     def probe_tls(self) -> ssl.SSLContext | None:
-        """With which the kit's own questions connect; None for a server in plain text."""
+        """The context of the kit's own health checks; None for a server in plain text."""
         return self._tls
 
     async def start(self) -> None:
@@ -144,7 +141,7 @@ class EtcdServer:
         if self._process is not None:
             raise RuntimeError(f"etcd {self.name} was started already; to start it again, use restart()")
         if self._binary is None:
-            # Asking binaries for their version blocks; a thread takes that.
+            # Reading the versions of binaries blocks, hence the thread.
             self._binary = await anyio.to_thread.run_sync(self._choose_binary)
         try:
             self._make_directory()
@@ -232,7 +229,7 @@ class EtcdServer:
 
         Args:
             wipe: forget all data first: the same cluster of one, back at revision 1. A member of a larger cluster
-                cannot do that alone: the others would take it for the member that knew all it had acknowledged. See
+                cannot do that alone: the others would rely on writes that it had acknowledged. See
                 `EtcdCluster.replace`.
 
         Raises:
@@ -258,7 +255,7 @@ class EtcdServer:
         await self._relaunch()
 
     async def wait_ready(self, timeout: float | None = None) -> None:
-        """Wait until `GET /health` on the client URL says true, and it is this very server that says so.
+        """Wait until `GET /health` on the client URL succeeds, and comes from this very server.
 
         Cancellation changes nothing.
 
@@ -347,7 +344,7 @@ class EtcdServer:
     async def _is_ready(self) -> bool:
         if not await is_healthy(self.endpoint, self._tls):
             return False
-        # Another etcd may sit on our port, while ours is only about to find that out.
+        # Another etcd may have the port, before this one has noticed it.
         try:
             status = await self.raft_status()
         except ProbeError:
