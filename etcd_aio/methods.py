@@ -230,16 +230,7 @@ ROLE_REVOKE_PERMISSION: Final = _mutation(
     "Auth/RoleRevokePermission", pb.AuthRoleRevokePermissionRequest, pb.AuthRoleRevokePermissionResponse
 )
 
-ALL: Final[tuple[AnyMethod, ...]] = (
-    *(RANGE, RANGE_STREAM, PUT, DELETE_RANGE, TXN, COMPACT),
-    WATCH,
-    *(LEASE_GRANT, LEASE_REVOKE, LEASE_KEEP_ALIVE, LEASE_TIME_TO_LIVE, LEASE_LEASES),
-    *(MEMBER_ADD, MEMBER_REMOVE, MEMBER_UPDATE, MEMBER_LIST, MEMBER_PROMOTE),
-    *(ALARM, STATUS, DEFRAGMENT, HASH, HASH_KV, SNAPSHOT, MOVE_LEADER, DOWNGRADE),
-    *(AUTH_ENABLE, AUTH_DISABLE, AUTH_STATUS, AUTHENTICATE),
-    *(USER_ADD, USER_GET, USER_LIST, USER_DELETE, USER_CHANGE_PASSWORD, USER_GRANT_ROLE, USER_REVOKE_ROLE),
-    *(ROLE_ADD, ROLE_GET, ROLE_LIST, ROLE_DELETE, ROLE_GRANT_PERMISSION, ROLE_REVOKE_PERMISSION),
-)
+ALL: Final[tuple[AnyMethod, ...]] = tuple(value for value in tuple(vars().values()) if isinstance(value, Method))
 """Every RPC of etcd's six services, in the order of the .proto file."""
 
 # --- gRPC's health service, which is not etcd's own and so not in ALL ---

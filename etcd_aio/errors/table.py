@@ -1,12 +1,13 @@
 """etcd's error table: the class of every text that etcd sends, and the class of a status whose text is unknown.
 
-No other text in the project decides anything about a server's answer.
+A class has its text as `default_message`; the texts below are further ones. No other text in the project decides
+anything about a server's answer.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Final
 
 from etcd_aio.errors import auth, availability, cluster, families, requests
@@ -36,93 +37,23 @@ class Row:
     message: str
 
 
-_CLASSES: Final[tuple[type[ServerError], ...]] = (
-    # Keys, transactions, revisions, leases, watches; each group in the order of etcd's own list.
-    requests.EmptyKeyError,
-    requests.KeyNotFoundError,
-    requests.ValueProvidedError,
-    requests.LeaseProvidedError,
-    requests.TooManyOpsError,
-    requests.DuplicateKeyError,
-    requests.InvalidClientAPIVersionError,
-    requests.InvalidSortOptionError,
-    requests.CompactedError,
-    requests.FutureRevisionError,
-    requests.NoSpaceError,
-    requests.LeaseNotFoundError,
-    requests.LeaseExistsError,
-    requests.LeaseTTLTooLargeError,
-    requests.WatchCancelledError,
-    requests.RequestTooLargeError,
-    requests.TooManyRequestsError,
-    requests.RequestCancelledError,
-    requests.RequestDeadlineExceededError,
-    # Members, leadership, downgrade.
-    cluster.MemberExistsError,
-    cluster.PeerURLExistsError,
-    cluster.MemberNotEnoughStartedError,
-    cluster.MemberBadURLsError,
-    cluster.MemberNotFoundError,
-    cluster.MemberNotLearnerError,
-    cluster.LearnerNotReadyError,
-    cluster.TooManyLearnersError,
-    cluster.ClusterIDMismatchError,
-    cluster.NotRaftLeaderError,
-    cluster.BadLeaderTransfereeError,
-    cluster.WrongDowngradeVersionFormatError,
-    cluster.InvalidDowngradeTargetVersionError,
-    cluster.ClusterVersionUnavailableError,
-    cluster.DowngradeInProcessError,
-    cluster.NoInflightDowngradeError,
-    # Authentication.
-    auth.RootUserNotExistError,
-    auth.RootRoleNotExistError,
-    auth.UserAlreadyExistsError,
-    auth.UserEmptyError,
-    auth.UserNotFoundError,
-    auth.RoleAlreadyExistsError,
-    auth.RoleNotFoundError,
-    auth.RoleEmptyError,
-    auth.AuthenticationFailedError,
-    auth.PermissionNotGivenError,
-    families.PermissionDeniedError,
-    auth.RoleNotGrantedError,
-    auth.PermissionNotGrantedError,
-    auth.AuthNotEnabledError,
-    auth.InvalidTokenError,
-    auth.InvalidAuthManagementError,
-    auth.AuthOldRevisionError,
-    # Availability.
-    availability.NoLeaderError,
-    availability.LeaderChangedError,
-    availability.NotCapableError,
-    availability.ServerStoppedError,
-    availability.RequestTimedOutError,
-    availability.TimeoutDueToLeaderFailError,
-    availability.TimeoutDueToConnectionLostError,
-    availability.TimeoutWaitAppliedIndexError,
-    availability.UnhealthyClusterError,
-    availability.CorruptError,
-    availability.NotSupportedForLearnerError,
-    # Texts that are not in etcd's list, so they come as UNKNOWN, or as a watch's cancel reason.
-    availability.ProposalDroppedError,
-    availability.NotPrimaryLessorError,
-    availability.TimeoutLeaderTransferError,
-    requests.EmptyWatcherRangeError,
-    requests.DuplicateWatchIDError,
-)
-
-
-def _own_row(error: type[ServerError]) -> Row:
-    """The row for the text that a class itself has as `default_message`."""
-    if error.default_code is None:
-        raise TypeError(f"{error.__name__} has no status")
-    return Row(error, error.default_code, error.default_message)
+def _classes(module: ModuleType) -> Iterator[tuple[type[ServerError], StatusCode]]:
+    """The classes that a module defines, with their statuses; not the topics, which have none."""
+    for error in vars(module).values():
+        if isinstance(error, type) and issubclass(error, ServerError) and error.__module__ == module.__name__:
+            code = error.default_code
+            if code is not None:
+                yield error, code
 
 
 ROWS: Final[tuple[Row, ...]] = (
-    *map(_own_row, _CLASSES),
-    # Further texts of the classes above.
+    *(
+        Row(error, code, error.default_message)
+        for module in (requests, cluster, auth, families, availability)
+        for error, code in _classes(module)
+        if "default_message" in vars(error)
+    ),
+    # Further texts of these classes.
     Row(auth.AuthOldRevisionError, StatusCode.UNKNOWN, "auth: revision in header is old"),
     # Answers of etcd 3.4 and 3.5 to Hash and Snapshot without permission.
     Row(auth.UserEmptyError, StatusCode.UNKNOWN, "auth: user name is empty"),
@@ -144,24 +75,7 @@ BY_MESSAGE: Final[Mapping[str, Row]] = MappingProxyType({row.message: row for ro
 """The row of each text."""
 
 BY_CODE: Final[Mapping[StatusCode, type[ServerError]]] = MappingProxyType(
-    {
-        StatusCode.CANCELLED: families.ServerCancelledError,
-        StatusCode.UNKNOWN: families.UnknownServerError,
-        StatusCode.INVALID_ARGUMENT: families.InvalidArgumentError,
-        StatusCode.DEADLINE_EXCEEDED: families.ServerDeadlineExceededError,
-        StatusCode.NOT_FOUND: families.NotFoundError,
-        StatusCode.ALREADY_EXISTS: families.AlreadyExistsError,
-        StatusCode.PERMISSION_DENIED: families.PermissionDeniedError,
-        StatusCode.RESOURCE_EXHAUSTED: families.ResourceExhaustedError,
-        StatusCode.FAILED_PRECONDITION: families.FailedPreconditionError,
-        StatusCode.ABORTED: families.AbortedError,
-        StatusCode.OUT_OF_RANGE: families.OutOfRangeError,
-        StatusCode.UNIMPLEMENTED: families.NotSupportedByServerError,
-        StatusCode.INTERNAL: families.InternalServerError,
-        StatusCode.UNAVAILABLE: families.UnavailableError,
-        StatusCode.DATA_LOSS: families.DataLossError,
-        StatusCode.UNAUTHENTICATED: families.UnauthenticatedError,
-    }
+    {code: error for error, code in _classes(families) if "default_code" in vars(error)}
 )
 """The family of each status that is an error."""
 
