@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from etcd_aio.discovery.srv import SrvAnswer, SrvRecord, endpoints_of_answer, service_name
+from etcd_aio.discovery.srv_records import SrvAnswer, SrvRecord, endpoints_of_answer, service_name
 from etcd_aio.errors import DiscoveryError
 
 
