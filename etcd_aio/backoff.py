@@ -42,7 +42,7 @@ class Backoff:
         """Seconds to wait before repetition number `repetition`; 0 is the first."""
         try:
             grown = self.initial * self.multiplier**repetition
-        except OverflowError:  # long past the maximum
+        except OverflowError:  # far above the maximum
             grown = self.maximum if self.initial else 0.0
         return jittered(min(grown, self.maximum), self.jitter, random)
 

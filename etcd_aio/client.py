@@ -1,4 +1,4 @@
-"""The client: builds the layers, connects them with each other, and closes them."""
+"""The client: builds the layers, connects them, and closes them."""
 
 import asyncio
 import os
@@ -51,8 +51,7 @@ class Client(KV, WatchCalls):
             `https://`, `unix:` and `unixs:` are accepted; the default port is 2379. Default: `127.0.0.1:2379`, as
             etcd's own.
         tls: how to verify `https://` endpoints and, if given, those without a scheme: see `TLS`. An `ssl.SSLContext`
-            is used as it is, except that it is set to offer HTTP/2. Default: the system's root certificates, for `https://`
-            endpoints only.
+            is only changed to offer HTTP/2. Default: the system's root certificates, for `https://` endpoints only.
         auth: name and password of a user. The client logs in with the first call, and again when its token has expired
             or is refused: calls, streams and watches continue. A refused login is not retried; for one second,
             other calls get the same error. Default: none, or the user that the certificate in `tls`
@@ -473,8 +472,7 @@ class Client(KV, WatchCalls):
         return self._invoker.streams()
 
 
-# Messages of Python name the public class then, as in "coroutine 'Client.put' was never awaited" and "Client.put()
-# missing 1 required ... argument".
+# For messages of Python, such as "coroutine 'Client.put' was never awaited" and "Client.put() missing 1 required ...".
 for _part in (KV, WatchCalls):
     for _name, _member in vars(_part).items():
         if isinstance(_member, FunctionType):

@@ -1,8 +1,8 @@
-"""Closing in two parts: `close` ends tasks, timers and connections at once, `aclose` then waits until they have ended.
+"""Closing in two parts: `close` ends tasks, timers and connections without waiting, `aclose` waits for their end.
 
-The await of a close may be cancelled at any time, and again: by a second `cancel()`, or by an anyio scope, which
-cancels every await within it. So all the work is done in `close`, which awaits nothing. The only await of `aclose`
-comes last and is bounded in time; if it is cancelled, the tasks end by themselves.
+The await of a close may be cancelled repeatedly, by `cancel()` or by an anyio scope, which cancels every await within
+it. So all the work is done in `close`, which awaits nothing. The only await of `aclose` comes last and is bounded in
+time; if it is cancelled, the tasks end by themselves.
 """
 
 import asyncio
@@ -19,8 +19,7 @@ class Closable(Protocol):
     """An object with a `close`."""
 
     def close(self) -> Unwinding:
-        """End everything at once, without waiting, and return the tasks that have not ended yet. Safe to repeat."""
-        ...
+        """End everything, without waiting, and return the tasks that have not ended yet. Safe to repeat."""
 
 
 class TwoPartClose:
@@ -29,7 +28,6 @@ class TwoPartClose:
     __slots__ = ()
 
     def close(self) -> Unwinding:
-        """See `Closable.close`."""
         raise NotImplementedError
 
     async def aclose(self) -> None:
@@ -50,7 +48,7 @@ def close_all(parts: Iterable[Closable]) -> list["asyncio.Future[Any]"]:
 
 
 async def unwound(unwinding: Unwinding, seconds: float = UNWIND_TIMEOUT) -> None:
-    """Wait until all of them have ended, but at most for `seconds`, and not for the calling task."""
+    """Wait until all have ended, except for the calling task; at most for `seconds`."""
     caller = asyncio.current_task()
     waiting = [future for future in unwinding if not future.done() and future is not caller]
     if waiting:

@@ -1,11 +1,7 @@
-"""Methods (layer 1): one row for each RPC that etcd serves.
+"""Methods (layer 1): one row for each RPC of etcd, with its path, its messages and whether it is safe to repeat.
 
-Knows: names, paths, message classes and the results that stand for them, and what the RPC itself says about repeating
-it. Never knows: connections, retries or what the caller wants; whether an attempt is repeated is the error handler's to
-decide.
-
-The column `repeatable` is the official Go client's retry table. Where that repeats a mutation, or does not repeat what
-only reads, a comment says what the API has to do about it.
+Whether an attempt is repeated is decided by the error handler. The column `repeatable` is the retry table of etcd's Go
+client. Where that repeats a mutation, or does not repeat a read, a comment says what the API has to do.
 """
 
 from dataclasses import dataclass
@@ -69,18 +65,18 @@ class Method(Generic[Request, Reply]):
     """One RPC.
 
     Attributes:
-        name: service and method, such as "KV/Range": what people and statistics read.
+        name: service and method, such as "KV/Range", for errors and statistics.
         path: the gRPC path, such as "/etcdserverpb.KV/Range".
         request: class of the request message.
-        reply: class that a reply is decoded into: its message's, or the result that stands for it.
+        reply: class that a reply is decoded into: its message, or the result instead of it.
         cardinality: how many messages travel each way.
-        repeatable: whether an attempt of unknown outcome may be made again. For a stream this is about opening it,
-            until its first reply; how to go on after that is for the stream's owner to say.
+        repeatable: whether an attempt with an unknown outcome may be repeated. For a stream this means opening it,
+            until its first reply; after that the owner of the stream decides.
         is_mutation: whether it changes anything on the server, so that an unknown outcome matters. A mutation may be
             repeatable, and its outcome can still be unknown after the last attempt.
-        served_by_learner: whether a learner serves it. Of `RANGE` only serializable ones: see there.
-        is_member_local: whether the answer is about the very member that gives it. Asking another member is another
-            question, so such a call names its endpoint and never fails over.
+        served_by_learner: whether a learner serves it; `RANGE` only if it is serializable.
+        is_member_local: whether the answer is about the member that gives it. Such a call names its endpoint and is
+            never sent to another.
         since: the first release of etcd that serves it, such as "3.5"; empty if every supported one (3.4) does.
     """
 
@@ -99,8 +95,7 @@ class Method(Generic[Request, Reply]):
         return f"<Method {self.name}>"
 
 
-# For code that reads rows and sends nothing. `Method` is invariant, so that a request of another RPC is a type error,
-# and only Any stands for all requests.
+# For code that reads rows and sends nothing. `Method` is invariant, so that the request of another RPC is a type error.
 AnyMethod: TypeAlias = Method[Any, Any]
 
 
@@ -140,9 +135,8 @@ def _mutation(
 
 # A learner serves serializable ranges only, and refuses the others before they run.
 RANGE: Final = _read("KV/Range", pb.RangeRequest, RangeResult, served_by_learner=True)
-# The Go client does not repeat it: once replies have come, only its
-# owner continues behind the last key, at the same revision. A `StreamedReply`, which says so at every step, may
-# repeat it at any time.
+# The Go client does not repeat it: after the first reply, only the owner can continue behind the last key, at the same
+# revision. `StreamedReply` does so at every step, and may repeat it at any time.
 RANGE_STREAM: Final = _read(
     "KV/RangeStream", pb.RangeRequest, RangeChunk, SERVER_STREAMING, repeatable=False, since="3.7"
 )

@@ -1,7 +1,7 @@
 """Observing: records of what happens to calls, streams and logins, and the type of a function that gets them.
 
-An observer is called at once, in the client's event loop. It must return without waiting, and it cannot change a call:
-an exception that it raises is logged, and the call goes on.
+An observer is called directly, in the client's event loop. It must return without waiting, and it cannot change a call:
+an exception that it raises is logged, and the call continues.
 
 Records hold no keys and no values, except that the text of an error may name keys. They never hold passwords or tokens.
 """
@@ -19,7 +19,7 @@ logger = logging.getLogger("etcd_aio.observing")
 class CallStarted:
     """A call began. For a reply that the server streams, each message that is read counts as a call.
 
-    Each call has a record of its own: later records of the same call hold this very object.
+    The later records of a call refer to this object.
 
     Attributes:
         method: name of the RPC.
@@ -47,7 +47,7 @@ class CallEnded:
     Attributes:
         call: the call.
         seconds: how long it took, with all attempts.
-        error: what it raised; None if it returned. A cancellation is an `asyncio.CancelledError`.
+        error: the exception; None if the call returned. For a cancellation it is an `asyncio.CancelledError`.
     """
 
     call: CallStarted
@@ -65,7 +65,7 @@ class StreamOpened:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StreamMoved:
-    """Such a stream was lost or given up at an endpoint, or could not be opened there. The client tries again.
+    """Such a stream was lost or abandoned at an endpoint, or could not be opened there. The client tries again.
 
     Attributes:
         method: name of the RPC.
@@ -112,7 +112,6 @@ class Observer(Protocol):
 
     def __call__(self, record: Record, /) -> None:
         """Take note of a record."""
-        ...
 
 
 def notify(observer: Observer | None, record: Record) -> None:

@@ -14,11 +14,11 @@ T = TypeVar("T")
 
 
 def in_thread(work: Callable[[], T], name: str) -> "asyncio.Future[T]":
-    """Run `work` in a thread of its own. Neither the loop nor the interpreter waits for the thread when it ends.
+    """Run `work` in a new thread. Neither the loop nor the interpreter waits for the thread on exit.
 
     Args:
         work: the function to run.
-        name: of the thread.
+        name: the thread's name.
 
     Returns:
         A future for the result or exception of `work`. Cancelling it does not stop the thread.

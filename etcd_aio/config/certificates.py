@@ -188,7 +188,7 @@ def _build(tls: TLS, contents: dict[str, bytes]) -> ssl.SSLContext:
 def _trusting(tls: TLS, authorities: bytes) -> ssl.SSLContext:
     if tls.ca is None:
         return ssl.create_default_context()
-    where = "what was given" if is_pem(tls.ca) else os.fspath(tls.ca)
+    where = "the PEM text" if is_pem(tls.ca) else os.fspath(tls.ca)
     if not any(begin in authorities for begin in _CERTIFICATE):
         raise ConfigError(f"ca: {where!s} holds no PEM certificate")
     try:
@@ -225,14 +225,14 @@ def _present(context: ssl.SSLContext, tls: TLS, cert: str, key: str, contents: d
 
 
 def _reason(error: Exception) -> str:
-    """The reason in OpenSSL's or the system's words; never a whole message, which could hold a secret."""
+    """The reason in OpenSSL's or the system's words; never the whole message, which could contain a secret."""
     return getattr(error, "reason", None) or getattr(error, "strerror", None) or type(error).__name__
 
 
 class _PasswordCallback:
-    """The password callback for OpenSSL, which would otherwise ask on the terminal, and wait.
+    """The password callback for OpenSSL, which would otherwise prompt on the terminal.
 
-    An exception of the user's function is reported by its class alone: its message may hold the secret.
+    Only the class of an exception of the user's function is reported: its message may contain the secret.
     """
 
     def __init__(self, tls: TLS) -> None:

@@ -10,8 +10,8 @@
 | ETCDCTL_DIAL_TIMEOUT, ETCDCTL_COMMAND_TIMEOUT | connect_timeout, timeout |
 | ETCDCTL_KEEPALIVE_TIME, ETCDCTL_KEEPALIVE_TIMEOUT | keepalive_time (at least 10 s, as in Go), keepalive_timeout |
 | ETCDCTL_MAX_REQUEST_BYTES, ETCDCTL_MAX_RECV_BYTES | max_send_bytes, max_receive_bytes |
-| ETCDCTL_INSECURE_TRANSPORT | false asks for TLS; true, etcdctl's default, asks for nothing |
-| ETCDCTL_INSECURE_DISCOVERY | false takes only SRV records of members with TLS |
+| ETCDCTL_INSECURE_TRANSPORT | false requires TLS; true, etcdctl's default, has no effect |
+| ETCDCTL_INSECURE_DISCOVERY | false accepts only SRV records of members with TLS |
 | ETCDCTL_INSECURE_SKIP_TLS_VERIFY | true is refused: a forgotten variable must not switch verification off |
 
 An empty variable counts as unset, and so does a size of 0. Other variables of etcdctl are about its output and are
@@ -62,7 +62,7 @@ def read_environment(environ: Mapping[str, str], *, has_tls: bool = False) -> Se
         if name in variables
     }
     for option in ("max_send_bytes", "max_receive_bytes"):
-        if options.get(option) == 0:  # etcdctl's default, which stands for that of clientv3
+        if options.get(option) == 0:  # etcdctl's default, which means the default of the Go client
             del options[option]
     keepalive_time = options.get("keepalive_time")
     if isinstance(keepalive_time, float):

@@ -122,7 +122,7 @@ def _check_policy(name: str, value: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """What the type of an option decides.
+    """The check and the reader of the options of one type.
 
     Attributes:
         check: raises ConfigError if a value is invalid; gets the name of the option and the value.

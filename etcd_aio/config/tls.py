@@ -35,7 +35,7 @@ class TLS:
             whenever the key is read.
         server_name: the name that every member's certificate must carry, instead of the host name of its endpoint.
             The `:authority` of calls still names the endpoint, as with etcd's own client.
-        insecure_skip_server_verification: accept any certificate, for experiments. Anybody on the network path can
+        insecure_skip_server_verification: accept any certificate, for experiments. An attacker on the network path can
             then read and change everything, so this warns.
 
     Raises:
@@ -76,7 +76,7 @@ class TLS:
         if not isinstance(insecure_skip_server_verification, bool):
             raise ConfigError("insecure_skip_server_verification must be True or False")
         if insecure_skip_server_verification:
-            text = "TLS without verification: anybody on the network path can read and change everything"
+            text = "TLS without verification: an attacker on the network path can read and change everything"
             warnings.warn(text, stacklevel=2)
         values = {
             "ca": ca,
@@ -84,7 +84,7 @@ class TLS:
             "key": key,
             "server_name": server_name,
             "insecure_skip_server_verification": insecure_skip_server_verification,
-            # Always a function, so that code which prints or copies attributes finds no secret.
+            # Always a function, so that code that prints or copies attributes finds no secret.
             "_key_password": _giving(key_password),
         }
         for name, value in values.items():
@@ -96,7 +96,7 @@ class TLS:
         return self._key_password is not None
 
     def ask_key_password(self) -> str | bytes | None:
-        """The password of the key; None if none was given. Raises what the user's function raises."""
+        """The password of the key; None if none was given. An exception of the function passes through."""
         return None if self._key_password is None else self._key_password()
 
     def __repr__(self) -> str:

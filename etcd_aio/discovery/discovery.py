@@ -87,7 +87,7 @@ class Discovery(TwoPartClose):
         self._is_closed = False
 
     def start(self) -> None:
-        """Begin to keep the endpoints current, if there is anything to do. Safe to repeat."""
+        """Start the task, if there is anything to keep current. Safe to repeat."""
         if self._task is None and (self._auto_sync is not None or self._resolver.name):
             if self._resolver.name:
                 self._balancer.unresolved = {self._resolver.name: DiscoveryError("DNS has not answered yet")}
@@ -109,7 +109,7 @@ class Discovery(TwoPartClose):
         self._generation += 1
 
     async def sync(self, timeout: Timeout) -> tuple[str, ...]:
-        """Use what the members advertise. See `Client.sync`."""
+        """Use the endpoints that the members advertise, as described at `Client.sync`."""
         generation = self._generation
         listing = await self._list_members(timeout)
         if generation != self._generation:
@@ -197,7 +197,7 @@ class Discovery(TwoPartClose):
                     await self._resolve()
 
     async def _refresh(self) -> bool:
-        """Do what the schedule says; returns whether all of it has succeeded."""
+        """Refresh as scheduled; returns whether all of it succeeded."""
         is_current = not self._resolver.name or await self._resolve()
         if self._auto_sync is not None and self._balancer.ready_count:
             return await self._try("auto_sync", self.sync(_SYNC_TIMEOUT)) and is_current
@@ -230,7 +230,7 @@ class Discovery(TwoPartClose):
             await work
         except ClientClosedError:
             raise
-        except Exception as error:  # whatever it is, the client keeps its endpoints, and the next try may succeed
+        except Exception as error:  # any: the client keeps its endpoints, and the next try may succeed
             level = logging.DEBUG if what in self._failing else logging.WARNING  # one warning per outage
             self._failing[what] = error
             logger.log(level, "%s failed, the endpoints are unchanged: %s: %s", what, type(error).__name__, error)

@@ -1,7 +1,6 @@
-"""Which of the addresses that members advertise are used. Pure.
+"""Checks the client URLs that members advertise. Pure.
 
-What members advertise comes over the network and ends in connections to these addresses, so it is checked like any
-other input. Refused are
+They come over the network and lead to new connections, so they are checked like any other input. Refused are
   - texts that etcd itself would not accept as a URL;
   - plain-text URLs, if the client has a TLS configuration or an endpoint with TLS;
   - unspecified addresses (`0.0.0.0`), which are for listening only;
@@ -82,7 +81,7 @@ def _reason(endpoint: Endpoint, requires_tls: bool, allows_local: bool) -> str:
 
 
 def _place(endpoint: Endpoint, has_tls: bool) -> tuple[str, int, str, bool]:
-    """The address, and whether it has TLS: what two spellings of one endpoint have in common."""
+    """The address, and whether it has TLS: equal for two spellings of one endpoint."""
     is_tls = endpoint.security is Security.TLS or (endpoint.security is Security.OPTIONAL and has_tls)
     return endpoint.host, endpoint.port, endpoint.path, is_tls
 

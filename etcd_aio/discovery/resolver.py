@@ -24,7 +24,7 @@ class Resolver(Protocol):
     """The source of the endpoints that a client starts with.
 
     Attributes:
-        name: what it looks up, as errors show it; empty if it looks nothing up.
+        name: the DNS name that it looks up, for errors; empty if it uses no DNS.
     """
 
     name: str
@@ -38,7 +38,6 @@ class Resolver(Protocol):
         Raises:
             DiscoveryError: there is no answer, or no usable one.
         """
-        ...
 
 
 class StaticResolver:
@@ -54,6 +53,5 @@ class StaticResolver:
         self._resolution = Resolution(endpoints)
 
     async def resolve(self, timeout: float) -> Resolution:
-        """See `Resolver.resolve`. The answer is always the same."""
         del timeout
         return self._resolution

@@ -64,7 +64,7 @@ async def dns_lookup(name: str, timeout: float) -> SrvAnswer:
 
 
 class SrvResolver:
-    """The resolver for `discovery_srv`.
+    """The resolver for `discovery_srv`. Its timeout is for each of two lookups.
 
     Args:
         domain: the domain with the records.
@@ -94,7 +94,6 @@ class SrvResolver:
         self._was_tls = False
 
     async def resolve(self, timeout: float) -> Resolution:
-        """See `Resolver.resolve`. `timeout` is for each of two lookups."""
         answer = await self._lookup(self.name, timeout)
         if answer.records:
             resolution = endpoints_of_answer(answer, self.name, is_tls=True, within=self._within, random=self._random)

@@ -7,7 +7,7 @@ from etcd_aio.errors.families import DataLossError, FailedPreconditionError, Una
 
 
 class NoLeaderError(UnavailableError):
-    """The member knows no leader.
+    """The member has no leader.
 
     `retry_hint` and `is_definite` hold for a call that carried `hasleader` in its metadata: etcd then checks for a
     leader before anything else. Without it the same text can also come later, and proves no more than

@@ -41,9 +41,9 @@ class EtcdError(Exception):
         endpoint: the endpoint that answered or failed last; empty if none was reached.
         seconds: duration of the call with all its attempts; 0 if no call was made.
         attempts: every failed attempt of the call, oldest first. The notes (`__notes__`) list them.
-        maybe_applied: True if the server may have applied the write, now or later. False means that it has not and will
-            not; for a read it is always False. This covers one call with all its attempts: code that repeats a call
-            must remember whether any round ended with True.
+        maybe_applied: True if the server may have applied the write, or may still apply it. False means that it has not
+            and will not; for a read it is always False. This covers one call with all its attempts: code that repeats a
+            call must remember whether any round ended with True.
         retryable: whether the same call may succeed later without any change by the caller.
     """
 
@@ -212,7 +212,7 @@ class EtcdTimeoutError(EtcdError, TimeoutError):
 
 
 class TokenUnavailableError(EtcdError):
-    """The function passed as `token=` did not return a token. The `__cause__` is what it raised."""
+    """The function passed as `token=` did not return a token. The `__cause__` is its exception."""
 
     default_code = StatusCode.UNAUTHENTICATED
     default_message = "token= gave no token"

@@ -1,8 +1,7 @@
-"""One HTTP GET of a small document, such as `/version`, that an endpoint serves beside gRPC.
+"""Gets a small document, such as `/version`, that an endpoint serves over HTTP beside gRPC.
 
-Without TLS it speaks HTTP/1.0, since etcd takes every HTTP/2 connection in the clear for gRPC. With TLS it speaks
-HTTP/2, as calls do: the TLS context offers nothing else, and it may be the user's, shared by clients in other threads,
-so it is used as it is.
+Without TLS this uses HTTP/1.0, since etcd treats every plain-text HTTP/2 connection as gRPC. With TLS it uses HTTP/2:
+the TLS context offers only that, and is not changed, since the application may share it between threads.
 """
 
 import asyncio
@@ -16,20 +15,20 @@ from etcd_aio.transport.names import Names
 
 _MOST_BYTES: Final = 1 << 16
 _PIECE: Final = 1 << 14
-_LONGEST_LOOKUP: Final = 15.0  # seconds; the caller gives up earlier
+_LONGEST_LOOKUP: Final = 15.0  # seconds; the caller's timeout is shorter
 
 
 async def http_get(target: Target, path: str, names: Names) -> bytes:
-    """The body of `path`. The caller bounds the time, in a task of its own.
+    """Return the body of `path`. The caller runs this in a separate task, with a timeout.
 
     Args:
-        target: where.
-        path: what, of printable ASCII without spaces.
+        target: the server.
+        path: the path, of printable ASCII without spaces.
         names: resolves the host name.
 
     Raises:
-        OSError: the operating system's or TLS's reason.
-        ConnectError: the peer answered something else than 200, or not in HTTP, or too much.
+        OSError: the connection failed.
+        ConnectError: the answer is not HTTP, not a success, or too long.
         TLSError: TLS failed, or the peer did not agree on HTTP/2.
     """
     reader = asyncio.StreamReader()
@@ -49,7 +48,7 @@ async def http_get(target: Target, path: str, names: Names) -> bytes:
 async def _over_http1(
     reader: asyncio.StreamReader, transport: asyncio.Transport, authority: str, path: str
 ) -> tuple[str, bytes]:
-    """Status and body. The server closes when it is done and does not chunk, so reading to the end is the parser."""
+    """Return status and body. In HTTP/1.0 the end of the connection is the end of the body."""
     transport.write(f"GET {path} HTTP/1.0\r\nHost: {authority}\r\n\r\n".encode())
     answer = bytearray()
     while piece := await reader.read(_PIECE):
@@ -64,7 +63,7 @@ async def _over_http1(
 async def _over_http2(
     reader: asyncio.StreamReader, transport: asyncio.Transport, authority: str, path: str
 ) -> tuple[str, bytes]:
-    """Status and body."""
+    """Return status and body."""
     clock = asyncio.get_running_loop().time
     get = _Get(authority, path)
     http2: Http2Connection[_Get] = Http2Connection(clock(), on_settings=_ignore, on_goaway=_ignore, on_over=get.on_over)
@@ -83,7 +82,7 @@ async def _over_http2(
 
 
 class _Get(Http2Stream):
-    """The request, and what comes back."""
+    """The request, with the status and body of its response."""
 
     __slots__ = ("body", "is_over", "status")
 
@@ -121,4 +120,4 @@ def _check_size(answer: bytearray) -> None:
 
 
 def _ignore(_: object = None) -> None:
-    """What matters is the answer, or the end of the connection."""
+    """Do nothing: SETTINGS and GOAWAY do not change how the answer is read."""

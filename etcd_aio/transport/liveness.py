@@ -1,23 +1,21 @@
-"""Liveness: when to ping a quiet peer, and when to call it dead. A pure machine.
+"""When to ping a silent peer, and when to declare it dead. Pure: a state machine; `now` is an argument.
 
-Knows: instants and two counters. Never knows: sockets, frames, clocks; `now` is an argument.
+Any byte from the peer proves that it is alive. How long it may be silent depends on what is open:
+  - with calls in flight, it is pinged after `silence_time`, and dead `silence_timeout` later;
+  - with streams only (an idle watch), it is pinged after `keepalive_time`, and dead `keepalive_timeout` later;
+  - with nothing open, it is never pinged: etcd counts pings without streams as abuse.
+Two exceptions. A member that hashes the passwords of many clients answers pings late, so while a login is in flight it
+has `HEAVY_TIMEOUT` for the answer: a second login would cost one more hash. And while a large request may still be on
+its way (`uploads`), the peer is neither pinged nor declared dead: pings behind such bytes arrive close together, which
+is abuse too.
 
-Theory. Any byte from the peer proves it alive. A peer may be quiet for two reasons:
-  - calls wait for their answers: after `silence_time` it is pinged, `silence_timeout` later it is dead;
-  - only streams are open (an idle watch): after `keepalive_time` it is pinged, `keepalive_timeout` later it is dead.
-With nothing open it is neither pinged nor judged: etcd counts pings without streams as abuse.
-A member that hashes the passwords of many clients answers pings late too. While a call waits that is heavy in this way,
-the peer has `HEAVY_TIMEOUT` to answer one: a login that is given up and made again costs it one more hash.
-What large requests have written is life too, as long as it may still be draining (`uploads`): until then the peer is
-neither pinged nor judged. Pings that wait behind such bytes reach the peer close together, which is abuse again.
+Pings are at least `MIN_PING_INTERVAL` apart, as etcd demands. A member that freezes just after it has answered a ping
+would stay undetected for that long. grpc-go resets its count of early pings whenever it has answered a call, and
+tolerates two; so one early ping is sent between two answered calls. A server that has complained about pings
+(`ping_pace`) gets no early ones, and the interval is longer.
 
-Pings are `MIN_PING_INTERVAL` apart, as etcd asks. But a member that was pinged a moment ago, answered, and froze then,
-would go unnoticed as long. Go's servers forget what they count once they have answered a call, and forgive two pings
-that come too early until they do; so one early ping is made between two answered calls, and no more. To a server that
-has complained of pings (`ping_pace`) there are no early ones, and the others are further apart.
-
-A judgement that comes late (the loop stalled, the machine slept) is put off once by `STALL_GRACE`, so that bytes which
-already arrived are read before the peer is judged by their absence.
+If a check runs late (the loop stalled, the machine slept), the verdict is postponed once, by `STALL_GRACE`, so that
+bytes that have already arrived are read first.
 """
 
 from enum import Enum
@@ -28,13 +26,13 @@ from etcd_aio.transport.interface import TransportOptions
 from etcd_aio.transport.uploads import Upload, Uploads
 
 MIN_PING_INTERVAL: Final = 5.0  # etcd's keepalive enforcement (embed: GRPCKeepAliveMinTime)
-EARLY_PING_INTERVAL: Final = 1.0  # the one that is forgiven
-HEAVY_TIMEOUT: Final = 4.0  # seconds; 160 logins at once kept members on two cores from their pings for up to 3
-STALL_GRACE: Final = 0.1  # a timer this late says more about our loop than about the peer
+EARLY_PING_INTERVAL: Final = 1.0  # seconds; for the early ping that servers tolerate
+HEAVY_TIMEOUT: Final = 4.0  # seconds; with 160 simultaneous logins, members on two cores answered pings up to 3 s late
+STALL_GRACE: Final = 0.1  # seconds; a later timer proves a stalled loop, not a silent peer
 
 
 class Action(Enum):
-    """What the connection must do now."""
+    """The next step of the connection."""
 
     NONE = "none"
     PING = "ping"
@@ -64,52 +62,52 @@ class Liveness:
         self._put_off_until: float | None = None
         self._waiting = 0
         self._waiting_since = -inf
-        self._heard = True  # something, since the waiting began
+        self._heard = True  # whether any byte has come since `_waiting_since`
         self._open_streams = 0
 
     def on_received(self, now: float) -> None:
-        """Bytes came from the peer."""
+        """Note that bytes came from the peer."""
         self._last_received = now
         self._heard = True
         self._ping_pending = False
         self._put_off_until = None
 
     def call_started(self, now: float) -> None:
-        """A unary call begins to wait."""
+        """Note that a unary call begins to wait."""
         if not self._waiting:
             self._begin_waiting(now)
         self._waiting += 1
 
     def call_ended(self, is_answered: bool) -> None:
-        """A unary call no longer waits; its server has answered, or has not."""
+        """Note that a unary call no longer waits, and whether the server has answered it."""
         self._waiting -= 1
         if is_answered:
             self._has_early_ping = self._may_be_early
 
     def heavy_began(self) -> None:
-        """A unary call that waits is heavy."""
+        """Note that a waiting unary call is a login."""
         self._heavy += 1
 
     def heavy_ended(self) -> None:
-        """Such a call waits no longer."""
+        """Note that such a call no longer waits."""
         self._heavy -= 1
 
     def upload_began(self, upload: Upload, size: int, now: float) -> None:
-        """A unary call that waits has a large request."""
+        """Note that a waiting unary call has a large request."""
         self._uploads.began(upload, size, now)
 
     def upload_ended(self, upload: Upload, now: float, *, is_answered: bool) -> None:
-        """Such a call waits no longer; harmless for any other."""
+        """Note that such a call no longer waits. Other calls may be passed too."""
         self._uploads.ended(upload, now, self._last_received, is_answered=is_answered)
 
     def stream_opened(self, now: float) -> None:
-        """A stream was opened."""
+        """Note that a stream was opened."""
         if not self.is_needed:
             self._begin_waiting(now)
         self._open_streams += 1
 
     def stream_closed(self) -> None:
-        """A stream was closed."""
+        """Note that a stream was closed."""
         self._open_streams -= 1
 
     @property
@@ -133,7 +131,7 @@ class Liveness:
         return max(quiet_since + time, self._last_ping + interval)
 
     def check(self, now: float) -> Action:
-        """Judge the silence. To be called at `next_check()`; early or late calls are harmless."""
+        """Decide what to do now. To be called at `next_check()`; earlier and later calls are harmless."""
         if not self.is_needed:
             return Action.NONE
         due = self.next_check()
@@ -152,7 +150,7 @@ class Liveness:
         return Action.DEAD
 
     def _begin_waiting(self, now: float) -> None:
-        # A flag, since instants cannot tell: in one millisecond, which is all that some clocks see, much may happen.
+        # A flag instead of a comparison of instants: some clocks have a resolution of a millisecond.
         if self._heard:
             self._heard = False
             self._waiting_since = now

@@ -1,4 +1,4 @@
-"""Response headers and trailers: what they say about an attempt. Pure, and the same for every engine."""
+"""The result of an attempt, from its response headers and trailers. Pure. Both engines use it."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -28,12 +28,12 @@ def fields(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
 def judge_headers(headers: Mapping[str, str]) -> AttemptFailure | None:
     """The failure that response headers alone prove: an HTTP error, or a body that is not gRPC.
 
-    No gRPC status came back, so whether the server acted is unknown: a proxy between may have answered for it.
+    Without a gRPC status it is unknown whether the server acted: a proxy may have answered instead.
     """
     content_type = headers.get("content-type", "")
     is_grpc = _is_grpc(content_type)
     if "grpc-status" in headers and (is_grpc or not content_type):
-        return None  # a gRPC status counts and no HTTP status beside it (http-grpc-status-mapping)
+        return None  # then the HTTP status does not count (gRPC's http-grpc-status-mapping)
     status = headers.get(":status", "")
     if status != "200":
         code = _HTTP_TO_STATUS.get(status, StatusCode.UNKNOWN)
@@ -50,7 +50,7 @@ def is_trailers_only(headers: Mapping[str, str]) -> bool:
 
 
 def judge_trailers(trailers: Mapping[str, str]) -> AttemptFailure | None:
-    """The failure that trailers (or a trailers-only response) carry; None for OK."""
+    """The failure in the trailers, or in a trailers-only response; None for OK."""
     text = trailers.get("grpc-status")
     if text == "0":
         return None
@@ -66,26 +66,26 @@ def judge_trailers(trailers: Mapping[str, str]) -> AttemptFailure | None:
 
 
 def judge_reset(code: int, *, has_begun: bool) -> AttemptFailure:
-    """The failure of a stream that the server reset with this HTTP/2 error code.
+    """The failure of a stream that the server reset.
 
     Args:
-        code: of the reset.
-        has_begun: the server had begun to answer.
+        code: the HTTP/2 error code.
+        has_begun: whether the server had begun to answer.
     """
     delivery = unprocessed(has_begun=has_begun) if code == ErrorCode.REFUSED_STREAM else Delivery.UNKNOWN
     return AttemptFailure(StatusCode.UNAVAILABLE, f"the server reset the stream: {error_name(code)}", delivery)
 
 
 def unprocessed(*, has_begun: bool) -> Delivery:
-    """What the server's promise that it did not process a request is worth (REFUSED_STREAM, GOAWAY: RFC 9113, 8.7).
+    """The delivery of a request that the server claims not to have processed (REFUSED_STREAM, GOAWAY: RFC 9113, 8.7).
 
-    Nothing, once it has begun to answer: it must have processed what it answers.
+    The claim does not count if the server had begun to answer.
     """
     return Delivery.UNKNOWN if has_begun else Delivery.UNPROCESSED
 
 
 def explain_first_bytes(data: bytes) -> str:
-    """What a peer seems to speak, from its first bytes; empty if that is HTTP/2, or nothing."""
+    """Guess a wrong protocol from the first bytes of a peer; empty for HTTP/2, or if there are none."""
     if not data or data[3:5] == b"\x04\x00":  # an HTTP/2 server begins with SETTINGS (RFC 9113, 3.4)
         return ""
     if data.startswith(b"HTTP/1"):
@@ -102,7 +102,7 @@ def _is_grpc(content_type: str) -> bool:
 
 
 def _text(quoted: str) -> str:
-    """A percent-encoded text. Bytes that should have been encoded and are not were decoded as Latin-1."""
+    """Decode a percent-encoded text. Bytes that should have been encoded, but are not, come as Latin-1 characters."""
     return unquote_to_bytes(quoted[:_MAX_QUOTED].encode("latin-1", "replace")).decode("utf-8", "replace")
 
 

@@ -24,7 +24,6 @@ class HasLeaseId(Protocol):
     @property
     def id(self) -> int:
         """The lease's id."""
-        ...
 
 
 LeaseLike: TypeAlias = int | HasLeaseId

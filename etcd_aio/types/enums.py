@@ -33,7 +33,7 @@ class WatchFilter(Enum):
 
 
 class OnCompaction(Enum):
-    """What a watch does if its history was compacted before it was delivered."""
+    """The reaction of a watch if its history was compacted before it was delivered."""
 
     RAISE = "raise"
     RESYNC = "resync"

@@ -73,8 +73,8 @@ class StatusResult:
         header: the metadata of the response.
         version: the release that it runs, such as "3.6.4".
         db_size: the bytes of its database file.
-        leader: the id of the leader that it knows; 0 if it knows none.
-        raft_index: the last log entry that it knows to be committed.
+        leader: the id of the leader in its view; 0 if there is none.
+        raft_index: the last log entry that is committed, in its view.
         raft_term: its raft term.
         raft_applied_index: the last log entry that it has applied.
         errors: its alarms and problems, in etcd's words.
@@ -109,9 +109,9 @@ K = TypeVar("K")
 
 
 def newest_leader(statuses: Mapping[K, StatusResult]) -> K | None:
-    """The key of the member that says it leads in the newest term; None if no member of that term does.
+    """The key of the member that reports itself as leader in the newest term; None if no member of that term does.
 
-    A member that was cut off may still take itself for the leader of an older term, or name a leader that is gone.
+    A partitioned member may still report itself as the leader of an older term, or report a former leader.
     """
     newest = max((status.raft_term for status in statuses.values()), default=0)
     leaders = (key for key, status in statuses.items() if status.is_leader and status.raft_term == newest)
@@ -125,9 +125,8 @@ class EndpointVersions:
     Attributes:
         endpoint: the endpoint.
         server: the release that its member runs, such as "3.6.4"; empty if it did not answer.
-        cluster: the version of the cluster, the lowest minor release among its members, such as "3.6.0": what is newer
-            than that is not in use yet. Empty if the endpoint does not tell, as where HTTP and gRPC have ports of their
-            own.
+        cluster: the version of the cluster, which is the lowest minor release of its members, such as "3.6.0". Newer
+            features are not in use yet. Empty if the endpoint does not serve it, as with separate ports for HTTP.
         error: why `server` is empty; None if it is not.
     """
 
@@ -256,7 +255,7 @@ _VERSION: Final = re.compile(r"v?([0-9]{1,9})\.([0-9]{1,9})(?:\.([0-9]{1,9}))?(?
 
 
 def version_tuple(text: str) -> tuple[int, int, int]:
-    """Parse a version into three numbers; (0, 0, 0) if it is none. Anything after the numbers is ignored."""
+    """Parse a version into three numbers; (0, 0, 0) if it is malformed. Text after the numbers is ignored."""
     match = _VERSION.fullmatch(text)
     if match is None:
         return 0, 0, 0

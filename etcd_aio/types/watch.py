@@ -86,7 +86,7 @@ class Event:
 class ResyncEvent(Event):
     """An event made by the client: the difference between the delivered events and the current keys.
 
-    It has a class of its own, so that other events need no field for it.
+    It has its own class, so that other events need no field for this.
     """
 
     __slots__ = ()

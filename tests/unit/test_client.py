@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from etcd_aio import Client, ClientClosedError, ConfigError, __version__
+from etcd_aio import Client, ClientClosedError, ConfigError, __version__, transport
 from etcd_aio.error_handler.credentials import Password
 from etcd_aio.errors import ClientUsageError
+from etcd_aio.transport import Engine, EngineName, Names, TransportOptions
 
 pytestmark = pytest.mark.anyio
 
@@ -229,15 +230,28 @@ def test_credentials_in_a_text_do_not_go_in_the_clear_either(rest: str) -> None:
         Client.from_env({"ETCDCTL_USER": "root:c4n4ry"})
 
 
-def test_the_layers_get_the_options_of_the_client() -> None:
+def test_the_layers_get_the_options_of_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[tuple[str, TransportOptions]] = []
+
+    def create_engine(name: EngineName, options: TransportOptions, names: Names) -> Engine:
+        made.append((name, options))
+        return transport.create_engine(name, options, names)
+
+    monkeypatch.setattr("etcd_aio.client.create_engine", create_engine)
     client = Client(
-        "m1", connect_timeout=1.0, keepalive_time=6.0, keepalive_timeout=4.0, max_receive_bytes=77, max_send_bytes=78
+        "m1",
+        engine="native",
+        connect_timeout=1.0,
+        keepalive_time=6.0,
+        keepalive_timeout=4.0,
+        max_receive_bytes=77,
+        max_send_bytes=78,
     )
-    assert client._invoker._max_send_bytes == 78
-    options = client._balancer._engine._options  # type: ignore[attr-defined]
+    ((name, options),) = made
+    assert name == "native"
     assert (options.connect_timeout, options.keepalive_time, options.keepalive_timeout) == (1.0, 6.0, 4.0)
-    assert options.max_receive_bytes == 77
-    assert options.user_agent == f"etcd_aio/{__version__}"
+    assert (options.max_receive_bytes, options.user_agent) == (77, f"etcd_aio/{__version__}")
+    assert client._invoker._max_send_bytes == 78
 
 
 def test_a_client_whose_arguments_are_refused_can_be_shown() -> None:
