@@ -14,25 +14,23 @@ handler may change its `due`, so all of them go through `_tell`, which sets the 
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, Generic, ParamSpec, TypeAlias, TypeVar
 
 from etcd_aio import codec
-from etcd_aio.aio import start_background_task, start_task, wake
+from etcd_aio.aio import start_background_task
 from etcd_aio.balancer import Balancer, Stream, SubConnection
 from etcd_aio.closing import TwoPartClose, Unwinding
 from etcd_aio.deadline import NEVER
 from etcd_aio.error_handler.call import CallContext
-from etcd_aio.error_handler.failover import StreamFailures
 from etcd_aio.error_handler.outcome import StreamEnd, unexpected_error
 from etcd_aio.error_handler.reply import LARGE, check_cluster, decode_in_steps
 from etcd_aio.error_handler.stream_handler import StreamHandler
 from etcd_aio.error_handler.stream_history import StreamHistory, StreamStatistics
+from etcd_aio.error_handler.stream_recovery import StreamRecovery
+from etcd_aio.error_handler.stream_sender import StreamSender
 from etcd_aio.error_handler.stream_timer import ReadThenFireTimer
-from etcd_aio.error_handler.stream_token import StreamToken, may_pass
-from etcd_aio.error_handler.verdicts import Verdict, judge_stream
 from etcd_aio.errors import (
     Attempt,
     AttemptFailure,
@@ -43,7 +41,6 @@ from etcd_aio.errors import (
     EtcdTimeoutError,
     MalformedReplyError,
     NoAvailableEndpointsError,
-    NotSupportedByServerError,
     StatusCode,
     with_history,
 )
@@ -55,7 +52,6 @@ _P = ParamSpec("_P")
 
 _OPEN_TIMEOUT: Final = 2.0  # seconds; headers leave at once unless the member allows no further stream
 _RECEIVED_AT_ONCE: Final = 1 << 16  # bytes without a turn for other tasks
-_SENT_AT_ONCE: Final = 64  # requests without a turn for other tasks: half a millisecond
 
 # For closing all of them. `StreamSupervisor` is invariant, as `Method` is.
 AnySupervisor: TypeAlias = "StreamSupervisor[Any, Any]"
@@ -76,36 +72,6 @@ class StreamContext:
     balancer: Balancer
     observer: Observer | None
     running: set[AnySupervisor] = field(default_factory=set)
-
-
-class _Outbox(Generic[Request]):
-    """The requests that wait to be sent on the open stream.
-
-    Attributes:
-        pending: the requests; `wake` follows when some were added.
-    """
-
-    __slots__ = ("_sender", "pending")
-
-    def __init__(self) -> None:
-        self.pending: deque[Request] = deque()
-        self._sender: asyncio.Future[None] | None = None  # resolved when there is something to send
-
-    def wake(self) -> None:
-        """Wake the task that sends."""
-        wake(self._sender)
-
-    async def send_to(self, stream: Stream) -> None:
-        """Send the pending requests, and those that are added, until the stream ends."""
-        sent = 0
-        while True:
-            while self.pending:
-                await stream.send(codec.encode(self.pending.popleft()))
-                sent += 1
-                if not sent % _SENT_AT_ONCE:
-                    await asyncio.sleep(0)
-            self._sender = asyncio.get_running_loop().create_future()
-            await self._sender
 
 
 class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
@@ -140,11 +106,10 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
         self._stream: Stream | None = None
         self._own_end: StreamEnd | None = None  # why this side ends the stream
         self._wait_scope: asyncio.Timeout | None = None  # of a wait that ends once the stream is not needed
-        self._outbox: _Outbox[Request] = _Outbox()
+        self._sender: StreamSender[Request] = StreamSender(f"etcd_aio {name} sender", self._fail)
         self._timer = ReadThenFireTimer(lambda: handler.due, lambda: self._received, self._on_due)
-        self._token = StreamToken(context.calls.tokens)
-        self._failures = StreamFailures(context.balancer, context.calls.backoff, context.calls.random)
         self._history = StreamHistory(method.name, name, context.observer)
+        self._recovery = StreamRecovery(context.calls, context.balancer, method, self._history)
         self._received = 0  # replies
         self._is_wake_due = False
         self._was_told_open = False  # the handler knows of a stream
@@ -189,7 +154,7 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
 
     def outage_error(self) -> NoAvailableEndpointsError:
         """Return the error that says, for each endpoint, why there is no stream on it."""
-        return self._failures.outage_error()
+        return self._recovery.failures.outage_error()
 
     def timeout_error(self, since: float, *, maybe_applied: bool = False) -> EtcdError:
         """Return the error of a wait for a reply that began at `since` and got none.
@@ -227,7 +192,7 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
     @property
     def has_old_token(self) -> bool:
         """Whether the stream was opened with another token than it would be now."""
-        return self._token.is_old
+        return self._recovery.has_old_token
 
     async def renew_token(self, error: EtcdError) -> EtcdError | None:
         """Get another token than the stream was opened with, after a refusal; returns why there will be none.
@@ -235,8 +200,7 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
         If there is no token only for now, the next stream waits for it, and nothing is returned. The wait has no time
         limit: it may last for an outage. Cancelling it does not affect other callers that wait.
         """
-        no_token = await self._token.renew(error)
-        return None if no_token is None or may_pass(no_token) else no_token
+        return await self._recovery.renew_token(error)
 
     # What the handler wants.
 
@@ -279,9 +243,9 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
         if self._history.since == NEVER:
             self._history.since = asyncio.get_running_loop().time()
         if self._stream is not None and self._own_end is None:
-            self._outbox.pending.extend(handler.requests(asyncio.get_running_loop().time()))
-            if self._outbox.pending:
-                self._outbox.wake()
+            requests = handler.requests(asyncio.get_running_loop().time())
+            if requests:
+                self._sender.add(requests)
         self._timer.watch()
 
     def _on_due(self) -> None:
@@ -333,70 +297,45 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
             self._timer.stop()
             self._history.on_end(error, is_closed=self._is_closed)
             if error is not None and not self._is_closed:
-                self._failures.on_reply()  # a final answer is a reply too
+                self._recovery.failures.on_reply()  # a final answer is a reply too
                 self._notify_end(error)
 
     async def _supervise(self) -> EtcdError | None:
         """Keep a stream open while it is needed; returns why there will be no other, None if it is not needed."""
-        balancer = self._context.balancer
-        while self._handler.is_needed:
-            avoid = self._failures.avoid(asyncio.get_running_loop().time())
-            sub_connection = balancer.pick(avoid)
-            if sub_connection is None:
-                sub_connection = await self._while_needed(balancer.wait_for_pick(NEVER, avoid, is_patient=True))
-                if sub_connection is None or not self._handler.is_needed:
-                    continue
-            if self._needs_token and self._token.is_due:
-                no_token = await self._while_needed(self._token.obtain())
-                if no_token is None:
-                    continue  # the sub-connection may be gone by now
-                refusal, wait = self._without_token(no_token)
+        recovery, handler = self._recovery, self._handler
+        while handler.is_needed:
+            sub_connection = await self._choose()
+            if sub_connection is None or not handler.is_needed:
+                continue
+            if self._needs_token and recovery.needs_token:
+                upcoming = await self._while_needed(recovery.obtain_token())
             else:
                 end = await self._run_stream(sub_connection)
-                if end.is_unneeded or not self._handler.is_needed:
+                if end.is_unneeded or not handler.is_needed:
                     continue  # it did not fail, or it does not matter
-                self._record_failure(end, sub_connection)
-                refusal, wait = await self._after_end(end)
-            if refusal is not None:
+                differs = self._will_retry_differently
+                upcoming = await self._while_needed(
+                    recovery.after_end(end, sub_connection, will_retry_differently=differs)
+                )
+            if upcoming is None:
+                continue  # by now there is a token, but perhaps no sub-connection; or the stream is not needed
+            if upcoming.refusal is not None:
                 now = asyncio.get_running_loop().time()
-                if not self._tell(self._handler.on_refused, refusal, now):
-                    return refusal
-            if wait > 0:
-                await self._while_needed(asyncio.sleep(wait))
-            await self._while_needed(self._wait_for_pauses())
+                if not self._tell(handler.on_refused, upcoming.refusal, now):
+                    return upcoming.refusal
+            if upcoming.wait > 0:
+                await self._while_needed(asyncio.sleep(upcoming.wait))
+            await self._while_needed(recovery.wait_for_pauses())
         return None
 
-    async def _wait_for_pauses(self) -> None:
-        """Wait while every connected member has asked for a pause; a member that gets connected meanwhile has not."""
-        loop = asyncio.get_running_loop()
-        while (until := self._failures.paused_until(loop.time())) is not None:
-            await self._context.balancer.changed(until)
-
-    async def _after_end(self, end: StreamEnd) -> tuple[EtcdError | None, float]:
-        """Judge how a stream ended; returns why another would be refused, if it would, and the seconds to wait."""
-        error, failures = end.error, self._failures
-        facts = replace(
-            end.facts,
-            will_retry_differently=self._will_retry_differently,
-            has_token=failures.may_renew_token and self._token.may_renew(error),
-            others_may_serve=isinstance(error, NotSupportedByServerError) and not failures.is_everywhere(type(error)),
-        )
-        verdict = judge_stream(facts)
-        if verdict is Verdict.REFRESH_TOKEN:
-            no_token = await self._while_needed(self._token.renew(error))
-            if no_token is None:
-                return None, failures.on_renewal()
-            refusal, wait = self._without_token(no_token)
-            if refusal is not None:
-                error.__cause__ = refusal
-                refusal = error
-            return refusal, wait
-        return error if verdict is Verdict.FAIL else None, failures.wait(verdict)
-
-    def _without_token(self, no_token: EtcdError) -> tuple[EtcdError | None, float]:
-        """Return what follows if there is no token, as `_after_end` does."""
-        self._history.last_error = self._failures.no_token = no_token
-        return None if may_pass(no_token) else no_token, self._failures.wait_for_token()
+    async def _choose(self) -> SubConnection | None:
+        """Return where to open the stream; None as soon as it is not needed any more."""
+        balancer = self._context.balancer
+        avoid = self._recovery.failures.avoid(asyncio.get_running_loop().time())
+        chosen = balancer.pick(avoid)
+        if chosen is None:
+            chosen = await self._while_needed(balancer.wait_for_pick(NEVER, avoid, is_patient=True))
+        return chosen
 
     async def _while_needed(self, waiting: Awaitable[_T]) -> _T | None:
         """Wait, and return None as soon as the stream is not needed any more: an outage may last for ever."""
@@ -418,18 +357,17 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
         name = sub_connection.endpoint_name
         began = loop.time()
         metadata = self._context.calls.metadata.with_leader
-        self._token.on_open(metadata)
+        self._recovery.on_open(metadata)
         try:
             stream = await sub_connection.open_stream(
                 self._method.path, metadata, began + _OPEN_TIMEOUT, self._on_leave
             )
         except AttemptFailure as failure:
-            return self._end_of(failure, name, began)
+            return self._recovery.end_of(failure, name, began)
         self._own_end = None
         self._stream = stream
         self._history.on_open(name, loop.time())
-        self._outbox.pending.clear()  # what an earlier stream did not send
-        sender = start_task(self._send(stream), name=f"etcd_aio {self._name} sender")
+        sender = self._sender.start(stream)
         end: StreamEnd | None = None
         received = self._received
         try:
@@ -440,7 +378,7 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
         finally:
             seconds = self._history.on_close(loop.time())
             if self._received != received:
-                self._failures.on_served_for(seconds)
+                self._recovery.failures.on_served_for(seconds)
             self._stream = None
             stream.cancel()
             sender.cancel()
@@ -476,39 +414,17 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
             except AttemptFailure as failure:
                 if self._own_end is not None and failure.delivery is not Delivery.ANSWERED:
                     return self._own_end
-                return self._end_of(failure, sub_connection.endpoint_name, began)
+                return self._recovery.end_of(failure, sub_connection.endpoint_name, began)
             except ClusterChangedError as error:
                 return StreamEnd.wrong_cluster(error)
             except MalformedReplyError as error:
                 return StreamEnd.malformed(error)
             now = loop.time()
             if self._received == before:  # the member serves the stream
-                self._failures.on_reply()
+                self._recovery.failures.on_reply()
                 self._history.on_first_reply(now)
             self._received += 1
             self._tell(handler.on_reply, reply, now)
-
-    async def _send(self, stream: Stream) -> None:
-        """Send what is due; the child task."""
-        try:
-            await self._outbox.send_to(stream)
-        except AttemptFailure:
-            return  # the stream is over, and `_receive` gets the reason
-        except Exception as error:  # a request that cannot be encoded: its consumer must get the error
-            self._fail(error)
-
-    # How streams end.
-
-    def _end_of(self, failure: AttemptFailure, endpoint: str, began: float) -> StreamEnd:
-        seconds = asyncio.get_running_loop().time() - began
-        is_alone = len(self._context.balancer.endpoints) < 2
-        return StreamEnd.from_failure(failure, self._method, endpoint, seconds, is_alone=is_alone)
-
-    def _record_failure(self, end: StreamEnd, sub_connection: SubConnection) -> None:
-        """Note a stream that ended although it is needed."""
-        now = asyncio.get_running_loop().time()
-        self._failures.on_failure(sub_connection, end.error, now, pushback=end.pushback)
-        self._history.on_failure(end, sub_connection.endpoint_name, now, had_old_token=self._token.is_old)
 
     def _notify_lost(self, error: EtcdError) -> None:
         """Tell the handler that the stream is gone, once for each stream that it knows of."""
