@@ -135,6 +135,7 @@ class Call(Generic[Request, Reply]):
         "_payload",
         "_refusals",
         "_sub_connection",
+        "_twin",
         "_was_cut_short",
         "_was_unprocessed",
     )
@@ -164,6 +165,7 @@ class Call(Generic[Request, Reply]):
         self._may_move = may_repeat and may_retry and context.may_move and context.policy.max_attempts > 1
         self._loop = asyncio.get_running_loop()
         self._sub_connection: SubConnection | None = None  # of the current attempt
+        self._twin: Call[Request, Reply] | None = None  # the same call, made at the same time elsewhere
         self._attempts: tuple[Attempt, ...] = ()  # that failed
         self._avoided: tuple[SubConnection, ...] = ()
         self._collector: codec.IncrementalDecoder[Reply] | None = None  # of the reply that is arriving, if it is large
@@ -214,7 +216,7 @@ class Call(Generic[Request, Reply]):
             started = self._loop.time()
 
     def elsewhere(self) -> "Call[Request, Reply]":
-        """Return the same call once more, which does not begin with the member of this call's current attempt."""
+        """Return the same call once more; neither goes to the member that the other one is on, if there is a third."""
         other = Call(
             self._context,
             self._method,
@@ -227,6 +229,7 @@ class Call(Generic[Request, Reply]):
             needs_leader=self._needs_leader,
         )
         other._avoided = (self._sub_connection,) if self._sub_connection is not None else ()
+        self._twin, other._twin = other, self
         return other
 
     # The reply.
@@ -401,7 +404,12 @@ class Call(Generic[Request, Reply]):
     def _move_on(self, sub_connection: SubConnection) -> bool:
         """Prepare the next attempt; returns whether a member is READY that has not failed."""
         self._metadata = _with_previous_attempts(self._metadata, len(self._attempts))
-        self._avoided, is_another_ready = next_avoided(self._avoided, sub_connection, self._context.balancer)
+        balancer = self._context.balancer
+        self._avoided, is_another_ready = next_avoided(self._avoided, sub_connection, balancer)
+        if self._twin is not None and self._twin._sub_connection is not None:
+            avoided = (*self._avoided, self._twin._sub_connection)
+            if balancer.has_other(avoided):
+                self._avoided = avoided
         return is_another_ready
 
     def _may_leave(self, sub_connection: SubConnection) -> bool:

@@ -247,6 +247,16 @@ async def test_a_slow_read_is_asked_of_another_member_and_a_write_never() -> Non
     await calls.aclose()
 
 
+async def test_a_hedged_read_that_fails_does_not_move_to_the_member_of_its_hedge() -> None:
+    calls = await Calls(hedge_after=0.05, pick=lambda candidates: candidates[0]).ready()
+    calls["m1"].latency = 0.1
+    calls["m1"].answers.append(leader_changed())
+    calls["m2"].answers.append(Hang())
+    await calls.read()
+    assert calls.asked() == ["m1", "m2", "m3"]
+    await calls.aclose()
+
+
 async def test_a_read_that_must_not_be_retried_is_not_hedged_either() -> None:
     calls = await Calls(hedge_after=0.05).ready()
     calls["m1"].latency = 0.2
