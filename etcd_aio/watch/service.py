@@ -192,6 +192,10 @@ class WatchService:
         """Have the supervisor look at the stream in the next turn of the loop."""
         self._supervisor.wake()
 
+    def call_soon(self, work: Callable[[], None]) -> None:
+        """Call `work` in the next turn of the loop."""
+        asyncio.get_running_loop().call_soon(work)
+
     def outage_error(self) -> EtcdError:
         """Why there is no stream, for each endpoint."""
         return self._supervisor.outage_error()

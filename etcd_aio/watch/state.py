@@ -37,7 +37,7 @@ order; the rest waits for the next fragment.
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -123,6 +123,7 @@ class WatchOptions:
     max_outage: float | None = None
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class WatchState:
     """One watch.
 
@@ -132,58 +133,36 @@ class WatchState:
         on_change: called when there is a batch to take, when the server has created the watch, and when it has ended.
     """
 
-    __slots__ = (
-        "created_revision",
-        "error",
-        "known",
-        "max_pending",
-        "next_revision",
-        "older_requests",
-        "on_change",
-        "options",
-        "outage_since",
-        "partial",
-        "pauses",
-        "pending",
-        "pending_bytes",
-        "pending_events",
-        "phase",
-        "reconnects",
-        "renewals",
-        "resume_revision",
-        "seen",
-        "since",
-        "start",
-        "taken_revision",
-        "wants_progress",
-        "watch_id",
-    )
+    options: WatchOptions
+    start_revision: InitVar[int]
+    on_change: Callable[[], None]
+    phase: Phase = Phase.WAITING
+    watch_id: int = -1
+    next_revision: int = field(init=False)
+    resume_revision: int = field(init=False)
+    seen: int = field(init=False)
+    taken_revision: int = field(init=False)  # the last revision that the consumer has taken wholly
+    start: int = 0  # the first revision that was requested for the present watcher of the server
+    created_revision: int = 0  # of the store, when the server created its present watcher
+    older_requests: int = 0  # progress requests that were unanswered when it was created
+    renewals: int = 0  # of the token, since it was last on a server
+    wants_progress: bool = False
+    partial: list[Event] | None = None  # a revision of which the rest is still to come
+    pending: _Pending = field(default_factory=lambda: _NOTHING)  # with their sizes
+    max_pending: int = field(init=False)
+    pending_bytes: int = 0
+    pending_events: int = 0
+    known: "KnownKeys | None" = None
+    error: "EtcdError | None" = None  # why it has ended; None if its consumer closed it
+    outage_since: float | None = None
+    since: float = 0.0
+    reconnects: int = 0
+    pauses: int = 0
 
-    def __init__(self, options: WatchOptions, start_revision: int, on_change: Callable[[], None]) -> None:
-        self.options = options
-        self.max_pending = options.max_pending
-        self.on_change = on_change
-        self.phase = Phase.WAITING
-        self.watch_id = -1
-        self.next_revision = start_revision
-        self.resume_revision = start_revision
-        self.seen = max(start_revision - 1, 0)
-        self.taken_revision = self.seen  # the last revision that the consumer has taken wholly
-        self.start = 0  # the first revision that was requested for the present watcher of the server
-        self.created_revision = 0  # of the store, when the server created its present watcher
-        self.older_requests = 0  # progress requests that were unanswered when it was created
-        self.renewals = 0  # of the token, since it was last on a server
-        self.wants_progress = False
-        self.partial: list[Event] | None = None  # a revision of which the rest is still to come
-        self.pending: _Pending = _NOTHING  # with their sizes
-        self.pending_bytes = 0
-        self.pending_events = 0
-        self.known: KnownKeys | None = None
-        self.error: EtcdError | None = None  # why it has ended; None if its consumer closed it
-        self.outage_since: float | None = None
-        self.since = 0.0
-        self.reconnects = 0
-        self.pauses = 0
+    def __post_init__(self, start_revision: int) -> None:
+        self.max_pending = self.options.max_pending
+        self.next_revision = self.resume_revision = start_revision
+        self.seen = self.taken_revision = max(start_revision - 1, 0)
 
     def move(self, transition: Transition) -> None:
         """Go to the next phase. A transition that the table does not have is a bug of the caller: KeyError."""

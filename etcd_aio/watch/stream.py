@@ -33,8 +33,9 @@ created again from its next revision once half of them are taken. The stream is 
 
 import copy
 from collections import deque
+from functools import partial
 from itertools import islice
-from typing import Final, Protocol
+from typing import Final
 
 from etcd_aio.errors import (
     CompactedError,
@@ -57,6 +58,7 @@ from etcd_aio.watch.fragments import Fragments
 from etcd_aio.watch.outages import Outages
 from etcd_aio.watch.progress import ProgressRequests
 from etcd_aio.watch.state import Phase, Transition, WatchState
+from etcd_aio.watch.stream_owner import WatchStreamOwner
 
 SILENCE: Final = 2.0
 """Seconds without any reply while a creation is unanswered, after which the stream is given up. A member answers in
@@ -66,36 +68,6 @@ STEP: Final = 512
 """Watches that are handled in one turn of the loop: a few milliseconds."""
 
 _ALL: Final = -1
-
-
-class WatchStreamOwner(Protocol):
-    """The methods by which a watch stream reaches its surroundings. None of them waits."""
-
-    def wake(self) -> None:
-        """Have the supervisor look at the stream in the next turn of the loop. Raises if the client cannot be used."""
-
-    def renew_token(self, error: ServerError, watch: WatchState) -> bool:
-        """A watch was refused, perhaps for the stream's token. True promises a call of `renewed` or `denied`."""
-        ...
-
-    def check_store(self, watch: WatchState) -> None:
-        """A member is behind a revision that was seen before: find out the store's, then call `store_is_at`."""
-
-    def check_progress(self, stream: int) -> None:
-        """Call `progress_is_reliable` if the member of that stream is of a release whose notifications are."""
-
-    def start_listing(self, watch: WatchState) -> None:
-        """The history of a watch is compacted: list the keys, then call `listed` or `fail`."""
-
-    def stop_listing(self, watch: WatchState) -> None:
-        """A watch has ended while its keys were listed."""
-
-    def explain(self, watch: WatchState, error: EtcdError) -> None:
-        """Note on an error which watch it ends."""
-
-    def outage_error(self) -> EtcdError:
-        """The error of a watch that had no stream for longer than its `max_outage`."""
-        ...
 
 
 class WatchStream:
@@ -395,10 +367,18 @@ class WatchStream:
     def on_end(self, error: EtcdError) -> None:
         """There will be no further stream: all watches end."""
         self._forget_stream()
-        for watch in tuple(self._watches):
-            # A copy for each: raising an error adds a traceback to it.
-            self._end(watch, copy.copy(error))
-            watch.on_change()
+        ending, self._watches = self._watches, {}
+        self._end_some(ending, error)
+
+    def _end_some(self, ending: dict[WatchState, None], error: EtcdError) -> None:
+        """End the oldest of these watches now, and the others in later turns of the loop."""
+        for watch in tuple(islice(ending, STEP)):
+            del ending[watch]
+            if watch.phase is not Phase.ENDED:  # its consumer may have closed it meanwhile
+                self._end(watch, copy.copy(error))  # a copy for each: raising an error adds a traceback to it
+                watch.on_change()
+        if ending:
+            self._owner.call_soon(partial(self._end_some, ending, error))
 
     # Replies.
 
@@ -527,7 +507,7 @@ class WatchStream:
         watch.error = error
         self._outages.end(watch)
         self._leave_server(watch, Transition.ENDED)
-        del self._watches[watch]
+        self._watches.pop(watch, None)
         self._refused.pop(watch, None)
         self._fragments.forget(watch)
         self._progress.forget(watch)

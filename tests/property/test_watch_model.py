@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -95,6 +96,9 @@ class World:
 
     def wake(self) -> None:
         """Do nothing: what the machine wants is done at random."""
+
+    def call_soon(self, work: Callable[[], None]) -> None:
+        work()
 
     def renew_token(self, error: EtcdError, watch: WatchState) -> bool:
         return False

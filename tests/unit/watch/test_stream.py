@@ -58,6 +58,7 @@ class Bench:
     def __init__(self) -> None:
         self.machine = WatchStream(self)
         self.wakes = 0
+        self.later: list[Callable[[], None]] = []
         self.changes: list[WatchState] = []
         self.listings: list[WatchState] = []
         self.store_checks: list[WatchState] = []
@@ -72,6 +73,9 @@ class Bench:
 
     def wake(self) -> None:
         self.wakes += 1
+
+    def call_soon(self, work: Callable[[], None]) -> None:
+        self.later.append(work)
 
     def renew_token(self, error: ServerError, watch: WatchState) -> bool:
         assert watch.phase is Phase.REFUSED  # what follows may follow at once
@@ -925,6 +929,28 @@ def test_a_final_error_ends_all_watches_each_with_a_copy() -> None:
     bench.open()
     assert bench.said() == [("create", 0)]
     assert again.error is None
+
+
+def test_a_final_error_ends_thousands_of_watches_in_steps_and_new_ones_are_not_among_them() -> None:
+    bench = Bench()
+    watches = [bench.watch() for _ in range(2 * STEP + 2)]
+    bench.machine.on_lost(LOST, bench.now)
+    bench.machine.on_end(LOST)
+    assert not bench.machine.is_needed
+    assert [watch.phase is Phase.ENDED for watch in watches] == [True] * STEP + [False] * (STEP + 2)
+    bench.machine.close(watches[-1])
+    again = bench.watch()
+    turns = 0
+    while bench.later:
+        turns += 1
+        bench.later.pop()()
+    assert turns == 2
+    assert all(watch.phase is Phase.ENDED for watch in watches)
+    assert watches[-2].error is not watches[0].error
+    assert watches[-1].error is None, "its consumer closed it first"
+    assert bench.changes == watches[:-1]
+    assert again.phase is Phase.WAITING
+    assert bench.machine.is_needed
 
 
 def test_an_outage_collects_nothing_of_closed_watches() -> None:
