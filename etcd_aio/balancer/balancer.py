@@ -107,11 +107,7 @@ class Balancer(TwoPartClose):
         """The 99th percentile of recent latencies, in seconds; 0 before the first answer."""
         return self._health.p99_latency
 
-    def pick(
-        self,
-        avoid: Collection[SubConnection] = (),
-        needs_leader: bool = True,
-    ) -> SubConnection | None:
+    def pick(self, avoid: Collection[SubConnection] = (), needs_leader: bool = True) -> SubConnection | None:
         """A READY sub-connection, one that is not in `avoid` if there is any other; None if none is READY.
 
         Unhealthy ones are used last; `needs_leader` says which of their two services counts.
@@ -301,11 +297,7 @@ class SingleEndpointView:
         """The number of READY sub-connections: one or none."""
         return 0 if _if_ready(self._balancer.sub_connection(self._name)) is None else 1
 
-    def pick(
-        self,
-        avoid: Collection[SubConnection] = (),
-        needs_leader: bool = True,
-    ) -> SubConnection | None:
+    def pick(self, avoid: Collection[SubConnection] = (), needs_leader: bool = True) -> SubConnection | None:
         """The sub-connection if it is READY, even if it is in `avoid` or unhealthy: there is no other.
 
         If the policy does not keep the endpoint connected, it is connected for the time of the call.

@@ -55,13 +55,10 @@ class LeaderMonitor(TwoPartClose):
     def close(self) -> Unwinding:
         """End the task."""
         task = self._task
-        if task is None:
-            self._is_closed = True
-            return ()
-        if not self._is_closed:
-            self._is_closed = True
+        if task is not None and not self._is_closed:
             task.cancel()
-        return (task,)
+        self._is_closed = True
+        return () if task is None else (task,)
 
     async def _search(self) -> None:
         searches = 0

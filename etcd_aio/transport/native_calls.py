@@ -92,6 +92,11 @@ class GrpcCall(Http2Stream):
         """How far the request got."""
         raise NotImplementedError
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether a message has begun and not ended."""
+        raise NotImplementedError
+
     def may_go_on(self, now: float) -> bool:
         """Whether the call continues after its deadline, with a later one."""
         return False
@@ -99,6 +104,25 @@ class GrpcCall(Http2Stream):
     def fail(self, failure: AttemptFailure) -> None:
         """End the call without a reply."""
         raise NotImplementedError
+
+    def complete(self) -> None:
+        """End the call with the server's OK."""
+        raise NotImplementedError
+
+    def on_headers(self, headers: HeaderBlock, *, ended: bool) -> None:
+        failure = failure_in(headers, is_first=not self.has_headers, ended=ended)
+        if failure is not None:
+            self.fail(failure)
+        elif ended:
+            self.complete()
+        elif self.has_headers:
+            self.fail(_broken("the server sent response headers twice"))
+        else:
+            self.has_headers = True
+
+    def on_ended(self) -> None:
+        text = "the response ended without a gRPC status"
+        self.fail(_cut_short() if self.is_partial else _broken(text, StatusCode.UNKNOWN))
 
     def on_reset(self, code: int, *, by_peer: bool) -> None:
         if by_peer:
@@ -157,17 +181,6 @@ class UnaryCall(GrpcCall):
         if not self.future.done():
             self.future.set_exception(failure)
 
-    def on_headers(self, headers: HeaderBlock, *, ended: bool) -> None:
-        failure = failure_in(headers, is_first=not self.has_headers, ended=ended)
-        if failure is not None:
-            self.fail(failure)
-        elif ended:
-            self._complete()
-        elif self.has_headers:
-            self.fail(_broken("the server sent response headers twice"))
-        else:
-            self.has_headers = True
-
     def on_data(self, data: bytes) -> None:
         if self._deframer is None and self._message is None and self.has_headers and len(data) >= 5:
             compressed, size = PREFIX.unpack_from(data)
@@ -176,11 +189,8 @@ class UnaryCall(GrpcCall):
                 return
         self._take_piece(data)
 
-    def on_ended(self) -> None:
-        self.fail(_cut_short() if self._is_partial else _without_status())
-
     @property
-    def _is_partial(self) -> bool:
+    def is_partial(self) -> bool:
         return self._deframer is not None and self._deframer.partial_size > 0
 
     def _take_piece(self, data: bytes) -> None:
@@ -194,7 +204,7 @@ class UnaryCall(GrpcCall):
             if self._deframer is None:
                 self._deframer = Deframer(self._limit, self._begin)
             failure = self._deframer.feed(data, messages)
-        if failure is None and self._message is None and len(messages) == 1 and not self._is_partial:
+        if failure is None and self._message is None and len(messages) == 1 and not self.is_partial:
             self._message = messages[0]
         elif failure is None and (self._message is not None or messages):
             failure = _broken("the server answered a unary call twice")
@@ -204,9 +214,9 @@ class UnaryCall(GrpcCall):
     def _begin(self) -> MessageSink:
         return BytesIO() if self._collect is None else IncrementalSink(self._collect(), self.future)
 
-    def _complete(self) -> None:
+    def complete(self) -> None:
         if self._message is None:
-            self.fail(_cut_short() if self._is_partial else _broken("the server answered OK without a message"))
+            self.fail(_cut_short() if self.is_partial else _broken("the server answered OK without a message"))
         elif not self.future.done():
             self.future.set_result(self._message)
 
@@ -256,20 +266,17 @@ class StreamCall(GrpcCall):
         wake(self._wakes)
         wake(self._sent)
 
-    def on_headers(self, headers: HeaderBlock, *, ended: bool) -> None:
-        failure = failure_in(headers, is_first=not self.has_headers, ended=ended)
-        if failure is not None:
-            self.fail(failure)
-        elif ended and self._deframer.partial_size:
+    @property
+    def is_partial(self) -> bool:
+        return self._deframer.partial_size > 0
+
+    def complete(self) -> None:
+        if self.is_partial:
             self.fail(_cut_short())
-        elif ended:
-            self._has_ended = True
-            wake(self._wakes)
-            wake(self._sent)
-        elif self.has_headers:
-            self.fail(_broken("the server sent response headers twice"))
-        else:
-            self.has_headers = True
+            return
+        self._has_ended = True
+        wake(self._wakes)
+        wake(self._sent)
 
     def on_data(self, data: bytes) -> None:
         if self._failure is not None:
@@ -284,9 +291,6 @@ class StreamCall(GrpcCall):
             wake(self._wakes)
         else:
             self._return_early()
-
-    def on_ended(self) -> None:
-        self.fail(_cut_short() if self._deframer.partial_size else _without_status())
 
     def on_sent(self) -> None:
         wake(self._sent)
@@ -353,10 +357,6 @@ def _cut_short() -> AttemptFailure:
 
 def _without_headers() -> AttemptFailure:
     return _broken("the server sent data before response headers")
-
-
-def _without_status() -> AttemptFailure:
-    return _broken("the response ended without a gRPC status", StatusCode.UNKNOWN)
 
 
 def _broken(text: str, code: StatusCode = StatusCode.INTERNAL) -> AttemptFailure:
