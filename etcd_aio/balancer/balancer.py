@@ -127,13 +127,7 @@ class Balancer(TwoPartClose):
         *,
         is_patient: bool = False,
     ) -> SubConnection:
-        """A READY sub-connection, waiting for one until `deadline`.
-
-        Args:
-            deadline: when to give up.
-            avoid: see `pick`.
-            needs_leader: see `pick`.
-            is_patient: wait even with `fail_fast`.
+        """Do what `pick` does, but wait until `deadline` for a READY sub-connection. `is_patient` overrules `fail_fast`.
 
         Raises:
             NoAvailableEndpointsError: none was READY in time, or every endpoint has refused and `fail_fast` is set.

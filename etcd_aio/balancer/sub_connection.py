@@ -118,18 +118,10 @@ class SubConnection(TwoPartClose):
         whole_by: float | None = None,
         is_heavy: bool = False,
     ) -> bytes:
-        """Make one attempt. See `Connection.unary`.
+        """Make one attempt, as `Connection.unary` does with the same arguments.
 
-        Args:
-            path: gRPC path.
-            payload: the encoded request message.
-            metadata: request metadata.
-            deadline: instant by which the attempt is over, or its answer has begun.
-            collect: see there.
-            needs_leader: the member cannot serve it alone, so the attempt counts for `quorum_health`.
-            may_move: see there.
-            whole_by: see there.
-            is_heavy: see there.
+        It counts for `quorum_health` if it `needs_leader`, so that the member cannot serve it alone; else for
+        `local_health`.
         """
         connection = self._connection
         if connection is None:
@@ -156,14 +148,10 @@ class SubConnection(TwoPartClose):
     async def open_stream(
         self, path: str, metadata: Metadata, deadline: float, on_leave: OnLeave | None = None
     ) -> SubConnectionStream:
-        """Open a stream. See `Connection.open_stream`.
+        """Open a stream, as `Connection.open_stream` does with the same arguments.
 
-        Args:
-            path: gRPC path.
-            metadata: request metadata.
-            deadline: instant by which the headers must be out.
-            on_leave: called with the reason, at most once and from the loop, when the stream should be moved to
-                another connection. Without it the stream stays until it ends by itself.
+        `on_leave` is called with the reason, at most once and from the loop, when the stream should be moved to another
+        connection. Without it the stream stays until it ends by itself.
         """
         connection, record = self._connection, self._record
         if connection is None:

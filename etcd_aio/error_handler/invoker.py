@@ -114,14 +114,7 @@ class Invoker(TwoPartClose):
 
         Cancellation ends the current attempt at once; a mutation that was sent may still be applied.
         """
-        payload = self._enter(method, request)
-        now = asyncio.get_running_loop().time()
-        deadline = self.deadline(timeout, now)
-        mode = self._retry if retry is None else _checked(retry)
-        context = self._context if endpoint is None else self._context.only(self._balancer.only(endpoint))
-        observed: ObservedCall | None = None
-        if self._observer is not None:
-            observed, context = self._observe(self._observer, context, method, deadline, now)
+        payload, now, deadline, mode, context, observed = self._begin(method, request, timeout, retry, endpoint)
         try:
             if self._token.is_due:
                 now = await self._obtain_token(method, payload, now, deadline)
@@ -150,14 +143,36 @@ class Invoker(TwoPartClose):
             observed.ended(None, self.clock())
         return reply
 
-    @staticmethod
-    def _observe(
-        observer: Observer, context: CallContext, method: AnyMethod, deadline: float, now: float
-    ) -> tuple[ObservedCall, CallContext]:
-        """Report the start of a call; returns what reports the rest of it, and the context for the call."""
+    def _begin(
+        self,
+        method: AnyMethod,
+        request: Message | bytes,
+        timeout: Timeout,
+        retry: RetryMode | None,
+        endpoint: str | None,
+    ) -> tuple[bytes, float, float, RetryMode, CallContext, ObservedCall | None]:
+        """Check that the client may be used here and now, and the arguments of a call; report its start.
+
+        Returns:
+            The encoded request, the instant, the deadline, the retry mode, the context, and the reporter of the rest.
+        """
+        self._lifetime.enter()
+        payload = request if isinstance(request, bytes) else codec.encode(request)
+        if len(payload) > self._max_send_bytes:
+            text = f"the request has {len(payload)} bytes, more than max_send_bytes ({self._max_send_bytes})"
+            error = RequestTooLargeError(text)
+            self.explain(error, method, payload)
+            raise error
+        now = asyncio.get_running_loop().time()
+        deadline = self.deadline(timeout, now)
+        mode = self._retry if retry is None else _checked(retry)
+        context = self._context if endpoint is None else self._context.only(self._balancer.only(endpoint))
+        if self._observer is None:
+            return payload, now, deadline, mode, context, None
         endpoints = tuple(endpoint.name for endpoint in context.balancer.endpoints)
-        observed = ObservedCall(observer, CallStarted(method.name, endpoints, time_left(deadline, now)), now)
-        return observed, context.observed(observed.attempt_failed)
+        started = CallStarted(method.name, endpoints, time_left(deadline, now))
+        observed = ObservedCall(self._observer, started, now)
+        return payload, now, deadline, mode, context.observed(observed.attempt_failed), observed
 
     def deadline(self, timeout: Timeout, now: float) -> float:
         """Return the deadline of something that begins at `now` and may take `timeout`; `UNSET` is the default timeout.
@@ -198,14 +213,7 @@ class Invoker(TwoPartClose):
 
         Cancellation closes the stream at once; the next message begins with a new one.
         """
-        payload = self._enter(reply.method, rest)
-        now = asyncio.get_running_loop().time()
-        deadline = self.deadline(timeout, now)
-        mode = self._retry if retry is None else _checked(retry)
-        context = self._context if endpoint is None else self._context.only(self._balancer.only(endpoint))
-        observed: ObservedCall | None = None
-        if self._observer is not None:
-            observed, context = self._observe(self._observer, context, reply.method, deadline, now)
+        payload, now, deadline, mode, context, observed = self._begin(reply.method, rest, timeout, retry, endpoint)
         try:
             if self._token.is_due:
                 await self._obtain_token(reply.method, payload, now, deadline)
@@ -248,17 +256,6 @@ class Invoker(TwoPartClose):
                 with_history(error, (), maybe_applied=False, seconds=self.clock() - began)
             raise
         return self.clock()
-
-    def _enter(self, method: AnyMethod, request: Message | bytes) -> bytes:
-        """Check that the client may be used here and now, and the size of the request; returns its bytes."""
-        self._lifetime.enter()
-        payload = request if isinstance(request, bytes) else codec.encode(request)
-        if len(payload) > self._max_send_bytes:
-            text = f"the request has {len(payload)} bytes, more than max_send_bytes ({self._max_send_bytes})"
-            error = RequestTooLargeError(text)
-            self.explain(error, method, payload)
-            raise error
-        return payload
 
     def supervise(
         self,
