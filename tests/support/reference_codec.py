@@ -27,7 +27,7 @@ M = TypeVar("M", bound=Message)
 
 
 def encode(message: Message) -> bytes:
-    """The bytes of a message. Fields stand in the order of the .proto file, unknown ones behind them.
+    """The bytes of a message. Fields are in the order of the .proto file, unknown ones last.
 
     Args:
         message: what to encode; it is not changed.

@@ -1,4 +1,4 @@
-"""Auth calls: what is sent, what comes back, and what is refused before anything is sent."""
+"""Auth calls: their requests, their results, and the arguments that they refuse."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -87,7 +87,9 @@ CHANGES: list[tuple[Change, AnyMethod, pb.Message]] = [
 
 
 @pytest.mark.parametrize(("change", "method", "request_message"), CHANGES)
-async def test_changes(change: Change, method: AnyMethod, request_message: pb.Message) -> None:
+async def test_a_change_sends_its_request_and_returns_the_header(
+    change: Change, method: AnyMethod, request_message: pb.Message
+) -> None:
     calls, auth = await new(pb.AuthEnableResponse(header=header()))  # all replies are alike
     assert (await change(auth)).header == HEADER
     assert requests(calls, method, type(request_message)) == [request_message]
@@ -105,14 +107,14 @@ async def test_a_change_without_an_answer_is_not_repeated(change: Change, method
     await calls.aclose()
 
 
-async def test_status() -> None:
+async def test_status_returns_whether_authentication_is_enabled() -> None:
     calls, auth = await new(pb.AuthStatusResponse(header=header(), enabled=True, auth_revision=5))
     status = await auth.status()
     assert (status.header, status.enabled, status.auth_revision) == (HEADER, True, 5)
     await calls.aclose()
 
 
-async def test_authenticate() -> None:
+async def test_authenticate_returns_a_token() -> None:
     calls, auth = await new(pb.AuthenticateResponse(header=header(), token="token-c4n4ry"))
     found = await auth.authenticate("web", "pw-c4n4ry")
     assert (found.header, found.token) == (HEADER, "token-c4n4ry")
@@ -121,7 +123,7 @@ async def test_authenticate() -> None:
     await calls.aclose()
 
 
-async def test_users() -> None:
+async def test_users_are_returned_with_their_roles() -> None:
     calls, auth = await new(pb.AuthUserGetResponse(header=header(), roles=["app", "other"]))
     user = await auth.user_get("web")
     assert (user.header, user.name, user.roles) == (HEADER, "web", ("app", "other"))
@@ -131,7 +133,7 @@ async def test_users() -> None:
     await calls.aclose()
 
 
-async def test_roles() -> None:
+async def test_roles_are_returned_with_their_permissions() -> None:
     sent = [_permission(_kind.READ, b"k"), _permission(_kind.READWRITE, b"svc/", b"svc0")]
     calls, auth = await new(pb.AuthRoleGetResponse(header=header(), perm=sent))
     role = await auth.role_get("app")
@@ -144,7 +146,7 @@ async def test_roles() -> None:
     await calls.aclose()
 
 
-async def test_a_refusal_has_its_class() -> None:
+async def test_a_refusal_raises_the_class_of_its_text() -> None:
     calls, auth = await new(pb.AuthUserDeleteResponse())
     calls["m1"].answers.append(refused("etcdserver: user name not found", StatusCode.FAILED_PRECONDITION))
     with pytest.raises(UserNotFoundError) as caught:
@@ -187,7 +189,7 @@ WRONG: list[tuple[Change, type[Exception]]] = [
 
 
 @pytest.mark.parametrize(("call", "error"), WRONG)
-async def test_what_cannot_be_right_is_not_sent_and_no_secret_is_repeated(call: Change, error: type[Exception]) -> None:
+async def test_invalid_arguments_are_not_sent_and_errors_show_no_secret(call: Change, error: type[Exception]) -> None:
     calls, auth = await new(pb.AuthEnableResponse())
     with pytest.raises(error) as caught:
         await call(auth)

@@ -1,4 +1,4 @@
-"""Cluster calls: what is sent, what comes back, and what is refused before anything is sent."""
+"""Cluster calls: their requests, their results, and the arguments that they refuse."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -27,7 +27,7 @@ async def new(answer: pb.Message) -> tuple[Calls, Cluster]:
 
 
 @pytest.mark.parametrize("serializable", [False, True])
-async def test_members(serializable: bool) -> None:
+async def test_members_are_listed_linearizably_or_locally(serializable: bool) -> None:
     calls, cluster = await new(pb.MemberListResponse(header=header(), members=[SENT, pb.Member(id=3)]))
     listing = await cluster.members(serializable=serializable)
     assert listing.members == (FOUND, Member(3))
@@ -39,7 +39,7 @@ async def test_members(serializable: bool) -> None:
 
 
 @pytest.mark.parametrize("is_learner", [False, True])
-async def test_adding(is_learner: bool) -> None:
+async def test_adding_sends_the_peer_urls_and_returns_the_member(is_learner: bool) -> None:
     calls, cluster = await new(pb.MemberAddResponse(header=header(), member=pb.Member(id=3), members=[SENT]))
     add = cluster.add_learner if is_learner else cluster.add
     added = await add(["http://i:2380", "http://j:2380"])
@@ -56,7 +56,7 @@ async def test_an_answer_without_a_member_has_an_empty_one() -> None:
 
 
 @pytest.mark.parametrize("member", [FOUND, FOUND.id], ids=["member", "id"])
-async def test_the_calls_about_one_member(member: int | Member) -> None:
+async def test_remove_update_and_promote_take_an_id_or_a_member(member: int | Member) -> None:
     calls, cluster = await new(pb.MemberRemoveResponse(members=[SENT]))  # the three replies are alike
     assert (await cluster.remove(member)).members == (FOUND,)
     assert (await cluster.promote(member)).members == (FOUND,)
@@ -78,7 +78,7 @@ async def test_a_change_without_an_answer_is_not_repeated() -> None:
     await calls.aclose()
 
 
-async def test_a_refusal_has_its_class() -> None:
+async def test_a_refusal_raises_the_class_of_its_text() -> None:
     calls, cluster = await new(pb.MemberRemoveResponse())
     calls["m1"].answers.append(refused("etcdserver: member not found", StatusCode.NOT_FOUND))
     with pytest.raises(MemberNotFoundError) as caught:
@@ -101,9 +101,7 @@ WRONG: list[tuple[Callable[[Any], Awaitable[object]], type[Exception]]] = [
 
 
 @pytest.mark.parametrize(("call", "error"), WRONG)
-async def test_what_cannot_be_right_is_not_sent(
-    call: Callable[[Any], Awaitable[object]], error: type[Exception]
-) -> None:
+async def test_invalid_arguments_are_not_sent(call: Callable[[Any], Awaitable[object]], error: type[Exception]) -> None:
     calls, cluster = await new(pb.MemberListResponse())
     with pytest.raises(error):
         await call(cluster)

@@ -1,4 +1,4 @@
-"""LeaderTransfer: who leads is found, and moved, over fake members that elect whom the test says."""
+"""LeaderTransfer: finds the leader and moves the leadership, over fake members whose leader the test chooses."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -38,7 +38,7 @@ class Cluster:
     """Members m1, m2, m3 with the ids 1, 2, 3.
 
     Attributes:
-        leader: who leads, 0 is nobody; each member says so, unless `opinions` has another one for it.
+        leader: the leader, 0 for none; each member reports it, unless `opinions` has another one for this member.
         on_move: what becomes of a request that reached the leader; by default the leader changes and the answer comes.
     """
 
@@ -73,7 +73,7 @@ class Cluster:
         return codec.encode(pb.MoveLeaderResponse())
 
 
-async def test_the_leader_is_asked_and_nobody_else() -> None:
+async def test_only_the_leader_gets_the_request() -> None:
     cluster = Cluster()
     for leader, target in ((1, 2), (2, 3), (3, 1)):
         assert cluster.leader == leader
@@ -85,14 +85,14 @@ async def test_the_leader_is_asked_and_nobody_else() -> None:
     assert not tasks()
 
 
-async def test_who_leads_already_is_left_alone() -> None:
+async def test_nothing_is_sent_if_the_member_leads_already() -> None:
     cluster = Cluster()
     await cluster.move(1)
     assert not cluster.moves()
     await cluster.calls.aclose()
 
 
-async def test_of_two_leaders_that_of_the_later_term_is_believed() -> None:
+async def test_of_two_leaders_the_one_of_the_later_term_gets_the_request() -> None:
     cluster = Cluster()
     cluster.leader = 2
     cluster.opinions[1] = (1, 1)  # it was cut off, and has not heard of the election
@@ -101,7 +101,7 @@ async def test_of_two_leaders_that_of_the_later_term_is_believed() -> None:
     await cluster.calls.aclose()
 
 
-async def test_a_frozen_member_is_hardly_waited_for() -> None:
+async def test_a_frozen_member_hardly_delays_the_transfer() -> None:
     cluster = Cluster()
     await cluster.calls.ready()
     cluster.calls["m3"].otherwise = Hang()
@@ -114,7 +114,7 @@ async def test_a_frozen_member_is_hardly_waited_for() -> None:
     assert not tasks()
 
 
-async def test_an_election_is_waited_for() -> None:
+async def test_a_transfer_waits_for_an_election() -> None:
     cluster = Cluster()
     cluster.leader = 0
     cluster.calls.loop.call_later(1.2, cluster.elect, 3)
@@ -123,7 +123,7 @@ async def test_an_election_is_waited_for() -> None:
     await cluster.calls.aclose()
 
 
-async def test_an_answer_that_was_lost_is_looked_up_and_not_asked_again() -> None:
+async def test_after_a_lost_answer_the_leader_is_looked_up_and_not_asked_again() -> None:
     cluster = Cluster()
 
     def move(target: int) -> None:
@@ -138,7 +138,7 @@ async def test_an_answer_that_was_lost_is_looked_up_and_not_asked_again() -> Non
     await cluster.calls.aclose()
 
 
-async def test_what_was_lost_before_it_was_done_is_asked_again() -> None:
+async def test_a_request_that_was_lost_before_it_took_effect_is_sent_again() -> None:
     cluster = Cluster()
     failures = [unknown(), refused("etcdserver: request timed out, leader transfer took too long", Code.UNKNOWN)]
 
@@ -153,7 +153,7 @@ async def test_what_was_lost_before_it_was_done_is_asked_again() -> None:
     await cluster.calls.aclose()
 
 
-async def test_a_leader_that_was_deposed_meanwhile_is_looked_for_again() -> None:
+async def test_if_the_leader_changed_meanwhile_it_is_looked_up_again() -> None:
     cluster = Cluster()
 
     def depose(target: int) -> None:
@@ -180,7 +180,7 @@ async def test_a_leader_that_was_deposed_meanwhile_is_looked_for_again() -> None
     ],
 )
 @pytest.mark.parametrize("retry", ["never", None])
-async def test_what_never_succeeds_ends_with_its_reason(
+async def test_a_transfer_that_never_succeeds_ends_with_the_last_error(
     failure: AttemptFailure, error: type[Exception], retry: RetryMode | None
 ) -> None:
     cluster = Cluster()
@@ -197,7 +197,7 @@ async def test_what_never_succeeds_ends_with_its_reason(
     await cluster.calls.aclose()
 
 
-async def test_a_final_answer_is_raised() -> None:
+async def test_a_permanent_error_is_raised_at_once() -> None:
     cluster = Cluster()
 
     def refuse(target: int) -> None:
@@ -211,7 +211,7 @@ async def test_a_final_answer_is_raised() -> None:
     await cluster.calls.aclose()
 
 
-async def test_a_leader_that_the_client_does_not_know_is_named() -> None:
+async def test_a_leader_that_is_no_endpoint_of_the_client_is_named_in_the_error() -> None:
     cluster = Cluster()
     cluster.leader = 0xBEEF
     with pytest.raises(UnknownEndpointError, match="the leader, member beef, is not an endpoint"):
@@ -220,7 +220,7 @@ async def test_a_leader_that_the_client_does_not_know_is_named() -> None:
     await cluster.calls.aclose()
 
 
-async def test_without_a_leader_it_ends_in_time() -> None:
+async def test_without_a_leader_the_call_ends_by_its_timeout() -> None:
     cluster = Cluster()
     cluster.leader = 0
     started = cluster.calls.loop.time()
@@ -230,7 +230,7 @@ async def test_without_a_leader_it_ends_in_time() -> None:
     await cluster.calls.aclose()
 
 
-async def test_without_any_answer_every_endpoint_has_its_reason() -> None:
+async def test_without_any_answer_the_error_has_the_reason_of_every_endpoint() -> None:
     cluster = Cluster()
     for name in cluster.calls.names:
         cluster.calls.engine[name].otherwise = unknown()
@@ -241,14 +241,14 @@ async def test_without_any_answer_every_endpoint_has_its_reason() -> None:
     await cluster.calls.aclose()
 
 
-async def test_what_no_member_lets_us_ask_is_raised_at_once() -> None:
+async def test_a_closed_client_raises_at_once() -> None:
     cluster = Cluster()
     await cluster.calls.aclose()
     with pytest.raises(ClientClosedError):
         await cluster.move(2)
 
 
-async def test_cancelling_leaves_nothing() -> None:
+async def test_a_cancelled_transfer_leaves_no_call_behind() -> None:
     cluster = Cluster()
     await cluster.calls.ready()
     for name in cluster.calls.names:

@@ -1,4 +1,4 @@
-"""Maintenance calls: what is sent and to whom, what comes back, and what is refused before anything is sent."""
+"""Maintenance calls: their requests and receivers, their results, and the arguments that they refuse."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -39,7 +39,7 @@ async def new(answer: pb.Message) -> tuple[Calls, Maintenance]:
 # About one member.
 
 
-async def test_status() -> None:
+async def test_status_returns_the_fields_of_the_reply() -> None:
     calls, maintenance = await new(
         pb.StatusResponse(
             header=header(),
@@ -57,7 +57,7 @@ async def test_status() -> None:
     await calls.aclose()
 
 
-async def test_hashes() -> None:
+async def test_hashes_are_returned_with_their_revisions() -> None:
     calls, maintenance = await new(pb.HashKvResponse(hash=2**32 - 1, compact_revision=-1, hash_revision=9))
     found = await maintenance.hash_kv("m2", 5)
     assert found == HashKVResult(found.header, 2**32 - 1, -1, 9)
@@ -78,7 +78,7 @@ LOCAL: dict[str, Callable[[Maintenance, str], Awaitable[object]]] = {
 
 
 @pytest.mark.parametrize("name", LOCAL)
-async def test_they_go_to_their_endpoint_and_need_no_leader(name: str) -> None:
+async def test_calls_about_a_member_go_to_its_endpoint_and_need_no_leader(name: str) -> None:
     calls, maintenance = await new(pb.StatusResponse())
     for endpoint in ("m2", "m2:2379", "m3", "m1"):
         await LOCAL[name](maintenance, endpoint)
@@ -88,7 +88,7 @@ async def test_they_go_to_their_endpoint_and_need_no_leader(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LOCAL)
-async def test_they_never_fail_over(name: str) -> None:
+async def test_calls_about_a_member_never_fail_over(name: str) -> None:
     calls, maintenance = await new(pb.StatusResponse())
     calls["m2"].otherwise = unknown()
     with pytest.raises(ConnectionLostError) as caught:
@@ -101,7 +101,7 @@ async def test_they_never_fail_over(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LOCAL)
-async def test_they_wait_for_their_endpoint_and_no_longer_than_their_deadline(name: str) -> None:
+async def test_calls_about_a_member_wait_for_its_connection_until_their_deadline(name: str) -> None:
     calls, maintenance = await new(pb.StatusResponse())
     calls["m2"].dial = Refuse()
     calls["m2"].connection.lose(ConnectionResetError())
@@ -115,7 +115,7 @@ async def test_they_wait_for_their_endpoint_and_no_longer_than_their_deadline(na
     await calls.aclose()
 
 
-async def test_a_silent_member_is_no_reason_to_ask_another() -> None:
+async def test_a_call_about_a_silent_member_goes_to_no_other() -> None:
     calls, maintenance = await new(pb.StatusResponse())
     calls["m2"].latency = 10
     with pytest.raises(EtcdTimeoutError):
@@ -151,7 +151,7 @@ async def with_alarms(*raised: tuple[int, int]) -> tuple[Calls, Maintenance, Ala
     return calls, maintenance, alarms
 
 
-async def test_listing_alarms_changes_nothing_and_leaves_no_doubt() -> None:
+async def test_listing_alarms_is_retried_as_a_read() -> None:
     calls, maintenance, _ = await with_alarms((1, 1), (2**64 - 1, 2))
     found = await maintenance.alarms()
     assert found.alarms == (ActiveAlarm(1, Alarm.NOSPACE), ActiveAlarm(2**64 - 1, Alarm.CORRUPT))
@@ -164,7 +164,7 @@ async def test_listing_alarms_changes_nothing_and_leaves_no_doubt() -> None:
     await calls.aclose()
 
 
-async def test_an_alarm_that_is_unknown_is_not_left_out() -> None:
+async def test_an_unknown_alarm_is_an_error() -> None:
     calls, maintenance, _ = await with_alarms((1, 1), (0xAB, 7))
     with pytest.raises(MalformedReplyError, match="member ab has raised alarm 7"):
         await maintenance.alarms()
@@ -182,7 +182,7 @@ async def test_an_alarm_that_is_unknown_is_not_left_out() -> None:
         ({"member": 3}, [(1, 1), (2, 1), (2, 2)]),
     ],
 )
-async def test_disarming_what_is_chosen(arguments: dict[str, Any], left: list[tuple[int, int]]) -> None:
+async def test_disarm_removes_the_chosen_alarms_only(arguments: dict[str, Any], left: list[tuple[int, int]]) -> None:
     raised = [(1, 1), (2, 1), (2, 2)]
     calls, maintenance, alarms = await with_alarms(*raised)
     disarmed = await maintenance.disarm(**arguments)
@@ -193,7 +193,7 @@ async def test_disarming_what_is_chosen(arguments: dict[str, Any], left: list[tu
     await calls.aclose()
 
 
-async def test_a_disarming_whose_answer_was_lost_is_told_all_the_same() -> None:
+async def test_disarm_returns_the_alarms_even_if_an_answer_was_lost() -> None:
     calls, maintenance, alarms = await with_alarms((1, 1))
 
     def lose_the_answer(attempt: FakeAttempt) -> bytes:
@@ -213,7 +213,7 @@ async def test_a_disarming_whose_answer_was_lost_is_told_all_the_same() -> None:
 @pytest.mark.parametrize(
     ("arguments", "actions"), [(("validate", "3.6"), [0]), (("enable", "3.6.0"), [0, 1]), (("cancel",), [2])], ids=str
 )
-async def test_downgrade(arguments: tuple[Any, ...], actions: list[int]) -> None:
+async def test_downgrade_sends_its_actions_in_order(arguments: tuple[Any, ...], actions: list[int]) -> None:
     calls, maintenance = await new(pb.DowngradeResponse(header=header(), version="3.7.0"))
     assert (await maintenance.downgrade(*arguments)).version == "3.7.0"
     sent = requests(calls, DOWNGRADE, pb.DowngradeRequest)
@@ -224,7 +224,7 @@ async def test_downgrade(arguments: tuple[Any, ...], actions: list[int]) -> None
 @pytest.mark.parametrize(
     ("version", "is_refused"), [("3.5", True), ("3.5.0", True), ("3.6", False), ("4.0", False), ("", False)]
 )
-async def test_a_downgrade_from_3_5_is_never_begun(version: str, is_refused: bool) -> None:
+async def test_a_downgrade_from_3_5_is_never_enabled(version: str, is_refused: bool) -> None:
     calls, maintenance = await new(pb.DowngradeResponse(header=header(), version=version))
     if is_refused:
         with pytest.raises(NotSupportedByServerError, match=r"needs etcd 3\.6 or newer") as caught:
@@ -236,10 +236,10 @@ async def test_a_downgrade_from_3_5_is_never_begun(version: str, is_refused: boo
     await calls.aclose()
 
 
-# Snapshots: see test_snapshot and test_snapshot_file for all that can go wrong.
+# Snapshots: see also test_snapshot and test_snapshot_file.
 
 
-async def test_snapshots_come_from_the_endpoint_that_is_named() -> None:
+async def test_a_snapshot_comes_from_the_given_endpoint() -> None:
     calls, maintenance = await new(pb.StatusResponse())
     calls["m3"].on_stream = sends(*messages(b"x" * 5000))
     snapshot = maintenance.snapshot("m3")
@@ -261,7 +261,7 @@ WRONG: dict[str, tuple[Callable[[Any], Awaitable[object]], type[Exception]]] = {
     "an unknown alarm": (lambda one: one.disarm("none"), InvalidRequestError),
     "an alarm's number": (lambda one: one.disarm(1), InvalidRequestError),
     "a member's name": (lambda one: one.disarm(member="m1"), TypeError),
-    "leadership for nobody": (lambda one: one.move_leader(0), InvalidRequestError),
+    "leadership for member 0": (lambda one: one.move_leader(0), InvalidRequestError),
     "leadership by name": (lambda one: one.move_leader("m1"), TypeError),
     "an unknown action": (lambda one: one.downgrade("start", "3.6"), InvalidRequestError),
     "no version": (lambda one: one.downgrade("enable"), InvalidRequestError),
@@ -273,7 +273,7 @@ WRONG: dict[str, tuple[Callable[[Any], Awaitable[object]], type[Exception]]] = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-async def test_what_cannot_be_right_is_not_sent(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_invalid_arguments_are_not_sent(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     calls, maintenance = await new(pb.StatusResponse())
     call, error = WRONG[what]

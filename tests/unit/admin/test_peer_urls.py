@@ -19,12 +19,12 @@ from etcd_aio.errors import InvalidRequestError
         (("http://a:1", "http://a:1"), ["http://a:1"]),
     ],
 )
-def test_good_urls_are_sent_as_they_are(given: str | list[str], sent: list[str]) -> None:
+def test_valid_urls_are_sent_unchanged(given: str | list[str], sent: list[str]) -> None:
     assert check_peer_urls(given) == sent
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("given", "reason"),
     [
         ([], "at least one"),
         ("", "must not be empty"),
@@ -54,8 +54,8 @@ def test_good_urls_are_sent_as_they_are(given: str | list[str], sent: list[str])
         (["http://a:1", "b"], "begins with http://"),
     ],
 )
-def test_wrong_urls_are_refused(given: str | list[str], says: str) -> None:
-    with pytest.raises(InvalidRequestError, match=says):
+def test_invalid_urls_are_refused_with_a_reason(given: str | list[str], reason: str) -> None:
+    with pytest.raises(InvalidRequestError, match=reason):
         check_peer_urls(given)
 
 

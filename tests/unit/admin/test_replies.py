@@ -14,7 +14,7 @@ def wire_header() -> pb.ResponseHeader:
     return pb.ResponseHeader(cluster_id=1, member_id=2, revision=7, raft_term=3)
 
 
-def test_alarms() -> None:
+def test_alarms_are_returned_with_their_members() -> None:
     raised = [
         pb.AlarmMember(member_id=2**64 - 1, alarm=pb.AlarmType.NOSPACE),
         pb.AlarmMember(member_id=1, alarm=pb.AlarmType.CORRUPT),
@@ -31,7 +31,7 @@ def test_an_alarm_of_an_unknown_kind_is_malformed(number: int) -> None:
         replies.alarm_result(reply)
 
 
-def test_a_permission_of_an_unknown_kind_is_no_permission() -> None:
+def test_a_permission_of_an_unknown_kind_is_malformed() -> None:
     raw = codec.encode(pb.AuthRoleGetResponse(perm=[pb.Permission(key=b"k")]))
     assert (
         replies.role_result("app", codec.decode(pb.AuthRoleGetResponse, raw)).permissions[0].permission

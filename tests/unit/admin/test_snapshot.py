@@ -48,7 +48,7 @@ def opened(calls: Calls) -> list[str]:
     return [stream.member.authority[:2] for stream in calls.engine.streams]
 
 
-async def test_all_chunks_come_and_the_hash_behind_them() -> None:
+async def test_a_snapshot_yields_all_chunks_and_the_hash_at_the_end() -> None:
     calls = await ready(m1=sends(*WHOLE))
     snapshot = new(calls)
     assert (snapshot.endpoint, snapshot.size, snapshot.version, snapshot.sha256) == ("", 0, "", "")
@@ -82,10 +82,10 @@ async def test_all_chunks_come_and_the_hash_behind_them() -> None:
     ],
     ids=["no hash", "cut short", "nothing", "a gap", "another hash", "an empty hash", "a changed byte", "two hashes"],
 )
-async def test_what_is_not_whole_is_found_out(replies: tuple[bytes, ...]) -> None:
+async def test_an_incomplete_or_damaged_snapshot_is_an_error(replies: tuple[bytes, ...]) -> None:
     calls = await ready(m1=sends(*replies))
     snapshot = new(calls)
-    for _ in range(2):  # and it stays so: nobody may take it for whole
+    for _ in range(2):  # the error stays
         with pytest.raises(SnapshotChecksumError):
             async for _chunk in snapshot:
                 pass
@@ -94,7 +94,7 @@ async def test_what_is_not_whole_is_found_out(replies: tuple[bytes, ...]) -> Non
     await calls.aclose()
 
 
-async def test_until_the_first_chunk_another_member_may_serve_it() -> None:
+async def test_before_the_first_chunk_another_member_may_serve_the_snapshot() -> None:
     calls = await ready(m1=sends(then=unknown()), m2=sends(then=leader_changed()), m3=sends(*WHOLE))
     snapshot = new(calls)
     assert b"".join([chunk async for chunk in snapshot])[:-TRAILER_SIZE] == DATABASE
@@ -111,7 +111,7 @@ async def test_with_retry_never_the_first_failure_is_raised() -> None:
     await calls.aclose()
 
 
-async def test_after_the_first_chunk_nobody_else_is_asked() -> None:
+async def test_after_the_first_chunk_no_other_member_is_asked() -> None:
     calls = await ready(m1=sends(WHOLE[0], then=unknown()))
     snapshot = new(calls, retry="always")
     assert await anext(snapshot) == DATABASE[:1000]
@@ -126,7 +126,7 @@ async def test_after_the_first_chunk_nobody_else_is_asked() -> None:
     await calls.aclose()
 
 
-async def test_a_draining_connection_carries_it_to_its_end() -> None:
+async def test_a_draining_connection_carries_the_snapshot_to_its_end() -> None:
     calls = await ready(m1=sends(WHOLE[0], hangs=True))
     snapshot = new(calls)
     await anext(snapshot)
@@ -155,7 +155,7 @@ async def test_each_chunk_has_the_whole_timeout_and_a_slow_reader_has_all_the_ti
     await calls.aclose()
 
 
-async def test_it_comes_from_the_endpoint_that_is_named() -> None:
+async def test_the_snapshot_comes_from_the_given_endpoint() -> None:
     calls = await ready(m1=sends(*WHOLE), m2=sends(then=unknown()), m3=sends(*WHOLE))
     with pytest.raises(ConnectionLostError):
         await anext(new(calls, "m2", retry="never"))
@@ -171,7 +171,7 @@ async def test_it_comes_from_the_endpoint_that_is_named() -> None:
     await calls.aclose()
 
 
-async def test_a_member_that_does_not_have_it_says_so() -> None:
+async def test_the_error_of_the_member_is_raised() -> None:
     missing = answered(StatusCode.UNIMPLEMENTED, "unknown method Snapshot")
     calls = await ready(m1=sends(then=missing), m2=sends(then=missing), m3=sends(then=missing))
     with pytest.raises(NotSupportedByServerError):
@@ -179,7 +179,7 @@ async def test_a_member_that_does_not_have_it_says_so() -> None:
     await calls.aclose()
 
 
-async def test_a_chunk_that_is_none_ends_it() -> None:
+async def test_a_malformed_chunk_ends_the_snapshot() -> None:
     calls = await ready(m1=sends(WHOLE[0], b"\xff"))
     snapshot = new(calls)
     await anext(snapshot)
@@ -190,7 +190,7 @@ async def test_a_chunk_that_is_none_ends_it() -> None:
     await calls.aclose()
 
 
-async def test_closing_it_early_ends_the_stream() -> None:
+async def test_closing_a_snapshot_early_ends_its_stream() -> None:
     calls = await ready(m1=sends(WHOLE[0], hangs=True))
     snapshot = new(calls)
     await anext(snapshot)
@@ -209,7 +209,7 @@ async def test_closing_it_early_ends_the_stream() -> None:
     await calls.aclose()
 
 
-async def test_a_cancelled_step_ends_it() -> None:
+async def test_a_cancelled_step_ends_the_snapshot() -> None:
     calls = await ready(m1=sends(WHOLE[0], hangs=True))
     snapshot = new(calls)
     await anext(snapshot)
@@ -223,7 +223,7 @@ async def test_a_cancelled_step_ends_it() -> None:
     await calls.aclose()
 
 
-async def test_one_that_is_dropped_is_ended() -> None:
+async def test_a_snapshot_that_is_garbage_collected_ends_its_stream() -> None:
     calls = await ready(m1=sends(WHOLE[0], hangs=True))
     snapshot = new(calls)
     await anext(snapshot)
@@ -234,7 +234,7 @@ async def test_one_that_is_dropped_is_ended() -> None:
     await calls.aclose()
 
 
-async def test_a_client_that_is_closed_ends_it() -> None:
+async def test_closing_the_client_ends_the_snapshot() -> None:
     calls = await ready(m1=sends(WHOLE[0], hangs=True))
     snapshot = new(calls)
     await anext(snapshot)

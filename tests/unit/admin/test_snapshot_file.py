@@ -20,7 +20,7 @@ from tests.support.calls import Calls, unknown
 from tests.support.fake_engine import FakeStream
 from tests.support.snapshots import messages, sends, trailer
 
-# In real time: threads do not know of any other.
+# In real time: threads have no other.
 pytestmark = pytest.mark.anyio
 
 DATABASE = os.urandom(3 << 20)
@@ -38,20 +38,20 @@ async def begun(on_stream: Callable[[FakeStream], None]) -> tuple[Calls, Snapsho
     return calls, Snapshot(calls.invoker, None, UNSET, None)
 
 
-async def test_the_file_is_whole_private_and_alone(tmp_path: Path) -> None:
+async def test_the_file_is_complete_and_private_and_the_only_one(tmp_path: Path) -> None:
     calls, snapshot = await begun(sends(*WHOLE))
-    told: list[tuple[int, int]] = []
-    saved = await save(snapshot, tmp_path / "db", lambda done, size: told.append((done, size)))
+    progress: list[tuple[int, int]] = []
+    saved = await save(snapshot, tmp_path / "db", lambda done, size: progress.append((done, size)))
     assert (tmp_path / "db").read_bytes() == CONTENT
     assert stat.S_IMODE((tmp_path / "db").stat().st_mode) == 0o600
     assert left_in(tmp_path) == ["db"]
     assert (saved.size, saved.sha256) == (len(CONTENT), trailer(DATABASE).hex())
     assert (saved.endpoint, saved.version) == ("m1:2379", "3.7.0")
-    assert told == [(1 << 20, len(CONTENT)), (2 << 20, len(CONTENT)), (3 << 20, len(CONTENT)), (len(CONTENT),) * 2]
+    assert progress == [(1 << 20, len(CONTENT)), (2 << 20, len(CONTENT)), (3 << 20, len(CONTENT)), (len(CONTENT),) * 2]
     await calls.aclose()
 
 
-async def test_a_file_that_was_there_is_replaced_only_by_a_whole_one(tmp_path: Path) -> None:
+async def test_an_existing_file_is_replaced_only_by_a_complete_one(tmp_path: Path) -> None:
     path = tmp_path / "db"
     path.write_bytes(b"yesterday's")
     calls, snapshot = await begun(sends(*WHOLE[:-1]))
@@ -66,7 +66,7 @@ async def test_a_file_that_was_there_is_replaced_only_by_a_whole_one(tmp_path: P
     await calls.aclose()
 
 
-async def test_a_connection_that_is_lost_leaves_nothing(tmp_path: Path) -> None:
+async def test_a_lost_connection_leaves_no_file(tmp_path: Path) -> None:
     calls, snapshot = await begun(sends(*WHOLE[:30], then=unknown()))
     with pytest.raises(ConnectionLostError):
         await save(snapshot, tmp_path / "db")
@@ -74,7 +74,7 @@ async def test_a_connection_that_is_lost_leaves_nothing(tmp_path: Path) -> None:
     await calls.aclose()
 
 
-async def test_where_no_file_can_be_nothing_is_asked_for(tmp_path: Path) -> None:
+async def test_nothing_is_requested_if_the_file_cannot_be_created(tmp_path: Path) -> None:
     calls, snapshot = await begun(sends(*WHOLE))
     with pytest.raises(FileNotFoundError):
         await save(snapshot, tmp_path / "no such directory" / "db")
@@ -89,7 +89,7 @@ async def test_where_no_file_can_be_nothing_is_asked_for(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("step", ["write", "fsync", "replace"])
-async def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+async def test_a_full_disk_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     def fail(*_: object) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -103,7 +103,7 @@ async def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Mo
     await calls.aclose()
 
 
-async def test_a_disk_that_takes_little_at_a_time_gets_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_short_writes_are_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.write
     monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:300]))
     calls, snapshot = await begun(sends(*WHOLE[-4:-1], WHOLE[-1]))
@@ -115,7 +115,7 @@ async def test_a_disk_that_takes_little_at_a_time_gets_all(tmp_path: Path, monke
     await calls.aclose()
 
 
-async def test_a_progress_function_that_raises_ends_it(tmp_path: Path) -> None:
+async def test_an_exception_of_the_progress_function_ends_the_call(tmp_path: Path) -> None:
     calls, snapshot = await begun(sends(*WHOLE))
 
     def stop(done: int, size: int) -> None:
@@ -148,7 +148,7 @@ class Gate:
 
 @pytest.mark.parametrize("by", ["task.cancel()", "an anyio scope"])
 @pytest.mark.parametrize("step", ["open", "write", "sync"])
-async def test_cancelled_while_a_thread_is_at_it(
+async def test_a_cancellation_during_a_step_in_a_thread_leaves_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, by: str
 ) -> None:
     gate = Gate(monkeypatch, step)
@@ -170,20 +170,20 @@ async def test_cancelled_while_a_thread_is_at_it(
     (outcome,) = await asyncio.gather(task, return_exceptions=True)
     assert isinstance(outcome, asyncio.CancelledError) is (by == "task.cancel()")
     assert not snapshot.sha256 or step == "sync"
-    # A thread that was left alone may still be at its step, and undo nothing after that.
+    # A thread that nothing waits for may still be in its step.
     async with asyncio.timeout(5):
-        while left_in(tmp_path):  # noqa: ASYNC110 - nobody tells
+        while left_in(tmp_path):  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.01)
     await asyncio.sleep(0.05)
     assert not left_in(tmp_path)
     await calls.aclose()
 
 
-async def test_cancelled_twice_it_still_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_second_cancellation_leaves_no_file_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls, snapshot = await begun(sends(*WHOLE[:20], hangs=True))
     task = asyncio.create_task(save(snapshot, tmp_path / "db"))
     async with asyncio.timeout(5):
-        while not any((tmp_path / name).stat().st_size for name in left_in(tmp_path)):  # noqa: ASYNC110 - nobody tells
+        while not any((tmp_path / name).stat().st_size for name in left_in(tmp_path)):  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.005)
     monkeypatch.setattr(snapshot_file, "run_sync", _cancelled_again)
     task.cancel()
@@ -198,7 +198,7 @@ async def _cancelled_again(step: Callable[[], None]) -> None:
     raise asyncio.CancelledError
 
 
-def test_after_it_was_discarded_a_late_step_does_nothing(tmp_path: Path) -> None:
+def test_a_late_step_of_a_discarded_file_does_nothing(tmp_path: Path) -> None:
     file = SnapshotFile(tmp_path / "db")
     file.discard()
     file.open()
@@ -208,7 +208,7 @@ def test_after_it_was_discarded_a_late_step_does_nothing(tmp_path: Path) -> None
     assert not left_in(tmp_path)
 
 
-def test_what_was_published_is_not_discarded(tmp_path: Path) -> None:
+def test_a_published_file_is_not_discarded(tmp_path: Path) -> None:
     file = SnapshotFile(tmp_path / "db")
     file.open()
     file.write([b"x", b"", b"y"])

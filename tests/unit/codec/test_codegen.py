@@ -11,7 +11,7 @@ from etcd_aio.codec import codegen
 from etcd_aio.codec.codegen import GeneratedFunction, Source, function_of, local_name
 
 
-def test_blocks_are_indented_and_it_runs() -> None:
+def test_generated_source_is_indented_and_runs() -> None:
     source = Source()
     with source.block("def double(number):"):
         with source.block("if number:"):
@@ -59,7 +59,7 @@ def nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codegen, "_functions", {})
 
 
-def test_units_that_need_each_other_are_linked_and_compiled_once() -> None:
+def test_functions_that_call_each_other_are_linked_and_compiled_once() -> None:
     odd, even = Countdown("odd"), Countdown("even")
     odd.other, even.other = even, odd
     assert function_of(even)(4) == "even"
@@ -68,7 +68,7 @@ def test_units_that_need_each_other_are_linked_and_compiled_once() -> None:
     assert (odd.compiled, even.compiled) == (1, 1)
 
 
-def test_what_failed_to_compile_is_not_there_the_next_time() -> None:
+def test_a_function_that_failed_to_compile_is_not_kept() -> None:
     class Broken(Countdown):
         def source(self) -> Source:
             raise RecursionError

@@ -1,4 +1,4 @@
-"""What only the compiled codec is asked: results, steps, writers, and what it leaves to the reference."""
+"""The compiled codec: results, steps, writers, and errors."""
 
 import enum
 import traceback
@@ -50,7 +50,7 @@ def collected(decodable: Any, data: bytes) -> Any:
 KV = pb.KeyValue(key=b"k", value=b"v", create_revision=4, mod_revision=6, version=2, lease=9)
 
 
-def test_it_is_the_codec_behind_the_door() -> None:
+def test_the_package_exports_the_compiled_codec() -> None:
     assert (codec.encode, codec.decode) == (compiled.encode, compiled.decode)
 
 
@@ -92,7 +92,7 @@ def test_lists_are_not_shared() -> None:
         (b"\xfb\x07", "field 127 has wire type 3"),
     ],
 )
-def test_the_error_says_what_is_wrong(data: bytes, reason: str) -> None:
+def test_the_error_names_the_cause(data: bytes, reason: str) -> None:
     for decode in (compiled.decode, collected):
         with pytest.raises(MalformedReplyError) as caught:
             decode(pb.PutRequest, data)
@@ -118,7 +118,7 @@ def at_the_end_of_the_stack(action: Callable[[], R]) -> R:
         return action()
 
 
-def test_no_room_on_the_stack_is_said_as_a_refusal() -> None:
+def test_an_exhausted_stack_is_a_clean_error() -> None:
     message = pb.TxnRequest()
     for _ in range(40):
         message = pb.TxnRequest(success=[pb.RequestOp(request_txn=message)])
@@ -136,7 +136,7 @@ def test_many_unknown_fields_are_kept_together() -> None:
     assert compiled.decode(PutResult, data) == PutResult(Header())
 
 
-def test_a_traceback_shows_the_line() -> None:
+def test_a_traceback_shows_the_generated_line() -> None:
     with pytest.raises(AttributeError) as caught:
         compiled.writers[pb.AuthenticateRequest](name=5)
     shown = "".join(traceback.format_exception(caught.value))
@@ -144,7 +144,7 @@ def test_a_traceback_shows_the_line() -> None:
     assert "text = name.encode()" in shown
 
 
-# What is written another way than expected.
+# Messages with unusual contents.
 
 
 class Word(bytes):
@@ -166,13 +166,13 @@ UNUSUAL: dict[str, pb.Message] = {
 
 
 @pytest.mark.parametrize("message", UNUSUAL.values(), ids=UNUSUAL)
-def test_what_is_unusual_is_written_as_the_reference_writes_it(message: pb.Message) -> None:
+def test_unusual_messages_are_encoded_as_the_reference_does(message: pb.Message) -> None:
     data = compiled.encode(message)
     assert data == reference.encode(message)
     assert data
 
 
-def test_a_subclass_of_a_message_is_written_as_the_reference_writes_it() -> None:
+def test_a_subclass_of_a_message_is_encoded_as_the_reference_does() -> None:
     class Special(pb.PutRequest):
         pass
 
@@ -182,7 +182,7 @@ def test_a_subclass_of_a_message_is_written_as_the_reference_writes_it() -> None
 # Writers.
 
 
-def test_a_writer_writes_what_the_message_would_be() -> None:
+def test_a_writer_encodes_fields_as_their_message_would_be() -> None:
     put = compiled.writers[pb.PutRequest](key=b"k", value=b"v", lease=-1, prev_kv=True)
     assert put == compiled.encode(pb.PutRequest(key=b"k", value=b"v", lease=-1, prev_kv=True))
     operation = compiled.writers[pb.RequestOp](request_put=put)
@@ -267,7 +267,7 @@ RESULTS: list[tuple[pb.Message, Result]] = [
 
 
 @pytest.mark.parametrize(("message", "expected"), RESULTS, ids=lambda one: type(one).__name__)
-def test_results_are_read_without_a_message(message: pb.Message, expected: Result) -> None:
+def test_replies_are_decoded_into_results(message: pb.Message, expected: Result) -> None:
     for decode in (compiled.decode, collected):
         result = decode(type(expected), compiled.encode(message))
         assert result == expected
@@ -276,7 +276,7 @@ def test_results_are_read_without_a_message(message: pb.Message, expected: Resul
 
 
 @pytest.mark.parametrize(("message", "expected"), RESULTS, ids=lambda one: type(one).__name__)
-def test_results_are_frozen_once_they_are_read(message: pb.Message, expected: Result) -> None:
+def test_decoded_results_are_frozen(message: pb.Message, expected: Result) -> None:
     result: Any = compiled.decode(type(expected), compiled.encode(message))
     for part in (
         result,
@@ -294,7 +294,7 @@ def test_results_are_frozen_once_they_are_read(message: pb.Message, expected: Re
         assert not hasattr(part, "__dict__")
 
 
-# In steps: see also test_collector.
+# In steps: see also test_incremental.
 
 
 def test_steps_begin_by_waiting_for_the_first_byte() -> None:

@@ -1,4 +1,4 @@
-"""Decoding: the functions that are written, and how often they go round."""
+"""Decoding: the generated functions, and how often their loop runs."""
 
 import sys
 from types import FrameType
@@ -49,16 +49,16 @@ def decode_MemberListRequest(data, at, end, depth):
     )
 
 
-def test_no_variable_is_a_helper_or_a_builtin() -> None:
+def test_no_variable_hides_a_helper_or_a_builtin() -> None:
     source = str(Decoder(target_of(pb.Event)).source())
     assert "type_ = enum_type(type_)" in source
     assert "message.type = type_" in source
 
 
-def test_names_and_needs() -> None:
+def test_a_decoder_has_a_name_and_calls_those_of_its_inner_messages() -> None:
     found = Decoder(target_of(RangeResult), in_steps=True)
     assert found.name == "decode_RangeResponse_result_in_steps"
-    # What holds no list needs no steps.
+    # A message without lists needs no steps.
     one = Decoder(target_of(KeyValue))
     assert list(found.callees()) == [Decoder(target_of(Header)), KeyValuesReader(one, ITEM)]
     assert list(Decoder(target_of(RangeResult)).callees()) == [Decoder(target_of(Header)), one]
@@ -109,10 +109,10 @@ FIELDS = [b"\x0a\x01k", b"\x10\x04", b"\x18\x06", b"\x20\x02", b"\x2a\x01v", b"\
     ],
     ids=["etcd's order", "some left out", "nothing", "backwards", "value first"],
 )
-def test_the_order_of_numbers_is_read_in_one_round(data: bytes, expected: int) -> None:
+def test_fields_in_the_order_of_their_numbers_take_one_round(data: bytes, expected: int) -> None:
     assert rounds(function_of(Decoder(target_of(KeyValue))), data) == expected
 
 
-def test_a_step_is_shorter_than_the_longest_that_the_loop_may_be_kept() -> None:
+def test_a_step_is_short_enough_for_the_loop() -> None:
     shortest = len(b"\x12\x0d\x0a\x03abc\x10\x01\x18\x01\x20\x01\x2a\x00")
     assert STEP // (shortest + ITEM) < 2_500  # at a microsecond each, a quarter of 10 ms

@@ -1,4 +1,4 @@
-"""Encoding: the functions that are written."""
+"""Encoding: the generated functions."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from etcd_aio.codec.encoder import Encoder, Writer
 from etcd_aio.errors import InvalidRequestError
 
 
-def test_the_source_of_a_writer() -> None:
+def test_the_source_of_a_writer_is_straight_line_python() -> None:
     assert str(Writer(pb.RequestOp).source()).splitlines()[:4] == [
         "def write_RequestOp(request_range=None, request_put=None, request_delete_range=None, request_txn=None):",
         "    parts = []",
@@ -17,7 +17,7 @@ def test_the_source_of_a_writer() -> None:
     ]
 
 
-def test_the_source_of_an_encoder() -> None:
+def test_the_source_of_an_encoder_checks_every_field() -> None:
     assert (
         str(Encoder(pb.AlarmMember).source())
         == """\
@@ -39,7 +39,7 @@ def encode_AlarmMember(message, depth):
     )
 
 
-def test_needs() -> None:
+def test_an_encoder_calls_its_writer_and_those_of_its_inner_messages() -> None:
     assert list(Encoder(pb.PutResponse).callees()) == [
         Writer(pb.PutResponse),
         Encoder(pb.ResponseHeader),

@@ -1,4 +1,4 @@
-"""Fields: what is told of them is what the generated classes say."""
+"""Fields: they match what the generated classes declare."""
 
 import dataclasses
 
@@ -15,14 +15,14 @@ MESSAGE_CLASSES = [
 
 
 @pytest.mark.parametrize("message_class", MESSAGE_CLASSES, ids=lambda found: found.__name__)
-def test_every_field_of_every_message_class_is_told(message_class: type[pb.Message]) -> None:
+def test_every_field_of_every_message_class_is_listed_by_number(message_class: type[pb.Message]) -> None:
     fields = fields_of(message_class)
     names = [field.name for field in fields.values()]
     assert names == [field.name for field in dataclasses.fields(message_class)]  # type: ignore[arg-type]
     assert all(number == field.number for number, field in fields.items())
 
 
-def test_what_is_told() -> None:
+def test_a_field_has_the_type_that_its_class_declares() -> None:
     assert fields_of(pb.TxnResponse) == {
         1: Field("header", 1, "message", False, None, pb.ResponseHeader, None),
         2: Field("succeeded", 2, "bool", False, None, None, None),
@@ -43,6 +43,6 @@ def test_what_is_told() -> None:
     ],
     ids=lambda one: one.name if isinstance(one, Field) else None,
 )
-def test_wire_types_and_absence(field: Field, wire_types: set[int], may_be_none: bool) -> None:
+def test_a_field_allows_its_wire_types_and_may_be_absent(field: Field, wire_types: set[int], may_be_none: bool) -> None:
     assert {one for one in (VARINT, FIXED_64, LENGTH) if field.allows(one)} == wire_types
     assert field.may_be_none is may_be_none

@@ -31,7 +31,7 @@ def steps_taken(collector: codec.IncrementalDecoder[Any]) -> int:
 
 @pytest.mark.parametrize("decodable", [RangeResult, pb.RangeResponse])
 @pytest.mark.parametrize("size", [1, 2, 3, 100, 16_384])
-def test_pieces_of_any_size(decodable: Any, size: int) -> None:
+def test_pieces_of_any_size_give_the_same_message(decodable: Any, size: int) -> None:
     data = codec.encode(big_range(100, 200))
     collector = codec.IncrementalDecoder(decodable)
     for start in range(0, len(data), size):
@@ -40,7 +40,7 @@ def test_pieces_of_any_size(decodable: Any, size: int) -> None:
     assert collector.finish() == codec.decode(decodable, data)
 
 
-def test_every_cut_in_two() -> None:
+def test_every_cut_in_two_gives_the_same_message() -> None:
     data = codec.encode(big_range(4, 300))
     expected = codec.decode(RangeResult, data)
     for cut in range(len(data) + 1):
@@ -51,7 +51,7 @@ def test_every_cut_in_two() -> None:
         assert collector.finish() == expected
 
 
-def test_every_cut_off_is_refused_as_decode_refuses_it() -> None:
+def test_every_truncated_message_gets_the_error_of_decode() -> None:
     data = codec.encode(big_range(2, 300))
     for cut in range(1, len(data)):
         try:
@@ -69,11 +69,11 @@ def test_every_cut_off_is_refused_as_decode_refuses_it() -> None:
         assert found == expected
 
 
-def test_nothing_is_the_empty_message() -> None:
+def test_no_bytes_are_the_empty_message() -> None:
     assert codec.IncrementalDecoder(RangeResult).finish() == codec.decode(RangeResult, b"")
 
 
-def test_it_is_read_while_it_comes() -> None:
+def test_a_message_is_decoded_while_it_arrives() -> None:
     data = codec.encode(big_range(1_000, 100))
     collector = codec.IncrementalDecoder(RangeResult)
     tracemalloc.start()
@@ -106,7 +106,7 @@ def test_a_small_message_takes_one_step() -> None:
 
 
 @pytest.mark.parametrize("size", [16_384, 1 << 24])
-def test_ranges_in_a_txn_pause_too_be_they_one_or_many(size: int) -> None:
+def test_ranges_in_a_txn_are_decoded_in_steps_too(size: int) -> None:
     one = pb.ResponseOp(response_range=big_range(10_000, 0))
     many = [pb.ResponseOp(response_range=big_range(50, 0)) for _ in range(200)]
     for responses in ([one], many):
@@ -118,13 +118,13 @@ def test_ranges_in_a_txn_pause_too_be_they_one_or_many(size: int) -> None:
         assert collector.finish() == codec.decode(TxnResult, data)
 
 
-def test_unknown_fields_pause_too() -> None:
+def test_unknown_fields_are_read_in_steps_too() -> None:
     collector = codec.IncrementalDecoder(RangeResult)
     collector.feed(b"\xfa\x07\x00" * 10_000)
     assert steps_taken(collector) >= 4
 
 
-def test_what_is_wrong_is_said_at_the_end_and_what_follows_is_dropped() -> None:
+def test_an_error_is_raised_at_the_end_and_later_pieces_are_dropped() -> None:
     collector = codec.IncrementalDecoder(RangeResult)
     collector.feed(codec.encode(big_range(5_000, 100)) + b"\x00\x00")
     steps_taken(collector)
@@ -144,7 +144,7 @@ def test_what_is_wrong_is_said_at_the_end_and_what_follows_is_dropped() -> None:
     assert caught.value.__context__ is None
 
 
-def test_a_large_message_cut_short_is_refused_although_it_pauses() -> None:
+def test_a_large_message_that_is_cut_short_is_refused() -> None:
     within = codec.encode(pb.TxnResponse(responses=[pb.ResponseOp(response_range=big_range(20_000, 0))]))
     collector = codec.IncrementalDecoder(TxnResult)
     collector.feed(within[:-1])
@@ -173,7 +173,7 @@ HEADERS = [None, pb.ResponseHeader(), pb.ResponseHeader(2 * LONGEST, 2 * LONGEST
 
 @pytest.mark.parametrize("header", HEADERS)
 @pytest.mark.parametrize("watch_id", [0, 1, 1 << 32, LONGEST])
-def test_the_id_is_found_and_never_guessed(header: pb.ResponseHeader | None, watch_id: int) -> None:
+def test_the_watch_id_is_found_and_never_guessed(header: pb.ResponseHeader | None, watch_id: int) -> None:
     events = [pb.Event(kv=pb.KeyValue(key=b"k" * 100, value=b"v" * 100))]
     message = codec.encode(pb.WatchResponse(header=header, watch_id=watch_id, events=events))
     assert leading_watch_id(message[:BEGINNING]) == watch_id
@@ -182,6 +182,6 @@ def test_the_id_is_found_and_never_guessed(header: pb.ResponseHeader | None, wat
         assert leading_watch_id(message[:size]) is None
 
 
-def test_what_is_no_such_message_has_none() -> None:
+def test_other_messages_have_no_watch_id() -> None:
     for raw in (b"", b"\x0a", b"\x0a\xff", b"\x10" + b"\xff" * 20):
         assert leading_watch_id(raw) is None

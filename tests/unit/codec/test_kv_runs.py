@@ -1,4 +1,4 @@
-"""Runs of key-values and events: what the guess takes, what it leaves to the decoder of one, and where a run ends."""
+"""Runs of key-values and events: which layouts the guess reads, and where a run ends."""
 
 from typing import Any
 
@@ -73,7 +73,7 @@ def test_revisions_of_every_width(create: int, mod: int) -> None:
 @pytest.mark.parametrize("value", [0, 1, 127, 128, 16_383, 16_384, 3_000_000])
 @pytest.mark.parametrize("lease", [0, 1, (1 << 63) - 1, -1])
 @pytest.mark.parametrize("key", [0, 1, 127])
-def test_whatever_etcd_stores_is_guessed(key: int, value: int, version: int, lease: int) -> None:
+def test_every_usual_key_value_is_guessed(key: int, value: int, version: int, lease: int) -> None:
     kv = stored(key=b"k" * key, value=b"v" * value, version=version, lease=lease)
     spied = Spied()
     assert spied.read(written(kv) + PADDING) == (len(written(kv)), [plain(kv)])
@@ -97,19 +97,19 @@ def test_whatever_etcd_stores_is_guessed(key: int, value: int, version: int, lea
         stored(create_revision=-1),
     ],
 )
-def test_what_is_laid_out_otherwise_is_read_all_the_same(kv: pb.KeyValue) -> None:
+def test_key_values_with_another_layout_are_decoded_too(kv: pb.KeyValue) -> None:
     spied = Spied()
     data = written(stored(), kv, stored())
     assert spied.read(data + PADDING) == (len(data), [plain(stored()), plain(kv), plain(stored())])
     assert spied.left == 1
 
 
-# Fields that stand behind a short key-value look like its own.
+# Fields that follow a short key-value look like its own.
 @pytest.mark.parametrize(
     "behind",
     [b"\x18\x01", b"\x20\x05", b"\x18\x01\x20\x05\x2a\x01v", b"\x10\x01\x18\x01\x20\x01\x2a\x01v", b"\x30\x07"],
 )
-def test_fields_of_others_are_not_taken(behind: bytes) -> None:
+def test_the_bytes_of_the_next_item_are_not_read_as_fields(behind: bytes) -> None:
     for fields in (
         b"",
         b"\x0a\x00",
@@ -122,7 +122,7 @@ def test_fields_of_others_are_not_taken(behind: bytes) -> None:
         assert Spied().read(data + behind + PADDING) == (len(data), [codec.decode(KeyValue, fields)])
 
 
-def test_order_repetition_and_unknown_fields_are_the_decoders_to_judge() -> None:
+def test_unusual_fields_are_left_to_the_general_decoder() -> None:
     first = b"\x0a\x01k\x10\x01\x18\x01\x20\x01"
     for fields in (first + b"\x0a\x01x", b"\x20\x01" + first, first + b"\xf8\x07\x05", first + b"\x2a\x01v\x2a\x01w"):
         data = b"\x12" + bytes([len(fields)]) + fields
@@ -148,7 +148,7 @@ def test_a_guess_that_fits_by_chance_is_not_taken(fields: bytes) -> None:
     assert spied.left == 1
 
 
-def test_it_stops_before_what_is_not_whole() -> None:
+def test_a_run_stops_before_an_incomplete_key_value() -> None:
     one = written(stored(value=bytes(300)))
     for end in range(len(one), 2 * len(one)):
         data = (one * 2)[:end]
@@ -158,7 +158,7 @@ def test_it_stops_before_what_is_not_whole() -> None:
     assert Spied().read(b"\x12") == (0, [])
 
 
-def test_it_stops_when_the_step_is_over_but_never_before_the_first() -> None:
+def test_a_run_stops_when_the_step_is_over_but_reads_at_least_one() -> None:
     one = written(stored())
     data = one * 100
     assert len(Spied().read(data, pause=0)[1]) == 1
@@ -169,7 +169,7 @@ def test_it_stops_when_the_step_is_over_but_never_before_the_first() -> None:
     assert len(Spied().read(large * 10, pause=3000)[1]) == 3
 
 
-def test_an_empty_key_alone_has_nothing_of_the_key_value_before_it() -> None:
+def test_a_key_value_with_a_key_only_takes_nothing_from_the_one_before() -> None:
     data = written(stored()) + b"\x12\x02\x0a\x00"
     assert Spied().read(data + PADDING) == (len(data), [plain(stored()), KeyValue(b"")])
 
@@ -183,7 +183,7 @@ def spied_events() -> Spied:
     return Spied(EventsReader(Decoder(target_of(Event)), COST))
 
 
-def told(*events: pb.Event) -> bytes:
+def reply_with(*events: pb.Event) -> bytes:
     return codec.encode(pb.WatchResponse(events=list(events)))
 
 
@@ -191,12 +191,12 @@ def put(kv: pb.KeyValue) -> Event:
     return Event(EventType.PUT, plain(kv))
 
 
-# All that lie next to where the length of the event, or of the key-value in it, takes one byte more.
+# The sizes next to those at which the length of the event, or of the key-value in it, takes one byte more.
 @pytest.mark.parametrize("value", [0, 1, *range(90, 130), 300, *range(16_360, 16_384), 16_384, 100_000])
 @pytest.mark.parametrize("lease", [0, 1 << 62])
 def test_puts_of_every_size_are_read(value: int, lease: int) -> None:
     kv = stored(value=b"v" * value, lease=lease)
-    data = told(pb.Event(kv=kv))
+    data = reply_with(pb.Event(kv=kv))
     spied = spied_events()
     assert spied.read(data * 3 + PADDING, tag=EVENTS_TAG) == (len(data) * 3, [put(kv)] * 3)
     size = len(codec.encode(kv))
@@ -204,7 +204,7 @@ def test_puts_of_every_size_are_read(value: int, lease: int) -> None:
     assert spied.left == (3 if size in {126, 127} or size > 16_380 else 0)
 
 
-def test_events_that_are_no_plain_puts_are_read_all_the_same() -> None:
+def test_events_that_are_no_plain_puts_are_decoded_too() -> None:
     kv, deleted = stored(), pb.KeyValue(key=b"key", mod_revision=9)
     others = [
         pb.Event(type=pb.EventEventType.DELETE, kv=deleted),
@@ -217,7 +217,7 @@ def test_events_that_are_no_plain_puts_are_read_all_the_same() -> None:
         pb.Event(),
     ]
     for other in others:
-        data = told(pb.Event(kv=kv), other, pb.Event(kv=kv))
+        data = reply_with(pb.Event(kv=kv), other, pb.Event(kv=kv))
         spied = spied_events()
         one = codec.decode(Event, codec.encode(other))
         assert spied.read(data + PADDING, tag=EVENTS_TAG) == (len(data), [put(kv), one, put(kv)])
@@ -226,8 +226,8 @@ def test_events_that_are_no_plain_puts_are_read_all_the_same() -> None:
 
 @pytest.mark.parametrize("fields", [b"", b"\x12\x00", b"\x12\x02\x0a\x00", b"\x12\x03\x0a\x01k", b"\x08\x00"])
 @pytest.mark.parametrize("behind", [b"\x0a\x01k\x10\x01\x18\x01\x20\x01", b"\x10\x01\x18\x01\x20\x01"])
-def test_what_stands_behind_a_short_event_is_not_taken(fields: bytes, behind: bytes) -> None:
-    before = told(pb.Event(kv=stored()))
+def test_the_bytes_after_a_short_event_are_not_read_as_its_fields(fields: bytes, behind: bytes) -> None:
+    before = reply_with(pb.Event(kv=stored()))
     data = before + bytes([EVENTS_TAG, len(fields)]) + fields
     expected = [put(stored()), codec.decode(Event, fields)]
     assert spied_events().read(data + behind + PADDING, tag=EVENTS_TAG) == (len(data), expected)
@@ -252,8 +252,8 @@ def test_a_key_value_that_ends_behind_its_event_is_refused() -> None:
             spied_events().read(data + PADDING, tag=EVENTS_TAG)
 
 
-def test_events_stop_before_what_is_not_whole() -> None:
-    one = told(pb.Event(kv=stored(value=bytes(300))))
+def test_a_run_of_events_stops_before_an_incomplete_one() -> None:
+    one = reply_with(pb.Event(kv=stored(value=bytes(300))))
     for end in range(len(one), 2 * len(one)):
         data = (one * 2)[:end]
         assert spied_events().read(data, tag=EVENTS_TAG)[0] == len(one)

@@ -39,7 +39,7 @@ def test_every_message_class_is_covered(message_class: type[pb.Message]) -> None
         (b"\x08\x05", "field 1 has wire type 0"),
     ],
 )
-def test_the_error_says_what_is_wrong(data: bytes, reason: str) -> None:
+def test_the_error_names_the_cause(data: bytes, reason: str) -> None:
     with pytest.raises(MalformedReplyError) as caught:
         check_bytes(pb.PutRequest, data)
     assert caught.value.message == f"malformed PutRequest: {reason}"
@@ -65,7 +65,7 @@ def test_two_members_of_a_oneof_are_named_by_their_oneof() -> None:
         ),
     ],
 )
-def test_the_error_names_the_field_to_blame(message: pb.Message, reason: str) -> None:
+def test_the_error_names_the_field(message: pb.Message, reason: str) -> None:
     with pytest.raises(InvalidRequestError) as caught:
         check_message(message)
     assert caught.value.message == reason
@@ -104,7 +104,7 @@ def nested(depth: int) -> pb.TxnRequest:
     return txn
 
 
-def test_no_room_on_the_stack_is_said_as_a_refusal() -> None:
+def test_an_exhausted_stack_is_a_clean_error() -> None:
     message = nested(40)
     data = reference.encode(message)
     assert reference.decode(pb.TxnRequest, data) == message

@@ -1,4 +1,4 @@
-"""Shapes: every attribute of a result is a field of its message, and results hold results."""
+"""Targets: every attribute of a result is a field of its message, and results contain results."""
 
 import dataclasses
 from typing import get_args
@@ -45,7 +45,7 @@ def test_messages_contain_messages_and_results_contain_results() -> None:
         target_of(RangeResult).inner(fields_of(pb.RangeResponse)[4])
 
 
-def test_names_tell_shapes_apart() -> None:
+def test_each_target_has_its_own_name() -> None:
     assert target_of(pb.KeyValue).name != target_of(KeyValue).name
 
 
@@ -61,5 +61,5 @@ def test_names_tell_shapes_apart() -> None:
         (WatchReply, True),
     ],
 )
-def test_only_what_holds_lists_is_endless(decodable: type[Result], is_endless: bool) -> None:
+def test_only_messages_with_lists_are_endless(decodable: type[Result], is_endless: bool) -> None:
     assert target_of(decodable).is_endless is is_endless

@@ -1,4 +1,4 @@
-"""Varints: every number has its bytes, and nothing is read that is none."""
+"""The wire format: every number has its bytes, and invalid data is refused."""
 
 import pytest
 
@@ -27,7 +27,7 @@ NUMBERS = [
 
 
 @pytest.mark.parametrize(("number", "data"), NUMBERS)
-def test_numbers_both_ways(number: int, data: bytes) -> None:
+def test_numbers_survive_writing_and_reading(number: int, data: bytes) -> None:
     assert VARINT_BYTES[number] == data
     assert read_varint(b"x" + data + b"x", 1) == (number, 1 + len(data))
     assert long_unsigned((data + b"xxxxxxxxxx")[:10]) == (number, len(data))
@@ -36,7 +36,7 @@ def test_numbers_both_ways(number: int, data: bytes) -> None:
     assert VARINT_BYTES[signed] == data
 
 
-def test_only_small_numbers_are_remembered() -> None:
+def test_only_small_numbers_are_cached() -> None:
     for number in (-1, (1 << 14) - 1, 1 << 14, 1 << 40):
         assert VARINT_BYTES[number]
     assert (1 << 14) - 1 in VARINT_BYTES
@@ -50,14 +50,14 @@ def test_more_than_64_bits_are_refused(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\x80", b"\xff" * 9])
-def test_behind_the_end_there_is_nothing(data: bytes) -> None:
+def test_reading_past_the_end_is_an_error(data: bytes) -> None:
     with pytest.raises(IndexError):
         read_varint(data, 0)
     with pytest.raises(IndexError):
         long_unsigned(data)
 
 
-def test_packed_numbers() -> None:
+def test_packed_numbers_are_read_signed_and_unsigned() -> None:
     data = b"x\x01\xac\x02" + b"\xff" * 9 + b"\x01" + b"\x80\x01"
     assert read_packed(data, 1, 14, signed=True) == [1, 300, -1]
     assert read_packed(data, 1, 14, signed=False) == [1, 300, (1 << 64) - 1]
@@ -95,6 +95,6 @@ def test_unknown_fields_are_skipped_and_never_beyond_the_end(data: bytes, size: 
         (b"\x1f", "field 3 has wire type 7"),
     ],
 )
-def test_what_is_no_field_is_refused(data: bytes, reason: str) -> None:
+def test_invalid_fields_are_refused(data: bytes, reason: str) -> None:
     with pytest.raises(WireFormatError, match=f"^{reason}$"):
         skip_unknown(data, 0, len(data), (1, 2))

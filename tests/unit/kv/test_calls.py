@@ -70,7 +70,7 @@ RANGE_REPLY = pb.RangeResponse(header=WIRE_HEADER, kvs=[WIRE_FOUND], more=True, 
 
 
 @pytest.mark.anyio
-async def test_get() -> None:
+async def test_get_returns_the_key_or_none() -> None:
     kv, invoker = client(RANGE_REPLY, pb.RangeResponse(header=WIRE_HEADER))
     assert await kv.get("k", revision=5, keys_only=True) == FOUND
     assert await kv.get("absent") is None
@@ -80,7 +80,7 @@ async def test_get() -> None:
 
 
 @pytest.mark.anyio
-async def test_range() -> None:
+async def test_range_sends_every_option_and_returns_the_reply() -> None:
     kv, invoker = client(RANGE_REPLY)
     found = await kv.range(
         "a",
@@ -161,7 +161,7 @@ async def test_reads_are_linearizable_unless_asked_otherwise() -> None:
 
 
 @pytest.mark.anyio
-async def test_put() -> None:
+async def test_put_sends_every_option_and_returns_the_reply() -> None:
     kv, invoker = client(pb.PutResponse(header=WIRE_HEADER, prev_kv=WIRE_FOUND), pb.PutResponse(header=WIRE_HEADER))
     assert await kv.put("k", "v", lease=9, prev_kv=True, ignore_lease=False) == PutResult(HEADER, FOUND)
     assert await kv.put("k", lease=9, ignore_value=True) == PutResult(HEADER)
@@ -173,7 +173,7 @@ async def test_put() -> None:
 
 
 @pytest.mark.anyio
-async def test_delete() -> None:
+async def test_delete_sends_every_option_and_returns_the_reply() -> None:
     kv, invoker = client(pb.DeleteRangeResponse(header=WIRE_HEADER, deleted=1, prev_kvs=[WIRE_FOUND]))
     assert await kv.delete("k", prev_kv=True) == DeleteResult(HEADER, 1, (FOUND,))
     [call] = invoker.calls
@@ -182,7 +182,7 @@ async def test_delete() -> None:
 
 
 @pytest.mark.anyio
-async def test_compact() -> None:
+async def test_compact_sends_its_options_and_returns_the_header() -> None:
     kv, invoker = client(pb.CompactionResponse(header=WIRE_HEADER))
     assert await kv.compact(5, physical=True) == CompactResult(HEADER)
     [call] = invoker.calls
@@ -191,7 +191,7 @@ async def test_compact() -> None:
 
 
 @pytest.mark.anyio
-async def test_txn() -> None:
+async def test_a_txn_is_sent_as_built_and_returns_the_responses_of_its_branch() -> None:
     reply = pb.TxnResponse(header=WIRE_HEADER, succeeded=False, responses=[pb.ResponseOp(response_range=RANGE_REPLY)])
     kv, invoker = client(reply)
     won = await kv.txn().when(Key("k").create_revision == 0).then(op.put("k", "me")).otherwise(op.get("k")).commit()

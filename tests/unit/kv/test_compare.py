@@ -18,7 +18,7 @@ class Leased:
 K = KeyRange(b"k")
 
 
-def test_the_four_operators() -> None:
+def test_each_operator_is_written_as_in_python() -> None:
     key = Key("k")
     assert (key.version == 1) == Compare(K, CompareTarget.VERSION, CompareOperator.EQUAL, 1)
     assert (key.version != 1) == Compare(K, CompareTarget.VERSION, CompareOperator.NOT_EQUAL, 1)
@@ -35,7 +35,7 @@ def test_a_comparison_written_backwards_means_the_same() -> None:
     assert (1 > key.version) == (key.version < 1)  # noqa: SIM300
 
 
-def test_the_five_targets() -> None:
+def test_each_property_of_a_key_can_be_compared() -> None:
     key = Key("k")
     equal = CompareOperator.EQUAL
     assert (key.version == 2) == Compare(K, CompareTarget.VERSION, equal, 2)
@@ -47,7 +47,7 @@ def test_the_five_targets() -> None:
     assert (key.lease == Leased(2)) == Compare(K, CompareTarget.LEASE, equal, 2)
 
 
-def test_existence() -> None:
+def test_exists_and_missing_compare_the_version_with_zero() -> None:
     assert Key("k").exists == (Key("k").version > 0)
     assert Key("k").missing == (Key("k").version == 0)
 

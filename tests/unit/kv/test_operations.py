@@ -249,7 +249,7 @@ def nested(depth: int) -> TxnOp:
 
 
 def test_txns_nest_as_deep_as_any_message_may() -> None:
-    # Each stands in an operation, so that 50 of them are 99 messages.
+    # Each is in an operation, so that 50 of them are 99 messages.
     assert codec.encode(txn_request(nested(50))) == nested(50).message()
     for too_deep in (nested(51), nested(500)):
         with pytest.raises(InvalidRequestError, match="nest more than 100 deep"):

@@ -175,7 +175,7 @@ async def test_every_page_has_the_options_of_the_scan() -> None:
 
 
 @pytest.mark.anyio
-async def test_an_empty_range() -> None:
+async def test_an_empty_range_has_one_empty_page_and_no_keys() -> None:
     assert [kv async for kv in Store(keys=()).scan()] == []
     [page] = [page async for page in Store(keys=()).scan().pages()]
     assert (len(page), page.revision) == (0, 7)
@@ -194,7 +194,7 @@ async def test_a_scan_that_ended_stays_ended(either: Store) -> None:
 
 
 @pytest.mark.anyio
-async def test_pages() -> None:
+async def test_pages_of_a_scan_cover_the_range_once() -> None:
     pages = [page async for page in Store().scan().pages()]
     assert [[kv.key for kv in page] for page in pages] == [list(KEYS[:4]), list(KEYS[4:8]), list(KEYS[8:])]
     assert [(page.more, page.count) for page in pages] == [(True, 10), (True, 6), (False, 2)]
@@ -351,7 +351,7 @@ async def test_two_tasks_that_iterate_over_one_scan_get_an_error() -> None:
 
 
 @pytest.mark.anyio
-async def test_one_key_and_open_ranges() -> None:
+async def test_one_key_and_ranges_without_an_end_can_be_scanned() -> None:
     assert [kv.key async for kv in Store().scan(op.range("k03"))] == [b"k03"]
     store = Store()
     assert [kv.key async for kv in store.scan(op.range(from_key="k05"), page_size=2)] == list(KEYS[5:])

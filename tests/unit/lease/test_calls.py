@@ -60,7 +60,7 @@ async def test_a_lease_that_exists_is_an_error_if_the_user_chose_the_id_or_no_an
     assert members.calls == ["Grant", "Grant"]
 
 
-async def test_revoking() -> None:
+async def test_revoke_returns_the_header_and_raises_for_an_unknown_lease() -> None:
     members = FakeLeases()
     granted = await members.group.grant(10)
     revoked = await members.group.revoke(granted)

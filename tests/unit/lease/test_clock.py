@@ -1,4 +1,4 @@
-"""The lease clock. A machine is suspended by changing a number."""
+"""The lease clock. The tests suspend a machine by changing a number."""
 
 import asyncio
 import time
@@ -20,7 +20,7 @@ class Machine:
         self.clock = LeaseClock(lambda: self.awake, lambda: self.suspended)
 
 
-def test_it_goes_on_while_the_machine_is_awake_and_while_it_is_suspended() -> None:
+def test_the_lease_clock_counts_awake_and_suspended_time() -> None:
     machine = Machine()
     begun = machine.clock.now()
     machine.awake += 3
@@ -40,7 +40,7 @@ def test_a_timer_is_set_for_the_due_instant_or_the_next_reading_of_the_clock() -
     assert machine.clock.on_loop(now + 60) <= machine.awake
 
 
-def test_it_remembers_the_last_sleep() -> None:
+def test_the_last_suspension_is_remembered() -> None:
     machine = Machine()
     assert machine.clock.slept_within(inf) == 0.0, "what was before it was first asked does not count"
     machine.suspended += 60
@@ -76,7 +76,7 @@ def test_a_handler_gets_lease_time_and_its_supervisor_the_time_of_the_loop() -> 
 
 @pytest.mark.anyio
 @pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="this system does not count how long it is suspended")
-async def test_it_is_never_ahead_of_the_systems_clock() -> None:
+async def test_the_lease_clock_is_never_ahead_of_the_systems_clock() -> None:
     clock = LeaseClock(asyncio.get_running_loop().time, suspended_seconds)
     for _ in range(1000):
         before = time.clock_gettime(time.CLOCK_BOOTTIME)

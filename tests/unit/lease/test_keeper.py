@@ -92,12 +92,12 @@ async def test_a_revoked_lease_is_lost_at_the_next_renewal_with_the_reason() -> 
     [error] = holder.lost
     assert isinstance(error, LeaseExpiredError)
     assert isinstance(error.__cause__, LeaseNotFoundError)
-    assert members.calls.count("TimeToLive") == 1, "a member that has caught up is believed"
+    assert members.calls.count("TimeToLive") == 1, "the answer of a member that has caught up counts"
     assert not tasks()
 
 
 async def test_a_member_that_denies_a_lease_has_to_catch_up_and_is_asked_again() -> None:
-    """One that led before it froze confirms itself, as often as it is asked, until it hears from the others."""
+    """A member that led before it froze repeats its answer until it gets messages from the others."""
     members = FakeLeases()
     holder = await held(members)
     members.deny.append(3)
@@ -111,7 +111,7 @@ async def test_a_member_that_denies_a_lease_has_to_catch_up_and_is_asked_again()
 
 
 async def test_the_answer_of_a_member_that_has_not_caught_up_is_ignored() -> None:
-    """An endpoint may stand for several members: here one has caught up, and another one answers."""
+    """One endpoint may lead to several members: here one has caught up, and another one answers."""
     members = FakeLeases()
     holder = await held(members)
     await members.group.revoke(100)
@@ -157,7 +157,7 @@ async def test_a_deadline_that_passes_while_a_loss_is_verified_decides() -> None
     assert not tasks()
 
 
-async def test_renewing_once() -> None:
+async def test_a_single_renewal_returns_the_new_ttl() -> None:
     members = FakeLeases()
     await members.group.grant(10)
     await asyncio.sleep(8)
@@ -169,14 +169,14 @@ async def test_renewing_once() -> None:
     assert not members.streams[0].is_open
 
 
-async def test_renewing_once_what_does_not_exist() -> None:
+async def test_a_single_renewal_of_an_unknown_lease_is_an_error() -> None:
     members = FakeLeases()
     with pytest.raises(LeaseNotFoundError):
         await members.keeper.renew_once(7)
     assert not tasks()
 
 
-async def test_renewing_once_says_why_there_was_no_answer() -> None:
+async def test_a_single_renewal_without_an_answer_raises_the_reason() -> None:
     members = FakeLeases()
     members.is_silent = True
     begun = members.loop.time()
@@ -278,7 +278,7 @@ async def test_drawn_ids_are_positive_and_of_63_bits() -> None:
     assert LeaseKeeper(FakeLeases().invoker, draw_id=lambda: 0).draw_id() == 1
 
 
-def test_the_result_of_a_grant() -> None:
+def test_a_grant_returns_header_id_and_ttl() -> None:
     header = pb.ResponseHeader(cluster_id=1, member_id=2, revision=7, raft_term=3)
     reply = pb.LeaseGrantResponse(header=header, id=9, ttl=10)
     assert grant_result(reply) == LeaseGrantResult(Header(1, 2, 7, 3), 9, 10)

@@ -39,7 +39,7 @@ def lease(members: FakeLeases, ttl: int = 10, *, id: int | None = None, on_lost:
     return Lease(members.group, members.keeper, ttl, id=id, on_lost=on_lost)
 
 
-async def test_it_lives_as_long_as_its_block(members: FakeLeases) -> None:
+async def test_a_lease_lives_as_long_as_its_block(members: FakeLeases) -> None:
     async with lease(members, 1) as one:
         assert (one.id, one.ttl) == (100, 2), "etcd's minimum"
         assert one.remaining == pytest.approx(1.99)
@@ -65,7 +65,7 @@ async def test_the_deadline_counts_from_the_beginning_of_the_grant(members: Fake
         assert one.remaining == pytest.approx(begun + 10 - members.loop.time()) == pytest.approx(7.0)
 
 
-async def test_before_it_is_granted(members: FakeLeases) -> None:
+async def test_a_lease_that_is_not_entered_sends_nothing_and_has_no_time_left(members: FakeLeases) -> None:
     one = lease(members, 1)
     assert repr(one) == "<Lease 0x64 ttl=1 not granted>"
     assert (one.ttl, one.remaining, one.is_lost) == (1, 0.0, False)
@@ -87,7 +87,7 @@ USES: dict[str, Callable[[Client, Lease], object]] = {
 
 
 @pytest.mark.parametrize("use", USES.values(), ids=USES)
-async def test_using_it_before_it_is_entered_raises(use: Callable[[Client, Lease], object]) -> None:
+async def test_using_a_lease_before_it_is_entered_raises(use: Callable[[Client, Lease], object]) -> None:
     client = Client("127.0.0.1:1")
     with pytest.raises(ClientUsageError, match=r"not entered: write `async with client\.lease\(\.\.\.\) as lease:`"):
         await use(client, client.lease(5))  # type: ignore[misc] # what is awaited is no awaitable: what is tested
@@ -95,7 +95,7 @@ async def test_using_it_before_it_is_entered_raises(use: Callable[[Client, Lease
 
 
 @pytest.mark.parametrize("lose", ["outage", "revoked", "closed"])
-async def test_its_loss_cancels_the_block_and_is_raised(members: FakeLeases, lose: str) -> None:
+async def test_a_loss_cancels_the_block_and_is_raised(members: FakeLeases, lose: str) -> None:
     was_cancelled = False
     one = lease(members)
     begun = members.loop.time()
@@ -254,7 +254,7 @@ async def under_scope(block: Callable[[], Awaitable[None]]) -> None:
 
 
 @pytest.mark.parametrize("scope", [under_timeout, under_scope])
-async def test_a_timeout_around_it_revokes_it(
+async def test_a_timeout_around_the_block_revokes_the_lease(
     members: FakeLeases, scope: Callable[[Callable[[], Awaitable[None]]], Awaitable[None]]
 ) -> None:
     async def block() -> None:
@@ -288,7 +288,7 @@ async def test_a_loss_passes_through_a_timeout(
             await scope(block)
 
 
-async def test_a_timeout_inside_of_it_stays_a_timeout(members: FakeLeases) -> None:
+async def test_a_timeout_inside_the_block_stays_a_timeout(members: FakeLeases) -> None:
     async with lease(members):
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(1):
@@ -316,7 +316,7 @@ async def test_an_inner_lease_that_is_lost_alone_leaves_the_outer_one(members: F
     assert not members.leases
 
 
-async def test_a_task_group_inside_of_it_ends_with_it(members: FakeLeases) -> None:
+async def test_a_loss_ends_a_task_group_inside_the_block(members: FakeLeases) -> None:
     ended: list[str] = []
 
     async def work() -> None:
@@ -337,7 +337,7 @@ async def test_a_task_group_inside_of_it_ends_with_it(members: FakeLeases) -> No
     assert ended == ["work", "work"]
 
 
-async def test_a_lease_inside_of_a_task_group_ends_it(members: FakeLeases) -> None:
+async def test_a_loss_inside_a_task_group_ends_the_group(members: FakeLeases) -> None:
     async def holds() -> None:
         async with lease(members):
             members.is_reachable = False
@@ -350,7 +350,7 @@ async def test_a_lease_inside_of_a_task_group_ends_it(members: FakeLeases) -> No
     assert isinstance(caught.value.exceptions[0], LeaseExpiredError)
 
 
-async def test_entering_and_leaving_in_different_tasks(members: FakeLeases) -> None:
+async def test_a_lease_may_be_entered_and_left_in_different_tasks(members: FakeLeases) -> None:
     one = lease(members, on_lost="signal")
     await asyncio.create_task(one.__aenter__())
     await asyncio.sleep(30)
@@ -403,7 +403,7 @@ async def test_a_grant_of_unknown_outcome_is_undone_unless_the_lease_could_be_an
     assert members.calls == (["Grant", "Revoke"] if id is None else ["Grant"])
 
 
-async def test_an_id_of_the_users_that_exists_is_refused(members: FakeLeases) -> None:
+async def test_a_given_id_that_exists_is_refused(members: FakeLeases) -> None:
     async with lease(members, id=7):
         with pytest.raises(LeaseExistsError):
             await lease(members, id=7).__aenter__()
@@ -411,7 +411,7 @@ async def test_an_id_of_the_users_that_exists_is_refused(members: FakeLeases) ->
         assert members.ttl_of(7)
 
 
-async def test_it_may_be_ended_and_renewed_by_hand(members: FakeLeases) -> None:
+async def test_a_lease_may_be_renewed_and_revoked_within_its_block(members: FakeLeases) -> None:
     async with lease(members) as one:
         await asyncio.sleep(4)
         renewed = await one.keep_alive_once()
@@ -553,7 +553,7 @@ async def test_is_lost_may_be_read_in_another_thread(members: FakeLeases) -> Non
             await one.lost()
 
 
-async def test_a_lease_that_is_revoked_by_hand_after_its_deadline_is_lost_all_the_same(members: FakeLeases) -> None:
+async def test_a_lease_that_is_revoked_after_its_deadline_is_lost_all_the_same(members: FakeLeases) -> None:
     assert isinstance(members.loop, VirtualTimeLoop)
     with pytest.raises(LeaseExpiredError):
         async with lease(members, on_lost="signal") as one:
@@ -590,7 +590,7 @@ async def test_a_thousand_leases_that_cannot_be_revoked_are_one_line_of_log(
     assert line.startswith("1000 leases could not be revoked and end by their TTLs; the first: lease 0x64 could not be")
 
 
-async def test_it_is_entered_once(members: FakeLeases) -> None:
+async def test_a_lease_can_be_entered_only_once(members: FakeLeases) -> None:
     async with lease(members) as one:
         with pytest.raises(ClientUsageError, match="entered once"):
             await one.__aenter__()
@@ -598,7 +598,7 @@ async def test_it_is_entered_once(members: FakeLeases) -> None:
         await one.__aenter__()
 
 
-async def test_invalid_arguments(members: FakeLeases) -> None:
+async def test_invalid_arguments_are_refused_at_once(members: FakeLeases) -> None:
     for ttl in (0, -1, 9_000_000_001):
         with pytest.raises(ValueError, match="ttl"):
             lease(members, ttl)

@@ -336,7 +336,7 @@ def test_an_answer_to_no_request_is_ignored() -> None:
     assert listener.renewed == []
 
 
-def test_the_final_end_loses_every_lease() -> None:
+def test_the_end_of_the_last_stream_loses_every_lease() -> None:
     schedule = Schedule()
     _, holder = schedule.hold()
     asker = Listener()
