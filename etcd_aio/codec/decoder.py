@@ -36,7 +36,7 @@ number of missing bytes, and is then sent more as `data, at, end, is_whole`.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from etcd_aio import pb
 from etcd_aio.codec.codegen import GeneratedFunction, Source, local_name
@@ -141,6 +141,10 @@ class Decoder:
         return None
 
 
+_Fields: TypeAlias = list[tuple[Field, list[int]]]
+"""Fields with their possible tags."""
+
+
 class _Writing:
     """Writes the source of a decoder."""
 
@@ -148,7 +152,6 @@ class _Writing:
         self._source = Source()
         self._decoder = decoder
         self._target = target = decoder.target
-        self._in_steps = decoder.in_steps
         self._fields = [target.fields[number] for number in sorted(target.fields)]
         self._oneofs = sorted({field.oneof for field in self._fields if field.oneof})
         self._keeps_unknown = target.result_class is None
@@ -156,52 +159,52 @@ class _Writing:
     def done(self) -> Source:
         """The complete source."""
         line, block = self._source.line, self._source.block
-        if self._in_steps:
-            return self._done_in_steps()
-        with block(f"def {self._decoder.name}(data, at, end, depth):"):
+        with block(f"def {self._decoder.name}(data, at, end, depth{', is_whole' if self._decoder.in_steps else ''}):"):
             self._begin()
-            with block("while at < end:"):
-                line("tag = data[at]")
-                short = [(field, tags) for field in self._fields if (tags := self._tags(field))[0] < 0x80]
-                for field, tags in short:
-                    self._field(field, tags)
-                if short:
-                    with block(f"if tag in {{{', '.join(str(tag) for _, tags in short for tag in tags)}}}:"):
-                        line("continue  # out of order")
-                self._rest()
+            tags_of = [(field, self._tags(field)) for field in self._fields]
+            short = [(field, tags) for field, tags in tags_of if tags[0] < 0x80]
+            long = [(field, tags) for field, tags in tags_of if tags[0] > 0x7F]
+            if self._decoder.in_steps:
+                self._loop_in_steps(short, long)
+            else:
+                self._loop(short, long)
             with block("if at > end:"):
                 line(f"raise WireFormatError({CUT_SHORT!r})")
             self._finish()
         return self._source
 
-    def _done_in_steps(self) -> Source:
+    def _loop(self, short: _Fields, long: _Fields) -> None:
         line, block = self._source.line, self._source.block
-        with block(f"def {self._decoder.name}(data, at, end, depth, is_whole):"):
-            self._begin()
-            line(f"pause = at + {STEP}")
-            with block("while True:"):
-                with block("while at < end:"):
-                    line(f"pause -= {ITEM}")
-                    with block("if at > pause:"):
-                        line("yield")
-                        line(f"pause = at + {STEP}")
-                    with block("if not is_whole and behind_field(data, at, end) > end:"):
-                        line("break")
-                    line("tag = data[at]")
-                    for field in self._fields:
-                        if (tags := self._tags(field))[0] < 0x80:
-                            with block(f"if tag {_is_one_of(tags)}:  # {field.name}"):
-                                self._content_in_steps(field, tags)
-                                line("continue")
-                    self._rest()
-                with block("if is_whole:"):
+        with block("while at < end:"):
+            line("tag = data[at]")
+            for field, tags in short:
+                self._field(field, tags)
+            if short:
+                with block(f"if tag in {{{', '.join(str(tag) for _, tags in short for tag in tags)}}}:"):
+                    line("continue  # out of order")
+            self._rest(long)
+
+    def _loop_in_steps(self, short: _Fields, long: _Fields) -> None:
+        line, block = self._source.line, self._source.block
+        line(f"pause = at + {STEP}")
+        with block("while True:"):
+            with block("while at < end:"):
+                line(f"pause -= {ITEM}")
+                with block("if at > pause:"):
+                    line("yield")
+                    line(f"pause = at + {STEP}")
+                with block("if not is_whole and behind_field(data, at, end) > end:"):
                     line("break")
-                line("data, at, end, is_whole = yield at, behind_field(data, at, end) - end")
-                line(f"pause = at + {STEP}")
-            with block("if at > end:"):
-                line(f"raise WireFormatError({CUT_SHORT!r})")
-            self._finish()
-        return self._source
+                line("tag = data[at]")
+                for field, tags in short:
+                    with block(f"if tag {_is_one_of(tags)}:  # {field.name}"):
+                        self._content_in_steps(field, tags)
+                        line("continue")
+                self._rest(long)
+            with block("if is_whole:"):
+                line("break")
+            line("data, at, end, is_whole = yield at, behind_field(data, at, end) - end")
+            line(f"pause = at + {STEP}")
 
     # The variables.
 
@@ -244,10 +247,9 @@ class _Writing:
             with block("if at >= end:"):
                 line("break  # the loop over all fields")
 
-    def _rest(self) -> None:
+    def _rest(self, long: _Fields) -> None:
         """Read fields with tags of two bytes, and unknown fields."""
         line, block = self._source.line, self._source.block
-        long = [(field, tags) for field in self._fields if (tags := self._tags(field))[0] > 0x7F]
         line("start = at")
         if long:
             with block("if tag > 127:"):
