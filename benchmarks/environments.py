@@ -142,6 +142,6 @@ def _run(command: Sequence[str], *, cwd: Path | None = None, environ: Mapping[st
     except (OSError, subprocess.TimeoutExpired) as error:
         raise UnavailableError(f"{Path(command[0]).name}: {error}") from error
     if done.returncode != 0:
-        said = (done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}").splitlines()
-        raise UnavailableError(f"{' '.join([Path(command[0]).name, *command[1:4]])}: {said[-1]}")
+        output = (done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}").splitlines()
+        raise UnavailableError(f"{' '.join([Path(command[0]).name, *command[1:4]])}: {output[-1]}")
     return done.stdout

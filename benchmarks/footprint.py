@@ -149,8 +149,17 @@ async def _measure(rounds: int, repeat: int, cache: Path, console: Console) -> F
                 for kind in ("heap", "rss"):
                     found = await _probe("memory", "--endpoint", peer, "--kind", kind, *row)
                     memory[name].update((f"{what}_{kind}", size) for what, size in found.items())
-                told = ("--endpoint", server.endpoint, "--prefix", prefix, "--large", large, "--repeat", str(repeat))
-                reading[name] = await _probe("reading", *told, *row)
+                arguments = (
+                    "--endpoint",
+                    server.endpoint,
+                    "--prefix",
+                    prefix,
+                    "--large",
+                    large,
+                    "--repeat",
+                    str(repeat),
+                )
+                reading[name] = await _probe("reading", *arguments, *row)
             except RuntimeError as error:
                 memory.pop(name)
                 left_out[name] = str(error)
@@ -186,14 +195,14 @@ async def _probe(name: str, *arguments: str) -> dict[str, float]:
         stderr=asyncio.subprocess.PIPE,
     )
     try:
-        out, said = await process.communicate()
+        out, errors = await process.communicate()
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
     if process.returncode != 0:
-        lines = said.decode(errors="replace").strip().splitlines()
-        raise RuntimeError(f"the probe of {name} failed: {lines[-1] if lines else 'it said nothing'}")
+        lines = errors.decode(errors="replace").strip().splitlines()
+        raise RuntimeError(f"the probe of {name} failed: {lines[-1] if lines else 'no output'}")
     return {str(what): float(number) for what, number in json.loads(out).items()}
 
 

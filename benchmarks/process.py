@@ -154,7 +154,7 @@ class DriverProcess:
         await self._end()
         self._log.seek(0)
         lines = self._log.read().decode(errors="replace").strip().splitlines()
-        return f"the driver ended with {self._process.returncode}: {lines[-1] if lines else 'it said nothing'}"
+        return f"the driver ended with {self._process.returncode}: {lines[-1] if lines else 'no output'}"
 
     async def _end(self) -> None:
         try:

@@ -103,9 +103,9 @@ async def _run(options: Options, console: Console) -> None:
         try:
             for contestant in options.contestants:
                 if contestant.name in commands:
-                    told = ["--endpoints", ",".join(endpoints), "--prefix", prefix, *contestant.arguments]
+                    own = ["--endpoints", ",".join(endpoints), "--prefix", prefix, *contestant.arguments]
                     try:
-                        command = [*commands[contestant.name], *told]
+                        command = [*commands[contestant.name], *own]
                         started = await DriverProcess.start(command, contestant.environ, contestant.root)
                     except UnavailableError as error:
                         results.leave_out(contestant.name, options.cases, str(error))

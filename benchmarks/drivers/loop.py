@@ -90,13 +90,13 @@ def main(connect: Connect, *packages: str, facts: Mapping[str, str] | None = Non
         with asyncio.Runner(loop_factory=factory) as runner:
             runner.run(_serve(connect, settings, arguments.prefix, versions))
     except Exception as error:
-        _say({"error": _told(error)})
+        _send({"error": _text_of(error)})
         raise
 
 
 async def _serve(connect: Connect, settings: Settings, prefix: str, versions: dict[str, str]) -> None:
     async with connect(settings) as driver:
-        _say({"versions": versions})
+        _send({"versions": versions})
         # A thread waits for the next line, so that the loop can answer the pings of the server.
         while line := await asyncio.to_thread(sys.stdin.readline):
             operation, keys, in_flight, seconds, revision = line.split()
@@ -105,9 +105,9 @@ async def _serve(connect: Connect, settings: Settings, prefix: str, versions: di
                 burst = await _measure(calls, expected, float(seconds))
                 if operation == "watch":
                     burst["calls"] *= int(keys)  # a watch counts events
-                _say(burst)
+                _send(burst)
             except Exception as error:
-                _say({"error": _told(error)})
+                _send({"error": _text_of(error)})
 
 
 async def _measure(calls: Sequence[Call], expected: int, seconds: float) -> dict[str, float]:
@@ -149,11 +149,11 @@ async def _work(call: Call, expected: int, until: float) -> int:
     return done
 
 
-def _say(words: Mapping[str, object]) -> None:
-    print(json.dumps(words), flush=True)
+def _send(message: Mapping[str, object]) -> None:
+    print(json.dumps(message), flush=True)
 
 
-def _told(error: BaseException) -> str:
+def _text_of(error: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -137,14 +137,14 @@ class Summary:
         return sum(self.errors.values())
 
 
-def calls_from(told: Mapping[str, object], *, is_generator_stopped: bool) -> list[Call]:
+def calls_from(result: Mapping[str, object], *, is_generator_stopped: bool) -> list[Call]:
     """The calls of a driver's result, in the order of their starts.
 
     Args:
-        told: the result of a driver.
+        result: what a driver has sent.
         is_generator_stopped: whether the fault stops the load generator, which then causes late calls.
     """
-    outcomes, columns = told["outcomes"], [told[name] for name in ("slot", "late", "took", "outcome")]
+    outcomes, columns = result["outcomes"], [result[name] for name in ("slot", "late", "took", "outcome")]
     assert isinstance(outcomes, list)
     calls = []
     for slot, late, took, index in zip(*columns, strict=True):
@@ -217,12 +217,12 @@ def outage(
     """
     slots = list(zip(*probes.values(), strict=True))
     under = range(_slot(marks.fault), min(_slot(marks.heal - SLOW), len(slots)))
-    nobody = [number for number in under if "o" not in slots[number]]
+    without_success = [number for number in under if "o" not in slots[number]]
     silent = [number for number in under if any(probes[target][number] == "s" for target in targets)]
     served = [number for number in range(_slot(marks.heal), len(slots)) if "o" in slots[number]]
     ups = [at for at, _ in connects if isinstance(at, float) and at >= marks.heal]
     return Outage(
-        all_members=_since(nobody, marks.fault),
+        all_members=_since(without_success, marks.fault),
         target=_since(silent, marks.fault),
         up=min(ups) - marks.heal if ups else None,
         served=served[0] * PROBE_EVERY - marks.heal if served else None,

@@ -74,7 +74,7 @@ class Log:
         self.took.append(round(ended - issued, 4))
         self.outcome.append(self.outcomes.setdefault(outcome, len(self.outcomes)))
 
-    def told(self) -> dict[str, object]:
+    def result(self) -> dict[str, object]:
         """The result, for the program."""
         return {
             "outcomes": list(self.outcomes),
@@ -206,14 +206,14 @@ async def _serve(endpoints: str, prefix: str, policy: str, timeout: float) -> No
         for _ in range(50):
             await client.put(workload.get_key(prefix), workload.VALUE)
             await client.range(workload.get_key(prefix))
-        _say({"versions": {"etcd_aio": etcd_aio.__version__, "python": platform.python_version(), "policy": policy}})
+        _send({"versions": {"etcd_aio": etcd_aio.__version__, "python": platform.python_version(), "policy": policy}})
         while line := await asyncio.to_thread(sys.stdin.readline):
             order = Order(**json.loads(line))
-            _say((await OpenLoop(client, calls_of(client, prefix, order.operation), order).run()).told())
+            _send((await OpenLoop(client, calls_of(client, prefix, order.operation), order).run()).result())
 
 
-def _say(words: Mapping[str, object]) -> None:
-    print(json.dumps(words, separators=(",", ":")), flush=True)
+def _send(message: Mapping[str, object]) -> None:
+    print(json.dumps(message, separators=(",", ":")), flush=True)
 
 
 def main() -> None:
@@ -227,7 +227,7 @@ def main() -> None:
     try:
         asyncio.run(_serve(given.endpoints, given.prefix, given.policy, given.timeout))
     except Exception as error:
-        _say({"error": f"{type(error).__name__}: {error}"})
+        _send({"error": f"{type(error).__name__}: {error}"})
         raise
 
 

@@ -110,17 +110,17 @@ async def _thaw(stage: Stage, members: Members) -> None:
 
 async def _swallow(stage: Stage, members: Members) -> None:
     for member in members:
-        stage.road(member).black_hole()
+        stage.proxy(member).black_hole()
 
 
 async def _slow_down(stage: Stage, members: Members) -> None:
     for member in members:
-        stage.road(member).delay(0.2, "to_client")
+        stage.proxy(member).delay(0.2, "to_client")
 
 
-async def _heal_roads(stage: Stage, members: Members) -> None:
+async def _heal_proxies(stage: Stage, members: Members) -> None:
     for member in members:
-        stage.road(member).heal()
+        stage.proxy(member).heal()
 
 
 async def _isolate(stage: Stage, members: Members) -> None:
@@ -150,7 +150,7 @@ _SILENT_PUTS = Demand(recovery=0.5, errors="maybe")
 _NO_ALARM = Demand(back=1.0)
 
 FAULTS: Final = (
-    Fault("healthy", "no fault", "nobody", _nothing, _nothing, Demand(recovery=0.0), Demand(recovery=0.0)),
+    Fault("healthy", "no fault", "none", _nothing, _nothing, Demand(recovery=0.0), Demand(recovery=0.0)),
     Fault(
         "kill-follower",
         "SIGKILL a follower",
@@ -168,7 +168,7 @@ FAULTS: Final = (
         "the link to a follower swallows everything",
         "follower",
         _swallow,
-        _heal_roads,
+        _heal_proxies,
         gets=_SILENT_GETS,
         puts=_SILENT_PUTS,
         via_proxies=True,
@@ -198,7 +198,7 @@ FAULTS: Final = (
         "200 ms more to a follower, round_robin",
         "follower",
         _slow_down,
-        _heal_roads,
+        _heal_proxies,
         gets=Demand(),
         puts=Demand(),
         via_proxies=True,
@@ -208,7 +208,7 @@ FAULTS: Final = (
         "200 ms more to a follower, power_of_two",
         "follower",
         _slow_down,
-        _heal_roads,
+        _heal_proxies,
         gets=Demand(median=1.2),
         puts=Demand(median=1.2),
         via_proxies=True,
@@ -230,7 +230,7 @@ FAULTS: Final = (
     Fault(
         "stall",
         "false alarm: the client's loop is blocked for 2 s",
-        "nobody",
+        "none",
         _nothing,
         _nothing,
         gets=_NO_ALARM,
@@ -253,7 +253,7 @@ FAULTS: Final = (
     Fault(
         "burst",
         "false alarm: 10 000 calls at once",
-        "nobody",
+        "none",
         _nothing,
         _nothing,
         gets=_NO_ALARM,

@@ -97,7 +97,7 @@ async def _serve(endpoints: list[str], prefix: str, operation: str) -> None:
     async with asyncio.TaskGroup() as group:
         keepers = [group.create_task(member.stay_connected()) for member in members]
         await asyncio.sleep(0.2)
-        _say({"versions": {}})
+        _send({"versions": {}})
         while line := await asyncio.to_thread(sys.stdin.readline):
             order = json.loads(line)
             await _probe_all(members, order["start"], order["seconds"])
@@ -105,7 +105,7 @@ async def _serve(endpoints: list[str], prefix: str, operation: str) -> None:
                 (round(at - order["start"], 4), member.endpoint) for member in members for at in member.connected_at
             ]
             probes = {member.endpoint: "".join(member.letters) for member in members}
-            _say({"probes": probes, "connects": sorted(connects)})
+            _send({"probes": probes, "connects": sorted(connects)})
         for keeper in keepers:
             keeper.cancel()
 
@@ -129,8 +129,8 @@ async def _probe_all(members: list[Probed], wall: float, seconds: float) -> None
         await asyncio.wait(tuple(tasks), timeout=2.0)
 
 
-def _say(words: Mapping[str, object]) -> None:
-    print(json.dumps(words, separators=(",", ":")), flush=True)
+def _send(message: Mapping[str, object]) -> None:
+    print(json.dumps(message, separators=(",", ":")), flush=True)
 
 
 def main() -> None:

@@ -238,13 +238,13 @@ class Attempt:
                 more = await asyncio.gather(*(self._start(stack, client, prefix) for client in drivers))
                 idle = {name: one for name, one in zip(drivers, more, strict=True) if isinstance(one, DriverProcess)}
             prober = await self._start_prober(stack, prefix)
-            told = await self._act(drivers, idle, prober)
+            result = await self._act(drivers, idle, prober)
         failed = [
             Run(self.fault.name, self.operation, client, left_out=str(one))
             for client, one in zip(clients, started, strict=True)
             if not isinstance(one, DriverProcess)
         ]
-        return [*told, *failed]
+        return [*result, *failed]
 
     async def _start(self, stack: AsyncExitStack, client: str, prefix: str) -> DriverProcess | UnavailableError:
         endpoints = ",".join(self.stage.endpoints(via_proxies=self.fault.via_proxies))
@@ -294,7 +294,7 @@ class Attempt:
         # The results of drivers and probers are JSON, whose values have the type object.
         servers = outage(probed["probes"], probed["connects"], marks, [one.endpoint for one in targets])  # type: ignore[arg-type]
         return [
-            self._told(name, task.result(), marks, servers, resting[name].result() if name in resting else None)
+            self._run_of(name, task.result(), marks, servers, resting[name].result() if name in resting else None)
             for name, task in answers.items()
         ]
 
@@ -311,7 +311,7 @@ class Attempt:
             "stall": self.fault.stall,
         }
 
-    def _told(
+    def _run_of(
         self,
         client: str,
         answer: Mapping[str, object],

@@ -10,7 +10,7 @@ from typing import Final, Literal, Self, TypeAlias
 
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy, ProbeError
 
-Who: TypeAlias = Literal["leader", "follower", "nobody", "all"]
+Who: TypeAlias = Literal["leader", "follower", "none", "all"]
 
 _HEALTHY_SECONDS: Final = 60.0
 # Of each 0.1 s: like a container with a limit of a fifth of a core.
@@ -64,9 +64,9 @@ class Stage:
 
     def endpoints(self, *, via_proxies: bool) -> tuple[str, ...]:
         """The endpoints for clients."""
-        return tuple(self.road(member).endpoint if via_proxies else member.endpoint for member in self.members)
+        return tuple(self.proxy(member).endpoint if via_proxies else member.endpoint for member in self.members)
 
-    def road(self, member: EtcdServer) -> FaultProxy:
+    def proxy(self, member: EtcdServer) -> FaultProxy:
         """The proxy between clients and one member."""
         return self._proxies[member.name]
 
@@ -74,7 +74,7 @@ class Stage:
         """The members that a fault affects."""
         if who == "all":
             return self.members
-        if who == "nobody":
+        if who == "none":
             return ()
         leader = await self.cluster.leader()
         if who == "leader":
@@ -107,7 +107,7 @@ class Stage:
         for member in self.members:
             if member.is_paused:
                 member.resume()
-            self.road(member).heal()
+            self.proxy(member).heal()
             if member.name in self._isolated:
                 self.reconnect(member)
         await asyncio.gather(*(member.restart() for member in self.members if not member.is_running))

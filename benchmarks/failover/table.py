@@ -40,8 +40,8 @@ def show(console: Console, setting: Setting, runs: Sequence[Run]) -> None:
         if any(run.operation == operation for run in runs):
             console.print(_table(operation, runs))
     for client, versions in setting.versions.items():
-        told = ", ".join(f"{name} {version}" for name, version in versions.items())
-        console.print(f"{client}: {told}", highlight=False, soft_wrap=True)
+        parts = ", ".join(f"{name} {version}" for name, version in versions.items())
+        console.print(f"{client}: {parts}", highlight=False, soft_wrap=True)
     for line in errors(runs):
         console.print(escape(line), highlight=False, soft_wrap=True)
 
@@ -56,8 +56,8 @@ def errors(runs: Sequence[Run]) -> list[str]:
             for name, count in ({} if run.found is None else run.found.errors).items():
                 names[name] = names.get(name, 0) + count
         if names:
-            told = ", ".join(f"{count} {name}" for name, count in names.items())
-            lines.append(f"errors: {fault}, {operation}, {client}: {told}")
+            parts = ", ".join(f"{count} {name}" for name, count in names.items())
+            lines.append(f"errors: {fault}, {operation}, {client}: {parts}")
         lines += [
             f"left out: {fault}, {operation}, {client}: {run.left_out}" for run in mine if run.left_out is not None
         ]
@@ -130,22 +130,22 @@ def _reasons(fault: Fault, operation: Operation, run: Run) -> list[str]:
 
 def _also(fault: Fault, runs: Sequence[Run]) -> str:
     found = [run.found for run in runs if run.found is not None]
-    told = []
+    parts = []
     if fault.name.startswith("slow-link"):
-        told.append(
+        parts.append(
             "median " + ", ".join(f"{one.median_before * 1e3:.1f}→{one.median_during * 1e3:.1f} ms" for one in found)
         )
     if fault.is_outage:
-        told.append("first success " + _joined([one.first_success for one in found], 2))
-        told.append("CPU waiting " + ", ".join("?" if run.idle_cpu is None else f"{run.idle_cpu:.2%}" for run in runs))
-        told.append("calling " + ", ".join(f"{one.cpu_during:.0%}" for one in found))
+        parts.append("first success " + _joined([one.first_success for one in found], 2))
+        parts.append("CPU waiting " + ", ".join("?" if run.idle_cpu is None else f"{run.idle_cpu:.2%}" for run in runs))
+        parts.append("calling " + ", ".join(f"{one.cpu_during:.0%}" for one in found))
     if any(one.departures for one in found):
-        told.append(
+        parts.append(
             f"left {_joined([one.departures for one in found], 0)}, back {_joined([one.back for one in found], 2)}"
         )
     if noisy := sum(one.p99_before > _NOISE for one in found):
-        told.append(f"noisy machine in {noisy}")
-    return "; ".join(told)
+        parts.append(f"noisy machine in {noisy}")
+    return "; ".join(parts)
 
 
 def _joined(numbers: Sequence[float | None], digits: int) -> str:

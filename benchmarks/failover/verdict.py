@@ -23,13 +23,13 @@ def unmet(demand: Demand, found: Summary, servers: Outage, idle_cpu: float | Non
 def _recovery(demand: Demand, found: Summary, servers: Outage) -> str | None:
     if demand.recovery is None:
         return None
-    nobody_faster = {
+    unavoidable = {
         "nothing": 0.0,
         "outage": servers.all_members,
         "detection": max(servers.all_members, servers.target),
     }[demand.beyond]
     # The servers are probed less often than calls are made.
-    allowed = demand.recovery + nobody_faster + (PROBE_EVERY if nobody_faster else 0.0)
+    allowed = demand.recovery + unavoidable + (PROBE_EVERY if unavoidable else 0.0)
     return _beyond("recovery", found.recovery, allowed)
 
 

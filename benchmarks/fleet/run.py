@@ -166,8 +166,8 @@ async def _tell(
     return await asyncio.gather(*(worker.ask(json.dumps(order), timeout) for worker in workers))
 
 
-def _answer(told: dict[str, Any]) -> Answer:
-    return Answer(told["served"], told["errors"], told["calls"], told["cpu"], told["samples"])
+def _answer(message: dict[str, Any]) -> Answer:
+    return Answer(message["served"], message["errors"], message["calls"], message["cpu"], message["samples"])
 
 
 async def _enable_auth(cluster: EtcdCluster) -> None:

@@ -40,5 +40,5 @@ def show(found: Sequence[Summary], version: str) -> None:
     console.print("Authenticates, probes, dials and CPU are for each client.", highlight=False)
     for one in found:
         if one.errors:
-            told = ", ".join(f"{name} {count}" for name, count in one.errors.items())
-            console.print(f"{one.scenario}: {told}", highlight=False, soft_wrap=True)
+            errors = ", ".join(f"{name} {count}" for name, count in one.errors.items())
+            console.print(f"{one.scenario}: {errors}", highlight=False, soft_wrap=True)

@@ -153,16 +153,16 @@ async def work(endpoints: list[str], count: int) -> None:
             return found
 
         fleets = {False: await fleet(lambda number: _default(endpoints))}
-        _say({"versions": {"etcd_aio": etcd_aio.__version__, "python": platform.python_version()}})
+        _send({"versions": {"etcd_aio": etcd_aio.__version__, "python": platform.python_version()}})
         while line := await asyncio.to_thread(sys.stdin.readline):
             order = json.loads(line)
             is_patient = bool(order["is_patient"])
             if order["start"] is None:  # only for the preparation
                 if is_patient not in fleets:
                     fleets[is_patient] = await fleet(lambda number: _patient(endpoints[number % len(endpoints)]))
-                _say({})
+                _send({})
                 continue
-            _say(await fleets[is_patient].run(order["start"], order["limit"]))
+            _send(await fleets[is_patient].run(order["start"], order["limit"]))
 
 
 def _default(endpoints: list[str]) -> Client:
@@ -175,7 +175,7 @@ def _patient(endpoint: str) -> Client:
     return Client(endpoint, auth=USER, allow_insecure_auth=True, timeout=_PATIENCE, retry_policy=policy)
 
 
-def _say(answer: dict[str, object]) -> None:
+def _send(answer: dict[str, object]) -> None:
     print(json.dumps(answer), flush=True)
 
 
@@ -190,7 +190,7 @@ def main() -> None:
     try:
         asyncio.run(work(given.endpoints.split(","), given.clients))
     except Exception as error:
-        _say({"error": f"{type(error).__name__}: {error}"})
+        _send({"error": f"{type(error).__name__}: {error}"})
         raise
 
 

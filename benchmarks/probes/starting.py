@@ -57,6 +57,6 @@ def _run(command: Sequence[str]) -> str:
         check=False,
     )
     if done.returncode != 0:
-        said = done.stderr.strip().splitlines()
-        raise RuntimeError(f"{command[-1]!r} ended with {done.returncode}: {said[-1] if said else 'it said nothing'}")
+        errors = done.stderr.strip().splitlines()
+        raise RuntimeError(f"{command[-1]!r} ended with {done.returncode}: {errors[-1] if errors else 'no output'}")
     return done.stderr

@@ -34,7 +34,7 @@ def test_recovery_is_the_issue_of_the_last_call_that_failed_or_was_slow() -> Non
     assert found.last_error_end == pytest.approx(1.35)
 
 
-def test_nothing_bad_is_a_recovery_of_nothing() -> None:
+def test_without_failures_recovery_takes_no_time() -> None:
     found = summary([ok(1.0), ok(2.1, SLOW), ok(7.5)], MARKS)
     assert (found.recovery, found.after_heal, found.last_error) == (0.0, 0.0, None)
 
@@ -63,7 +63,7 @@ def test_a_failure_just_before_the_healing_counts_before_it() -> None:
     assert summary([failed(6.98, 0.01)], MARKS).recovery == pytest.approx(4.98)
 
 
-def test_a_client_that_never_says_whether_a_write_was_applied() -> None:
+def test_a_client_that_never_reports_whether_a_write_was_applied() -> None:
     assert summary([failed(3.0, 5.0, maybe_applied=None)], MARKS).maybe_applied is None
     assert summary([failed(3.0, 5.0, maybe_applied=False)], MARKS).maybe_applied == 0
     assert summary([ok(3.0)], MARKS).maybe_applied == 0
@@ -115,18 +115,18 @@ def test_missed_slots_are_those_before_the_fault() -> None:
     assert summary(calls, MARKS).missed == 1
 
 
-def test_drivers_tell_columns() -> None:
-    told: dict[str, object] = {
+def test_drivers_send_columns() -> None:
+    result: dict[str, object] = {
         "outcomes": [["ok", None, 7], ["EtcdTimeoutError", True, 0]],
         "slot": [0.5, 0.1],
         "late": [0.3, 0.0],
         "took": [0.1, 5.0],
         "outcome": [0, 1],
     }
-    late_counts = calls_from(told, is_generator_stopped=False)
+    late_counts = calls_from(result, is_generator_stopped=False)
     assert late_counts == [Call(0.1, 0.0, 5.0, "EtcdTimeoutError", True, 0), Call(0.5, 0.3, 0.4, "ok", None, 7)]
     assert not late_counts[1].is_good
-    stopped = calls_from(told, is_generator_stopped=True)[1]
+    stopped = calls_from(result, is_generator_stopped=True)[1]
     assert (stopped.issued, stopped.wait) == (0.8, 0.1)
 
 
@@ -145,7 +145,7 @@ def test_the_outage_lasts_while_no_member_answers() -> None:
     assert found.target == 0.0
 
 
-def test_detection_ends_when_the_member_says_that_it_cannot() -> None:
+def test_detection_ends_when_the_member_refuses() -> None:
     probes = {"a": letters(("o", 2.0), ("s", 1.5), ("r", 6.5)), "b": letters(("o", 10.0))}
     found = outage(probes, [], MARKS, ["a"])
     assert found.all_members == 0.0

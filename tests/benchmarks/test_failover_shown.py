@@ -62,19 +62,19 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
         record.read(path)
 
 
-def test_tables_tell_every_repetition_and_what_was_not_kept() -> None:
+def test_tables_show_every_repetition_and_each_violated_limit() -> None:
     out = io.StringIO()
     table.show(Console(file=out, width=400), SETTING, RUNS)
-    said = out.getvalue()
-    assert "1.30…3.00" in said
-    assert "recovery 3.00 > 1.46" in said
-    assert "left out: slow-link-p2c, get, etcd_aio: no such policy" in said
-    assert "errors: freeze-leader, get, etcd_aio: 3 EtcdTimeoutError" in said
-    assert "go: go 1.26" in said
-    assert "noisy" not in said
+    text = out.getvalue()
+    assert "1.30…3.00" in text
+    assert "recovery 3.00 > 1.46" in text
+    assert "left out: slow-link-p2c, get, etcd_aio: no such policy" in text
+    assert "errors: freeze-leader, get, etcd_aio: 3 EtcdTimeoutError" in text
+    assert "go: go 1.26" in text
+    assert "noisy" not in text
 
 
-def test_a_noisy_machine_is_told() -> None:
+def test_a_noisy_machine_is_reported() -> None:
     quiet = RUNS[0]
     assert quiet.found is not None
     noisy = replace(quiet, found=replace(quiet.found, p99_before=0.05))

@@ -46,7 +46,7 @@ def test_recovery_may_take_what_the_servers_take() -> None:
     assert unmet(Demand(recovery=0.1, beyond="detection"), slow, servers) == []
 
 
-def test_errors_are_none_or_honest() -> None:
+def test_errors_must_report_an_unknown_outcome() -> None:
     failing = replace(GOOD, errors={"EtcdTimeoutError": 3}, maybe_applied=2)
     assert unmet(Demand(), failing, NO_OUTAGE) == ["3 errors"]
     assert unmet(Demand(errors="maybe"), failing, NO_OUTAGE) == ["1 errors that are not maybe_applied"]
@@ -54,7 +54,7 @@ def test_errors_are_none_or_honest() -> None:
     assert unmet(Demand(errors="maybe"), replace(failing, maybe_applied=3), NO_OUTAGE) == []
 
 
-def test_each_limit_is_looked_at() -> None:
+def test_each_limit_is_checked() -> None:
     bad = replace(GOOD, slowest=1.5, back=None, first_success=3.0, median_during=0.003)
     demand = Demand(slowest=1.0, back=1.0, first_success=2.0, idle_cpu=0.01, median=1.2)
     assert unmet(demand, bad, NO_OUTAGE, idle_cpu=0.02) == [

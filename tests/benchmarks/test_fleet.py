@@ -27,7 +27,7 @@ def test_demand_that_falls_or_stays_is_no_storm() -> None:
     assert growths("back", [answer(8, 4, 8)], 4, 0.0, 9.0) == []
 
 
-def test_demand_that_grows_is_one() -> None:
+def test_demand_that_grows_is_a_storm() -> None:
     assert growths("back", [answer(4, 4, 8)], 4, 0.0, 9.0) == [Growth("back", "Authenticates", 1.0, 2.0)]
 
 
@@ -57,7 +57,7 @@ def test_the_sum_of_two_processes() -> None:
     assert found.is_good
 
 
-def test_who_was_not_served_is_told() -> None:
+def test_clients_that_were_not_served_are_reported() -> None:
     found = summary("token-loss", 8, [answer(4, 4, 0)], 0.0)
     assert (found.served, found.median, found.all_served) == (4, 4.0, inf)
     assert not found.is_good
