@@ -77,7 +77,7 @@ class Maintenance:
     async def hash_kv(
         self, endpoint: str, revision: int = 0, *, timeout: Timeout = UNSET, retry: RetryMode | None = None
     ) -> HashKVResult:
-        """Get the hash of a member's keys and their history. It is the same on every member, at the same revisions.
+        """Get the hash of a member's keys and their history. Equal members have equal hashes at the same revisions.
 
         A large database needs a long `timeout`.
 
