@@ -36,22 +36,18 @@ def run_tests(
 ) -> None:
     """Run pytest in parallel: a worker for each processor where tests compute, two where they wait for servers.
 
-    Bytecode is written whatever the environment says: without it, most of a short run is compiling.
-
-    `ETCD_AIO_TEST_RERUNS=1` repeats a failed test once and lists it as RERUN: for a machine that must not stop at a
-    test that fails seldom, never for work on the code.
+    Bytecode is written even if the environment forbids it: without it, a short run mostly compiles.
     """
     workers = 2 * CORES if on_servers else CORES
     env["PYTHONDONTWRITEBYTECODE"] = ""
     if is_development:
         env["PYTHONDEVMODE"] = "1"  # unlike `-X dev`, it reaches the workers
-    reruns = ("--reruns", os.environ.get("ETCD_AIO_TEST_RERUNS", "0"), "-rR")
     parallel = ("--numprocesses", str(workers), "--dist", "worksteal")
-    session.run("python", "-m", "pytest", *parallel, *reruns, *arguments, env=env)
+    session.run("python", "-m", "pytest", *parallel, *arguments, env=env)
 
 
 def get_servers(session: nox.Session, *versions: str) -> None:
-    """Get servers into the cache. What could not be had is told, and is no failure: that is for who needs it to say."""
+    """Get servers into the cache. A server that cannot be had is reported and is no failure here."""
     session.run("python", "-m", "etcd_aio.testing.build", *versions, success_codes=[0, 1])
     if not versions:
         session.run("python", "-m", "etcd_aio.testing.debian", success_codes=[0, 1])
@@ -61,8 +57,8 @@ def is_python(command: str, version: str) -> bool:
     """Whether a command is this Python; a version manager may have commands that only tell how to choose one."""
     if shutil.which(command) is None:
         return False
-    said = subprocess.run([command, "--version"], capture_output=True, text=True, check=False).stdout
-    return said.startswith(f"Python {version}.")
+    output = subprocess.run([command, "--version"], capture_output=True, text=True, check=False).stdout
+    return output.startswith(f"Python {version}.")
 
 
 def find_pythons() -> list[str]:
@@ -172,7 +168,7 @@ def wheel(session: nox.Session) -> None:
 
 @nox.session
 def servers(session: nox.Session) -> None:
-    """Get etcd 3.4 to 3.7 into the cache: built where there is Go, unpacked where there is apt; tells what lacks."""
+    """Get etcd 3.4 to 3.7 into the cache: built by Go, or unpacked by apt; missing ones are reported."""
     install(session)
     get_servers(session, *session.posargs)
 
@@ -204,7 +200,7 @@ def types(session: nox.Session) -> None:
 
 @nox.session
 def generate(session: nox.Session) -> None:
-    """Check that `etcd_aio/pb` is what the .proto files say; `-- --write` writes it anew."""
+    """Check that `etcd_aio/pb` matches the .proto files; `-- --write` updates it."""
     session.install("--quiet", *nox.project.dependency_groups(PYPROJECT, "generate"))
     arguments = [] if "--write" in session.posargs else ["--check"]
     session.run("python", "proto/generate.py", *arguments)
@@ -228,6 +224,6 @@ def bench(session: nox.Session) -> None:
 
 @nox.session
 def failover(session: nox.Session) -> None:
-    """What calls go through while members die, freeze and vanish, beside the official Go client."""
+    """Latencies and errors while members die, freeze and vanish, beside the official Go client."""
     install(session, "bench")
     session.run("python", "-m", "benchmarks.failover", *session.posargs)
