@@ -123,22 +123,22 @@ class Followed:
 
 
 @asynccontextmanager
-async def followed(endpoints: Iterable[str], tls: ssl.SSLContext | None = None) -> AsyncIterator[Followed]:
+async def following(endpoints: Iterable[str], tls: ssl.SSLContext | None = None) -> AsyncIterator[Followed]:
     async with Client(endpoints, tls=tls) as client:
         await client.wait_ready(PATIENCE)
-        world = Followed(client)
-        world.supervisor.wake()
+        followed = Followed(client)
+        followed.supervisor.wake()
         async with asyncio.timeout(PATIENCE):
-            await world.follower.created.wait()
-        yield world
+            await followed.follower.created.wait()
+        yield followed
     await turns()
     names = [task.get_name() for task in asyncio.all_tasks()]
     assert not [name for name in names if name.startswith("etcd_aio")], names
 
 
-def carrier(cluster: EtcdCluster, world: Followed) -> EtcdServer:
+def carrier(cluster: EtcdCluster, followed: Followed) -> EtcdServer:
     """The member that carries the stream."""
-    return next(member for member in cluster.members if member.endpoint == world.supervisor.endpoint)
+    return next(member for member in cluster.members if member.endpoint == followed.supervisor.endpoint)
 
 
 async def kill(cluster: EtcdCluster, member: EtcdServer) -> None:
@@ -159,34 +159,34 @@ async def test_the_stream_survives_a_member_that_ends(harm: Harm, each_tls: Each
     server_tls, client_tls = each_tls
     async with EtcdCluster(size=3, tls=server_tls, **QUICK_ELECTIONS) as cluster:
         await cluster.wait_healthy()
-        async with followed(cluster.endpoints, client_tls) as world:
-            writing = asyncio.create_task(world.keep_writing())
+        async with following(cluster.endpoints, client_tls) as followed:
+            writing = asyncio.create_task(followed.keep_writing())
             for number in range(2, 5):
                 await asyncio.sleep(0.3)
-                member = carrier(cluster, world)
+                member = carrier(cluster, followed)
                 await harm(cluster, member)
-                await world.opened(number)
-                assert world.supervisor.endpoint != member.endpoint
-                await world.caught_up()
+                await followed.opened(number)
+                assert followed.supervisor.endpoint != member.endpoint
+                await followed.caught_up()
                 await member.restart()
                 await cluster.wait_healthy()
             writing.cancel()
-            await world.caught_up()
-            world.check()
-            assert not world.follower.ends
+            await followed.caught_up()
+            followed.check()
+            assert not followed.follower.ends
 
 
 async def test_the_stream_leaves_a_frozen_member_that_calls_find_silent(cluster: EtcdCluster) -> None:
-    async with followed(cluster.endpoints) as world:
-        writing = [asyncio.create_task(world.keep_writing()) for _ in range(4)]
+    async with following(cluster.endpoints) as followed:
+        writing = [asyncio.create_task(followed.keep_writing()) for _ in range(4)]
         await asyncio.sleep(0.3)
-        member = carrier(cluster, world)
+        member = carrier(cluster, followed)
         member.pause()
-        await world.opened(2)
+        await followed.opened(2)
         for one in writing:
             one.cancel()
-        await world.caught_up()
-        world.check()
+        await followed.caught_up()
+        followed.check()
         member.resume()
 
 
@@ -194,46 +194,46 @@ async def test_a_member_that_does_not_answer_a_new_stream_is_left_for_another(cl
     """No call is under way, so only the conversation can tell."""
     async with AsyncExitStack() as stack:
         proxies = [await stack.enter_async_context(FaultProxy(member.endpoint)) for member in cluster.members]
-        world = await stack.enter_async_context(followed([proxy.endpoint for proxy in proxies]))
+        followed = await stack.enter_async_context(following([proxy.endpoint for proxy in proxies]))
         for _ in range(3):
-            await world.write()
-        await world.caught_up()
+            await followed.write()
+        await followed.caught_up()
         by_endpoint = {proxy.endpoint: proxy for proxy in proxies}
-        current = by_endpoint[world.supervisor.endpoint]
+        current = by_endpoint[followed.supervisor.endpoint]
         for proxy in proxies:
             if proxy is not current:
                 proxy.black_hole()
         current.reset()
         async with asyncio.timeout(PATIENCE):
-            while world.supervisor.endpoint == current.endpoint:  # noqa: ASYNC110 - it tells nobody
+            while followed.supervisor.endpoint == current.endpoint:  # noqa: ASYNC110 - it tells nobody
                 await asyncio.sleep(0)
-            while world.supervisor.endpoint != current.endpoint:  # noqa: ASYNC110 - it tells nobody
+            while followed.supervisor.endpoint != current.endpoint:  # noqa: ASYNC110 - it tells nobody
                 await asyncio.sleep(0.005)
-            await world.follower.created.wait()
-        assert any("no answer within" in str(error) for error in world.follower.losses)
+            await followed.follower.created.wait()
+        assert any("no answer within" in str(error) for error in followed.follower.losses)
         for proxy in proxies:
             proxy.heal()
-        await world.write()
-        await world.caught_up()
-        world.check()
+        await followed.write()
+        await followed.caught_up()
+        followed.check()
 
 
 async def test_the_stream_leaves_a_member_that_is_cut_off_from_its_peers() -> None:
     async with EtcdCluster(size=3, peer_proxies=True, **QUICK_ELECTIONS) as cluster:
         await cluster.wait_healthy()
-        async with followed(cluster.endpoints) as world:
-            member = carrier(cluster, world)
-            writing = [asyncio.create_task(world.keep_writing()) for _ in range(4)]
+        async with following(cluster.endpoints) as followed:
+            member = carrier(cluster, followed)
+            writing = [asyncio.create_task(followed.keep_writing()) for _ in range(4)]
             await asyncio.sleep(0.3)
             cluster.isolate(member)
-            await world.opened(2)
+            await followed.opened(2)
             async with asyncio.timeout(PATIENCE):
-                while world.supervisor.endpoint == member.endpoint:  # noqa: ASYNC110 - it tells nobody
+                while followed.supervisor.endpoint == member.endpoint:  # noqa: ASYNC110 - it tells nobody
                     await asyncio.sleep(0.01)
             for one in writing:
                 one.cancel()
-            await world.caught_up()
-            world.check()
+            await followed.caught_up()
+            followed.check()
             cluster.reconnect(member)
 
 
@@ -268,8 +268,8 @@ async def test_an_endpoint_that_is_no_etcd_ends_neither_leases_nor_watches() -> 
 
 
 async def test_a_full_outage_ends_with_the_return_of_the_members(cluster: EtcdCluster) -> None:
-    async with followed(cluster.endpoints) as world:
-        await world.write()
+    async with following(cluster.endpoints) as followed:
+        await followed.write()
         for member in cluster.members:
             await member.kill()
 
@@ -277,42 +277,42 @@ async def test_a_full_outage_ends_with_the_return_of_the_members(cluster: EtcdCl
             return "refused" in str(cause).lower() or "111" in str(cause)
 
         async with asyncio.timeout(PATIENCE):
-            while world.supervisor.is_open or not all(  # noqa: ASYNC110 - it tells nobody
-                map(is_refused, world.supervisor.outage_error().errors.values())
+            while followed.supervisor.is_open or not all(  # noqa: ASYNC110 - it tells nobody
+                map(is_refused, followed.supervisor.outage_error().errors.values())
             ):
                 await asyncio.sleep(0.01)
-        assert set(world.supervisor.outage_error().errors) == set(cluster.endpoints)
+        assert set(followed.supervisor.outage_error().errors) == set(cluster.endpoints)
         used = time.process_time()
         await asyncio.sleep(2)
         assert time.process_time() - used < 0.5
         await cluster.restart()
         await cluster.wait_healthy()
-        await world.write()
-        await world.caught_up()
-        world.check()
-        assert not world.follower.ends
+        await followed.write()
+        await followed.caught_up()
+        followed.check()
+        assert not followed.follower.ends
 
 
 @pytest.mark.both_engines
 async def test_a_client_closes_while_its_member_is_frozen(cluster: EtcdCluster) -> None:
-    async with followed(cluster.endpoints) as world:
-        member = carrier(cluster, world)
+    async with following(cluster.endpoints) as followed:
+        member = carrier(cluster, followed)
         member.pause()
         async with asyncio.timeout(PATIENCE):
-            await world.client.aclose()
-        assert [type(error) for error in world.follower.ends] == [ClientClosedError]
+            await followed.client.aclose()
+        assert [type(error) for error in followed.follower.ends] == [ClientClosedError]
         member.resume()
 
 
 async def test_a_stream_that_nobody_needs_ends_on_the_server_too(cluster: EtcdCluster) -> None:
-    async with followed(cluster.endpoints) as world:
-        world.follower.is_needed = False
-        world.supervisor.wake()
+    async with following(cluster.endpoints) as followed:
+        followed.follower.is_needed = False
+        followed.supervisor.wake()
         await turns(10)
-        assert not world.supervisor.is_open
-        assert sum(one.streams for one in world.client.statistics()) == 0
-        world.follower.is_needed = True
-        world.supervisor.wake()
-        await world.opened(2)
-        await world.write()
-        await world.caught_up()
+        assert not followed.supervisor.is_open
+        assert sum(one.streams for one in followed.client.statistics()) == 0
+        followed.follower.is_needed = True
+        followed.supervisor.wake()
+        await followed.opened(2)
+        await followed.write()
+        await followed.caught_up()

@@ -55,7 +55,7 @@ class Holder:
 
 
 @dataclass
-class World:
+class Model:
     """The schedule, its stream, and a server that renews what it is asked for, in order."""
 
     now: float = 100.0
@@ -165,43 +165,43 @@ STEPS = st.lists(
 @nightly_examples(300)
 @given(STEPS)
 def test_losses_are_told_at_the_deadline_and_the_deadline_is_safe(steps: list[tuple[str, float]]) -> None:
-    world = World()
+    model = Model()
     for kind, number in [("grant", 5), ("grant", 8), ("open", 0), *steps]:
-        holder = world.holders.get(int(number))
+        holder = model.holders.get(int(number))
         match kind:
             case "advance":
-                world.advance(world.now + number)
+                model.advance(model.now + number)
             case "stall":
-                world.stall(world.now + number)
+                model.stall(model.now + number)
             case "serve" | "deliver":
                 for _ in range(int(number)):
-                    getattr(world, kind)()
+                    getattr(model, kind)()
             case "answer all":
-                while world.under_way or world.answers:
-                    world.serve()
-                    world.deliver()
+                while model.under_way or model.answers:
+                    model.serve()
+                    model.deliver()
             case "open" | "lose":
-                getattr(world, kind)()
+                getattr(model, kind)()
             case "grant":
-                world.grant(int(number), took=number / 10)
+                model.grant(int(number), took=number / 10)
             case "revoke" if holder is not None:
                 holder.is_revoked = True
             case "restore" if holder is not None and holder.scheduled is not None:
-                world.schedule.restore(holder.scheduled, world.now)
+                model.schedule.restore(holder.scheduled, model.now)
             case "forget" if holder is not None and holder.scheduled is not None:
                 holder.is_forgotten = holder.is_live or holder.is_forgotten
-                world.schedule.forget(holder.scheduled)
+                model.schedule.forget(holder.scheduled)
             case "confirm" if holder is not None and holder.scheduled is not None:
                 if holder.scheduled.state is LeaseState.MISSING:
                     holder.is_forgotten = True
-                    world.schedule.forget(holder.scheduled)
+                    model.schedule.forget(holder.scheduled)
             case _:
                 pass
-    assert world.schedule.is_needed == any(holder.is_live for holder in world.holders.values())
-    world.lose()
-    world.advance(world.now + 100.0)
-    assert not any(holder.is_live for holder in world.holders.values()), "without a stream all are lost in the end"
-    assert world.schedule.due == inf
+    assert model.schedule.is_needed == any(holder.is_live for holder in model.holders.values())
+    model.lose()
+    model.advance(model.now + 100.0)
+    assert not any(holder.is_live for holder in model.holders.values()), "without a stream all are lost in the end"
+    assert model.schedule.due == inf
 
 
 QUARTERS = st.floats(0.001, 0.249)
@@ -217,34 +217,34 @@ def test_no_lease_is_lost_while_members_answer_and_streams_come_back_in_time(
     ttls: list[int], latencies: list[float], breaks: list[tuple[float, float]]
 ) -> None:
     """(b). Quarters are of the shortest TTL; a stream breaks between answers, as the worst case breaks at once."""
-    world = World()
+    model = Model()
     shortest = min(ttls)
     for ttl in ttls:
-        world.grant(ttl)
-    world.open()
+        model.grant(ttl)
+    model.open()
     rounds = 0
     while rounds < 60:
         rounds += 1
         outage, at = breaks[rounds % len(breaks)]
         latency = latencies[rounds % len(latencies)] * shortest
-        if not world.under_way:
+        if not model.under_way:
             # Until something is due; or until the stream breaks, which is just then in the worst case.
-            due = world.schedule.due
+            due = model.schedule.due
             if at > 0.5:
-                world.advance(due - 1e-9)
-                world.lose()
-                world.advance(world.now + outage * shortest)
-                world.open()
+                model.advance(due - 1e-9)
+                model.lose()
+                model.advance(model.now + outage * shortest)
+                model.open()
             else:
-                world.advance(due)
-        if world.under_way:
-            sent = world.now
-            world.advance(sent + latency)
-            assert world.is_open, f"given up though the answer took only {latency} of {shortest} s"
-            while world.under_way or world.answers:
-                world.serve()
-                world.deliver()
-    assert all(holder.is_live for holder in world.holders.values())
+                model.advance(due)
+        if model.under_way:
+            sent = model.now
+            model.advance(sent + latency)
+            assert model.is_open, f"given up though the answer took only {latency} of {shortest} s"
+            while model.under_way or model.answers:
+                model.serve()
+                model.deliver()
+    assert all(holder.is_live for holder in model.holders.values())
 
 
 @nightly_examples(100)
@@ -256,55 +256,55 @@ def test_no_lease_is_lost_while_members_answer_and_streams_come_back_in_time(
 def test_one_break_at_any_instant_costs_nothing(ttl: int, breaks: list[tuple[float, float]], latency: float) -> None:
     """Also with a request in flight, which has to be repeated, if answers take an eighth of the TTL."""
     latency = min(latency, 6.9 / ttl)  # what takes longer than seven seconds is given up, as etcd itself does
-    world = World()
-    world.grant(ttl)
-    world.open()
+    model = Model()
+    model.grant(ttl)
+    model.open()
     for at, outage in breaks:
-        _run(world, until=world.now + ttl * (1 + at), latency=latency * ttl)
-        world.lose()
-        world.advance(world.now + outage * ttl)
-        world.open()
-    _run(world, until=world.now + 3 * ttl, latency=latency * ttl)
-    assert world.holders[1].is_live
-    assert world.asked <= 4 * (2 * len(breaks) + 4), "and it does not ask more often than it has to"
+        _run(model, until=model.now + ttl * (1 + at), latency=latency * ttl)
+        model.lose()
+        model.advance(model.now + outage * ttl)
+        model.open()
+    _run(model, until=model.now + 3 * ttl, latency=latency * ttl)
+    assert model.holders[1].is_live
+    assert model.asked <= 4 * (2 * len(breaks) + 4), "and it does not ask more often than it has to"
 
 
 @nightly_examples(50)
 @given(st.integers(2, 60), st.floats(0.0, 0.9))
 def test_two_silent_members_cost_nothing(ttl: int, at: float) -> None:
     """The first two streams say nothing at all; the third answers at once."""
-    world = World()
-    holder = world.grant(ttl)
-    world.open()
-    _run(world, until=world.now + ttl * (2 + at), latency=0.001)
+    model = Model()
+    holder = model.grant(ttl)
+    model.open()
+    _run(model, until=model.now + ttl * (2 + at), latency=0.001)
     silent = 0
     while silent < 2:
-        world.advance(world.schedule.due)  # no answer comes
+        model.advance(model.schedule.due)  # no answer comes
         assert holder.is_live
-        if not world.is_open:
+        if not model.is_open:
             silent += 1
-            world.open()
-    _run(world, until=world.now + 3 * ttl, latency=0.001)
+            model.open()
+    _run(model, until=model.now + 3 * ttl, latency=0.001)
     assert holder.is_live
 
 
 @pytest.mark.parametrize("leases", [100, pytest.param(1000, marks=pytest.mark.nightly)])
 def test_many_leases_need_no_more_than_two_renewals_each_per_ttl(leases: int) -> None:
-    world = World()
+    model = Model()
     for number in range(leases):
-        world.advance(world.now + 0.001)
-        world.grant(5 + number % 3)
-    world.open()
-    _run(world, until=world.now + 50.0, latency=0.01)
-    assert all(holder.is_live for holder in world.holders.values())
-    assert world.asked <= leases * (2 * 50 / 5 + 2)
+        model.advance(model.now + 0.001)
+        model.grant(5 + number % 3)
+    model.open()
+    _run(model, until=model.now + 50.0, latency=0.01)
+    assert all(holder.is_live for holder in model.holders.values())
+    assert model.asked <= leases * (2 * 50 / 5 + 2)
 
 
-def _run(world: World, until: float, latency: float) -> None:
+def _run(model: Model, until: float, latency: float) -> None:
     """Time passes, and every request is answered `latency` after it was sent."""
-    while world.now < until:
-        arrives = world.under_way[0][1] + latency if world.under_way else inf
-        world.advance(max(world.now, min(until, arrives, max(world.schedule.due, world.now))))
-        while world.under_way and world.under_way[0][1] + latency <= world.now + 1e-9:
-            world.serve()
-            world.deliver()
+    while model.now < until:
+        arrives = model.under_way[0][1] + latency if model.under_way else inf
+        model.advance(max(model.now, min(until, arrives, max(model.schedule.due, model.now))))
+        while model.under_way and model.under_way[0][1] + latency <= model.now + 1e-9:
+            model.serve()
+            model.deliver()

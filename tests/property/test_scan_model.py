@@ -121,7 +121,7 @@ class ChangingStore(RangeStreamReader):
 
 
 @dataclass
-class World:
+class Case:
     """A store that changes, a weather, and what is scanned."""
 
     keys: set[bytes]
@@ -140,7 +140,7 @@ class World:
 
 
 WORLDS = st.builds(
-    World,
+    Case,
     keys=st.sets(KEYS, max_size=20),
     changes=st.lists(KEYS, max_size=20),
     pages=st.lists(st.sampled_from(PAGE_EVENTS), max_size=20),
@@ -152,9 +152,9 @@ WORLDS = st.builds(
 
 
 @given(WORLDS)
-def test_a_scan_is_one_revision_of_the_store_whatever_happens(world: World) -> None:
+def test_a_scan_is_one_revision_of_the_store_whatever_happens(case: Case) -> None:
     async def scan_all() -> None:
-        store, scan = world.scan()
+        store, scan = case.scan()
         seen: list[bytes] = []
         while True:
             try:
@@ -165,16 +165,16 @@ def test_a_scan_is_one_revision_of_the_store_whatever_happens(world: World) -> N
                 continue
             except EtcdError:  # even a single key was too large, for now
                 continue
-        assert seen == sorted(key for key in store.history[scan.revision - 1] if key in world.interval)
+        assert seen == sorted(key for key in store.history[scan.revision - 1] if key in case.interval)
         assert store.left is None, "a stream was left open"
 
     asyncio.run(scan_all())
 
 
 @given(WORLDS)
-def test_pages_tell_what_is_left_whichever_way_they_come(world: World) -> None:
+def test_pages_tell_what_is_left_whichever_way_they_come(case: Case) -> None:
     async def scan_all() -> None:
-        _, scan = world.scan()
+        _, scan = case.scan()
         found: list[RangeResult] = []
         while True:
             try:
@@ -183,7 +183,7 @@ def test_pages_tell_what_is_left_whichever_way_they_come(world: World) -> None:
                 break
             except (WeatherError, asyncio.CancelledError, EtcdError):
                 continue
-        assert all(1 <= len(page) <= world.page_size for page in found[1:])
+        assert all(1 <= len(page) <= case.page_size for page in found[1:])
         assert all(before.count - len(before) == after.count for before, after in pairwise(found))
         assert [page.more for page in found] == [True] * (len(found) - 1) + [False]
         assert found[-1].count == len(found[-1])

@@ -30,8 +30,8 @@ OPS = [
 class Consumer:
     """A watch, and what it was given."""
 
-    def __init__(self, world: "World", key: bytes | None, start: int, options: WatchOptions) -> None:
-        self.world = world
+    def __init__(self, model: "Model", key: bytes | None, start: int, options: WatchOptions) -> None:
+        self.model = model
         self.key = key
         self.state = WatchState(options, start, lambda: None)
         if options.resync:
@@ -49,7 +49,7 @@ class Consumer:
             self.is_begun = True
             self.first = self.first or self.state.taken_revision + 1
             self.revision = self.first - 1
-            self.there = self.world.store.state(self.first - 1, self.key)
+            self.there = self.model.store.state(self.first - 1, self.key)
             if self.state.known is not None and not self.state.known.is_complete:
                 self.state.known.begin(tuple(self.there))
 
@@ -57,12 +57,12 @@ class Consumer:
         self.settle()
         if self.state.pending:
             batch = self.state.take()
-            self.world.machine.resume(self.state)
+            self.model.machine.resume(self.state)
             self.check(batch)
 
     def check(self, batch: WatchBatch) -> None:
         """Whole revisions, in order, once: after each batch the consumer knows the store of that revision."""
-        store = self.world.store
+        store = self.model.store
         assert batch.revision >= self.revision
         if not self.batches:  # only now all of that is sure to be written
             self.there = store.state(self.first - 1, self.key)
@@ -81,7 +81,7 @@ class Consumer:
         self.batches.append(batch)
 
 
-class World:
+class Model:
     """A server, a client, and whatever may happen between them."""
 
     def __init__(self) -> None:
@@ -356,35 +356,35 @@ class World:
 @nightly_examples(1000)
 @given(st.lists(st.tuples(st.sampled_from(OPS), st.integers(0, 1023)), max_size=150))
 def test_what_is_written_is_delivered_in_order_once_and_by_whole_revisions(script: list[tuple[str, int]]) -> None:
-    world = World()
-    world.watch(2)
-    world.open(0)
+    model = Model()
+    model.watch(2)
+    model.open(0)
     for op, number in script:
-        world.do(op, number)
-    world.heal()
-    world.judge()
+        model.do(op, number)
+    model.heal()
+    model.judge()
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_long_histories(seed: int) -> None:
     chance = random.Random(seed)
-    world = World()
-    world.open(0)
+    model = Model()
+    model.open(0)
     for _ in range(600):
-        world.do(chance.choice(OPS), chance.randrange(1024))
-    world.heal()
-    world.judge()
+        model.do(chance.choice(OPS), chance.randrange(1024))
+    model.heal()
+    model.judge()
 
 
 def test_the_long_histories_meet_everything() -> None:
     met: Counter[str] = Counter()
     for seed in range(60):
         chance = random.Random(seed)
-        world = World()
-        world.open(0)
+        model = Model()
+        model.open(0)
         for _ in range(600):
-            world.do(chance.choice(OPS), chance.randrange(1024))
-        for consumer in world.consumers:
+            model.do(chance.choice(OPS), chance.randrange(1024))
+        for consumer in model.consumers:
             state = consumer.state
             met["pauses"] += state.pauses
             met["reconnects"] += state.reconnects
