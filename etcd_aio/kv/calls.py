@@ -216,8 +216,8 @@ class KV:
             page_size: the most keys in a page; 1000, as in etcd's own mirror. A server that does not stream counts the
                 rest of the range for every page, so larger pages are cheaper for it, and smaller pages take less memory
                 here. A server that streams decides itself how much it sends at once.
-            timeout: seconds for the next page or chunk of a stream, with all attempts. The time between two steps does
-                not count.
+            timeout: seconds for the next page or chunk of a stream, with all attempts, also if a page that is too large
+                is requested again with fewer keys. The time between two steps does not count.
 
         Returns:
             Scan: an async iterator of `KeyValue`; `pages()` iterates by pages. Nothing is sent before the first step.
@@ -237,8 +237,13 @@ class KV:
             serializable=serializable,
         )
         page_size = whole_number(page_size, "page_size", minimum=1)
-        stream = RangeStreamReader(self._invoker)
-        return Scan(ScanPages(self.do, first, page_size=page_size, timeout=timeout, retry=retry, stream=stream))
+        invoker = self._invoker
+        stream = RangeStreamReader(invoker)
+        return Scan(
+            ScanPages(
+                self.do, first, page_size=page_size, timeout=timeout, retry=retry, stream=stream, invoker=invoker
+            )
+        )
 
     @overload
     async def put(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol, Self
 
 from etcd_aio import methods
 from etcd_aio.call_options import RetryMode, Timeout
+from etcd_aio.deadline import time_left
 from etcd_aio.error_handler import StreamedReply
 from etcd_aio.errors import (
     ClientUsageError,
@@ -147,9 +148,10 @@ class ScanPages(AsyncIterator[RangeResult]):
         read_page: reads a page.
         first: the range, and how it is read.
         page_size: the most keys in a page.
-        timeout: seconds for each page or chunk.
+        timeout: seconds for each step, which may take several requests.
         retry: which failed attempts are retried.
         stream: reads the rest as a stream; None to read only pages.
+        invoker: has the clock of the steps; None if `read_page` bounds the whole scan.
     """
 
     def __init__(
@@ -161,8 +163,11 @@ class ScanPages(AsyncIterator[RangeResult]):
         timeout: Timeout,
         retry: RetryMode | None,
         stream: RangeStreamReader | None = None,
+        invoker: "Invoker | None" = None,
     ) -> None:
         self._read_page = read_page
+        self._invoker = invoker
+        self._deadline: float | None = None  # of this step, once it has sent a request
         self._stream = stream if _is_streamable(first) else None  # None: only pages from here on
         self._first = first
         self._next: RangeOp | None = first
@@ -195,6 +200,7 @@ class ScanPages(AsyncIterator[RangeResult]):
         if self._is_reading:
             raise ClientUsageError("two tasks iterate over one scan: give each task its own scan")
         self._is_reading = True
+        self._deadline = None
         try:
             return await self._read_next()
         finally:
@@ -221,6 +227,16 @@ class ScanPages(AsyncIterator[RangeResult]):
                 self._take_chunk(rest, kvs)
         return self._cut_page()
 
+    def _next_timeout(self) -> Timeout:
+        """Return the timeout of the next request: all requests of a step share one deadline."""
+        if self._invoker is None:
+            return self._timeout
+        now = self._invoker.clock()
+        if self._deadline is None:
+            self._deadline = self._invoker.deadline(self._timeout, now)
+            return self._timeout
+        return time_left(self._deadline, now)
+
     # Pages.
 
     def _take_page(self, rest: RangeOp, page: RangeResult) -> RangeResult:
@@ -240,7 +256,9 @@ class ScanPages(AsyncIterator[RangeResult]):
     async def _read_fitting_page(self, rest: RangeOp) -> RangeResult:
         while True:
             try:
-                page = await self._read_page(replace(rest, limit=self._limit), timeout=self._timeout, retry=self._retry)
+                page = await self._read_page(
+                    replace(rest, limit=self._limit), timeout=self._next_timeout(), retry=self._retry
+                )
             except FutureRevisionError:
                 if not rest.serializable or rest is self._first:
                     raise
@@ -259,7 +277,7 @@ class ScanPages(AsyncIterator[RangeResult]):
     async def _read_chunk(self, rest: RangeOp, stream: RangeStreamReader) -> tuple[KeyValue, ...] | None:
         """Read the next chunk; None if the rest has to be read by pages."""
         try:
-            return await stream.read(rest, self._timeout, self._retry)
+            return await stream.read(rest, self._next_timeout(), self._retry)
         except FutureRevisionError:
             if not rest.serializable:
                 raise

@@ -2,13 +2,16 @@
 
 import asyncio
 from dataclasses import dataclass, field, replace
+from math import inf
+from typing import cast
 
 import pytest
 
 from etcd_aio import codec, pb
 from etcd_aio.aio import start_task
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
-from etcd_aio.error_handler import StreamedReply
+from etcd_aio.deadline import deadline_after
+from etcd_aio.error_handler import Invoker, StreamedReply
 from etcd_aio.errors import (
     ClientUsageError,
     CompactedError,
@@ -239,6 +242,62 @@ async def test_the_page_size_grows_back_slowly_up_to_its_maximum() -> None:
     store.failures = [ReplyTooLargeError("too large")]
     [kv async for kv in store.scan(page_size=8)]
     assert [asked.limit for asked in store.asked[:7]] == [8, 4, 5, 6, 7, 8, 8]
+
+
+class Clock:
+    """A clock that a slow store moves."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def clock(self) -> float:
+        return self.now
+
+    def deadline(self, timeout: Timeout, now: float) -> float:
+        return now + 5.0 if timeout is UNSET else deadline_after(timeout, now)
+
+
+@dataclass
+class SlowStore(Store):
+    """Each request takes 0.75 seconds."""
+
+    clock: Clock = field(default_factory=Clock)
+
+    async def read_page(self, operation: RangeOp, *, timeout: Timeout, retry: RetryMode | None) -> RangeResult:
+        self.clock.now += 0.75
+        return await super().read_page(operation, timeout=timeout, retry=retry)
+
+    def slow_scan(self, timeout: Timeout) -> ScanPages:
+        self.chunks.append(StoreChunks(self))
+        invoker = cast("Invoker", self.clock)
+        return ScanPages(
+            self.read_page,
+            op.range(prefix="k"),
+            page_size=8,
+            timeout=timeout,
+            retry=None,
+            stream=self.chunks[-1],
+            invoker=invoker,
+        )
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("timeout", "whole", "left"),
+    [(2.0, 2.0, [1.25, 0.5, 0.0]), (UNSET, 5.0, [4.25, 3.5, 2.75]), (None, inf, [inf, inf, inf])],
+)
+async def test_the_requests_of_a_step_share_one_deadline(timeout: Timeout, whole: float, left: list[float]) -> None:
+    store = SlowStore(fits=1)
+    pages = store.slow_scan(timeout)
+    await anext(pages)
+    assert [operation.limit for operation in store.asked] == [8, 4, 2, 1]
+    assert [given for given, _ in store.options] == [timeout, *left]
+    # The next step has a deadline of its own, also if its stream fails and a page follows.
+    store.options.clear()
+    store.fits = 8
+    await anext(pages)
+    assert len(store.streamed) == 1
+    assert [given for given, _ in store.options] == [timeout, whole]
 
 
 @pytest.mark.anyio
