@@ -8,7 +8,7 @@ same attribute. The tasks started here take their first step in a later turn of 
 import asyncio
 from collections.abc import Coroutine
 from contextvars import Context
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from etcd_aio.deadline import NEVER
 from etcd_aio.errors import ClientClosedError, EtcdError
@@ -113,6 +113,11 @@ class Waiters:
         self.wake()
 
 
+def _is_running(task: "asyncio.Task[Any]") -> bool:
+    """Whether a task is in the middle of a step: the current one, and each one that is just starting another task."""
+    return bool(getattr(task.get_coro(), "cr_running", False))
+
+
 class TaskCanceller:
     """Cancels the task inside a block, and on leaving the block turns that cancellation into an error.
 
@@ -136,11 +141,13 @@ class TaskCanceller:
     def cancel(self) -> None:
         """Cancel the task, once, unless the block has been left.
 
-        The running task never cancels itself. It brings the reason about by a call of its own, such as closing the
-        client, which the cancellation would cut short. The block still raises the error on leaving.
+        A task is not cancelled in the middle of a step. It brings the reason about by a call of its own, such as
+        closing the client, which the cancellation would cut short; or by a task that it starts and that runs at once
+        (`asyncio.eager_task_factory`), and then the cancellation would hit what comes after the block. The block still
+        raises the error on leaving.
         """
         task = self._task
-        if task is None or self._has_left or self._has_cancelled or task is asyncio.current_task():
+        if task is None or self._has_left or self._has_cancelled or _is_running(task):
             return
         self._has_cancelled = task.cancel()
 

@@ -254,6 +254,34 @@ async def test_the_running_task_does_not_cancel_itself() -> None:
     assert requests() == 0
 
 
+async def test_a_task_that_is_just_starting_another_is_not_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An eager task runs within the step of the task that starts it, and is the current one meanwhile."""
+    block = Block()
+    started = asyncio.create_task(asyncio.sleep(0))
+    with pytest.raises(LeaseLostError):
+        async with block:
+            with monkeypatch.context() as eagerly:
+                eagerly.setattr(asyncio, "current_task", lambda: started)
+                block.lose()
+    await asyncio.sleep(1)
+    assert requests() == 0
+
+
+async def test_an_eager_task_that_brings_the_reason_about_does_not_cancel_the_task_that_starts_it() -> None:
+    set_eager()
+    block = Block()
+
+    async def lose() -> None:
+        block.lose()
+
+    with pytest.raises(LeaseLostError):
+        async with block:
+            losing = asyncio.create_task(lose())
+            assert losing.done()
+    await asyncio.sleep(1)
+    assert requests() == 0
+
+
 async def test_a_task_that_has_ended_is_not_cancelled() -> None:
     block = Block()
     task = asyncio.create_task(block.__aenter__())
