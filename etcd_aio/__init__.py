@@ -38,6 +38,8 @@ from etcd_aio.errors import LeaseExpiredError as LeaseExpiredError
 from etcd_aio.errors import LeaseLostError as LeaseLostError
 from etcd_aio.errors import NoAvailableEndpointsError as NoAvailableEndpointsError
 from etcd_aio.errors import OldClusterError as OldClusterError
+from etcd_aio.errors import OutcomeUnknownError as OutcomeUnknownError
+from etcd_aio.errors import ResultLostError as ResultLostError
 from etcd_aio.errors import ServerError as ServerError
 from etcd_aio.exports import public_names
 from etcd_aio.kv import Compare as Compare
@@ -48,6 +50,8 @@ from etcd_aio.kv import Txn as Txn
 from etcd_aio.kv import op as op
 from etcd_aio.lease import Lease as Lease
 from etcd_aio.lease import Leases as Leases
+from etcd_aio.store import Store as Store
+from etcd_aio.store import Writer as Writer
 from etcd_aio.types import ActiveAlarm as ActiveAlarm
 from etcd_aio.types import Alarm as Alarm
 from etcd_aio.types import AlarmResult as AlarmResult

@@ -6,17 +6,26 @@ from pathlib import Path
 
 import pytest
 
+import etcd_aio
+
 PACKAGE = Path(__file__).parent.parent / "etcd_aio"
 
 # Each package or module of the root, with those whose `__init__` it may import besides `BASE` and `MESSAGES`. Top to
 # bottom: what a line names stands below it.
 MAY_USE: dict[str, frozenset[str]] = {
     "__init__": frozenset(
-        {"admin", "balancer", "client", "config", "error_handler", "kv", "lease", "watch", "_version"}
+        {"admin", "balancer", "client", "config", "error_handler", "kv", "lease", "store", "watch", "_version"}
     ),
     "client": frozenset(
-        {"admin", "balancer", "config", "discovery", "error_handler", "kv", "lease", "transport", "watch"}
+        {
+            *{"admin", "balancer", "config", "discovery", "error_handler", "kv", "lease", "transport", "watch"},
+            *{"cache", "concurrency", "once"},
+        }
     ),
+    "cache": frozenset({"store"}),
+    "concurrency": frozenset({"store"}),
+    "once": frozenset({"store"}),
+    "store": frozenset({"kv", "lease", "watch"}),
     "config": frozenset({"balancer", "discovery", "error_handler", "transport"}),
     "watch": frozenset({"error_handler", "kv"}),
     "kv": frozenset({"error_handler"}),
@@ -44,6 +53,9 @@ MESSAGES_ORDER: dict[str, frozenset[str]] = {
     "codec": frozenset({"pb"}),
     "methods": frozenset({"pb"}),
 }
+# What stands on the public client, whose methods import it at its first use. Besides `BASE` and `store`, such a package
+# may use the names of `etcd_aio.__all__`; no messages, and no other such package.
+ON_THE_CLIENT = frozenset({"cache", "concurrency", "once"})
 ALONE = frozenset({"http2"})  # could become a package of its own as it is
 FOREIGN: dict[str, frozenset[str]] = {
     "grpclib": frozenset({"transport"}),
@@ -148,12 +160,23 @@ def test_a_package_imports_only_lower_layers_and_through_their_init(path: Path) 
             assert other in BASE, f"{package} is below {other}"
         elif package in MESSAGES:
             assert other in BASE | MESSAGES_ORDER[package], f"{package} must not import {other}"
+        elif package in ON_THE_CLIENT:
+            is_public = len(parts) == 2 and other in etcd_aio.__all__
+            assert is_public or other in BASE | MAY_USE[package], f"{package} must not import {other}"
         else:
             assert other in BASE | MESSAGES | MAY_USE[package], f"{package} must not import {other}"
         if module in PUBLIC_MODULES:
             continue
         goes_through_init = len(parts) == 2 or not (PACKAGE / other).is_dir()
         assert goes_through_init, f"{module}: another package is imported through its __init__, etcd_aio.{other}"
+
+
+def test_what_stands_on_the_client_imports_only_public_errors() -> None:
+    for path in sources():
+        for node in ast.walk(ast.parse(path.read_text())) if package_of(path) in ON_THE_CLIENT else ():
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("etcd_aio.errors"):
+                assert node.module == "etcd_aio.errors", path
+                assert {alias.name for alias in node.names} <= set(etcd_aio.errors.__all__), path
 
 
 def test_the_layers_are_listed_from_top_to_bottom() -> None:

@@ -64,6 +64,7 @@ from etcd_aio import (
     SortBy,
     SortOrder,
     StatusResult,
+    Store,
     StreamStatistics,
     Timeout,
     Txn,
@@ -73,6 +74,7 @@ from etcd_aio import (
     Watcher,
     WatchFilter,
     WatchStatistics,
+    Writer,
     op,
 )
 from etcd_aio.errors import Attempt, CompactedError, Delivery, KeyNotFoundError, ServerError, StatusCode
@@ -85,6 +87,15 @@ class HasId:
     """Whatever has an id may stand where a lease is wanted."""
 
     id: int = 1
+
+
+def stores(client: Client) -> tuple[Store, Writer]:
+    store: Store = client
+    writer: Writer = client
+    writer = store
+    store = writer  # type: ignore[assignment]
+    store = HasId()  # type: ignore[assignment]
+    return store, writer
 
 
 async def leases(client: Client) -> None:

@@ -1,0 +1,169 @@
+"""Store and Writer: what the layers above the client need of it, as Protocols.
+
+Locks, elections, exactly-once writes and caches take a `Store`, so they also work on top of a wrapper of a client that
+changes the keys or the reads, and in tests on a fake.
+"""
+
+from collections.abc import Iterable
+from typing import Protocol, TypeVar
+
+from etcd_aio.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.kv import DEFAULT_PAGE_SIZE, Scan, Txn
+from etcd_aio.lease import Lease, Leases, OnLost
+from etcd_aio.types import (
+    DeleteResult,
+    EndpointVersions,
+    KeyLike,
+    KeyValue,
+    LeaseLike,
+    OnCompaction,
+    OnCompactionLike,
+    Operation,
+    PutResult,
+    RangeResult,
+    SortBy,
+    SortByLike,
+    SortOrder,
+    SortOrderLike,
+    ValueLike,
+    WatchFilterLike,
+)
+from etcd_aio.watch import Watcher
+
+_R = TypeVar("_R")
+
+
+class Writer(Protocol):
+    """Whatever writes: a client, the fenced writer of a lock, or exactly-once writes.
+
+    The arguments, results and errors are those of the client's methods with the same names.
+    """
+
+    async def put(
+        self,
+        key: KeyLike,
+        value: ValueLike,
+        *,
+        lease: LeaseLike | None = None,
+        prev_kv: bool = False,
+        timeout: Timeout = UNSET,
+    ) -> PutResult:
+        """Put a value under a key."""
+        ...
+
+    async def delete(
+        self,
+        key: KeyLike | None = None,
+        *,
+        range_end: KeyLike | None = None,
+        prefix: KeyLike | None = None,
+        from_key: KeyLike | None = None,
+        prev_kv: bool = False,
+        timeout: Timeout = UNSET,
+    ) -> DeleteResult:
+        """Delete a key or a range."""
+        ...
+
+    def txn(self) -> Txn:
+        """Build a txn."""
+        ...
+
+
+class Store(Writer, Protocol):
+    """Whatever serves as a client for the layers above it: a `Client`, or a wrapper of one.
+
+    The arguments, results and errors are those of the client's methods with the same names. Less common options of
+    single calls are those of the operations that `do` takes.
+    """
+
+    async def do(self, operation: Operation[_R], *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> _R:
+        """Send one operation."""
+        ...
+
+    async def get(
+        self,
+        key: KeyLike,
+        *,
+        revision: int = 0,
+        serializable: bool = False,
+        keys_only: bool = False,
+        timeout: Timeout = UNSET,
+        retry: RetryMode | None = None,
+    ) -> KeyValue | None:
+        """Get one key."""
+        ...
+
+    async def range(
+        self,
+        key: KeyLike | None = None,
+        *,
+        range_end: KeyLike | None = None,
+        prefix: KeyLike | None = None,
+        from_key: KeyLike | None = None,
+        all_keys: bool = False,
+        limit: int = 0,
+        revision: int = 0,
+        sort_by: SortByLike = SortBy.KEY,
+        sort_order: SortOrderLike = SortOrder.ASCEND,
+        serializable: bool = False,
+        keys_only: bool = False,
+        count_only: bool = False,
+        min_mod_revision: int = 0,
+        max_mod_revision: int = 0,
+        min_create_revision: int = 0,
+        max_create_revision: int = 0,
+        timeout: Timeout = UNSET,
+        retry: RetryMode | None = None,
+    ) -> RangeResult:
+        """Get the keys of a range in one reply."""
+        ...
+
+    def scan(
+        self,
+        key: KeyLike | None = None,
+        *,
+        range_end: KeyLike | None = None,
+        prefix: KeyLike | None = None,
+        from_key: KeyLike | None = None,
+        all_keys: bool = False,
+        revision: int = 0,
+        keys_only: bool = False,
+        serializable: bool = False,
+        page_size: int = DEFAULT_PAGE_SIZE,
+        timeout: Timeout = UNSET,
+        retry: RetryMode | None = None,
+    ) -> Scan:
+        """Iterate over a range of any size at one revision."""
+        ...
+
+    def watch(
+        self,
+        key: KeyLike | None = None,
+        *,
+        range_end: KeyLike | None = None,
+        prefix: KeyLike | None = None,
+        from_key: KeyLike | None = None,
+        all_keys: bool = False,
+        start_revision: int = 0,
+        prev_kv: bool = False,
+        progress_notify: bool = False,
+        filters: Iterable[WatchFilterLike] = (),
+        on_compaction: OnCompactionLike = OnCompaction.RAISE,
+        max_outage: float | None = None,
+        timeout: Timeout = UNSET,
+    ) -> Watcher:
+        """Follow the changes of keys."""
+        ...
+
+    def lease(self, ttl: int, *, id: int | None = None, on_lost: OnLost = "cancel", timeout: Timeout = UNSET) -> Lease:
+        """A lease for a block of code."""
+        ...
+
+    @property
+    def leases(self) -> Leases:
+        """The single lease calls."""
+        ...
+
+    async def versions(self, timeout: Timeout = UNSET) -> tuple[EndpointVersions, ...]:
+        """The release of etcd at each endpoint."""
+        ...

@@ -1,0 +1,39 @@
+"""Store and Writer: what each method takes, the client's namesake takes too, with the same defaults."""
+
+import inspect
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from etcd_aio import Client
+from etcd_aio.store import Store, Writer
+
+
+def parameters(function: Callable[..., object]) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(function).parameters
+
+
+METHODS = sorted(
+    {
+        name
+        for protocol in (Store, Writer)
+        for name, member in vars(protocol).items()
+        if inspect.isfunction(member) and not name.startswith("_")
+    }
+)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_client_takes_the_same_arguments_with_the_same_defaults(name: str) -> None:
+    of_client = parameters(getattr(Client, name))
+    for protocol in (Store, Writer):
+        for parameter, own in parameters(getattr(protocol, name, lambda: None)).items():
+            theirs = of_client[parameter]
+            assert own.kind is theirs.kind, parameter
+            assert own.default is inspect.Parameter.empty or own.default == theirs.default, parameter
+
+
+def test_it_has_the_calls_that_the_layers_above_need() -> None:
+    needed = {"get", "range", "scan", "put", "delete", "txn", "watch", "lease", "versions", "do"}
+    assert needed == set(METHODS)
+    assert isinstance(vars(Store)["leases"], property)
