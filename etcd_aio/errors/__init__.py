@@ -7,6 +7,10 @@ The most important ones. All are `EtcdError`; the builtin in brackets catches th
     ConnectionLostError (ConnectionError)       the connection broke during the call. For a write, check `maybe_applied`
     UnavailableError                            the members answer, but cannot serve now: no leader, for example
     LeaseLostError                              the lease of a block is lost
+    LockLostError, LeadershipLostError          the lock or the leadership of a block is lost
+    LockTimeoutError (TimeoutError)             the lock was not acquired in time
+    LockLostError                               the lock of a block is lost; LeadershipLostError: its leadership
+    LockTimeoutError (TimeoutError)             the lock was not acquired in time
     CompactedError                              the requested history was compacted: read the range again
     PermissionDeniedError (PermissionError)     the user lacks a permission
     AuthenticationFailedError                   wrong user or password
@@ -100,6 +104,13 @@ from etcd_aio.errors.cluster import NotRaftLeaderError as NotRaftLeaderError
 from etcd_aio.errors.cluster import PeerURLExistsError as PeerURLExistsError
 from etcd_aio.errors.cluster import TooManyLearnersError as TooManyLearnersError
 from etcd_aio.errors.cluster import WrongDowngradeVersionFormatError as WrongDowngradeVersionFormatError
+from etcd_aio.errors.concurrency import ElectionError as ElectionError
+from etcd_aio.errors.concurrency import LeadershipLostError as LeadershipLostError
+from etcd_aio.errors.concurrency import LockError as LockError
+from etcd_aio.errors.concurrency import LockLostError as LockLostError
+from etcd_aio.errors.concurrency import LockTimeoutError as LockTimeoutError
+from etcd_aio.errors.concurrency import NotHeldError as NotHeldError
+from etcd_aio.errors.concurrency import NotLeaderError as NotLeaderError
 from etcd_aio.errors.families import AbortedError as AbortedError
 from etcd_aio.errors.families import AlreadyExistsError as AlreadyExistsError
 from etcd_aio.errors.families import AuthError as AuthError

@@ -13,6 +13,7 @@ EtcdError
 ├─ SnapshotChecksumError              a snapshot is cut short or damaged
 ├─ StoreRolledBackError               the store went back: a backup was restored
 ├─ LeaseLostError                     a held lease is lost: LeaseExpiredError
+├─ LockError, ElectionError           of locks and elections: see concurrency.py
 ├─ OutcomeUnknownError, ResultLostError   of exactly-once writes: see once.py
 └─ ServerError                        etcd answered with an error: see families.py
 """

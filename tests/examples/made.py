@@ -244,6 +244,7 @@ def error_tree() -> str:
 
 _SECTIONS: Final = {
     "base": "Raised by the client",
+    "concurrency": "Locks and elections",
     "once": "Exactly-once writes",
     "families": "Families of server errors",
     "requests": "Server errors: requests, leases, watches",
