@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from types import FunctionType, TracebackType
-from typing import Final, NoReturn, Self, Unpack
+from typing import TYPE_CHECKING, Final, NoReturn, Self, Unpack
 
 from etcd_aio._version import __version__
 from etcd_aio.admin import Auth, Cluster, Maintenance, Versions
@@ -33,8 +33,11 @@ from etcd_aio.kv import KV
 from etcd_aio.lease import Lease, LeaseKeeper, Leases, OnLost
 from etcd_aio.methods import API_VERSION
 from etcd_aio.transport import EngineName, Names, RequestMetadata, TransportOptions, create_engine, http_get
-from etcd_aio.types import EndpointVersions
+from etcd_aio.types import EndpointVersions, KeyLike, ValueLike
 from etcd_aio.watch import WatchCalls, WatchService
+
+if TYPE_CHECKING:  # imported at the first use
+    from etcd_aio.concurrency import LeasePool, Lock
 
 _PING_KEY: Final = "health"  # the key of etcdctl's health check; it need not exist
 
@@ -182,6 +185,7 @@ class Client(KV, WatchCalls):
         WatchCalls.__init__(self, WatchService(invoker, self.do))
         self._keeper = LeaseKeeper(invoker)
         self._leases = Leases(invoker, self._keeper)
+        self._pool: LeasePool | None = None
         self._auth = Auth(invoker)
         self._cluster = Cluster(invoker)
         self._maintenance = Maintenance(invoker)
@@ -288,6 +292,65 @@ class Client(KV, WatchCalls):
         """
         return Lease(self._leases, self._keeper, ttl, id=id, on_lost=on_lost, timeout=timeout)
 
+    # Locks.
+
+    def _lease_pool(self) -> "LeasePool":
+        """The leases of locks and elections; made by the first of them."""
+        if self._pool is None:
+            from etcd_aio.concurrency import LeasePool
+
+            self._pool = LeasePool(self)
+        return self._pool
+
+    def lock(
+        self,
+        name: KeyLike,
+        *,
+        ttl: int = 10,
+        timeout: float | None = None,
+        value: ValueLike | None = None,
+        margin: float | None = None,
+        on_lost: OnLost = "cancel",
+        reentrant: bool = False,
+    ) -> "Lock":
+        """A lock for a block of code: `async with client.lock("jobs/42") as lock:`.
+
+        It excludes Go's `concurrency.Mutex`, `etcdctl lock` and other libraries that lock the same name, in the order
+        of arrival.
+
+        Args:
+            name: its name. The keys are `<name>/<lease>`.
+            ttl: seconds until another may hold it after a crash of this process, or in an outage. Default: 10, which
+                outlasts a leader election several times. etcd raises values below its minimum, 2 by default.
+            timeout: seconds to wait for it; None for no limit.
+            value: of the key, for `contenders()`. Default: the names of the host, the process and the task.
+            margin: seconds before the end of the lease at which the block is cancelled, if no renewal was acknowledged.
+                It pays for the time that the block needs to end, and for clocks of different rates. Default: a tenth
+                of `ttl`, at most 1.
+            on_lost: what happens if the lock is lost: `"cancel"` cancels the task in the block, `"signal"` only sets
+                `lock.is_lost`. Leaving raises `LockLostError` in both cases.
+            reentrant: let the task that holds this object enter it again.
+
+        Returns:
+            Lock: nothing is sent before it is entered.
+
+        Raises:
+            InvalidRequestError: an argument is invalid.
+        """
+        from etcd_aio.concurrency import Lock
+
+        return Lock(
+            self,
+            self._lease_pool().source(ttl),
+            name,
+            ttl=ttl,
+            timeout=timeout,
+            value=value,
+            margin=margin,
+            on_lost=on_lost,
+            reentrant=reentrant,
+        )
+
     # The cluster.
 
     @property
@@ -379,13 +442,19 @@ class Client(KV, WatchCalls):
         """Close every connection, in any state within a second; calls and streams end with `ClientClosedError`.
 
         A second close only waits for the first. If a close is cancelled while it waits, the client is closed all the
-        same. Leases that are still held are lost, which does not cancel the task that closes: see `Lease`.
+        same. Leases and locks that are still held are lost, which does not cancel the task that closes: see `Lease`.
+        Other tasks that hold locks get half a second to end and release them.
 
         Raises:
             ClientUsageError: the client belongs to another loop or process.
         """
-        if self._lifetime.close():
-            self._unwinding = close_all((self._discovery, self._invoker, self._balancer))
+        try:
+            if self._pool is not None and not self._lifetime.is_closed:
+                self._lifetime.enter()
+                await self._pool.aclose()
+        finally:
+            if self._lifetime.close():
+                self._unwinding = close_all((self._discovery, self._invoker, self._balancer))
         await unwound(self._unwinding)
 
     def _start(self) -> None:

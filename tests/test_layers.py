@@ -74,6 +74,7 @@ PURE = (
     "balancer/picker",
     "call_options",
     "codec",
+    "concurrency/place",
     "config/environ",
     "config/settings",
     "config/text",

@@ -9,7 +9,6 @@ The most important ones. All are `EtcdError`; the builtin in brackets catches th
     LeaseLostError                              the lease of a block is lost
     LockLostError, LeadershipLostError          the lock or the leadership of a block is lost
     LockTimeoutError (TimeoutError)             the lock was not acquired in time
-    LockLostError                               the lock of a block is lost; LeadershipLostError: its leadership
     LockTimeoutError (TimeoutError)             the lock was not acquired in time
     CompactedError                              the requested history was compacted: read the range again
     PermissionDeniedError (PermissionError)     the user lacks a permission

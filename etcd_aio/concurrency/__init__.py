@@ -1,0 +1,15 @@
+"""Locks and elections (layer 8): what several processes agree on by keys with leases. Imported at first use.
+
+`place.py` is the pure state machine of a contender, `line.py` carries it out, `lease_pool.py` lends the leases, and
+`held.py` cancels the block that holds when that is lost.
+"""
+
+from typing import TYPE_CHECKING
+
+from etcd_aio.concurrency.lease_pool import LeasePool as LeasePool
+from etcd_aio.concurrency.lock import Contender as Contender
+from etcd_aio.concurrency.lock import Lock as Lock
+from etcd_aio.exports import public_names
+
+if not TYPE_CHECKING:  # type checkers take the imports above
+    __all__ = public_names(globals())

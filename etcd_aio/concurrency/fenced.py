@@ -1,0 +1,87 @@
+"""FencedWriter: writes that etcd applies only while the writer holds what it has acquired.
+
+Every mutation is a txn whose condition is the ownership: the writer's own key has its `create_revision`. That revision
+never comes back, so a write that is delayed until after the ownership is refused, however late it arrives.
+"""
+
+from typing import Generic
+
+from etcd_aio import Compare, DeleteResult, Key, Op, PutResult, Txn, TxnResult, op
+from etcd_aio.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.concurrency.held import E, Held
+from etcd_aio.errors import NotHeldError, TooManyOpsError
+from etcd_aio.store import Store
+from etcd_aio.types import KeyLike, LeaseLike, ValueLike
+
+
+class FencedWriter(Generic[E]):
+    """A `Writer` for what a `Held` holds.
+
+    Each call raises the error of the loss, such as `LockLostError`, if the ownership is lost: before anything is sent,
+    if that is known here, and otherwise when etcd refuses the write. It raises `NotHeldError` after the block.
+
+    Args:
+        store: carries out the writes.
+        held: what is held.
+    """
+
+    __slots__ = ("_held", "_store")
+
+    def __init__(self, store: Store, held: Held[E]) -> None:
+        self._store = store
+        self._held = held
+
+    async def put(
+        self,
+        key: KeyLike,
+        value: ValueLike,
+        *,
+        lease: LeaseLike | None = None,
+        prev_kv: bool = False,
+        timeout: Timeout = UNSET,
+    ) -> PutResult:
+        """Put a value under a key, as `client.put()` does."""
+        put = op.put(key, value, lease=lease, prev_kv=prev_kv)
+        return (await self._send((put,), timeout))[put]
+
+    async def delete(
+        self,
+        key: KeyLike | None = None,
+        *,
+        range_end: KeyLike | None = None,
+        prefix: KeyLike | None = None,
+        from_key: KeyLike | None = None,
+        prev_kv: bool = False,
+        timeout: Timeout = UNSET,
+    ) -> DeleteResult:
+        """Delete a key or a range, as `client.delete()` does."""
+        deletion = op.delete(key, range_end=range_end, prefix=prefix, from_key=from_key, prev_kv=prev_kv)
+        return (await self._send((deletion,), timeout))[deletion]
+
+    def txn(self) -> Txn:
+        """Build a txn, as `client.txn()` does. The ownership takes one of the operations that etcd allows in a txn."""
+        return Txn(self._commit)
+
+    async def _commit(self, operation: op.TxnOp, *, timeout: Timeout, retry: RetryMode | None) -> TxnResult:
+        if operation.when:
+            return (await self._send((operation,), timeout, retry))[operation]
+        result = await self._send(operation.then, timeout, retry)
+        return TxnResult(True, result.header, result.responses, result.operations)
+
+    async def _send(self, then: tuple[Op, ...], timeout: Timeout, retry: RetryMode | None = None) -> TxnResult:
+        held = self._held
+        if held.is_over:
+            raise NotHeldError("the block has ended that this writer is for")
+        if held.is_lost:
+            raise held.loss()
+        owned: Compare = Key(held.key).create_revision == held.revision
+        look = op.get(held.key, keys_only=True)
+        txn = op.txn(when=[owned], then=then, otherwise=[look])
+        try:
+            result = await self._store.do(txn, timeout=timeout, retry=retry)
+        except TooManyOpsError as error:
+            error.add_note("The ownership takes one of the operations that etcd allows in a txn.")
+            raise
+        if not result.succeeded:
+            raise held.lose("its key is gone: etcd has refused a fenced write")
+        return result

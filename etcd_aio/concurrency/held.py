@@ -1,0 +1,254 @@
+"""Held: a block that is cancelled when what it holds is lost. It is to a lock what `Lease` is to a lease.
+
+Lost means, whichever comes first: the local deadline of the lease, less a margin; the lease revoked or missing; the own
+key deleted while the lease lives, as by an operator.
+
+The margin. The local deadline is the instant at which the last acknowledged renewal was sent, plus the TTL, so it
+passes before etcd itself lets another in, if both clocks run at the same rate. The margin pays for clocks that do not,
+for a busy event loop, and for the time that the block needs to end.
+
+The own key is watched once the block has lasted for `WATCH_AFTER`, so short blocks do not pay for it. After a stop of
+the process the block may run before the timers do, so `is_lost` looks at the clock itself, in any thread.
+"""
+
+import asyncio
+import random
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, Generic, Literal, TypeAlias, TypeVar
+
+from etcd_aio.aio import TaskCanceller, start_background_task
+from etcd_aio.concurrency.lease_pool import BACKOFF, Loan
+from etcd_aio.errors import EtcdError, InvalidRequestError, LeaseExpiredError, LeaseLostError, PermissionDeniedError
+from etcd_aio.store import Store
+
+E = TypeVar("E", bound=EtcdError)
+
+OnLost: TypeAlias = Literal["cancel", "signal"]
+"""What a loss does to the task that holds: `"cancel"` cancels it, `"signal"` leaves it alone."""
+
+WATCH_AFTER: Final = 0.5
+"""Seconds after which the own key of a held block is watched."""
+
+_LARGEST_DEFAULT_MARGIN: Final = 1.0  # seconds
+_SHORTEST_WAIT: Final = 0.001  # seconds: a timer may fire a little early
+
+
+@dataclass(frozen=True, slots=True)
+class Subject(Generic[E]):
+    """What is held or waited for, in the words of its errors.
+
+    Attributes:
+        what: its kind and name, such as "lock 'jobs/42'".
+        lost: the class of the error that a loss raises.
+        late: the class of the error that a timeout raises.
+    """
+
+    what: str
+    lost: type[E]
+    late: type[EtcdError]
+
+
+def checked_margin(margin: float | None, ttl: int) -> float:
+    """The seconds before the local deadline at which a block is lost; by default a tenth of the TTL, at most 1 s.
+
+    Raises:
+        InvalidRequestError: renewals come when half of the TTL is left, so the margin must be less than that.
+        TypeError: it is no number.
+    """
+    if margin is None:
+        return min(ttl / 10, _LARGEST_DEFAULT_MARGIN)
+    if isinstance(margin, bool) or not isinstance(margin, int | float):
+        raise TypeError(f"margin must be a number of seconds or None, got {type(margin).__name__}")
+    if not 0 <= margin < ttl / 2:
+        raise InvalidRequestError(f"margin must be at least 0 and less than half of the ttl of {ttl} s, got {margin!r}")
+    return float(margin)
+
+
+class Held(Generic[E]):
+    """What a block holds by a key of its own. Made when the key holds, in the task to cancel.
+
+    Args:
+        store: reads and watches the key.
+        loan: the lease that the key is attached to.
+        key: the key.
+        revision: its `create_revision`.
+        margin: seconds before the local deadline of the lease at which it is lost.
+        cancels: whether a loss cancels the task.
+        subject: what is held.
+
+    Attributes:
+        error: why it was lost; None if it was not.
+    """
+
+    __slots__ = (
+        "_canceller",
+        "_cancels",
+        "_gone",
+        "_is_over",
+        "_is_overdue",
+        "_loan",
+        "_loop",
+        "_margin",
+        "_since",
+        "_store",
+        "_subject",
+        "_timer",
+        "_watching",
+        "error",
+        "key",
+        "revision",
+    )
+
+    def __init__(
+        self,
+        store: Store,
+        loan: Loan,
+        key: bytes,
+        revision: int,
+        *,
+        margin: float,
+        cancels: bool,
+        subject: Subject[E],
+    ) -> None:
+        self._store = store
+        self._loan = loan
+        self.key = key
+        self.revision = revision
+        self._margin = margin
+        self._cancels = cancels
+        self._subject = subject
+        self._loop = loop = asyncio.get_running_loop()
+        self._gone = asyncio.Event()
+        self._is_over = False  # the block has ended
+        self._is_overdue = False  # a caller has seen that the time is up
+        self.error: E | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._canceller = TaskCanceller()
+        self._since = loop.time()
+        self._timer = loop.call_later(min(WATCH_AFTER, self.remaining), self._on_time)
+        loan.on_loss(self._on_lease_lost)
+
+    # State.
+
+    @property
+    def ttl(self) -> int:
+        """The TTL of the lease in seconds."""
+        return self._loan.ttl
+
+    @property
+    def remaining(self) -> float:
+        """Seconds until it is lost, unless a renewal is acknowledged before; 0 if it is gone. Thread-safe."""
+        if self._is_over or self._is_overdue or self.error is not None:
+            return 0.0
+        return max(0.0, self._loan.remaining - self._margin)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the block has ended, so that nothing is held any more."""
+        return self._is_over
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it was lost while it was held. Once True, it stays True. Thread-safe.
+
+        It looks at the clock, so it is right at once when the event loop, the process or the machine was stopped.
+        """
+        if self.error is not None or self._is_overdue:
+            return True
+        if self._is_over or not self._is_late():
+            return False
+        self._is_overdue = True
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._expire)
+        return True
+
+    def _is_late(self) -> bool:
+        return self._loan.is_lost or self._loan.remaining <= self._margin
+
+    async def lost(self) -> E | None:
+        """Wait until it is lost, or left. Returns why it was lost; None if it was left."""
+        await self._gone.wait()
+        return self.error
+
+    # Losing.
+
+    def lose(self, reason: str, cause: BaseException | None = None) -> E:
+        """It is lost: tell the block. Returns the error that leaving raises."""
+        if self.error is None and not self._is_over:
+            self.error = error = self._subject.lost(f"{self._subject.what} is lost: {reason}")
+            error.__cause__ = cause
+            self._timer.cancel()
+            if self._watching is not None and self._watching is not asyncio.current_task():
+                self._watching.cancel()
+            self._gone.set()
+            if self._cancels:
+                self._canceller.cancel()
+        return self.error or self._subject.lost(f"{self._subject.what} was left")
+
+    def loss(self) -> E:
+        """The error of the loss, once `is_lost` is True."""
+        if self.error is None:
+            self._expire()
+        return self.lose("")
+
+    def _on_lease_lost(self, error: LeaseLostError) -> None:
+        self.lose(error.message, error)
+
+    def _expire(self) -> None:
+        lease = f"lease 0x{self._loan.id:x}"
+        if self._loan.remaining > 0:
+            self.lose(f"no renewal of its {lease} is acknowledged, and the last {self._margin:g} s have begun")
+        else:
+            self.lose(f"its {lease} has expired", LeaseExpiredError())
+
+    def _on_time(self) -> None:
+        if self._is_overdue or self._is_late():
+            self._expire()
+            return
+        elapsed = self._loop.time() - self._since
+        wait = self.remaining
+        if self._watching is None:
+            if elapsed >= WATCH_AFTER:
+                watching = self._watch_key()
+                self._watching = start_background_task(watching, name=f"etcd_aio key of {self._subject.what}")
+            else:
+                wait = min(wait, WATCH_AFTER - elapsed)
+        self._timer = self._loop.call_later(max(wait, _SHORTEST_WAIT), self._on_time)
+
+    async def _watch_key(self) -> None:
+        """Lose it when its key is deleted: watch from now, then look, so that no deletion falls in between."""
+        failures = 0
+        while True:
+            try:
+                async with self._store.watch(self.key, filters=("no_put",), timeout=None) as watcher:
+                    kv = await self._store.get(self.key, keys_only=True)
+                    if kv is not None and kv.create_revision == self.revision:
+                        failures = 0
+                        await anext(watcher)
+                    self.lose("its key was deleted, though its lease lives")
+                    return
+            except PermissionDeniedError:
+                return  # the lease alone decides then
+            except EtcdError:
+                await asyncio.sleep(BACKOFF.wait(failures, random.random))
+                failures += 1
+
+    # Leaving.
+
+    def stop(self) -> None:
+        """The block has ended: look at the clock once more, and tell nothing any more."""
+        self._cancels = False
+        if self.is_lost and self.error is None:
+            self._expire()
+        self._is_over = True
+        self._timer.cancel()
+        self._loan.on_loss(None)
+        if self._watching is not None:
+            self._watching.cancel()
+        self._gone.set()
+
+    def leave_with(self, raised: BaseException | None) -> None:
+        """Raise the error of the loss, unless the block ends by an exception of its own; after `stop`."""
+        if self.error is not None:
+            self._canceller.leave_with(self.error, raised)

@@ -1,0 +1,421 @@
+"""LeasePool: a lease of its own for each acquisition, from leases that wait for their next holder.
+
+Why. Two acquisitions that share a lease share its fate, and two of the same name share a key. With a lease of its own,
+an acquisition whose outcome is unknown is undone for certain: revoking the lease deletes its keys, and every copy of a
+request that may still travel is refused by etcd from then on, since it attaches a key to that lease. A grant and a
+revocation for each acquisition would cost as much as the acquisition, so leases are used again.
+
+A lease goes back into the pool only if it is clean: every request that attached a key to it was answered, and the key
+is deleted. Any other is revoked. Idle leases are renewed like any other; after `IDLE_SECONDS` they are revoked.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from math import inf
+from typing import Final, Protocol, TypeAlias, TypeVar
+
+from etcd_aio import Lease
+from etcd_aio.aio import resolve, start_background_task, wake
+from etcd_aio.backoff import Backoff
+from etcd_aio.errors import (
+    ClientClosedError,
+    ClientUsageError,
+    EtcdError,
+    EtcdTimeoutError,
+    LeaseLostError,
+    LeaseNotFoundError,
+    NoAvailableEndpointsError,
+)
+from etcd_aio.store import Store
+
+T = TypeVar("T")
+
+logger: Final = logging.getLogger("etcd_aio.locks")
+
+MAX_IDLE: Final = 8
+"""Idle leases of one TTL: more than most programs hold at once, and cheap to renew."""
+
+IDLE_SECONDS: Final = 30.0
+"""Seconds after which an idle lease is revoked."""
+
+CLOSE_SECONDS: Final = 0.5
+"""Seconds that closing waits for revocations; what is left ends by its TTL."""
+
+_REVOKE_SECONDS: Final = 2.0  # for one attempt: twice etcd's default election timeout
+BACKOFF: Final = Backoff(initial=0.05, multiplier=2.0, maximum=1.0, jitter=0.2)
+"""Between two attempts of whatever is repeated here: a lock must follow the cluster back within a second."""
+
+OnLoss: TypeAlias = Callable[[LeaseLostError], None]
+"""Called once with the reason, when a lease is lost."""
+
+
+class Loan(Protocol):
+    """A lease for one acquisition. It ends by `give_back` or `discard`, whichever comes first."""
+
+    @property
+    def id(self) -> int:
+        """The id of the lease."""
+        ...
+
+    @property
+    def ttl(self) -> int:
+        """Its TTL in seconds, as etcd granted it."""
+        ...
+
+    @property
+    def remaining(self) -> float:
+        """Seconds until its local deadline; 0 if it is gone. Thread-safe."""
+        ...
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it was lost. Thread-safe."""
+        ...
+
+    def on_loss(self, callback: OnLoss | None) -> None:
+        """Call this when the lease is lost, at once if it is lost already; None: call nothing any more."""
+        ...
+
+    def give_back(self) -> None:
+        """End the acquisition: its key is deleted, and no request that could create it again is unanswered."""
+        ...
+
+    async def discard(self) -> None:
+        """End the acquisition and have its key deleted, whatever request may still create it.
+
+        It returns when that is done, or when etcd does it by itself. It raises no `EtcdError`.
+        """
+        ...
+
+
+class LeaseSource(Protocol):
+    """Lends the leases of acquisitions: a pool, or a session."""
+
+    async def borrow(self, key_prefix: bytes) -> Loan:
+        """Lend a lease for a key with this prefix.
+
+        Raises:
+            EtcdError: there is none.
+
+        Cancellation: the lease stays with the source.
+        """
+        ...
+
+    def run(self, work: Coroutine[object, object, T], name: str) -> "asyncio.Task[T]":
+        """Run clean-up that may outlive the caller. Closing the client waits for it, for a limited time."""
+        ...
+
+
+class PooledLease:
+    """One lease of a pool, with the task that keeps it. It is the `Loan` of its present holder.
+
+    Args:
+        pool: the pool.
+        store: grants the lease.
+        wanted_ttl: the TTL to ask for.
+    """
+
+    __slots__ = (
+        "_callback",
+        "_error",
+        "_granted",
+        "_is_retired",
+        "_lease",
+        "_pool",
+        "holder",
+        "idle_since",
+        "task",
+        "wanted_ttl",
+    )
+
+    def __init__(self, pool: "LeasePool", store: Store, wanted_ttl: int) -> None:
+        self._pool = pool
+        self._lease: Lease | None = None
+        self._granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._callback: OnLoss | None = None
+        self._error: LeaseLostError | None = None
+        self._is_retired = False
+        self.wanted_ttl = wanted_ttl
+        self.idle_since = 0.0
+        self.holder: asyncio.Task[object] | None = None  # the task that borrowed it
+        lease = store.lease(wanted_ttl, on_lost="signal")  # raises for a wrong TTL
+        self.task = start_background_task(self._live(lease), name="etcd_aio lease of a lock")
+
+    async def _live(self, lease: Lease) -> None:
+        try:
+            async with lease:
+                self._lease = lease
+                resolve(self._granted, None)
+                await lease.lost()
+        except EtcdError as error:
+            if not self._granted.done():
+                self._granted.set_exception(error)
+                self._granted.exception()  # retrieved: the borrower may have been cancelled meanwhile
+            elif isinstance(error, LeaseLostError):
+                self.tell(error)
+        finally:
+            self._granted.cancel()
+            self._pool.forget(self)
+
+    async def granted(self) -> None:
+        """Wait until it is granted; cancelling the wait does not stop the grant.
+
+        Raises:
+            EtcdError: the grant failed.
+        """
+        await asyncio.wait([self._granted])
+        if self._granted.cancelled():
+            raise ClientClosedError
+        self._granted.result()
+
+    def tell(self, error: LeaseLostError) -> None:
+        """The lease is lost for its holder, who is told at once."""
+        if self._error is None:
+            self._error = error
+            callback, self._callback = self._callback, None
+            if callback is not None:
+                callback(error)
+
+    async def retire(self) -> None:
+        """Revoke it, with patience: until that is done, or the TTL has passed. It raises no `EtcdError`."""
+        if self._is_retired:
+            return
+        self._is_retired = True
+        lease = self._lease
+        if lease is None or lease.is_lost:
+            return
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + lease.ttl
+        failures = 0
+        while True:
+            try:
+                await lease.revoke(timeout=_REVOKE_SECONDS)
+            except LeaseNotFoundError:
+                return
+            except EtcdError as error:
+                wait = BACKOFF.wait(failures, random.random)
+                if not failures:
+                    logger.warning("lease 0x%x of a lock could not be revoked yet: %s", lease.id, error)
+                failures += 1
+                if not error.retryable or loop.time() + wait >= deadline:
+                    return
+                await asyncio.sleep(wait)
+            else:
+                return
+
+    # As the loan of its holder.
+
+    @property
+    def lease(self) -> Lease:
+        """The lease, once it is granted."""
+        if self._lease is None:
+            raise ClientUsageError("the lease is not granted yet")
+        return self._lease
+
+    @property
+    def id(self) -> int:
+        """The id of the lease."""
+        return self.lease.id
+
+    @property
+    def ttl(self) -> int:
+        """Its TTL in seconds, as etcd granted it."""
+        return self.lease.ttl
+
+    @property
+    def remaining(self) -> float:
+        """Seconds until its local deadline; 0 if it is gone. Thread-safe."""
+        return 0.0 if self._error is not None else self.lease.remaining
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it was lost. Thread-safe."""
+        return self._error is not None or self.lease.is_lost
+
+    def on_loss(self, callback: OnLoss | None) -> None:
+        """See `Loan.on_loss`."""
+        self._callback = callback
+        if callback is not None and self._error is not None:
+            self._callback = None
+            callback(self._error)
+
+    def give_back(self) -> None:
+        """See `Loan.give_back`."""
+        self._callback = None
+        self._pool.take_back(self)
+
+    async def discard(self) -> None:
+        """See `Loan.discard`."""
+        self._callback = None
+        self._pool.forget(self)
+        await self.retire()
+
+
+class LeasePool:
+    """The leases of a client's locks and elections.
+
+    Args:
+        store: grants the leases.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._idle: dict[int, list[PooledLease]] = {}  # by the TTL asked for; the last one is lent first
+        self._lent: set[PooledLease] = set()
+        self._tasks: set[asyncio.Task[object]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_closed = False
+        self._closer: asyncio.Task[object] | None = None
+        self._closed_at = inf  # when closing waits no longer
+        self._change: asyncio.Future[None] | None = None  # awaited while closing
+
+    def source(self, ttl: int) -> "PoolSource":
+        """The leases of one TTL."""
+        return PoolSource(self, ttl)
+
+    async def borrow(self, ttl: int) -> PooledLease:
+        """Lend an idle lease of this TTL, or a new one.
+
+        A grant that is refused by a member in trouble is repeated, for at most the TTL.
+
+        Raises:
+            ClientClosedError: the client is closed.
+            EtcdError: no lease was granted.
+
+        Cancellation: a lease that is granted later becomes an idle one.
+        """
+        idle = self._idle.get(ttl, [])
+        while idle and not self._is_closed:
+            lease = idle.pop()
+            if not lease.is_lost:
+                return self._lend(lease)
+        loop = asyncio.get_running_loop()
+        give_up_at = loop.time() + ttl
+        failures = 0
+        while True:
+            if self._is_closed:
+                raise ClientClosedError
+            lease = PooledLease(self, self._store, ttl)
+            try:
+                await lease.granted()
+                return self._lend(lease)
+            except asyncio.CancelledError:
+                self.run(self._take_back_later(lease), "lease of a lock")
+                raise
+            except EtcdError as error:
+                wait = BACKOFF.wait(failures, random.random)
+                # With these two, the client has tried for as long as a call may take.
+                is_final = isinstance(error, NoAvailableEndpointsError | EtcdTimeoutError) or not error.retryable
+                if is_final or loop.time() + wait > give_up_at:
+                    raise
+                await asyncio.sleep(wait)
+                failures += 1
+
+    def _lend(self, lease: PooledLease) -> PooledLease:
+        lease.holder = asyncio.current_task()
+        self._lent.add(lease)
+        return lease
+
+    async def _take_back_later(self, lease: PooledLease) -> None:
+        with suppress(EtcdError):
+            await lease.granted()
+            self.take_back(lease)
+
+    def take_back(self, lease: PooledLease) -> None:
+        """Keep a clean lease for its next holder, or revoke it if there are enough."""
+        self.forget(lease)
+        if lease.is_lost:
+            return
+        idle = self._idle.setdefault(lease.wanted_ttl, [])
+        if self._is_closed or len(idle) >= MAX_IDLE:
+            self.run(lease.retire(), "revocation of an idle lease")
+            return
+        loop = asyncio.get_running_loop()
+        lease.idle_since = loop.time()
+        idle.append(lease)
+        if self._timer is None:
+            self._timer = loop.call_later(IDLE_SECONDS, self._retire_idle)
+
+    def forget(self, lease: PooledLease) -> None:
+        """Never lend this lease again, unless it is taken back."""
+        lease.holder = None
+        self._lent.discard(lease)
+        idle = self._idle.get(lease.wanted_ttl, [])
+        if lease in idle:
+            idle.remove(lease)
+        wake(self._change)
+
+    def _retire_idle(self) -> None:
+        """Revoke what was idle for too long, and come back for the next."""
+        loop = asyncio.get_running_loop()
+        longest = loop.time() - IDLE_SECONDS
+        self._timer = None
+        oldest = inf
+        for idle in self._idle.values():
+            while idle and idle[0].idle_since <= longest:
+                self.run(idle.pop(0).retire(), "revocation of an idle lease")
+            oldest = min([oldest, *(lease.idle_since for lease in idle)])
+        if oldest < inf:
+            self._timer = loop.call_at(oldest + IDLE_SECONDS, self._retire_idle)
+
+    def run(self, work: Coroutine[object, object, T], name: str) -> "asyncio.Task[T]":
+        """See `LeaseSource.run`."""
+        task = start_background_task(work, name=f"etcd_aio {name}")
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: "asyncio.Task[object]") -> None:
+        self._tasks.discard(task)
+        wake(self._change)
+
+    async def aclose(self) -> None:
+        """Lend no more leases, lose those that are lent, and revoke what can be revoked within `CLOSE_SECONDS`.
+
+        The holders are told before the client is closed, so that their keys are deleted while it still works. The task
+        that closes is not waited for: a lock that it holds ends with the TTL of its lease.
+
+        Cancellation: the rest ends by its TTL.
+        """
+        loop = asyncio.get_running_loop()
+        if not self._is_closed:
+            self._is_closed = True
+            self._closed_at = loop.time() + CLOSE_SECONDS
+            self._close(asyncio.current_task())
+        while self._tasks or any(lease.holder is not self._closer for lease in self._lent):
+            left = self._closed_at - loop.time()
+            if left <= 0:
+                return
+            if self._change is None or self._change.done():
+                self._change = loop.create_future()
+            await asyncio.wait([self._change], timeout=left)
+
+    def _close(self, closer: "asyncio.Task[object] | None") -> None:
+        self._closer = closer
+        if self._timer is not None:
+            self._timer.cancel()
+        for lease in [lease for idle in self._idle.values() for lease in idle]:
+            self.run(lease.retire(), "revocation of an idle lease")
+        self._idle.clear()
+        error = LeaseLostError("the client is being closed")
+        error.__cause__ = ClientClosedError()
+        for lease in tuple(self._lent):
+            lease.tell(error)
+
+
+class PoolSource:
+    """The leases of one TTL in a pool: a `LeaseSource`."""
+
+    __slots__ = ("_pool", "_ttl", "run")
+
+    def __init__(self, pool: LeasePool, ttl: int) -> None:
+        self._pool = pool
+        self._ttl = ttl
+        self.run = pool.run
+
+    async def borrow(self, key_prefix: bytes) -> Loan:
+        """See `LeaseSource.borrow`."""
+        return await self._pool.borrow(self._ttl)

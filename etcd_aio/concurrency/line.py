@@ -1,0 +1,319 @@
+"""Line: one acquisition: its key enters the line, waits for its turn, and leaves. See `place.py` for the theory.
+
+The calls, for a lock:
+
+    enter    When the own key is missing, put it with the lease, and list two keys; else get it, and list the same. If
+             no other key is there, it holds: one round trip, without a sort where etcd applies writes.
+    look     List the keys that are not younger than the own one, youngest first.
+    wait     Watch the next key from now, then get it: a deletion between the two is not missed, and no old revision is
+             named, so compaction cannot end the wait.
+    leave    When the own key has its revision, delete it.
+
+Every copy of these requests that may still travel is harmless. A late `leave` compares a revision that never comes
+back. A late `enter` attaches the key to the lease: if one is unanswered, the lease is discarded afterwards.
+"""
+
+import asyncio
+import logging
+import random
+from typing import Final, Generic, TypeVar
+
+from anyio import CancelScope
+
+from etcd_aio import Key, RangeResult, op
+from etcd_aio.concurrency.held import Held, Subject
+from etcd_aio.concurrency.interruption import Interruption
+from etcd_aio.concurrency.lease_pool import BACKOFF, LeaseSource, Loan
+from etcd_aio.concurrency.place import LineKeys, Listed, Place, State, Step
+from etcd_aio.errors import CompactedError, EtcdError, LeaseNotFoundError, NotHeldError, StoreRolledBackError
+from etcd_aio.store import Store
+
+E = TypeVar("E", bound=EtcdError)
+
+logger: Final = logging.getLogger("etcd_aio.locks")
+
+CANCELLED_SECONDS: Final = 0.5
+"""Seconds that a cancelled caller waits for its key to be deleted; the deletion goes on in the background."""
+
+_LEAVE_SECONDS: Final = 2.0  # that leaving waits for an answer: twice etcd's default election timeout
+_REPEATED: Final = (CompactedError, StoreRolledBackError)  # a watch that ends with one of them begins anew
+
+
+class Line(Generic[E]):
+    """One acquisition. `stand` or `try_stand`, then `leave`.
+
+    Args:
+        store: carries out the calls.
+        source: lends the lease.
+        keys: where the keys of the line are.
+        value: the value of the own key.
+        subject: what is waited for.
+
+    Attributes:
+        place: the place in the line, from `stand` on.
+    """
+
+    def __init__(self, store: Store, source: LeaseSource, keys: LineKeys, value: bytes, subject: Subject[E]) -> None:
+        self._store = store
+        self._source = source
+        self._keys = keys
+        self._value = value
+        self._subject = subject
+        self._is_dirty = False  # a request that creates the key may still travel
+        self._trouble: EtcdError | None = None  # the last error that was survived
+        self._loan: Loan | None = None
+        self.place = Place(keys, 0)
+
+    # Standing in line.
+
+    async def stand(self, timeout: float | None) -> None:
+        """Enter the line, and wait until this place holds.
+
+        Args:
+            timeout: seconds; None for no limit.
+
+        Raises:
+            LockTimeoutError: or what `subject.late` is: it did not come to hold in time.
+            LockLostError: or what `subject.lost` is: its lease or its key was lost while it waited.
+            EtcdError: no lease was granted, or the key could not be created.
+
+        After an error or a cancellation the line is left.
+        """
+        interruption = Interruption(timeout, self._late)
+        try:
+            await self._enter(interruption)
+            while self.place.state is not State.HELD:
+                await self._advance()
+            interruption.check()
+        except BaseException as raised:
+            await self._leave_early(interruption, raised)
+            raise
+        interruption.stop()
+
+    async def try_stand(self) -> bool:
+        """Enter the line if it is empty, and stay if this place holds at once. If it is not empty, write nothing."""
+        if await self._is_taken():
+            return False
+        interruption = Interruption(None, self._late)
+        try:
+            await self._enter(interruption)
+            while self.place.state is State.LOOKING:
+                await self._advance()
+            interruption.check()
+        except BaseException as raised:
+            await self._leave_early(interruption, raised)
+            raise
+        interruption.stop()
+        if self.place.state is State.HELD:
+            return True
+        await self.leave()
+        return False
+
+    async def _leave_early(self, interruption: Interruption, raised: BaseException) -> None:
+        interruption.stop()
+        try:
+            await self.leave(is_cancelled=isinstance(raised, asyncio.CancelledError))
+        except asyncio.CancelledError as cancelled:
+            interruption.leave_with(cancelled)
+            raise
+        interruption.leave_with(raised)
+
+    async def _is_taken(self) -> bool:
+        limit = 1
+        keys = self._keys
+        while True:
+            result = await self._store.range(prefix=keys.before, limit=limit, keys_only=True)
+            if any(keys.has(kv.key) for kv in result.kvs):
+                return True
+            if len(result.kvs) < limit:
+                return False
+            limit *= 2
+
+    async def _enter(self, interruption: Interruption) -> None:
+        """Borrow a lease and create the own key."""
+        is_first = True
+        while True:
+            self._loan = loan = await self._source.borrow(self._keys.own)
+            self.place = place = Place(self._keys, loan.id)
+            loan.on_loss(lambda error: interruption.interrupt(self.lost(error.message, error)))
+            place.move(Step.BEGUN)
+            try:
+                await self._create(place, loan)
+            except LeaseNotFoundError:
+                # The lease ended while it was idle: nothing was written, and nothing can be any more.
+                if not is_first or interruption.error is not None:
+                    raise
+                is_first = False
+                loan.on_loss(None)
+                self._loan = None
+                self._is_dirty = False
+                await loan.discard()
+            else:
+                return
+
+    async def _create(self, place: Place, loan: Loan) -> None:
+        found = self._entry_range()
+        own = op.get(place.key)
+        put = op.put(place.key, self._value, lease=loan.id)
+        txn = op.txn(when=[Key(place.key).missing], then=[put, found], otherwise=[own, found])
+        failures = 0
+        self._is_dirty = True  # until it is answered, also if the call is cancelled
+        while True:
+            try:
+                result = await self._store.do(txn, retry="safe")
+            except EtcdError as error:
+                # The key is this acquisition's alone, so it can be created again; an unanswered copy leaves doubt.
+                if not (error.maybe_applied and error.retryable):
+                    raise
+                self._trouble = error
+                await asyncio.sleep(BACKOFF.wait(failures, random.random))
+                failures += 1
+            else:
+                self._is_dirty = failures > 0
+                kv = None if result.succeeded else result[own]
+                self._created(result.revision if kv is None else kv.create_revision, result[found])
+                return
+
+    def _entry_range(self) -> op.RangeOp:
+        """What is listed in the txn that creates the key."""
+        return op.range(prefix=self._keys.before, limit=2, keys_only=True)
+
+    def _created(self, revision: int, found: RangeResult) -> None:
+        """The key is there: find out whether it holds already."""
+        self.place.created(revision, found.kvs)
+
+    async def _advance(self) -> None:
+        """One look or one wait, repeated for as long as the lease lives if the cluster is in trouble."""
+        failures = 0
+        while True:
+            try:
+                ahead = self.place.ahead
+                if ahead is None:
+                    await self._look()
+                else:
+                    await self._wait(ahead)
+            except EtcdError as error:
+                if not (error.retryable or isinstance(error, _REPEATED)):
+                    raise
+                self._trouble = error
+            else:
+                break
+            await asyncio.sleep(BACKOFF.wait(failures, random.random))
+            failures += 1
+        if self.place.state is State.LOST:
+            raise self.lost("its key is gone: it was deleted, or its lease was revoked")
+
+    async def _look(self) -> None:
+        place, keys = self.place, self._keys
+        before = op.range(
+            prefix=keys.before,
+            max_create_revision=place.revision,
+            sort_by="create_revision",
+            sort_order="descend",
+            limit=place.limit,
+            keys_only=True,
+        )
+        if keys.lists_own:
+            kvs = (await self._store.do(before)).kvs
+            place.looked(kvs, kvs[0] if kvs else None)
+        else:
+            get = op.get(place.key, keys_only=True)
+            result = await self._store.do(op.txn(then=[get, before]))
+            place.looked(result[before].kvs, result[get])
+
+    async def _wait(self, ahead: Listed) -> None:
+        place = self.place
+        async with self._store.watch(ahead.key, filters=("no_put",), timeout=None) as watcher:
+            place.checked(await self._store.get(ahead.key, keys_only=True))
+            if place.state is State.WAITING:
+                await anext(watcher)
+                place.vanished()
+
+    # Holding and leaving.
+
+    def hold(self, *, margin: float, cancels: bool) -> Held[E]:
+        """Guard what is held now; called in the task that a loss cancels."""
+        if self._loan is None or self.place.state is not State.HELD:
+            raise NotHeldError(f"{self._subject.what} is not held")
+        key, revision = self.place.key, self.place.revision
+        return Held(self._store, self._loan, key, revision, margin=margin, cancels=cancels, subject=self._subject)
+
+    async def leave(self, *, is_cancelled: bool = False) -> None:
+        """Leave the line: delete the key and give the lease back, or discard the lease if something is in doubt.
+
+        It raises no `EtcdError`: what cannot be done now is done in the background, or by etcd when the lease ends.
+
+        Args:
+            is_cancelled: the caller is cancelled and waits for at most half a second, but even in a cancelled scope.
+        """
+        loan, self._loan = self._loan, None
+        if loan is None:
+            return
+        loan.on_loss(None)
+        place = self.place
+        if place.state is not State.LOST:
+            place.move(Step.GIVEN_UP)
+        is_dirty = self._is_dirty or place.state is State.LOST or loan.is_lost
+        if not is_dirty and not is_cancelled:
+            try:
+                await self._delete()
+            except asyncio.CancelledError:
+                await self._in_background(loan, is_dirty=True)
+                raise
+            except EtcdError as error:
+                logger.warning("%s could not be released yet: %s", self._subject.what, error)
+                self._source.run(loan.discard(), f"release of {self._subject.what}")
+            else:
+                loan.give_back()
+        else:
+            await self._in_background(loan, is_dirty=is_dirty)
+        place.move(Step.LEFT)
+
+    def leave_lost(self) -> None:
+        """Leave the line in the background: what was held is lost."""
+        loan, self._loan = self._loan, None
+        if loan is not None:
+            loan.on_loss(None)
+            self.place.move(Step.GONE)
+            self._source.run(loan.discard(), f"end of {self._subject.what}")
+            self.place.move(Step.LEFT)
+
+    async def _in_background(self, loan: Loan, *, is_dirty: bool) -> None:
+        work = self._source.run(self._clear(loan, is_dirty), f"release of {self._subject.what}")
+        # Scopes of anyio wait for this. A cancellation by asyncio ends the wait, and the task goes on by itself.
+        with CancelScope(shield=True):
+            await asyncio.wait([work], timeout=CANCELLED_SECONDS)
+
+    async def _clear(self, loan: Loan, is_dirty: bool) -> None:
+        if not is_dirty:
+            try:
+                await self._delete()
+            except EtcdError as error:
+                logger.warning("%s could not be released yet: %s", self._subject.what, error)
+            else:
+                loan.give_back()
+                return
+        await loan.discard()
+
+    async def _delete(self) -> None:
+        place = self.place
+        txn = op.txn(when=[Key(place.key).create_revision == place.revision], then=[op.delete(place.key)])
+        await self._store.do(txn, timeout=_LEAVE_SECONDS, retry="always")
+
+    # Errors.
+
+    def lost(self, reason: str, cause: BaseException | None = None) -> E:
+        """The error of a loss while waiting."""
+        error = self._subject.lost(f"{self._subject.what} is lost while waiting for it: {reason}")
+        error.__cause__ = cause
+        return error
+
+    def _late(self) -> EtcdError:
+        ahead = self.place.ahead
+        if ahead is not None:
+            reason = f"the contender {ahead.key!r} is still before this one"
+        else:
+            reason = "etcd has not answered in time"
+        error = self._subject.late(f"{self._subject.what} was not acquired in time: {reason}")
+        error.__cause__ = self._trouble
+        return error

@@ -1,0 +1,196 @@
+"""Place: where a contender stands in a line of keys, and what follows from the keys that it sees. PURE.
+
+Theory. A contender creates a key of its own under the name. The keys are ordered by `create_revision`, which no two of
+them share. A contender holds when no key that can stand before its own is left. Keys before it only ever vanish: a new
+key gets a larger revision. So once that is true, it stays true for as long as the contender's own key exists.
+
+    state      meaning                                  left by
+    OUT        it has no key                            BEGUN
+    ENTERING   its key is being created                 ALONE (no other key), JOINED (others), GIVEN_UP
+    LOOKING    the keys before it are being listed      FIRST (none), BEHIND (one to wait for), GONE (its own key is
+                                                        not there), GIVEN_UP
+    WAITING    it waits until the next key before its   VANISHED, GIVEN_UP, GONE (its lease is lost)
+               own is deleted
+    HELD       it holds                                 GIVEN_UP (left), GONE (lease, margin or own key)
+    LEAVING    its key is being deleted                 LEFT
+    LOST       its key, or its lease, is gone           LEFT
+
+A waiter waits for the one key that is next before its own. If that is deleted, the waiter looks again: the contender
+may have given up while others still stand before both. So a release wakes one waiter, whatever their number.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, Protocol
+
+SMALLEST_LOOK: Final = 2  # keys: its own and the next one
+
+
+class State(Enum):
+    """The state of a contender; see above."""
+
+    OUT = "out"
+    ENTERING = "entering"
+    LOOKING = "looking"
+    WAITING = "waiting"
+    HELD = "held"
+    LEAVING = "leaving"
+    LOST = "lost"
+
+
+class Step(Enum):
+    """A step from one state to the next; see above."""
+
+    BEGUN = "begun"
+    ALONE = "alone"
+    JOINED = "joined"
+    FIRST = "first"
+    BEHIND = "behind"
+    VANISHED = "vanished"
+    GONE = "gone"
+    GIVEN_UP = "given up"
+    LEFT = "left"
+
+
+_NEXT: Final[Mapping[tuple[State, Step], State]] = {
+    (State.OUT, Step.BEGUN): State.ENTERING,
+    (State.ENTERING, Step.ALONE): State.HELD,
+    (State.ENTERING, Step.JOINED): State.LOOKING,
+    (State.LOOKING, Step.FIRST): State.HELD,
+    (State.LOOKING, Step.BEHIND): State.WAITING,
+    (State.WAITING, Step.VANISHED): State.LOOKING,
+    **{(state, Step.GONE): State.LOST for state in (State.ENTERING, State.LOOKING, State.WAITING, State.HELD)},
+    **{(state, Step.GIVEN_UP): State.LEAVING for state in (State.ENTERING, State.LOOKING, State.WAITING, State.HELD)},
+    (State.LEAVING, Step.LEFT): State.OUT,
+    (State.LOST, Step.LEFT): State.OUT,
+}
+
+
+class Listed(Protocol):
+    """A key as the server lists it: a `KeyValue`."""
+
+    @property
+    def key(self) -> bytes:
+        """The key."""
+        ...
+
+    @property
+    def create_revision(self) -> int:
+        """The revision that created it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LineKeys:
+    """Where the keys of a line are.
+
+    Attributes:
+        own: the prefix of the contender's own key.
+        before: the prefix of all keys that can stand before it.
+        kinds: what may follow that prefix, before the lease. Other keys under `before` belong to other names.
+    """
+
+    own: bytes
+    before: bytes
+    kinds: tuple[bytes, ...] = (b"",)
+
+    def key(self, lease: int) -> bytes:
+        """The contender's own key: it ends with the lease in hexadecimal, as Go's, etcdctl's and v3lock's do."""
+        return self.own + f"{lease:x}".encode()
+
+    def has(self, key: bytes) -> bool:
+        """Whether a key under `before` is one of this line."""
+        start = len(self.before)
+        return any(key.startswith(kind, start) and b"/" not in key[start + len(kind) :] for kind in self.kinds)
+
+    @property
+    def lists_own(self) -> bool:
+        """Whether the contender's own key is under `before`."""
+        return self.own.startswith(self.before)
+
+
+def lock_keys(name: bytes) -> LineKeys:
+    """The line of a lock or an election: `<name>/<lease>`, each behind all older ones."""
+    return LineKeys(name + b"/", name + b"/")
+
+
+def reader_keys(name: bytes) -> LineKeys:
+    """The line of readers: `<name>/read/<lease>`, each behind the older writers."""
+    return LineKeys(name + b"/read/", name + b"/write/")
+
+
+def writer_keys(name: bytes) -> LineKeys:
+    """The line of writers: `<name>/write/<lease>`, each behind all older readers and writers."""
+    return LineKeys(name + b"/write/", name + b"/", (b"read/", b"write/"))
+
+
+class Place:
+    """The place of one contender.
+
+    Args:
+        keys: where the keys of its line are.
+        lease: the id of the lease that its key is attached to.
+
+    Attributes:
+        keys: the same.
+        key: its own key.
+        revision: the `create_revision` of that key, once it is created.
+        state: its state.
+        limit: the number of keys that the next look asks for.
+        ahead: the key to wait for, while it is WAITING.
+    """
+
+    __slots__ = ("ahead", "key", "keys", "limit", "revision", "state")
+
+    def __init__(self, keys: LineKeys, lease: int) -> None:
+        self.keys = keys
+        self.key = keys.key(lease)
+        self.revision = 0
+        self.state = State.OUT
+        self.limit = SMALLEST_LOOK
+        self.ahead: Listed | None = None
+
+    def move(self, step: Step) -> None:
+        """Go to the next state. A step that the table does not have is a bug of the caller: KeyError."""
+        self.state = _NEXT[self.state, step]
+
+    def created(self, revision: int, found: Sequence[Listed]) -> None:
+        """The key is there.
+
+        Args:
+            revision: the revision that created it.
+            found: up to two keys under `before`, as they were right after that.
+        """
+        self.revision = revision
+        is_alone = [kv.key for kv in found] == ([self.key] if self.keys.lists_own else [])
+        self.move(Step.ALONE if is_alone else Step.JOINED)
+
+    def looked(self, found: Sequence[Listed], own: Listed | None) -> None:
+        """The keys before it were listed.
+
+        Args:
+            found: the `limit` youngest keys under `before` that are not younger than its own, youngest first.
+            own: its own key, if there is such a key.
+        """
+        if own is None or own.key != self.key or own.create_revision != self.revision:
+            self.move(Step.GONE)
+            return
+        self.ahead = next((kv for kv in found if kv.key != self.key and self.keys.has(kv.key)), None)
+        if self.ahead is not None:
+            self.move(Step.BEHIND)
+        elif len(found) < self.limit:
+            self.move(Step.FIRST)
+        else:  # all of them belong to other names: look again, at more
+            self.limit *= 2
+
+    def checked(self, present: Listed | None) -> None:
+        """The key to wait for was read, after its watch began; None if it is gone."""
+        ahead = self.ahead
+        if ahead is None or present is None or present.create_revision != ahead.create_revision:
+            self.vanished()
+
+    def vanished(self) -> None:
+        """The key to wait for was deleted, or the wait for that cannot go on."""
+        self.ahead = None
+        self.move(Step.VANISHED)

@@ -1,0 +1,336 @@
+"""Place: all interleavings of a few contenders on one store, and the rules of single steps."""
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from etcd_aio.concurrency.place import LineKeys, Place, State, Step, lock_keys, reader_keys, writer_keys
+
+
+@dataclass(frozen=True)
+class Listed:
+    key: bytes
+    create_revision: int
+
+
+@dataclass
+class Contender:
+    """A contender with what it has seen; `tries` is how often it still enters."""
+
+    lease: int
+    keys: LineKeys
+    tries: int = 1
+    place: Place = field(init=False)
+    is_watching: bool = False
+    has_looked: bool = False  # at the key that it waits for, since the watch began
+    has_event: bool = False
+
+    def __post_init__(self) -> None:
+        self.place = Place(self.keys, self.lease)
+
+    def copy(self) -> "Contender":
+        twin = copy.copy(self)
+        twin.place = copy.copy(self.place)
+        return twin
+
+
+class World:
+    """A store and its contenders. Each step is what etcd applies at once, or what a contender does with an answer."""
+
+    def __init__(self, contenders: list[Contender], expiries: int) -> None:
+        self.contenders = contenders
+        self.store: dict[bytes, int] = {}
+        self.revision = 1
+        self.expiries = expiries
+
+    def copy(self) -> "World":
+        twin = copy.copy(self)
+        twin.contenders = [contender.copy() for contender in self.contenders]
+        twin.store = dict(self.store)
+        return twin
+
+    def shape(self) -> tuple[object, ...]:
+        """What the future depends on: of revisions only their order."""
+        revisions = set(self.store.values())
+        for one in self.contenders:
+            revisions |= {one.place.revision, one.place.ahead.create_revision if one.place.ahead else 0}
+        rank = {revision: at for at, revision in enumerate(sorted(revisions))}
+        parts: list[object] = [self.expiries, *sorted((key, rank[at]) for key, at in self.store.items())]
+        for one in self.contenders:
+            place, ahead = one.place, one.place.ahead
+            parts += [place.state.value, rank[place.revision], place.limit, one.tries]
+            parts += [one.is_watching, one.has_looked, one.has_event]
+            parts += [ahead.key, rank[ahead.create_revision]] if ahead else [b"", -1]
+        return tuple(parts)
+
+    def listed(self, prefix: bytes, newest: int) -> list[Listed]:
+        found = [Listed(key, at) for key, at in self.store.items() if key.startswith(prefix) and at <= newest]
+        return sorted(found, key=lambda one: -one.create_revision)
+
+    def present(self, key: bytes) -> Listed | None:
+        return Listed(key, self.store[key]) if key in self.store else None
+
+    def delete(self, key: bytes) -> None:
+        if self.store.pop(key, None) is not None:
+            self.revision += 1
+            for contender in self.contenders:
+                ahead = contender.place.ahead
+                if contender.is_watching and ahead is not None and ahead.key == key:
+                    contender.has_event = True
+
+    # Steps.
+
+    def enter(self, contender: Contender) -> None:
+        contender.place = place = Place(contender.keys, contender.lease)
+        contender.tries -= 1
+        place.move(Step.BEGUN)
+        if place.key not in self.store:
+            self.revision += 1
+            self.store[place.key] = self.revision
+        keys = sorted(key for key in self.store if key.startswith(contender.keys.before))[:2]
+        place.created(self.store[place.key], [Listed(key, self.store[key]) for key in keys])
+
+    def look(self, contender: Contender) -> None:
+        place = contender.place
+        found = self.listed(contender.keys.before, place.revision)[: place.limit]
+        place.looked(found, self.present(place.key))
+
+    def watch(self, contender: Contender) -> None:
+        contender.is_watching = True
+
+    def check(self, contender: Contender) -> None:
+        place = contender.place
+        assert place.ahead is not None
+        contender.has_looked = True
+        place.checked(self.present(place.ahead.key))
+        if place.state is not State.WAITING:
+            self.unwatch(contender)
+
+    def event(self, contender: Contender) -> None:
+        contender.place.vanished()
+        self.unwatch(contender)
+
+    def unwatch(self, contender: Contender) -> None:
+        contender.is_watching = contender.has_looked = contender.has_event = False
+
+    def leave(self, contender: Contender) -> None:
+        place = contender.place
+        self.unwatch(contender)
+        if place.state is not State.LOST:
+            place.move(Step.GIVEN_UP)
+        if self.store.get(place.key) == place.revision:
+            self.delete(place.key)
+        place.move(Step.LEFT)
+
+    def expire(self, contender: Contender) -> None:
+        self.expiries -= 1
+        self.delete(contender.place.key)
+
+    def steps(self) -> Iterator[tuple[str, int]]:
+        """What can happen next; the ones that nothing forces are marked."""
+        for at, contender in enumerate(self.contenders):
+            match contender.place.state:
+                case State.OUT if contender.tries:
+                    yield "enter", at
+                case State.LOOKING:
+                    yield "look", at
+                    yield "leave?", at
+                case State.WAITING:
+                    if not contender.is_watching:
+                        yield "watch", at
+                    elif not contender.has_looked:
+                        yield "check", at
+                    elif contender.has_event:
+                        yield "event", at
+                    yield "leave?", at
+                case State.HELD | State.LOST:
+                    yield "leave", at
+                case _:
+                    pass
+            if self.expiries and contender.place.key in self.store:
+                yield "expire?", at
+
+    def after(self, name: str, at: int) -> "World":
+        world = self.copy()
+        step: Callable[[Contender], None] = getattr(world, name.rstrip("?"))
+        step(world.contenders[at])
+        return world
+
+    def holders(self) -> list[Contender]:
+        """Those that hold, as far as etcd is concerned."""
+        return [one for one in self.contenders if one.place.state is State.HELD and self.owns(one)]
+
+    def owns(self, contender: Contender) -> bool:
+        return self.store.get(contender.place.key) == contender.place.revision
+
+
+def explore(first: World, check: Callable[[World], None]) -> int:
+    """Visit every state that can be reached; returns their number."""
+    seen = {first.shape()}
+    todo = [first]
+    while todo:
+        world = todo.pop()
+        check(world)
+        steps = list(world.steps())
+        if all(name.endswith("?") for name, _ in steps):
+            states = [one.place.state for one in world.contenders]
+            assert set(states) <= {State.OUT}, f"stuck: {states}"
+            assert not world.store
+        for name, at in steps:
+            further = world.after(name, at)
+            if further.shape() not in seen:
+                seen.add(further.shape())
+                todo.append(further)
+    return len(seen)
+
+
+def check_exclusion(world: World) -> None:
+    holders = world.holders()
+    for holder in holders:
+        older = [
+            one
+            for one in world.contenders
+            if world.owns(one) and one.place.revision < holder.place.revision and conflict(one, holder)
+        ]
+        assert not older, "a contender holds while an older one that it must wait for is there"
+    for waiter in world.contenders:
+        if waiter.keys.lists_own and waiter.place.ahead is not None and world.owns(waiter):
+            others = [
+                one
+                for one in world.contenders
+                if one.keys == waiter.keys and one.place.ahead == waiter.place.ahead and world.owns(one)
+            ]
+            assert others == [waiter], "a release would wake two"
+
+
+def conflict(one: Contender, other: Contender) -> bool:
+    return not (b"/read/" in one.place.key and b"/read/" in other.place.key)
+
+
+def test_three_contenders_of_a_lock_with_a_lost_lease_in_every_order() -> None:
+    keys = lock_keys(b"a")
+    contenders = [Contender(0x1F, keys, tries=2), Contender(0x2, keys), Contender(0xA, keys)]
+    assert explore(World(contenders, expiries=1), check_exclusion) > 5_000
+
+
+def test_readers_and_writers_in_every_order() -> None:
+    contenders = [
+        Contender(1, reader_keys(b"a")),
+        Contender(2, reader_keys(b"a")),
+        Contender(3, writer_keys(b"a"), tries=2),
+    ]
+    assert explore(World(contenders, expiries=1), check_exclusion) > 5_000
+
+
+def test_two_writers_and_a_reader_in_every_order() -> None:
+    contenders = [
+        Contender(1, reader_keys(b"a"), tries=2),
+        Contender(2, writer_keys(b"a")),
+        Contender(3, writer_keys(b"a")),
+    ]
+    assert explore(World(contenders, expiries=1), check_exclusion) > 5_000
+
+
+class Unchecked(Place):
+    """Sabotage: takes itself for the holder when its own key is gone (etcd-io/etcd#11456)."""
+
+    def looked(self, found: object, own: object) -> None:
+        super().looked(found, Listed(self.key, self.revision))  # type: ignore[arg-type]
+
+
+class Careless(Place):
+    """Sabotage: does not look at the key to wait for after the watch has begun."""
+
+    def checked(self, present: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("sabotage", [Unchecked, Careless])
+def test_the_model_catches_sabotage(sabotage: type[Place], monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = lock_keys(b"a")
+    monkeypatch.setattr(f"{__name__}.Place", sabotage)
+    contenders = [Contender(1, keys), Contender(2, keys), Contender(3, keys)]
+
+    def check(world: World) -> None:
+        check_exclusion(world)
+        for one in world.contenders:
+            assert one.place.state is not State.HELD or world.expiries == 0 or world.owns(one)
+
+    def check_first_look(world: World) -> None:
+        check(world)
+        for name, at in world.steps():
+            if name == "look" and not world.owns(world.contenders[at]):
+                assert world.after(name, at).contenders[at].place.state is State.LOST
+
+    with pytest.raises(AssertionError):
+        explore(World(contenders, expiries=1), check_first_look)
+
+
+# Single steps.
+
+
+def test_the_keys_are_those_of_other_clients() -> None:
+    assert lock_keys(b"jobs/42").key(0x694D9A5B) == b"jobs/42/694d9a5b"
+    assert lock_keys(b"a").key(-77) == b"a/-4d", "as Go prints a negative number"
+    assert reader_keys(b"a").key(0xF) == b"a/read/f"
+    assert writer_keys(b"a").key(0xF) == b"a/write/f"
+
+
+@pytest.mark.parametrize(
+    ("keys", "key", "is_one"),
+    [
+        (lock_keys(b"a"), b"a/1", True),
+        (lock_keys(b"a"), b"a/b/1", False),
+        (lock_keys(b"a/b"), b"a/b/1", True),
+        (reader_keys(b"a"), b"a/write/1", True),
+        (reader_keys(b"a"), b"a/write/b/1", False),
+        (writer_keys(b"a"), b"a/read/1", True),
+        (writer_keys(b"a"), b"a/write/1", True),
+        (writer_keys(b"a"), b"a/1", False),
+        (writer_keys(b"a"), b"a/b/1", False),
+        (writer_keys(b"a"), b"a/read/b/1", False),
+    ],
+)
+def test_keys_of_other_names_are_left_out(keys: LineKeys, key: bytes, is_one: bool) -> None:
+    assert keys.has(key) is is_one
+
+
+def test_keys_of_other_names_make_it_look_further() -> None:
+    place = Place(lock_keys(b"a"), 1)
+    place.move(Step.BEGUN)
+    own = Listed(b"a/1", 9)
+    place.created(9, [own, Listed(b"a/b/1", 8)])
+    place.looked([own, Listed(b"a/b/1", 8)], own)
+    assert (place.state, place.limit) == (State.LOOKING, 4)
+    place.looked([own, Listed(b"a/b/1", 8), Listed(b"a/b/2", 7), Listed(b"a/b/3", 6)], own)
+    assert (place.state, place.limit) == (State.LOOKING, 8)
+    place.looked([own, Listed(b"a/b/1", 8), Listed(b"a/b/2", 7), Listed(b"a/2", 2)], own)
+    assert place.state is State.WAITING
+    assert place.ahead == Listed(b"a/2", 2)
+
+
+def test_a_key_that_was_created_anew_is_not_the_one_to_wait_for() -> None:
+    place = Place(lock_keys(b"a"), 1)
+    place.move(Step.BEGUN)
+    own = Listed(b"a/1", 9)
+    place.created(9, [own, Listed(b"a/2", 5)])
+    place.looked([own, Listed(b"a/2", 5)], own)
+    place.checked(Listed(b"a/2", 5))
+    assert place.state is State.WAITING
+    place.checked(Listed(b"a/2", 11))
+    assert (place.state, place.ahead) == (State.LOOKING, None)
+
+
+def test_its_own_key_created_anew_is_not_its_own() -> None:
+    place = Place(lock_keys(b"a"), 1)
+    place.move(Step.BEGUN)
+    place.created(9, [Listed(b"a/1", 9), Listed(b"a/2", 5)])
+    place.looked([], Listed(b"a/1", 12))
+    assert place.state is State.LOST
+
+
+def test_a_step_that_the_table_lacks_is_a_bug() -> None:
+    with pytest.raises(KeyError):
+        Place(lock_keys(b"a"), 1).move(Step.FIRST)
