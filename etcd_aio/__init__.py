@@ -118,5 +118,7 @@ from etcd_aio.watch import WatchStatistics as WatchStatistics
 # Without a logging configuration the library is silent.
 logging.getLogger("etcd_aio").addHandler(logging.NullHandler())
 
-if not TYPE_CHECKING:  # type checkers take the imports above
+if TYPE_CHECKING:
+    __all__: list[str]  # type checkers take the imports above
+else:
     __all__ = [*public_names(globals()), "__version__", "op"]

@@ -127,7 +127,7 @@ class Balancer(TwoPartClose):
         *,
         is_patient: bool = False,
     ) -> SubConnection:
-        """Do what `pick` does, but wait until `deadline` for a READY sub-connection. `is_patient` overrules `fail_fast`.
+        """Do what `pick` does, or wait until `deadline` for a READY sub-connection; `is_patient` overrules `fail_fast`.
 
         Raises:
             NoAvailableEndpointsError: none was READY in time, or every endpoint has refused and `fail_fast` is set.

@@ -11,5 +11,7 @@ from etcd_aio.concurrency.lock import Contender as Contender
 from etcd_aio.concurrency.lock import Lock as Lock
 from etcd_aio.exports import public_names
 
-if not TYPE_CHECKING:  # type checkers take the imports above
+if TYPE_CHECKING:
+    __all__: list[str]  # type checkers take the imports above
+else:
     __all__ = public_names(globals())

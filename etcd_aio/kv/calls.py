@@ -240,9 +240,7 @@ class KV:
         invoker = self._invoker
         stream = RangeStreamReader(invoker)
         return Scan(
-            ScanPages(
-                self.do, first, page_size=page_size, timeout=timeout, retry=retry, stream=stream, invoker=invoker
-            )
+            ScanPages(self.do, first, page_size=page_size, timeout=timeout, retry=retry, stream=stream, invoker=invoker)
         )
 
     @overload

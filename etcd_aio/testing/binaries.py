@@ -29,7 +29,7 @@ CACHE_VARIABLE: Final = "ETCD_AIO_CACHE"
 
 _VERSION_LINE = re.compile(r"etcd Version:\s*(\d+\.\d+\.\d+\S*)")
 _CLAUSE = re.compile(r"(>=|<=|==|!=|<|>)?\s*(\d+(?:\.\d+){0,2})")
-_COMPARISONS: Final[Mapping[str, Callable[[object, object], bool]]] = {
+_COMPARISONS: Final[Mapping[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]]] = {
     ">=": operator.ge, "<=": operator.le, "==": operator.eq, "!=": operator.ne, "<": operator.lt, ">": operator.gt
 }  # fmt: skip
 _VERSION_SECONDS = 20.0  # a cold start from a slow disk; a healthy binary answers in some 50 ms
@@ -122,9 +122,8 @@ def fits(wanted: str | None, version: str) -> bool:
     if wanted is None:
         return True
     numbers = version_numbers(version)
-    return all(
-        [_clause_fits(clause.strip(), numbers) for clause in wanted.split(",")]
-    )  # a list: every clause is checked
+    fits = [_clause_fits(clause.strip(), numbers) for clause in wanted.split(",")]  # a list: every clause is checked
+    return all(fits)
 
 
 def version_numbers(version: str) -> tuple[int, int, int]:

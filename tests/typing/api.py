@@ -6,7 +6,7 @@ nothing needs, and mypy also one that names another error.
 
 # pyright: reportUnnecessaryTypeIgnoreComment=true
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeVar, assert_type
 
@@ -91,11 +91,12 @@ class HasId:
 
 def stores(client: Client) -> tuple[Store, Writer]:
     store: Store = client
-    writer: Writer = client
-    writer = store
-    store = writer  # type: ignore[assignment]
-    store = HasId()  # type: ignore[assignment]
-    return store, writer
+    return store, store
+
+
+def not_stores(writer: Writer) -> Iterator[Store]:
+    yield writer  # type: ignore[misc]
+    yield HasId()  # type: ignore[misc]
 
 
 async def leases(client: Client) -> None:

@@ -5,7 +5,8 @@ import sys
 import pytest
 
 from etcd_aio.discovery import SrvResolver, require_dnspython
-from etcd_aio.discovery.srv import SrvAnswer, SrvRecord, dns_lookup
+from etcd_aio.discovery.srv import dns_lookup
+from etcd_aio.discovery.srv_records import SrvAnswer, SrvRecord
 from etcd_aio.errors import ConfigError, DiscoveryError
 from tests.support import loops
 
