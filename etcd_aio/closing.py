@@ -20,6 +20,7 @@ class Closable(Protocol):
 
     def close(self) -> Unwinding:
         """End everything, without waiting, and return the tasks that have not ended yet. Safe to repeat."""
+        ...
 
 
 class TwoPartClose:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import etcd_aio
+from etcd_aio import errors
 
 PACKAGE = Path(__file__).parent.parent / "etcd_aio"
 
@@ -177,7 +178,7 @@ def test_what_stands_on_the_client_imports_only_public_errors() -> None:
         for node in ast.walk(ast.parse(path.read_text())) if package_of(path) in ON_THE_CLIENT else ():
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("etcd_aio.errors"):
                 assert node.module == "etcd_aio.errors", path
-                assert {alias.name for alias in node.names} <= set(etcd_aio.errors.__all__), path
+                assert {alias.name for alias in node.names} <= set(errors.__all__), path
 
 
 def test_the_layers_are_listed_from_top_to_bottom() -> None:

@@ -58,15 +58,19 @@ class GeneratedFunction(Protocol):
     @property
     def name(self) -> str:
         """Its name, which is unique."""
+        ...
 
     def source(self) -> Source:
         """The source that defines it."""
+        ...
 
     def namespace(self) -> dict[str, object]:
         """The names its source refers to, except other generated functions."""
+        ...
 
     def callees(self) -> "Iterable[GeneratedFunction]":
         """The generated functions that it calls; calls may be recursive."""
+        ...
 
 
 # A function is added together with all that it calls, so that no thread ever sees a part of them. Two threads may

@@ -38,6 +38,7 @@ class Resolver(Protocol):
         Raises:
             DiscoveryError: there is no answer, or no usable one.
         """
+        ...
 
 
 class StaticResolver:

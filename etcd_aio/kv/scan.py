@@ -43,6 +43,7 @@ class ReadPage(Protocol):
 
     def __call__(self, operation: RangeOp, *, timeout: Timeout, retry: RetryMode | None) -> Awaitable[RangeResult]:
         """Send the operation."""
+        ...
 
 
 class RangeStreamReader:

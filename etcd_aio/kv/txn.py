@@ -16,6 +16,7 @@ class DoTxn(Protocol):
 
     def __call__(self, operation: TxnOp, *, timeout: Timeout, retry: RetryMode | None) -> Awaitable[TxnResult]:
         """Send the operation."""
+        ...
 
 
 class Txn:

@@ -24,6 +24,7 @@ class HasLeaseId(Protocol):
     @property
     def id(self) -> int:
         """The lease's id."""
+        ...
 
 
 LeaseLike: TypeAlias = int | HasLeaseId
