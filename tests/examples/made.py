@@ -24,6 +24,7 @@ from etcd_aio.balancer.health import silence_limit
 from etcd_aio.balancer.picker import Policy
 from etcd_aio.error_handler.verdicts import CALL_VERDICTS, STREAM_VERDICTS, CallSituation, StreamSituation, Verdict
 from etcd_aio.errors import RetryHint, ServerError
+from etcd_aio.exports import public_names
 from etcd_aio.transport import TransportOptions
 from tests.examples.blocks import read
 from tests.examples.paths import PAGES, ROOT
@@ -222,7 +223,7 @@ def span(numbers: Iterable[float | None], digits: int = 2) -> str:
 
 def error_classes() -> list[type[EtcdError]]:
     """The public error classes."""
-    public = [getattr(etcd_aio.errors, name) for name in etcd_aio.errors.__all__]
+    public = [getattr(etcd_aio.errors, name) for name in public_names(vars(etcd_aio.errors))]
     return [error for error in public if isinstance(error, type) and issubclass(error, EtcdError)]
 
 
@@ -268,7 +269,7 @@ def errors() -> str:
 
 def directive(shown: type) -> str:
     """The mkdocstrings directive for a class, under its public name."""
-    package = "etcd_aio" if shown.__name__ in etcd_aio.__all__ else "etcd_aio.errors"
+    package = "etcd_aio" if shown.__name__ in public_names(vars(etcd_aio)) else "etcd_aio.errors"
     return f"::: {package}.{shown.__name__}\n    options:\n      heading_level: 3"
 
 
