@@ -196,7 +196,7 @@ class Balancer(TwoPartClose):
         return self._pool.current.get(name)
 
     def target(self, name: str) -> Target:
-        """What the transport dials for an endpoint in use.
+        """Return the transport's target for an endpoint in use.
 
         Raises:
             UnknownEndpointError: it is not in use.

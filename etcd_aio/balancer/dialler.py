@@ -25,7 +25,7 @@ STABLE_AFTER: Final = 1.0  # seconds READY, after which a lost connection is red
 
 @dataclass(frozen=True, slots=True)
 class Dialling:
-    """How a client dials its endpoints.
+    """The way in which a client dials its endpoints.
 
     Attributes:
         engine: opens connections.
@@ -61,7 +61,7 @@ class Dialler:
         owner: is called about every dial.
         endpoint: its name.
         target: what the engine dials.
-        dialling: how.
+        dialling: the client's way of dialling.
         failures: how many dials to other endpoints have failed in a row before; the backoff continues from there.
 
     Attributes:

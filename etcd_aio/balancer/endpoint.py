@@ -79,7 +79,7 @@ class Endpoint:
         return self.path.rstrip("/").rpartition("/")[2]
 
     def target(self, tls: TLSContext | None) -> Target:
-        """What the transport dials.
+        """Return the transport's target.
 
         Args:
             tls: the context to verify with, or its source; None for plaintext.

@@ -61,7 +61,7 @@ class Health(Enum):
 
 
 class Finding(Enum):
-    """What follows for a service that is healthy so far."""
+    """The consequence for a service that is healthy so far."""
 
     NOTHING = "nothing"
     ASK = "ask the question"
@@ -170,7 +170,7 @@ class ServiceHealth:
         return not self.in_flight or now - self.silent_since < _SHORTEST_LIMIT / 2
 
     def judge(self, now: float, limit: float, newest_elsewhere: float) -> Finding:
-        """What follows for a healthy service.
+        """Return the consequence for a healthy service.
 
         Args:
             now: the instant.

@@ -167,7 +167,7 @@ POLICIES: Final[tuple[PolicyName, ...]] = get_args(PolicyName)
 
 @dataclass(frozen=True, slots=True)
 class PolicyNeeds:
-    """What a policy needs from the balancer.
+    """The needs of a policy.
 
     Attributes:
         keep: chooses the endpoints that stay connected.

@@ -135,7 +135,7 @@ class EndpointPool:
         raise UnknownEndpointError(reason)
 
     def target(self, name: str) -> Target:
-        """What the transport dials for an endpoint: see `Balancer.target`."""
+        """Return the transport's target for an endpoint: see `Balancer.target`."""
         endpoint = self.find(name)
         return endpoint.target(self._tls_for(endpoint))
 

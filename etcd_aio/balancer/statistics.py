@@ -47,7 +47,7 @@ class EndpointStatistics:
 
 
 def reason_of(error: BaseException | None) -> str:
-    """Why there is no connection, in words; empty if unknown."""
+    """The reason why there is no connection, in words; empty if unknown."""
     return "" if error is None else f"{type(error).__name__}: {error}"
 
 

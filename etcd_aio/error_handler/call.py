@@ -59,7 +59,7 @@ _CLOSED_DURING_CALL: Final = "the client was closed during the call"
 
 @dataclass(slots=True, eq=False, repr=False)
 class CallContext:
-    """What all calls of a client share, or all calls to one endpoint, which cannot move to another.
+    """The common part of all calls of a client, or of all calls to one endpoint, which cannot move to another.
 
     Attributes:
         policy: how calls are retried, with the `backoff` and the `budget` that follow from it.

@@ -1,4 +1,4 @@
-"""Credentials: who the client is; kept where nothing prints, pickles or copies them."""
+"""Credentials: the name and the secrets of the client; nothing prints, pickles or copies them."""
 
 from collections.abc import Awaitable, Callable
 from typing import NoReturn, Self, TypeAlias

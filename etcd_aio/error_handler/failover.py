@@ -23,7 +23,7 @@ _SHORT_LIFE: Final = 1.0  # seconds; streams that get a reply and still end soon
 
 
 class Members(Protocol):
-    """What of a balancer, or of its view of one endpoint, decides about the next attempt."""
+    """The part of a balancer, or of its view of one endpoint, that decides about the next attempt."""
 
     @property
     def endpoints(self) -> Sized:
@@ -32,7 +32,7 @@ class Members(Protocol):
 
     @property
     def ready_count(self) -> int:
-        """How many sub-connections are READY."""
+        """The number of READY sub-connections."""
         ...
 
     def has_other(self, avoid: Collection[SubConnection]) -> bool:

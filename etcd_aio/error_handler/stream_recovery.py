@@ -35,7 +35,7 @@ class StreamRecovery:
     The coroutines have no time limit: the supervisor cancels them if the stream is not needed any more.
 
     Args:
-        calls: what streams share with calls.
+        calls: the common part of all calls.
         balancer: knows which endpoints there are, and which are connected.
         method: the RPC.
         history: gets every end and failure.

@@ -59,10 +59,10 @@ AnySupervisor: TypeAlias = "StreamSupervisor[Any, Any]"
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class StreamContext:
-    """What all streams of a client share.
+    """The common part of all streams of a client.
 
     Attributes:
-        calls: what they share with calls.
+        calls: the common part of all calls.
         balancer: that of the client, and not the view of one endpoint.
         observer: gets a record of each change of a stream; None if there is none.
         running: the supervisors that have something to close.
@@ -177,7 +177,7 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
 
     @property
     def endpoint(self) -> str:
-        """Where the stream is open; empty if it is not."""
+        """The endpoint where the stream is open; empty if it is not."""
         return self._history.endpoint
 
     @property

@@ -31,7 +31,7 @@ HAS_PRIORITY: Final = 0x20
 
 
 class ErrorCode(IntEnum):
-    """Why a stream or a connection ended (RFC 9113, section 7)."""
+    """The reason for the end of a stream or a connection (RFC 9113, section 7)."""
 
     NO_ERROR = 0
     PROTOCOL_ERROR = 1

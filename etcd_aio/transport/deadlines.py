@@ -49,7 +49,7 @@ class Deadlines(Generic[T]):
 
     @property
     def next(self) -> float:
-        """When to call `expired` next; infinity if nothing expires."""
+        """The instant at which to call `expired`; infinity if nothing expires."""
         return self._near[0][0] if self._near else self.limit
 
     def add(self, call: T) -> None:

@@ -16,7 +16,7 @@ def frame_message(payload: bytes) -> bytes:
 
 
 def check_prefix(compressed: int, size: int, limit: int) -> AttemptFailure | None:
-    """Why a message is rejected by its prefix, before it is received; None if it is accepted."""
+    """Return the failure of a message that its prefix rules out, before it is received; None if it is accepted."""
     if compressed:
         text = "the server sent a compressed message unasked"
         return AttemptFailure(StatusCode.INTERNAL, text, Delivery.UNKNOWN)

@@ -400,7 +400,7 @@ class _Call:
         return AttemptFailure(StatusCode.DEADLINE_EXCEEDED, text, self._delivery(), reason=LocalReason.DEADLINE)
 
     def _delivery(self) -> Delivery:
-        """Where the request is now. A unary handler runs only once it has the whole message."""
+        """Return how far the request got. A unary handler runs only once it has the whole message."""
         is_sent = self._sent_whole if self._is_unary else self._stream.id is not None
         return Delivery.UNKNOWN if is_sent else Delivery.UNSENT
 

@@ -15,7 +15,7 @@ from etcd_aio.errors import ConnectError
 from etcd_aio.threads import in_thread
 
 Address: TypeAlias = tuple[int, int, int, str, Any]
-"""What getaddrinfo says of one: family, type, protocol, canonical name, and where to connect."""
+"""An entry of getaddrinfo: family, type, protocol, canonical name, socket address."""
 
 _HOLDS: Final = 5.0  # seconds for which an unused result is kept
 _GIVEN_UP_AFTER: Final = 120.0  # seconds; a resolver gives up long before, so the thread must have been lost

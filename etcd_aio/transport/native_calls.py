@@ -23,7 +23,7 @@ _EARLY_RETURN: Final = 2**20  # bytes of an incomplete message that are returned
 
 
 class _Role(Enum):
-    """What a header block is to its response."""
+    """The role of a header block in its response."""
 
     HEADERS = "headers"
     TRAILERS = "trailers"
@@ -89,7 +89,7 @@ class GrpcCall(Http2Stream):
     may_move: bool
 
     def delivery(self) -> Delivery:
-        """How far the request got."""
+        """Return how far the request got."""
         raise NotImplementedError
 
     @property

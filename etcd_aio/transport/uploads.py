@@ -21,7 +21,7 @@ class Upload(Protocol):
 
     @property
     def unsent(self) -> Sized:
-        """What of it was not written yet."""
+        """The bytes that were not written yet."""
         ...
 
 
@@ -42,7 +42,7 @@ class Uploads:
         self._last = now
 
     def ended(self, upload: Upload, now: float, heard: float, *, is_answered: bool) -> None:
-        """It is under way no longer; harmless if it never was.
+        """The request is not under way any more; harmless if it never was.
 
         Args:
             upload: the request.

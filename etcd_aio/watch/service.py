@@ -156,7 +156,7 @@ class WatchService:
         return self._invoker.deadline(timeout, self._invoker.clock())
 
     def timeout_error(self, watch: WatchState, since: float) -> EtcdError:
-        """Why a watch is not on any server in time, after a wait since then."""
+        """Return the error of a watch that was not created on any server in time, after a wait since then."""
         error = self._supervisor.timeout_error(since)
         self.explain(watch, error)
         return error
@@ -197,7 +197,7 @@ class WatchService:
         asyncio.get_running_loop().call_soon(work)
 
     def outage_error(self) -> EtcdError:
-        """Why there is no stream, for each endpoint."""
+        """Return the error that says, for each endpoint, why there is no stream."""
         return self._supervisor.outage_error()
 
     def explain(self, watch: WatchState, error: EtcdError) -> None:

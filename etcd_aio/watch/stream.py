@@ -1,7 +1,7 @@
 """WatchStream: all watches of a client on one gRPC stream.
 
 A pure state machine, the handler of a supervised stream: which watch a reply is about, what to send, when silence is
-too long. It does not know how the stream travels or who waits for a watch, and never reads a clock.
+too long. It knows neither connections nor consumers, and never reads a clock.
 
 Theory. `creations.py` matches replies to creations, `progress.py` asks how far the watches are, and `fragments.py` has
 large messages split. Ids belong to one stream: on a new one every watch is created again from its next revision, the
@@ -215,7 +215,7 @@ class WatchStream:
 
     @property
     def due(self) -> float:
-        """When something is to be sent, or a wait is over."""
+        """The instant at which something is to be sent, or a wait is over."""
         due = self._outages.due
         if self._is_open:
             creations, progress = self._creations, self._progress
@@ -526,7 +526,7 @@ class WatchStream:
 
 
 def _most_renewals(error: ServerError) -> int:
-    """Of the token for one watch in a row: users may be changed all the time, but not so often."""
+    """Return how often the token is renewed in a row for one watch: users may be changed often, but not that often."""
     return 10 if error.retry_hint is RetryHint.REFRESH_TOKEN else int(isinstance(error, PermissionDeniedError))
 
 

@@ -66,7 +66,7 @@ class Watches(Protocol):
         """Ask the server how far a watch is."""
 
     def timeout_error(self, watch: WatchState, since: float) -> EtcdError:
-        """Why a watch is not on any server in time, after a wait since then."""
+        """Return the error of a watch that was not created on any server in time, after a wait since then."""
         ...
 
     async def list_first_keys(self, watch: WatchState, deadline: float) -> None:
@@ -74,7 +74,7 @@ class Watches(Protocol):
 
 
 class _Mode(Enum):
-    """How a consumer takes the events of its watch."""
+    """The way in which a consumer takes the events of its watch."""
 
     UNDECIDED = "undecided"
     EVENTS = "events"
