@@ -17,8 +17,9 @@ from etcd_aio.types import (
     parse_word,
     whole_number,
 )
+from etcd_aio.watch.service import WatchService
 from etcd_aio.watch.state import WatchOptions
-from etcd_aio.watch.watcher import Watcher, Watches
+from etcd_aio.watch.watcher import Watcher
 
 DEFAULT_MAX_PENDING: Final = 16 * 2**20
 """Bytes: a third of a second for a consumer that takes a hundred thousand small events in a second."""
@@ -27,7 +28,7 @@ DEFAULT_MAX_PENDING: Final = 16 * 2**20
 class WatchCalls:
     """The watch API."""
 
-    def __init__(self, watches: Watches) -> None:
+    def __init__(self, watches: WatchService) -> None:
         self._watches = watches
 
     def watch(

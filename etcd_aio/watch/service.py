@@ -10,14 +10,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from math import inf
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 from etcd_aio import methods, pb
 from etcd_aio.aio import start_background_task
 from etcd_aio.backoff import Backoff
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.deadline import time_left
-from etcd_aio.error_handler import StreamHandler, unexpected_error
+from etcd_aio.error_handler import Invoker, unexpected_error
 from etcd_aio.errors import (
     CompactedError,
     EtcdError,
@@ -27,7 +27,6 @@ from etcd_aio.errors import (
     ServerError,
 )
 from etcd_aio.kv import DEFAULT_PAGE_SIZE, RangeOp, ReadPage, ScanPages
-from etcd_aio.methods import AnyMethod, Method, Reply, Request
 from etcd_aio.pb import WatchCreateRequest, WatchRequest
 from etcd_aio.types import KeyRange, KeyValue, RangeResult, WatchFilter, version_tuple
 from etcd_aio.watch.resync import difference
@@ -45,71 +44,6 @@ _BACKOFF: Final = Backoff(initial=0.1, multiplier=2.0, maximum=5.0, jitter=0.2)
 OnPage: TypeAlias = Callable[[RangeResult], None]
 
 
-class WatchStreamSupervisor(Protocol):
-    """The methods of a stream's supervisor that watches use."""
-
-    @property
-    def endpoint(self) -> str:
-        """The endpoint where the stream is open; empty if it is not."""
-        ...
-
-    @property
-    def has_old_token(self) -> bool:
-        """Whether the stream was opened with another token than it would be now."""
-        ...
-
-    def wake(self) -> None:
-        """Look at the stream's handler in the next turn of the loop. Raises if the client cannot be used here."""
-
-    async def renew_token(self, error: EtcdError) -> EtcdError | None:
-        """Get another token than the stream's after a refusal; returns why there is none."""
-        ...
-
-    def outage_error(self) -> EtcdError:
-        """The error that names, for each endpoint, why there is no stream on it."""
-        ...
-
-    def timeout_error(self, since: float) -> EtcdError:
-        """The error of a wait for an answer that began at `since` and was in vain."""
-        ...
-
-
-class WatchInvoker(Protocol):
-    """The methods of the invoker that watches use."""
-
-    @property
-    def max_send_bytes(self) -> int:
-        """The largest request message."""
-        ...
-
-    def clock(self) -> float:
-        """The time of the running loop."""
-        ...
-
-    def deadline(self, timeout: Timeout, now: float) -> float:
-        """The instant at which a timeout ends that begins now."""
-        ...
-
-    async def unary(
-        self, method: Method[Request, Reply], request: Request, /, *, needs_leader: bool, endpoint: str
-    ) -> Reply:
-        """Run a call."""
-        ...
-
-    def supervise(
-        self, method: Method[Request, Reply], handler: StreamHandler[Request, Reply], name: str, /
-    ) -> WatchStreamSupervisor:
-        """Supervise a stream."""
-        ...
-
-    def may_renew_token(self, error: EtcdError) -> bool:
-        """Whether another token may help after this refusal."""
-        ...
-
-    def explain(self, error: EtcdError, method: AnyMethod, request: pb.Message) -> None:
-        """Note on an error which request it ends."""
-
-
 class WatchService:
     """All watches of a client. Constructing it sends nothing.
 
@@ -118,7 +52,7 @@ class WatchService:
         read_page: reads a page of a range.
     """
 
-    def __init__(self, invoker: WatchInvoker, read_page: ReadPage) -> None:
+    def __init__(self, invoker: Invoker, read_page: ReadPage) -> None:
         self._invoker = invoker
         self._read_page = read_page
         self._stream = WatchStream(self)

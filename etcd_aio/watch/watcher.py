@@ -7,13 +7,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, NoReturn, Protocol, Self
+from typing import TYPE_CHECKING, Final, NoReturn, Self
 
 from etcd_aio.aio import wait_until
 from etcd_aio.call_options import Timeout
-from etcd_aio.errors import ClientUsageError, EtcdError
+from etcd_aio.errors import ClientUsageError
 from etcd_aio.types import Event, WatchBatch, WatchFilter
 from etcd_aio.watch.resync import KnownKeys
+from etcd_aio.watch.service import WatchService
 from etcd_aio.watch.state import Phase, WatchOptions, WatchState
 
 _NOT_ENTERED: Final = "the watch is not entered: write `async with client.watch(...) as watcher:`"
@@ -40,37 +41,6 @@ class WatchStatistics:
     delivered: int
     reconnects: int
     pauses: int
-
-
-class Watches(Protocol):
-    """The methods of the watch service that a watcher uses."""
-
-    def clock(self) -> float:
-        """The time of the running loop."""
-        ...
-
-    def deadline(self, timeout: Timeout) -> float:
-        """The instant at which a timeout ends that begins now."""
-        ...
-
-    def add(self, watch: WatchState) -> None:
-        """Have a watch created on a server."""
-
-    def close(self, watch: WatchState) -> None:
-        """End a watch, and forget the batches that were not taken."""
-
-    def resume(self, watch: WatchState) -> None:
-        """A batch of a paused watch was taken."""
-
-    def request_progress(self, watch: WatchState) -> None:
-        """Ask the server how far a watch is."""
-
-    def timeout_error(self, watch: WatchState, since: float) -> EtcdError:
-        """Return the error of a watch that was not created on any server in time, after a wait since then."""
-        ...
-
-    async def list_first_keys(self, watch: WatchState, deadline: float) -> None:
-        """List the keys that existed when a watch with `resync` began."""
 
 
 class _Mode(Enum):
@@ -120,7 +90,7 @@ class Watcher(AsyncIterator[Event]):
         "_timeout",
     )
 
-    def __init__(self, service: Watches, options: WatchOptions, start_revision: int, timeout: Timeout) -> None:
+    def __init__(self, service: WatchService, options: WatchOptions, start_revision: int, timeout: Timeout) -> None:
         self._service = service
         self._notifier = _Notifier()
         self._state = WatchState(options, start_revision, self._notifier.notify)

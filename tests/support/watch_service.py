@@ -85,7 +85,8 @@ class ScriptedService:
 
 def make(**options: Any) -> tuple[ScriptedService, Watcher]:
     service = ScriptedService()
-    return service, WatchCalls(service).watch("k", **options)
+    calls = WatchCalls(service)  # type: ignore[arg-type] # as much of a service as a watcher uses
+    return service, calls.watch("k", **options)
 
 
 async def entered(**options: Any) -> tuple[ScriptedService, Watcher]:

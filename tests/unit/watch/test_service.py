@@ -110,7 +110,7 @@ class Store:
         self.answers = deque(answers)
         self.asked: list[tuple[RangeOp, Timeout]] = []
         self.invoker = Invoker()
-        self.service = WatchService(self.invoker, self.read_page)
+        self.service = WatchService(self.invoker, self.read_page)  # type: ignore[arg-type] # as much of an invoker as watches use
 
     async def read_page(self, operation: RangeOp, *, timeout: Timeout, retry: RetryMode | None) -> RangeResult:
         assert retry is None
