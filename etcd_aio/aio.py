@@ -72,8 +72,6 @@ async def wait_until(future: "asyncio.Future[T]", deadline: float, late: T) -> T
 class Waiters:
     """The tasks that wait for one kind of change of a client, each until its own deadline."""
 
-    __slots__ = ("_futures", "_is_closed")
-
     def __init__(self) -> None:
         self._futures: set[asyncio.Future[bool]] = set()
         self._is_closed = False

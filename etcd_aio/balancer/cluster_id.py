@@ -37,8 +37,6 @@ class ClusterIdentity:
         raft_term: the newest term.
     """
 
-    __slots__ = ("_on_election", "cluster_id", "raft_term")
-
     def __init__(self, on_election: Callable[[], None]) -> None:
         self.cluster_id = 0
         self.raft_term = 0

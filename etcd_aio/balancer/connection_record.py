@@ -92,8 +92,6 @@ class SubConnectionStream:
         on_leave: see `SubConnection.open_stream`.
     """
 
-    __slots__ = ("_on_leave", "_stream", "_streams", "half_close", "receive", "send")
-
     def __init__(self, stream: Stream, streams: "set[SubConnectionStream]", on_leave: OnLeave | None) -> None:
         self._stream = stream
         self._streams = streams

@@ -72,11 +72,6 @@ class ConnectionSet:
         choose_again_at: the instant at which to choose again even if nothing changes.
     """
 
-    __slots__ = (
-        *("_backoff", "_changes", "_demanded_until", "_endpoints", "_keep", "_kept", "_not_before", "_random"),
-        "choose_again_at",
-    )
-
     def __init__(self, keep: Keep, backoff: Backoff, random: Callable[[], float]) -> None:
         self._keep = keep
         self._backoff = backoff

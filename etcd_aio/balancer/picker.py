@@ -62,8 +62,6 @@ class _Snapshot(Generic[C]):
         others: the candidates to fall back to when all of `candidates` are to be avoided.
     """
 
-    __slots__ = ("_candidates", "_others")
-
     def __init__(self, candidates: Sequence[C], others: Sequence[C]) -> None:
         self._candidates = tuple(candidates)
         self._others = tuple(others)
@@ -75,8 +73,6 @@ class _Snapshot(Generic[C]):
 
 class RoundRobin(_Snapshot[C]):
     """Takes every candidate in turn. The turns go on across generations, so a change favours no candidate."""
-
-    __slots__ = ("_turns",)
 
     def __init__(self, candidates: Sequence[C], others: Sequence[C], turns: Iterator[int]) -> None:
         super().__init__(candidates, others)
@@ -102,8 +98,6 @@ class PowerOfTwo(_Snapshot[C]):
     Drawing two keeps many clients from all choosing the same best member, and costs the same for any number of members.
     """
 
-    __slots__ = ("_random",)
-
     def __init__(self, candidates: Sequence[C], others: Sequence[C], random: Callable[[], float]) -> None:
         super().__init__(candidates, others)
         self._random = random
@@ -122,8 +116,6 @@ class PowerOfTwo(_Snapshot[C]):
 class LeaderFirst(RoundRobin[C]):
     """Takes the leader, which serves linearizable calls without asking another member; without one, all in turn."""
 
-    __slots__ = ("_leader",)
-
     def __init__(self, candidates: Sequence[C], others: Sequence[C], turns: Iterator[int]) -> None:
         super().__init__(candidates, others, turns)
         self._leader = next((candidate for candidate in candidates if candidate.is_leader), None)
@@ -135,8 +127,6 @@ class LeaderFirst(RoundRobin[C]):
 
 class CustomPicker(_Snapshot[C]):
     """Asks a custom policy."""
-
-    __slots__ = ("_choose",)
 
     def __init__(self, candidates: Sequence[C], others: Sequence[C], choose: Choice) -> None:
         super().__init__(candidates, others)

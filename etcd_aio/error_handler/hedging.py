@@ -31,8 +31,6 @@ class Hedging:
         may_hedge: whether there is another member now.
     """
 
-    __slots__ = ("_after", "_budget", "_may_hedge")
-
     def __init__(self, after: float, may_hedge: Callable[[], bool]) -> None:
         self._after = after
         self._may_hedge = may_hedge

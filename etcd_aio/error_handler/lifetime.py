@@ -41,8 +41,6 @@ class Lifetime:
         on_first_use: starts the client; called once, in its loop.
     """
 
-    __slots__ = ("_forks", "_loop", "_on_first_use", "_sleepers", "is_closed")
-
     def __init__(self, on_first_use: Callable[[], object] = _start_nothing) -> None:
         self._on_first_use = on_first_use
         self._forks = _Forks.generation

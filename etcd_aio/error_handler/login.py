@@ -39,8 +39,6 @@ class Login:
         credentials: of the user.
     """
 
-    __slots__ = ("_context", "_credentials")
-
     def __init__(self, context: CallContext, credentials: Credentials) -> None:
         self._context = copy.copy(context)
         self._context.may_move = False  # the member hashes the password even if the login is given up

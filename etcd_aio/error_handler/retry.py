@@ -71,8 +71,6 @@ class RetryPolicy:
 class RetryBudget:
     """The throttling tokens of one client."""
 
-    __slots__ = ("_max_tokens", "_token_ratio", "_tokens")
-
     def __init__(self, throttling: RetryThrottling) -> None:
         self._max_tokens = throttling.max_tokens
         self._token_ratio = throttling.token_ratio

@@ -46,8 +46,6 @@ class StreamHistory:
         last_error: why it was moved or lost the last time, or why it waits for a token.
     """
 
-    __slots__ = ("_lost_at", "_method", "_name", "_observer", "_opened", "endpoint", "last_error", "since")
-
     def __init__(self, method: str, name: str, observer: Observer | None) -> None:
         self._method = method
         self._name = name

@@ -22,8 +22,6 @@ class StreamSender(Generic[Request]):
         on_error: called with an exception other than a failure of the stream, such as a request that cannot be encoded.
     """
 
-    __slots__ = ("_name", "_on_error", "_pending", "_waiter")
-
     def __init__(self, name: str, on_error: Callable[[Exception], None]) -> None:
         self._name = name
         self._on_error = on_error

@@ -25,8 +25,6 @@ class ReadThenFireTimer:
         on_due: called when the instant has passed. It must move the instant, or it is called again.
     """
 
-    __slots__ = ("_at", "_due", "_handle", "_on_due", "_progress")
-
     def __init__(self, due: Callable[[], float], progress: Callable[[], int], on_due: Callable[[], None]) -> None:
         self._due = due
         self._progress = progress

@@ -58,8 +58,6 @@ class TokenState:
         is_due: a token has to be fetched before the next request.
     """
 
-    __slots__ = ("_error", "_failures", "_lost_at", "_not_before", "_until", "is_due", "token")
-
     def __init__(self, *, is_due: bool) -> None:
         self.token = ""
         self.is_due = is_due

@@ -68,8 +68,6 @@ def _flaw(fields: Fields) -> str:
 class HeaderDecoder:
     """Decodes the peer's blocks."""
 
-    __slots__ = ("_decoder", "_known")
-
     def __init__(self) -> None:
         self._decoder = Decoder(max_header_list_size=_MOST_DECODED)
         self._known: dict[bytes, HeaderBlock] = {}
@@ -144,8 +142,6 @@ class HeaderEncoder:
     Attributes:
         generation: changes with the table; blocks of another generation are outdated.
     """
-
-    __slots__ = ("_encoder", "_entered", "_room", "_secrets", "generation")
 
     def __init__(self, secrets: frozenset[str] = frozenset()) -> None:
         self._encoder = Encoder()

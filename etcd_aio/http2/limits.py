@@ -22,8 +22,6 @@ REMEMBERED: Final = 500  # ended streams
 class FloodBudget:
     """The budget of one connection."""
 
-    __slots__ = ("_at", "_late", "_tokens")
-
     def __init__(self, now: float) -> None:
         self._tokens = BURST
         self._at = now

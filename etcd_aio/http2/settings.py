@@ -23,8 +23,6 @@ class PeerSettings:
         table_size: size of the peer's HPACK table in bytes.
     """
 
-    __slots__ = ("initial_window", "max_frame_size", "max_streams", "table_size")
-
     def __init__(self) -> None:
         self.initial_window = frames.DEFAULT_WINDOW
         self.max_frame_size = frames.DEFAULT_MAX_FRAME_SIZE

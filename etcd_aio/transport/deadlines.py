@@ -39,8 +39,6 @@ class Deadlines(Generic[T]):
         limit: a call with an earlier deadline must be added; no other call expires before this time.
     """
 
-    __slots__ = ("_horizon", "_near", "_numbers", "limit")
-
     def __init__(self) -> None:
         self._near: list[tuple[float, int, T]] = []  # a heap of the calls that expire before the horizon
         self._horizon = -inf
@@ -97,8 +95,6 @@ class DeadlineTimer:
         loop: the event loop.
         on_due: called when the time has passed.
     """
-
-    __slots__ = ("_due", "_handle", "_loop", "_on_due", "_was_put_off")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, on_due: Callable[[], None]) -> None:
         self._loop = loop

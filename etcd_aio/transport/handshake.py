@@ -39,8 +39,6 @@ _TOO_OLD: Final = "UNSUPPORTED_PROTOCOL"
 class Handshake:
     """Waits for the peer's SETTINGS, or the reason why they do not arrive."""
 
-    __slots__ = ("_done", "_first_bytes")
-
     def __init__(self) -> None:
         self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._first_bytes = b""

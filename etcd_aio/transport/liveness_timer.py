@@ -23,8 +23,6 @@ class LivenessTimer:
         due: when the next check runs; infinity if there is none.
     """
 
-    __slots__ = ("_abort", "_handle", "_liveness", "_loop", "_ping", "due")
-
     def __init__(
         self, liveness: Liveness, ping: Callable[[], None], abort: Callable[[ConnectionLostError], None]
     ) -> None:

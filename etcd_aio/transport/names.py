@@ -77,8 +77,6 @@ def _is_address(host: str) -> bool:
 class _Lookup:
     """One lookup, until its result has been taken."""
 
-    __slots__ = ("_begun", "_ended", "future")
-
     def __init__(self, work: Callable[[], Sequence[Address]], host: str, now: float) -> None:
         self._begun = now
         self._ended = now

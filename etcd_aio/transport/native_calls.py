@@ -224,17 +224,6 @@ class UnaryCall(GrpcCall):
 class StreamCall(GrpcCall):
     """One stream of messages. The peer may send more only as the owner reads."""
 
-    __slots__ = (
-        "_deframer",
-        "_failure",
-        "_has_ended",
-        "_messages",
-        "_returned_early",
-        "_sent",
-        "_took",
-        "_wakes",
-    )
-
     auto_return: ClassVar[bool] = False
 
     def __init__(self, headers: RequestHeaders, limit: int, took: "Callable[[StreamCall, int], None]") -> None:

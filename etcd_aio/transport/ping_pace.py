@@ -19,8 +19,6 @@ _REASON: Final = "ENHANCE_YOUR_CALM (too_many_pings)"
 class PingPace:
     """The ping intervals of one engine's endpoints."""
 
-    __slots__ = ("_factors",)
-
     def __init__(self) -> None:
         self._factors: dict[tuple[str, int, str], int] = {}
 

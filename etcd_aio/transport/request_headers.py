@@ -17,8 +17,6 @@ _MAX_NUMBER: Final = 10**8  # of a grpc-timeout: eight digits
 class BaseHeaders:
     """The headers of every request on one connection, before its metadata."""
 
-    __slots__ = ("_head", "_tail")
-
     def __init__(self, target: Target, user_agent: str) -> None:
         self._head = (
             (":method", "POST"),
@@ -39,8 +37,6 @@ class CallHeaders:
         target: the server.
         user_agent: value of the `user-agent` header.
     """
-
-    __slots__ = ("_base", "_known", "_last", "_secrets", "_timeouts", "_timeouts_by_text")
 
     def __init__(self, target: Target, user_agent: str) -> None:
         self._base = BaseHeaders(target, user_agent)

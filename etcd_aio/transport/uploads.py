@@ -28,8 +28,6 @@ class Upload(Protocol):
 class Uploads:
     """The large requests of one connection that are not answered."""
 
-    __slots__ = ("_last", "_rate", "_under_way", "_until")
-
     def __init__(self) -> None:
         self._under_way: dict[Upload, tuple[int, float]] = {}  # size and beginning
         self._rate = SLOWEST

@@ -329,8 +329,6 @@ class _Notifier:
 class WatchBatches(AsyncIterator[WatchBatch]):
     """A watch by batches; see `Watcher.batches`."""
 
-    __slots__ = ("_watcher",)
-
     def __init__(self, watcher: Watcher) -> None:
         self._watcher = watcher
 
