@@ -202,7 +202,8 @@ class Balancer(TwoPartClose):
             UnknownEndpointError: it is not in use.
             EtcdError: its TLS configuration cannot be used.
         """
-        return self._pool.target(name)
+        endpoint = self._pool.find(name)
+        return endpoint.target(self._pool.tls_for(endpoint))
 
     # Which endpoints are connected.
 

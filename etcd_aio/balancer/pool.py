@@ -13,7 +13,7 @@ from etcd_aio.balancer.sub_connection import HealthListener, SubConnection
 from etcd_aio.closing import Unwinding, close_all
 from etcd_aio.deadline import NEVER
 from etcd_aio.errors import ConfigError, ConnectError, UnknownEndpointError
-from etcd_aio.transport import Target, TLSContext
+from etcd_aio.transport import TLSContext
 
 
 class EndpointPool:
@@ -22,13 +22,14 @@ class EndpointPool:
     Args:
         endpoints: where to connect.
         dialling: how to connect.
-        tls_for: returns the TLS context of an endpoint, or its source; None for plaintext.
+        tls_for: see `Balancer`.
         keep: the policy's choice of the endpoints that stay connected.
         monitor: gets the traffic and the health of each member.
         on_change: called when a sub-connection has changed, and when it is time for another `update`.
 
     Attributes:
         endpoints: the endpoints in use by their names, in the order given.
+        tls_for: see above.
         current: their sub-connections, by the same names.
     """
 
@@ -44,7 +45,7 @@ class EndpointPool:
         self.endpoints: Mapping[str, Endpoint] = by_name(endpoints)
         self.current: Mapping[str, SubConnection] = {}
         self._dialling = dialling
-        self._tls_for = tls_for
+        self.tls_for = tls_for
         self._monitor = monitor
         self._on_change = on_change
         self._connection_set = ConnectionSet(keep, DIAL_BACKOFF, dialling.random)
@@ -104,7 +105,7 @@ class EndpointPool:
     def _new(self, endpoint: Endpoint) -> SubConnection:
         return SubConnection(
             endpoint,
-            self._tls_for(endpoint),
+            self.tls_for(endpoint),
             self._dialling,
             self._monitor,
             failures=self._connection_set.failed_changes,
@@ -133,11 +134,6 @@ class EndpointPool:
                     return endpoint
             reason = f"{wanted.name} is not an endpoint of this client; it has {', '.join(self.endpoints)}"
         raise UnknownEndpointError(reason)
-
-    def target(self, name: str) -> Target:
-        """Return the transport's target for an endpoint: see `Balancer.target`."""
-        endpoint = self.find(name)
-        return endpoint.target(self._tls_for(endpoint))
 
     # Why endpoints are not connected.
 

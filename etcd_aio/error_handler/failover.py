@@ -9,11 +9,11 @@ that one member, which it avoids meanwhile, and tries the others as usual. It wa
 asked for a pause.
 """
 
-from collections.abc import Callable, Collection, Sized
-from typing import Final, Protocol
+from collections.abc import Callable
+from typing import Final
 
 from etcd_aio.backoff import Backoff
-from etcd_aio.balancer import Balancer, ConnectivityState, SubConnection
+from etcd_aio.balancer import Balancer, ConnectivityState, SingleEndpointView, SubConnection
 from etcd_aio.error_handler.verdicts import Verdict
 from etcd_aio.errors import ConnectError, EtcdError, NoAvailableEndpointsError
 
@@ -22,28 +22,10 @@ _LONGEST_PUSHBACK: Final = 30.0  # seconds; a server can ask for months, and its
 _SHORT_LIFE: Final = 1.0  # seconds; streams that get a reply and still end sooner must not be reopened in a busy loop
 
 
-class Members(Protocol):
-    """The part of a balancer, or of its view of one endpoint, that decides about the next attempt."""
-
-    @property
-    def endpoints(self) -> Sized:
-        """The endpoints."""
-        ...
-
-    @property
-    def ready_count(self) -> int:
-        """The number of READY sub-connections."""
-        ...
-
-    def has_other(self, avoid: Collection[SubConnection]) -> bool:
-        """Whether a sub-connection is READY that is not in `avoid`."""
-        ...
-
-
 def next_avoided(
     avoided: tuple[SubConnection, ...],
     failed: SubConnection,
-    balancer: Members,
+    balancer: Balancer | SingleEndpointView,
     paused: tuple[SubConnection, ...] = (),
 ) -> tuple[tuple[SubConnection, ...], bool]:
     """Return what the attempt after a failure avoids, and whether a member is READY that has not failed.
@@ -62,7 +44,7 @@ def next_avoided(
 def seconds_before_next(
     verdict: Verdict,
     failures: int,
-    balancer: Members,
+    balancer: Balancer | SingleEndpointView,
     backoff: Backoff,
     random: Callable[[], float],
     *,

@@ -233,7 +233,7 @@ async def test_if_no_endpoint_can_be_made_nothing_is_changed() -> None:
     def broken(endpoint: Endpoint) -> ssl.SSLContext | None:
         raise OSError("no certificates")
 
-    world.balancer._pool._tls_for = broken
+    world.balancer._pool.tls_for = broken
     with pytest.raises(OSError, match="no certificates"):
         world.balancer.set_endpoints(parse_endpoints("m2,m3"))
     assert [endpoint.name for endpoint in world.balancer.endpoints] == ["m1:2379", "m2:2379"]

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Collection
+from typing import cast
 
 import pytest
 
 from etcd_aio.backoff import Backoff
-from etcd_aio.balancer import SubConnection
+from etcd_aio.balancer import Balancer, SubConnection
 from etcd_aio.error_handler.failover import StreamFailures, next_avoided, seconds_before_next
 from etcd_aio.error_handler.verdicts import Verdict
 from etcd_aio.errors import ConnectError, ConnectionLostError
@@ -32,11 +33,15 @@ class FakeMembers:
         return self._has_other
 
 
+def fake_members(endpoints: int, ready: int, *, has_other: bool = False) -> Balancer:
+    return cast("Balancer", FakeMembers(endpoints, ready, has_other=has_other))
+
+
 def wait(failures: int, endpoints: int, *, is_throttled: bool = False, pushback: float | None = None) -> float:
     return seconds_before_next(
         Verdict.BACKOFF,
         failures,
-        FakeMembers(endpoints, endpoints),
+        fake_members(endpoints, endpoints),
         WAITS,
         lambda: 0.5,
         is_another_ready=True,
@@ -71,7 +76,7 @@ def test_throttled_calls_take_the_longest_wait_before_every_attempt() -> None:
 
 def at_once(failures: int, ready: int, *, is_another_ready: bool) -> float:
     return seconds_before_next(
-        AT_ONCE, failures, FakeMembers(3, ready), WAITS, lambda: 0.5, is_another_ready=is_another_ready
+        AT_ONCE, failures, fake_members(3, ready), WAITS, lambda: 0.5, is_another_ready=is_another_ready
     )
 
 
@@ -90,7 +95,7 @@ def test_the_shortest_wait_is_the_initial_one_even_if_a_member_was_avoided_witho
 
 
 def test_a_pushback_does_not_concern_attempts_at_once() -> None:
-    members = FakeMembers(3, 3)
+    members = fake_members(3, 3)
     assert seconds_before_next(AT_ONCE, 1, members, WAITS, lambda: 0.5, is_another_ready=True, pushback=7.5) == 0
 
 
@@ -100,7 +105,7 @@ async def test_members_that_failed_are_avoided_until_all_have_failed(has_other: 
     first, second = calls.balancer.pick(), calls.balancer.pick()
     assert first is not None
     assert second is not None
-    members = FakeMembers(2, 2, has_other=has_other)
+    members = fake_members(2, 2, has_other=has_other)
     assert next_avoided((first,), second, members) == (((first, second) if has_other else (second,)), has_other)
     await calls.aclose()
 
