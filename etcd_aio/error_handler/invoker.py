@@ -48,6 +48,9 @@ class Invoker(TwoPartClose):
         credentials: the user; None for no user, or the one that the client's certificate names.
         random: returns a number in [0, 1).
         observer: gets a record of each call, failed attempt, login, and change of a stream; None for no records.
+
+    Attributes:
+        max_send_bytes: see above.
     """
 
     def __init__(
@@ -78,7 +81,7 @@ class Invoker(TwoPartClose):
         )
         self._seconds = deadline_after(timeout, 0.0)
         self._retry: RetryMode = _checked(retry)
-        self._max_send_bytes = max_send_bytes
+        self.max_send_bytes = max_send_bytes
         self._hedging = None if hedge_after is None else Hedging(hedge_after, lambda: balancer.ready_count > 1)
         self._streams = StreamContext(self._context, balancer, observer)
 
@@ -158,8 +161,8 @@ class Invoker(TwoPartClose):
         """
         self._lifetime.enter()
         payload = request if isinstance(request, bytes) else codec.encode(request)
-        if len(payload) > self._max_send_bytes:
-            text = f"the request has {len(payload)} bytes, more than max_send_bytes ({self._max_send_bytes})"
+        if len(payload) > self.max_send_bytes:
+            text = f"the request has {len(payload)} bytes, more than max_send_bytes ({self.max_send_bytes})"
             error = RequestTooLargeError(text)
             self.explain(error, method, payload)
             raise error
@@ -267,11 +270,6 @@ class Invoker(TwoPartClose):
     ) -> StreamSupervisor[Request, Reply]:
         """Return the supervisor of a new stream, with these arguments. It opens nothing until its `wake`."""
         return StreamSupervisor(self._streams, method, handler, name=name, needs_token=needs_token)
-
-    @property
-    def max_send_bytes(self) -> int:
-        """The largest request message."""
-        return self._max_send_bytes
 
     def streams(self) -> tuple[StreamStatistics, ...]:
         """Return the statistics of each supervised stream that is needed, sorted by method."""

@@ -30,10 +30,6 @@ _NO_LOOP: Final = (
 )
 
 
-def _start_nothing() -> None:
-    """Do nothing on the first use."""
-
-
 class Lifetime:
     """The state that every call checks first.
 
@@ -41,7 +37,7 @@ class Lifetime:
         on_first_use: starts the client; called once, in its loop.
     """
 
-    def __init__(self, on_first_use: Callable[[], object] = _start_nothing) -> None:
+    def __init__(self, on_first_use: Callable[[], object] = lambda: None) -> None:
         self._on_first_use = on_first_use
         self._forks = _Forks.generation
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -105,7 +105,7 @@ class Http2Connection(Generic[S]):
     def close(self) -> tuple[S, ...]:
         """Close the connection: no callback is called any more. Returns the streams that this ends."""
         self.is_over = True
-        self._on_settings = self._on_goaway = self._on_over = _ignore
+        self._on_settings, self._on_goaway, self._on_over = lambda: None, lambda reason: None, lambda error: None
         return self.outgoing.close()
 
     # Receiving.
@@ -366,7 +366,3 @@ class Http2Connection(Generic[S]):
         self._tail = b""
         self.outgoing.fail(error.code)
         self._on_over(error)
-
-
-def _ignore(_: object = None) -> None:
-    """The callback of a closed connection."""

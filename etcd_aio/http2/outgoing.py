@@ -249,7 +249,7 @@ class Outgoing(Generic[S]):
         """End all streams and return them. No callback is called any more."""
         self._is_over = True
         self._takes_streams = False
-        self._on_exhausted = _ignore
+        self._on_exhausted = lambda reason: None
         streams = self.all_streams()
         for stream in streams:
             stream.is_open = False
@@ -339,7 +339,3 @@ class Outgoing(Generic[S]):
         del self.streams[stream.stream_id]
         if self._blocked:
             self._blocked.pop(stream.stream_id, None)
-
-
-def _ignore(_: str) -> None:
-    """The callback of a closed connection."""

@@ -114,7 +114,7 @@ class DeadlineTimer:
         if self._handle is not None:
             self._handle.cancel()
         self._handle = None
-        self._on_due = _nothing
+        self._on_due = lambda: None
 
     def _start(self, at: float, now: float) -> None:
         if self._handle is not None:
@@ -132,7 +132,3 @@ class DeadlineTimer:
             self._start(now + min(late, _MOST), now)
         else:
             self._on_due()
-
-
-def _nothing() -> None:
-    """The callback of a closed timer."""

@@ -66,7 +66,9 @@ async def _over_http2(
     """Return status and body."""
     clock = asyncio.get_running_loop().time
     get = _Get(authority, path)
-    http2: Http2Connection[_Get] = Http2Connection(clock(), on_settings=_ignore, on_goaway=_ignore, on_over=get.on_over)
+    http2: Http2Connection[_Get] = Http2Connection(
+        clock(), on_settings=lambda: None, on_goaway=lambda reason: None, on_over=get.on_over
+    )
     http2.outgoing.open(get, b"", end=True)
     try:
         while not get.is_over:
@@ -117,7 +119,3 @@ class _Get(Http2Stream):
 def _check_size(answer: bytearray) -> None:
     if len(answer) > _MOST_BYTES:
         raise ConnectError("the peer's answer is too long")
-
-
-def _ignore(_: object = None) -> None:
-    """Do nothing: SETTINGS and GOAWAY do not change how the answer is read."""

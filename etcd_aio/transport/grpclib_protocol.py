@@ -60,7 +60,7 @@ class _Processors(dict[type[Event], Callable[..., None]]):
     """The handlers of h2's events; events without one are ignored."""
 
     def __missing__(self, key: type[Event]) -> Callable[..., None]:
-        return _ignore
+        return lambda event: None
 
 
 class GrpclibStream(_LibraryStream):
@@ -172,7 +172,7 @@ class GrpclibProtocol(H2Protocol, HandshakingProtocol):
         state = http2.state_machine.state
         http2.state_machine = _StateMachine()
         http2.state_machine.state = state
-        http2.clear_outbound_data_buffer = _nothing  # type: ignore[method-assign]  # it is cleared at GOAWAY only
+        http2.clear_outbound_data_buffer = lambda: None  # type: ignore[method-assign]  # it is cleared at GOAWAY only
         handlers = _Processors(self.processor.processors)  # type: ignore[arg-type]
         self._settings_changed = handlers[RemoteSettingsChanged]
         self._data_came = handlers[DataReceived]
@@ -228,7 +228,7 @@ class GrpclibProtocol(H2Protocol, HandshakingProtocol):
             return
         self.is_lost = True
         # Received bytes may still be read, and grpclib would acknowledge them on a transport that it has deleted.
-        self.connection.flush = _nothing  # type: ignore[method-assign]
+        self.connection.flush = lambda: None  # type: ignore[method-assign]
         self.liveness_timer.close()
         if not self.handshake.is_over:
             self.handshake.fail(error)
@@ -264,11 +264,3 @@ class GrpclibProtocol(H2Protocol, HandshakingProtocol):
         reason = f"the server sent GOAWAY: {error_name(int(event.error_code or 0))}" + (f" ({text})" if text else "")
         if self.is_established:
             self._report_goaway(reason, event.last_stream_id or 0)
-
-
-def _ignore(event: Event) -> None:
-    """The handler of all other events."""
-
-
-def _nothing() -> None:
-    """Replaces writing after the end of the connection."""

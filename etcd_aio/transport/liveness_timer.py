@@ -47,7 +47,7 @@ class LivenessTimer:
         """Stop for good, and release the callbacks."""
         self._stop()
         self.due = -inf
-        self._ping = self._abort = _nothing
+        self._ping, self._abort = lambda: None, lambda error: None
 
     def _stop(self) -> None:
         if self._handle is not None:
@@ -63,7 +63,3 @@ class LivenessTimer:
         if action is Action.PING:
             self._ping()
         self.watch()
-
-
-def _nothing(_: object = None) -> None:
-    """The callbacks of a closed timer."""

@@ -13,9 +13,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from etcd_aio.aio import TaskCanceller, resolve, start_background_task, start_task, wait_until, wake
+from etcd_aio.aio import TaskCanceller, Waiters, resolve, start_background_task, start_task, wait_until, wake
 from etcd_aio.deadline import NEVER
-from etcd_aio.errors import LeaseLostError
+from etcd_aio.errors import ClientClosedError, LeaseLostError
 from tests.support.virtual_time import timers, turns
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
@@ -97,6 +97,31 @@ async def test_a_wait_without_a_deadline_sets_no_timer_and_can_be_cancelled() ->
     await turns()
     assert waiting.cancelled()
     assert future.cancelled()
+
+
+async def test_waiters_are_woken_together_and_each_has_its_own_deadline() -> None:
+    waiters = Waiters()
+    loop = asyncio.get_running_loop()
+    tasks = [asyncio.ensure_future(waiters.wait(loop.time() + seconds)) for seconds in (0.0, 1.0, 9.0, 9.0)]
+    await asyncio.sleep(2.0)
+    assert [task.done() for task in tasks] == [True, True, False, False]
+    assert len(waiters) == 2
+    tasks[2].cancel()
+    waiters.wake()
+    await asyncio.wait(tasks)
+    assert [tasks[at].result() for at in (0, 1, 3)] == [False, False, True]
+    assert tasks[2].cancelled()
+    assert not waiters
+
+
+async def test_closed_waiters_raise_for_those_that_wait_and_for_those_that_come_later() -> None:
+    waiters = Waiters()
+    waiting = asyncio.ensure_future(waiters.wait(NEVER))
+    await asyncio.sleep(0)
+    waiters.close()
+    for late in (waiting, waiters.wait(NEVER)):
+        with pytest.raises(ClientClosedError):
+            await late
 
 
 async def test_a_wait_that_is_cancelled_leaves_no_timer() -> None:
