@@ -29,7 +29,16 @@ from etcd_aio.transport.interface import BEGINNING, Collect, ConnectionOwner, Me
 from etcd_aio.transport.names import Names
 from etcd_aio.transport.ping_pace import PingPace
 from etcd_aio.transport.request_headers import SECRETS, BaseHeaders
-from etcd_aio.transport.response import fields, is_trailers_only, judge_headers, judge_trailers, unprocessed
+from etcd_aio.transport.response import (
+    closed,
+    expired,
+    fields,
+    is_trailers_only,
+    judge_headers,
+    judge_trailers,
+    lost,
+    unprocessed,
+)
 from etcd_aio.transport.uploads import LARGE
 
 T = TypeVar("T")
@@ -142,7 +151,7 @@ class GrpclibConnection:
     def check_usable(self) -> None:
         """Raise AttemptFailure if the connection accepts no new calls."""
         if self._is_draining or self.protocol.is_lost:
-            raise AttemptFailure(StatusCode.UNAVAILABLE, "the connection is closed", Delivery.UNSENT)
+            raise closed()
 
     def close_if_drained(self) -> None:
         """End the connection if it is draining and no call is left."""
@@ -168,11 +177,8 @@ class GrpclibConnection:
         self.retire(reason, last_stream_id)
 
     def _on_lost(self, error: BaseException | None) -> None:
-        text = (
-            f"the connection was lost: {str(error) or type(error).__name__}" if error else "the connection was closed"
-        )
         for call in tuple(self.calls):
-            call.fail_lost(text)
+            call.fail_lost(error)
         self._owner.on_lost(error)
 
 
@@ -308,7 +314,7 @@ class _Call:
             whole_by: instant by which it is over if an answer has begun; None is `deadline`.
         """
         if deadline <= self._loop.time():
-            raise self._expired()
+            raise expired(self._delivery())
         waiter = self.start(work)
 
         def expire() -> None:
@@ -318,7 +324,7 @@ class _Call:
                 if whole_by != NEVER:
                     timer.set(whole_by)
             else:
-                self.fail(self._expired())
+                self.fail(expired(self._delivery()))
 
         timer = DeadlineTimer(self._loop, expire)
         if deadline != NEVER:
@@ -350,10 +356,10 @@ class _Call:
             self._failure = failure
             self.close()
 
-    def fail_lost(self, text: str) -> None:
+    def fail_lost(self, error: BaseException | None) -> None:
         """The connection was lost; a complete response still counts."""
         if not self._stream.is_answered:
-            self.fail(AttemptFailure(StatusCode.UNAVAILABLE, text, self._delivery()))
+            self.fail(lost(error, self._delivery()))
 
     def give_up(self, reason: str) -> None:
         if self._may_move and not self._stream.has_begun:
@@ -394,10 +400,6 @@ class _Call:
         connection.close_if_drained()
 
     # Inside.
-
-    def _expired(self) -> AttemptFailure:
-        text = "the deadline passed before the server answered"
-        return AttemptFailure(StatusCode.DEADLINE_EXCEEDED, text, self._delivery(), reason=LocalReason.DEADLINE)
 
     def _delivery(self) -> Delivery:
         """Return how far the request got. A unary handler runs only once it has the whole message."""

@@ -26,6 +26,7 @@ from etcd_aio.transport.names import Names
 from etcd_aio.transport.native_calls import StreamCall, UnaryCall
 from etcd_aio.transport.ping_pace import PingPace
 from etcd_aio.transport.request_headers import SECRETS, CallHeaders
+from etcd_aio.transport.response import closed, expired, lost
 from etcd_aio.transport.uploads import LARGE
 
 AnyCall: TypeAlias = UnaryCall | StreamCall
@@ -155,7 +156,7 @@ class NativeConnection(HandshakingProtocol):
         loop = self._loop
         now = loop.time()
         if deadline <= now:
-            raise _too_late()
+            raise expired(Delivery.UNSENT)
         headers = self._headers
         last = deadline if whole_by is None else whole_by
         timeout = headers.timeout(last - now) if last != _NEVER else None
@@ -194,7 +195,7 @@ class NativeConnection(HandshakingProtocol):
     async def open_stream(self, path: str, metadata: Metadata, deadline: float) -> "NativeStream":
         now = self._loop.time()
         if deadline <= now:
-            raise _too_late()
+            raise expired(Delivery.UNSENT)
         call = StreamCall(self._headers.of(path, metadata), self._limit, self._took)
         call.deadline = deadline
         self._open(call, b"", end=False)
@@ -261,13 +262,13 @@ class NativeConnection(HandshakingProtocol):
     def _open(self, call: AnyCall, payload: bytes, *, end: bool) -> None:
         transport = self._transport
         if self._is_lost or self._is_draining or transport is None or transport.is_closing():
-            raise _closed()
+            raise closed()
         self._calls += 1  # first, since the stream with the last id starts the draining
         try:
             self._outgoing.open(call, payload, end=end)
         except LocalProtocolError:
             self._calls -= 1
-            raise _closed() from None
+            raise closed() from None
         self._unflushed += 1
         if self._calls == 1 or self._unflushed >= _FLUSH_AT:
             self._flush()
@@ -354,9 +355,7 @@ class NativeConnection(HandshakingProtocol):
             if call.is_open and call.may_go_on(self._loop.time()):
                 self._watch_deadline(call)
             elif call.is_open:
-                text = "the deadline passed before the server answered"
-                delivery = self._end(call)
-                call.fail(AttemptFailure(StatusCode.DEADLINE_EXCEEDED, text, delivery, reason=LocalReason.DEADLINE))
+                call.fail(expired(self._end(call)))
         if self._deadlines.next != _NEVER:
             self._deadline_timer.set(self._deadlines.next)
 
@@ -372,11 +371,8 @@ class NativeConnection(HandshakingProtocol):
         if not self.handshake.is_over:
             self.handshake.fail(error)
             return
-        text = "the connection was closed"
-        if error is not None:
-            text = f"the connection was lost: {str(error) or type(error).__name__}"
         for call in calls:
-            call.fail(AttemptFailure(StatusCode.UNAVAILABLE, text, call.delivery()))
+            call.fail(lost(error, call.delivery()))
         if self.is_established:
             self._owner.on_lost(error)
 
@@ -437,13 +433,3 @@ class NativeStream:
         if not self._is_closed:
             self._is_closed = True
             self._connection.end_stream(self._call)
-
-
-def _closed() -> AttemptFailure:
-    return AttemptFailure(StatusCode.UNAVAILABLE, "the connection is closed", Delivery.UNSENT)
-
-
-def _too_late() -> AttemptFailure:
-    return AttemptFailure(
-        StatusCode.DEADLINE_EXCEEDED, "the deadline has passed", Delivery.UNSENT, reason=LocalReason.DEADLINE
-    )

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
-from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
+from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
 from etcd_aio.http2 import ErrorCode, error_name
 
 _HTTP_TO_STATUS: Final[Mapping[str, StatusCode]] = {
@@ -74,6 +74,25 @@ def judge_reset(code: int, *, has_begun: bool) -> AttemptFailure:
     """
     delivery = unprocessed(has_begun=has_begun) if code == ErrorCode.REFUSED_STREAM else Delivery.UNKNOWN
     return AttemptFailure(StatusCode.UNAVAILABLE, f"the server reset the stream: {error_name(code)}", delivery)
+
+
+def closed() -> AttemptFailure:
+    """Return the failure of a call on a connection that takes none."""
+    return AttemptFailure(StatusCode.UNAVAILABLE, "the connection is closed", Delivery.UNSENT)
+
+
+def lost(error: BaseException | None, delivery: Delivery) -> AttemptFailure:
+    """Return the failure of a call whose connection is over, for this reason; None if this side closed it."""
+    text = "the connection was closed"
+    if error is not None:
+        text = f"the connection was lost: {str(error) or type(error).__name__}"
+    return AttemptFailure(StatusCode.UNAVAILABLE, text, delivery)
+
+
+def expired(delivery: Delivery) -> AttemptFailure:
+    """Return the failure of a call that was not answered by its deadline."""
+    text = "the deadline passed before the server answered"
+    return AttemptFailure(StatusCode.DEADLINE_EXCEEDED, text, delivery, reason=LocalReason.DEADLINE)
 
 
 def unprocessed(*, has_begun: bool) -> Delivery:
