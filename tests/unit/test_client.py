@@ -251,7 +251,7 @@ def test_the_layers_get_the_options_of_the_client(monkeypatch: pytest.MonkeyPatc
     assert name == "native"
     assert (options.connect_timeout, options.keepalive_time, options.keepalive_timeout) == (1.0, 6.0, 4.0)
     assert (options.max_receive_bytes, options.user_agent) == (77, f"etcd_aio/{__version__}")
-    assert client._invoker._max_send_bytes == 78
+    assert client._invoker.max_send_bytes == 78
 
 
 def test_a_client_whose_arguments_are_refused_can_be_shown() -> None:
