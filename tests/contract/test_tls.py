@@ -290,7 +290,7 @@ async def test_one_endpoint_that_is_not_to_be_trusted_is_told_and_the_others_ser
         async with Client([*endpoints, f"http://127.0.0.1:{plain}"], tls=TLS(ca=ca), engine=name) as client:
             await client.wait_ready()
             async with asyncio.timeout(PATIENCE):
-                while any(  # noqa: ASYNC110 - nobody tells
+                while any(  # noqa: ASYNC110 - there is no event for it
                     one.connects == 0 and one.last_error is None for one in client.statistics()
                 ):
                     await asyncio.sleep(0.01)

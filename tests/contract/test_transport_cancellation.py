@@ -167,7 +167,7 @@ async def test_a_call_ends_as_a_sleep_would(name: EngineName, way: Way) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 async def test_a_failed_call_leaves_no_trace_in_the_callers_task(name: EngineName, way: Way) -> None:
-    """The RPC dies, is repeated, and hangs, all in one task: whoever bounds that must see its own exception."""
+    """The RPC dies, is repeated, and hangs, all in one task: a bound around it raises its own exception."""
 
     async def script(wire: Wire) -> None:
         wire.reset(await wire.request(), 8)
@@ -415,7 +415,7 @@ async def test_a_stream_whose_receive_was_cancelled_can_be_left_alone_when_the_c
         assert leftovers() == []
         assert owner.lost == [None]
         del stream
-        gc.collect()  # an exception that nobody took would be logged here
+        gc.collect()  # an exception that was not retrieved would be logged here
 
 
 # --- many calls, and the end ---

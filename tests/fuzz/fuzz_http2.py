@@ -57,7 +57,7 @@ def script(provider: atheris.FuzzedDataProvider) -> bytes:
 
 
 def machine(*, greeted: bool) -> Machine:
-    """With a call, an upload that waits for its window, a stream of messages, and one that nobody reads."""
+    """With a call, an upload that waits for its window, a stream of messages, and one without a reader."""
     made = Machine(b"" if greeted else None)
     made.open()
     made.open(bytes(100_000), end=True)

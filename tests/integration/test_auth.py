@@ -140,13 +140,13 @@ async def test_all_17_calls() -> None:
             await auth.user_get("web")
         await auth.role_grant_permission("root", all_keys=True, permission="readwrite")
         await auth.disable()
-        async with Client(server.endpoint) as anybody:
-            await anybody.put("other", "v")
+        async with Client(server.endpoint) as anonymous:
+            await anonymous.put("other", "v")
 
 
 @EACH
 async def test_tokens_expire_and_everything_goes_on() -> None:
-    """Each kind of call has a client of its own, whose token nobody else renews."""
+    """Each kind of call has a client of its own, whose token no other client renews."""
     async with guarded("--auth-token-ttl=2") as server, AsyncExitStack() as stack:
 
         async def client(who: tuple[str, str] = WEB) -> Client:
@@ -231,8 +231,8 @@ async def test_authentication_is_switched_on_and_off_under_a_client() -> None:
                 async with client.watch("app/k", start_revision=1) as fresh:
                     await take(fresh, number)
                 await (root.auth.disable() if number % 2 else root.auth.enable())
-            async with Client(server.endpoint) as nobody:
-                assert await nobody.get("app/k") is not None
+            async with Client(server.endpoint) as anonymous:
+                assert await anonymous.get("app/k") is not None
         values = [event.value for event in await take(watcher, 6)]
         assert values == [b"0", b"1", b"2", b"3", b"4", b"5"]
 
@@ -260,17 +260,17 @@ async def test_what_is_changed_about_a_user_while_he_works() -> None:
         assert not caught.value.maybe_applied
         async with new(server, ("web", "new-c4n4ry")) as changed:
             await changed.put("app/k", "v")
-            for number in range(5):  # what happens to others disturbs nobody
+            for number in range(5):  # changes of other users disturb no call
                 await root.auth.user_add(f"other{number}", "c4n4ry")
                 await changed.put("app/k", "v")
             await root.auth.user_delete("web")
             with pytest.raises(AuthError):
                 await changed.put("app/k", "v")
-        async with Client(server.endpoint) as nobody:
+        async with Client(server.endpoint) as anonymous:
             with pytest.raises(UserEmptyError):
-                await nobody.get("app/k")
+                await anonymous.get("app/k")
             with pytest.raises(UserEmptyError):
-                [chunk async for chunk in nobody.maintenance.snapshot()]
+                [chunk async for chunk in anonymous.maintenance.snapshot()]
 
 
 @EACH

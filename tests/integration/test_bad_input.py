@@ -149,7 +149,7 @@ TXNS: dict[str, Row] = {
     "a nested txn of one operation": Row(lambda c: ANYTHING.txn(then=op.get("a")), TypeError, "takes several"),
 }
 
-# These are looked at a floor below, where a client that is not connected yet begins to connect.
+# The layer below checks these, where a client that is not connected yet begins to connect.
 LIMITS: dict[str, Row] = {
     "a value too large": Row(lambda c: c.put("a", SECRET.encode() * 2**19), RequestTooLargeError, "max_send_bytes"),
     "a key too large": Row(lambda c: c.get("a" * 2**22), RequestTooLargeError, "max_send_bytes (2097152)"),

@@ -26,7 +26,7 @@ TLS = tuple[ServerTLS | None, ssl.SSLContext | None]
 
 async def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
     async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 - it is about what nobody signals
+        while not condition():  # noqa: ASYNC110 - there is no event for it
             await asyncio.sleep(0.02)
 
 
@@ -128,9 +128,9 @@ async def test_a_client_with_tls_does_not_learn_what_is_advertised_in_the_clear(
 
 
 async def test_addresses_that_nobody_can_reach_change_nothing() -> None:
-    client_port, peer, nobody = free_ports(3, "127.0.0.1")
+    client_port, peer, unused = free_ports(3, "127.0.0.1")
     async with (
-        EtcdServer(ports=(client_port, peer), flags=[f"--advertise-client-urls=http://127.0.0.1:{nobody}"]) as server,
+        EtcdServer(ports=(client_port, peer), flags=[f"--advertise-client-urls=http://127.0.0.1:{unused}"]) as server,
         Client(server.endpoint, connect_timeout=0.3) as client,
     ):
         with pytest.raises(DiscoveryError, match="none of the endpoints") as caught:
@@ -282,8 +282,8 @@ async def test_old_clusters_are_rejected_if_the_user_wants_it(
     with pytest.raises(OldClusterError, match=r"this client supports 99\.0"):
         await client.connect()
     assert repr(client) == "<Client closed>"
-    (nobody,) = free_ports(1, "127.0.0.1")
-    client = Client(f"http://127.0.0.1:{nobody}", reject_old_cluster=True, timeout=0.3)
+    (unused,) = free_ports(1, "127.0.0.1")
+    client = Client(f"http://127.0.0.1:{unused}", reject_old_cluster=True, timeout=0.3)
     with pytest.raises(NoAvailableEndpointsError):
         await client.connect()
     assert repr(client) == "<Client closed>"

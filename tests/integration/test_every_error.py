@@ -307,7 +307,7 @@ async def test_a_leader_that_loses_its_followers() -> None:
                 while (await leader.raft_status()).leader_id:  # noqa: ASYNC110 - the server has no event to wait for
                     await asyncio.sleep(0.02)
             await refused(client.put("k", "x", retry="never"), NoLeaderError, where)
-            asked = patient.put("k", "x", retry="never")  # it knows nobody to ask
+            asked = patient.put("k", "x", retry="never")  # no leader is known to the member
             await refused(asked, RequestDeadlineExceededError, where, codes=(StatusCode.UNKNOWN,))
             await refused(agreed, RequestTimedOutError, where)
             reading = asyncio.create_task(patient.get("k", retry="never"))

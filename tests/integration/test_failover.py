@@ -1,4 +1,4 @@
-"""What a user sees while members die: the promises of the whole house on a real three-member cluster."""
+"""Calls while members die: the promises of all layers together, on a real three-member cluster."""
 
 import asyncio
 import ssl
@@ -305,7 +305,7 @@ async def test_a_member_without_a_leader_refuses_at_once_and_even_writes_move_on
     others = [member for member in cluster.members if member is not leader]
     for member in others:
         await member.kill()
-    await asyncio.sleep(3)  # the survivor notices that it leads nobody
+    await asyncio.sleep(3)  # the survivor notices that it has no quorum
     async with Client(cluster.endpoints, timeout=1.5) as client:
         with pytest.raises(EtcdError) as caught:
             await client.put("k", "v")

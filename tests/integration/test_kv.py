@@ -34,7 +34,7 @@ class HasId:
 
 
 async def grant(server: EtcdServer) -> int:
-    """A lease that outlives the test, from somebody else's client."""
+    """A lease that outlives the test, from another client."""
     answer = await ask(server.endpoint, "/v3/lease/grant", body={"TTL": "36000"}, timeout=5)
     return int(str(answer["ID"]))
 
@@ -52,7 +52,7 @@ async def test_a_key_and_its_history(client: Client, prefix: str) -> None:
     assert second.revision == first.revision + 1
     assert second.prev_kv == KeyValue(key.encode(), b"one", first.revision, first.revision, 1)
     third = await client.put(key, "three")
-    assert third.prev_kv is None, "nobody asked for it"
+    assert third.prev_kv is None, "it was not requested"
     assert await client.get(key) == KeyValue(key.encode(), b"three", first.revision, third.revision, 3)
 
     gone = await client.delete(key)

@@ -39,7 +39,7 @@ async def exists(client: Client, lease: Lease | int) -> bool:
 
 async def stream_endpoint(client: Client) -> str:
     """Where the keepalive stream is."""
-    while not client.streams()[0].is_open:  # noqa: ASYNC110 - it tells nobody
+    while not client.streams()[0].is_open:  # noqa: ASYNC110 - there is no event for it
         await asyncio.sleep(0.01)
     return client.streams()[0].endpoint
 
@@ -383,13 +383,13 @@ async def test_a_total_outage_can_be_seen() -> None:
             assert (keepalive.method, watch.method) == ("Lease/LeaseKeepAlive", "Watch/Watch")
             assert (keepalive.is_open, watch.is_open) == (True, True)
             await server.kill()
-            while any(one.is_open for one in client.streams()):  # noqa: ASYNC110 - it tells nobody
+            while any(one.is_open for one in client.streams()):  # noqa: ASYNC110 - there is no event for it
                 await asyncio.sleep(0.01)
             await asyncio.sleep(0.3)
             assert all(one.since >= 0.3 and one.last_error is not None for one in client.streams())
             await server.restart()
-            while not all(one.is_open for one in client.streams()):  # noqa: ASYNC110 - it tells nobody
+            while not all(one.is_open for one in client.streams()):  # noqa: ASYNC110 - there is no event for it
                 await asyncio.sleep(0.01)
         async with asyncio.timeout(PATIENCE):
-            while client.streams():  # noqa: ASYNC110 - it tells nobody
+            while client.streams():  # noqa: ASYNC110 - there is no event for it
                 await asyncio.sleep(0.01)

@@ -143,7 +143,7 @@ async def test_the_leadership_moves_under_load_without_an_error(cluster: EtcdClu
             nonlocal done
             while not is_over:
                 try:
-                    # etcd drops what a follower forwards meanwhile: whoever does not repeat it may time out.
+                    # etcd drops what a follower forwards meanwhile: a call that is not repeated may time out.
                     await client.put(f"k{number}", str(done), retry="always", timeout=8)
                     await client.get(f"k{number}")
                 except EtcdError as error:
@@ -157,7 +157,7 @@ async def test_the_leadership_moves_under_load_without_an_error(cluster: EtcdClu
                 assert (await cluster.leader()).name == server.name
                 before = done
                 async with asyncio.timeout(10):
-                    while done < before + 50:  # noqa: ASYNC110 - the workers tell nobody
+                    while done < before + 50:  # noqa: ASYNC110 - there is no event for it
                         await asyncio.sleep(0.01)
         is_over = True
         await asyncio.gather(*workers)

@@ -1,4 +1,4 @@
-"""Policies and health on real members: how many connections each keeps, whom it asks, and what is used last."""
+"""Policies and health on real members: the connections and the calls of each policy, and unhealthy members last."""
 
 import asyncio
 import time

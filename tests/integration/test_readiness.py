@@ -14,7 +14,7 @@ from tests.support.auth import WEB, enable_auth
 pytestmark = pytest.mark.anyio
 
 
-def nobody() -> str:
+def unused_endpoint() -> str:
     return f"http://127.0.0.1:{free_ports(1, '127.0.0.1')[0]}"
 
 
@@ -57,13 +57,13 @@ async def test_a_ping_counts_permission_denied_as_alive_but_not_a_missing_user()
 
 
 async def test_a_ping_where_nobody_is_says_so() -> None:
-    async with Client(nobody()) as client:
+    async with Client(unused_endpoint()) as client:
         with pytest.raises((NoAvailableEndpointsError, EtcdTimeoutError)):
             await client.ping(timeout=0.2)
 
 
 async def test_with_fail_fast_a_call_to_nobody_fails_at_once() -> None:
-    async with Client([nobody(), nobody()], fail_fast=True, timeout=math.inf) as client:
+    async with Client([unused_endpoint(), unused_endpoint()], fail_fast=True, timeout=math.inf) as client:
         async with asyncio.timeout(30):
             with pytest.raises(NoAvailableEndpointsError, match="Refused") as caught:
                 await client.get("k")
@@ -77,13 +77,13 @@ async def test_with_fail_fast_a_call_to_nobody_fails_at_once() -> None:
 
 
 async def test_with_fail_fast_a_login_to_nobody_fails_at_once() -> None:
-    client = Client(nobody(), fail_fast=True, timeout=None, auth=WEB, allow_insecure_auth=True)
+    client = Client(unused_endpoint(), fail_fast=True, timeout=None, auth=WEB, allow_insecure_auth=True)
     async with client, asyncio.timeout(30):
         with pytest.raises(NoAvailableEndpointsError, match="Refused"):
             await client.get("k")
 
 
 async def test_with_fail_fast_one_member_that_is_there_is_enough(shared_server: EtcdServer) -> None:
-    async with Client([nobody(), shared_server.endpoint], fail_fast=True) as client:
+    async with Client([unused_endpoint(), shared_server.endpoint], fail_fast=True) as client:
         for _ in range(5):
             await client.ping()

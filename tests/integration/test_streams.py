@@ -1,4 +1,4 @@
-"""A supervised stream while members die, freeze, end and are cut off: the stream moves, and nothing is lost on it."""
+"""A supervised stream while members die, freeze, end and are cut off: the stream moves, and loses nothing."""
 
 import asyncio
 import itertools
@@ -105,18 +105,18 @@ class Followed:
 
     async def caught_up(self) -> None:
         async with asyncio.timeout(PATIENCE):
-            while not self.written or self.written[-1] not in self.follower.revisions[-100:]:  # noqa: ASYNC110 - it tells nobody
+            while not self.written or self.written[-1] not in self.follower.revisions[-100:]:  # noqa: ASYNC110 - there is no event for it
                 await asyncio.sleep(0.005)
 
     async def opened(self, count: int) -> None:
         """Wait until a stream with this number was opened, and works."""
         async with asyncio.timeout(PATIENCE):
-            while len(self.follower.opened) < count:  # noqa: ASYNC110 - it tells nobody
+            while len(self.follower.opened) < count:  # noqa: ASYNC110 - there is no event for it
                 await asyncio.sleep(0.005)
             await self.follower.created.wait()
 
     def check(self) -> None:
-        """Whoever writes one key alone gets every revision; some writes are known to nobody but the watch."""
+        """Check that the watch has every revision of its key, which no other client writes."""
         seen = self.follower.revisions
         assert all(later == earlier + 1 for earlier, later in itertools.pairwise(seen))
         assert set(self.written) <= set(seen)
@@ -205,9 +205,9 @@ async def test_a_member_that_does_not_answer_a_new_stream_is_left_for_another(cl
                 proxy.black_hole()
         current.reset()
         async with asyncio.timeout(PATIENCE):
-            while followed.supervisor.endpoint == current.endpoint:  # noqa: ASYNC110 - it tells nobody
+            while followed.supervisor.endpoint == current.endpoint:  # noqa: ASYNC110 - there is no event for it
                 await asyncio.sleep(0)
-            while followed.supervisor.endpoint != current.endpoint:  # noqa: ASYNC110 - it tells nobody
+            while followed.supervisor.endpoint != current.endpoint:  # noqa: ASYNC110 - there is no event for it
                 await asyncio.sleep(0.005)
             await followed.follower.created.wait()
         assert any("no answer within" in str(error) for error in followed.follower.losses)
@@ -228,7 +228,7 @@ async def test_the_stream_leaves_a_member_that_is_cut_off_from_its_peers() -> No
             cluster.isolate(member)
             await followed.opened(2)
             async with asyncio.timeout(PATIENCE):
-                while followed.supervisor.endpoint == member.endpoint:  # noqa: ASYNC110 - it tells nobody
+                while followed.supervisor.endpoint == member.endpoint:  # noqa: ASYNC110 - there is no event for it
                     await asyncio.sleep(0.01)
             for one in writing:
                 one.cancel()
@@ -277,7 +277,7 @@ async def test_a_full_outage_ends_with_the_return_of_the_members(cluster: EtcdCl
             return "refused" in str(cause).lower() or "111" in str(cause)
 
         async with asyncio.timeout(PATIENCE):
-            while followed.supervisor.is_open or not all(  # noqa: ASYNC110 - it tells nobody
+            while followed.supervisor.is_open or not all(  # noqa: ASYNC110 - there is no event for it
                 map(is_refused, followed.supervisor.outage_error().errors.values())
             ):
                 await asyncio.sleep(0.01)

@@ -60,7 +60,7 @@ async def test_the_whole_api_with_a_client_certificate_whose_key_has_a_password(
     authority: trustme.CA, ca: Path, own: Callable[..., dict[str, Any]], tmp_path: Path
 ) -> None:
     password = secret("key password")
-    tls = TLS(ca=ca, key_password=password, **own("anybody", password=password))
+    tls = TLS(ca=ca, key_password=password, **own("client", password=password))
     async with (
         EtcdServer(tls=server_tls(authority, tmp_path, ca)) as server,
         Client(server.endpoint, tls=tls) as client,
@@ -149,7 +149,7 @@ async def test_a_plaintext_server_gets_nothing_from_a_tls_endpoint(shared_server
 
 
 async def test_rotation_with_a_watch_open(authority: trustme.CA, ca: Path, tmp_path: Path) -> None:
-    """The servers' authority changes: etcd shows its new certificate to whoever comes next, and we trust it then."""
+    """The servers' authority changes: etcd shows a new certificate to new connections, which trust it."""
     async with (
         EtcdServer(tls=server_tls(authority, tmp_path)) as server,
         Client(server.endpoint, tls=TLS(ca=ca)) as client,

@@ -303,7 +303,7 @@ async def test_compare_and_swap_under_contention(client: Client, prefix: str) ->
         return sum([await increment() for _ in range(10)])
 
     lost = sum(await asyncio.gather(*(ten_times() for _ in range(10))))
-    assert lost > 0, "nobody was in anybody's way: the test proves nothing"
+    assert lost > 0, "no transaction met another: the test proves nothing"
     kv = await client.get(prefix)
     assert kv is not None
     assert (kv.text(), kv.version) == ("100", 101)

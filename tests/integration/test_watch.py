@@ -55,7 +55,7 @@ async def watchers(server: EtcdServer) -> float:
 
 async def until_watchers(server: EtcdServer, number: float) -> None:
     async with asyncio.timeout(PATIENCE):
-        while await watchers(server) != number:  # noqa: ASYNC110 - another process tells nobody
+        while await watchers(server) != number:  # noqa: ASYNC110 - there is no event for it
             await asyncio.sleep(0.02)
 
 
@@ -277,7 +277,7 @@ async def test_three_mebibytes_of_one_revision_range_come_in_fragments(
                 if len(revisions) == 48:
                     break
             assert revisions == sorted(revisions)
-            # Nobody is asked for fragments before they are found to be needed.
+            # Fragments are requested only once they are needed.
             assert watcher.statistics().reconnects == (0 if fragment else 1)
 
 

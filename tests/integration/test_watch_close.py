@@ -97,11 +97,11 @@ class Stage:
 
     async def _until(self, condition: Callable[[], bool], pause: float = 0.005) -> None:
         async with asyncio.timeout(PATIENCE):
-            while not condition():  # noqa: ASYNC110 - states, which nobody is told of
+            while not condition():  # noqa: ASYNC110 - there is no event for it
                 await asyncio.sleep(pause)
 
     async def until_forgotten(self) -> None:
-        """Wait until the server has no watcher; whoever is behind a black hole has to be let through for that."""
+        """Wait until the server has no watcher; the proxy has to be healed before."""
 
         def read() -> str:
             with urllib.request.urlopen(f"{self.server.endpoint}/metrics", timeout=5) as reply:

@@ -73,7 +73,7 @@ class Store:
 
 @dataclass
 class Consumer:
-    """Whoever follows, and what was handed to it."""
+    """A consumer of a watch, and its batches."""
 
     watcher: Watcher
     hides_deletes: bool = False

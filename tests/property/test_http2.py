@@ -68,11 +68,11 @@ class Peer:
         left = self.unsent[stream_id]
         while left:
             window = self.h2.local_flow_control_window(stream_id)
-            room = min(window, self.h2.max_outbound_frame_size) - self.padding - 1
-            if room <= 0:
+            space = min(window, self.h2.max_outbound_frame_size) - self.padding - 1
+            if space <= 0:
                 break
-            self.h2.send_data(stream_id, left[:room], pad_length=self.padding or None)
-            left = left[room:]
+            self.h2.send_data(stream_id, left[:space], pad_length=self.padding or None)
+            left = left[space:]
         self.unsent[stream_id] = left
         if not left:
             del self.unsent[stream_id]
@@ -155,7 +155,7 @@ ANYTHING = st.lists(st.one_of(LIKELY_FRAME, LIKELY_FRAME, ANY_FRAME, st.binary(m
 
 
 def busy(*, greeted: bool) -> Machine:
-    """A machine with a call, an upload that waits, a stream, and one that nobody reads."""
+    """A machine with a call, an upload that waits, a stream, and one without a reader."""
     machine = Machine(b"" if greeted else None)
     machine.open()
     machine.open(bytes(100_000))

@@ -87,7 +87,7 @@ class ChangingStore(RangeStreamReader):
         assert rest.revision, "a stream is always of a known revision"
         self._change()
         event = next(self.chunk_events, "fine")
-        if event == "lost":  # and found again, by whoever reads the stream: what is left is asked for elsewhere
+        if event == "lost":  # the reader of the stream finds out, and reads the rest from another member
             self.left = None
         if self.left is None:
             self.left = self._inside(rest)

@@ -1,4 +1,4 @@
-"""The client before it has met anybody: what it accepts, shows and refuses. The rest needs servers."""
+"""The client without servers: options, errors and reprs."""
 
 import asyncio
 import copy
@@ -194,7 +194,7 @@ async def test_etcdctls_variables_become_a_client() -> None:
 def test_the_variables_are_those_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ETCDCTL_ENDPOINTS", "m7:7")
     assert Client.from_env().endpoints == ("m7:7",)
-    assert Client().endpoints == ("127.0.0.1:2379",), "nobody reads it who was not asked to"
+    assert Client().endpoints == ("127.0.0.1:2379",), "the variables are read on request only"
 
 
 # From DNS.

@@ -1,4 +1,4 @@
-"""The generated package: what its door offers, what it must not drag in, and what a message shows of itself."""
+"""The generated package: its exports, the imports that it must not cause, and the reprs of messages."""
 
 import copy
 import pickle
@@ -9,7 +9,7 @@ from pathlib import Path
 from etcd_aio import pb
 from etcd_aio.pb import authpb, etcdserverpb, mvccpb
 
-# The package's own door imports everything, so this room is entered with an empty one in its place.
+# The `__init__` of etcd_aio imports everything, so an empty package takes its place.
 LOADED_BY_PB_ALONE = """
 import sys, types
 package = sys.modules["etcd_aio"] = types.ModuleType("etcd_aio")

@@ -22,7 +22,7 @@ def opinion(member: int, leader: int, term: int = 2) -> RaftStatus:
         ({"a": opinion(1, 2), "c": opinion(3, 2)}, 3, None),
         # A deposed leader that has not heard of it.
         ({"a": opinion(1, 1, term=2), "b": opinion(2, 2, term=3), "c": opinion(3, 2, term=3)}, 3, "b"),
-        # An election is on: a later term, and nobody leads in it.
+        # An election: a later term without a leader.
         ({"a": opinion(1, 1, term=2), "b": opinion(2, 1, term=2), "c": opinion(3, 0, term=3)}, 3, None),
         ({"a": opinion(1, 0), "b": opinion(2, 0)}, 3, None),
         ({"a": opinion(1, 1), "b": opinion(2, 1)}, 4, None),
