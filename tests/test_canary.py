@@ -92,7 +92,7 @@ def test_every_error_that_belongs_to_one_is_looked_at_once() -> None:
     assert {id(one) for one in found} == {id(one) for one in (group, cause, context, part)}
 
 
-def test_errors_are_as_before_once_nobody_watches() -> None:
+def test_errors_are_as_before_once_the_detector_is_removed() -> None:
     before = [dict(vars(kind)) for kind in (EtcdError, AttemptFailure, pytest.RaisesExc)]
     end = LeakDetector().install()
     assert AttemptFailure(StatusCode.UNKNOWN, "text", Delivery.UNKNOWN).message == "text"

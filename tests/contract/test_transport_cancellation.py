@@ -537,7 +537,7 @@ async def test_closing_is_quick_in_any_state(name: EngineName, stage: str) -> No
             assert (await call).delivery in {Delivery.UNSENT, Delivery.UNKNOWN}
 
 
-async def test_a_close_that_nobody_waits_for_leaves_nothing_either(name: EngineName) -> None:
+async def test_a_close_without_an_await_leaves_nothing_either(name: EngineName) -> None:
     async with example_server() as (port, examples), connected(name, port) as (connection, owner):
         calls = [asyncio.ensure_future(failure_of(hanging(connection))) for _ in range(3)]
         stream = await connection.open_stream("/x/Chat", (), soon())

@@ -241,7 +241,7 @@ async def test_text_that_is_not_ascii_does_not_cost_the_connection(name: EngineN
         assert await echo(connection) == b"ok"
 
 
-async def test_an_answer_that_comes_too_late_disturbs_nobody(name: EngineName) -> None:
+async def test_an_answer_that_comes_too_late_disturbs_no_other_call(name: EngineName) -> None:
     async def script(wire: Wire) -> None:
         late = await wire.request()
         await wire.until(lambda: wire.requests[late].reset is not None)

@@ -127,7 +127,7 @@ async def test_a_client_with_tls_does_not_learn_what_is_advertised_in_the_clear(
         assert set(await plain.sync()) == {f"https://127.0.0.1:{secure}", f"http://127.0.0.1:{clear}"}
 
 
-async def test_addresses_that_nobody_can_reach_change_nothing() -> None:
+async def test_unreachable_addresses_change_nothing() -> None:
     client_port, peer, unused = free_ports(3, "127.0.0.1")
     async with (
         EtcdServer(ports=(client_port, peer), flags=[f"--advertise-client-urls=http://127.0.0.1:{unused}"]) as server,

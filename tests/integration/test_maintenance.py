@@ -164,7 +164,7 @@ async def test_the_leadership_moves_under_load_without_an_error(cluster: EtcdClu
         assert not failures, failures
 
 
-async def test_the_leadership_does_not_move_to_nobody(cluster: EtcdCluster) -> None:
+async def test_the_leadership_does_not_move_to_an_unknown_member(cluster: EtcdCluster) -> None:
     async with Client(cluster.endpoints) as client:
         leader = await cluster.leader()
         with pytest.raises(BadLeaderTransfereeError):
@@ -337,7 +337,7 @@ async def test_a_snapshot_comes_from_the_member_that_is_named(cluster: EtcdClust
             assert hashlib.sha256(whole[:-32]).hexdigest() == snapshot.sha256
 
 
-async def test_a_slow_reader_holds_up_nobody_else(client: Client, prefix: str) -> None:
+async def test_a_slow_reader_holds_up_no_other_call(client: Client, prefix: str) -> None:
     await client.txn().then(*(op.put(f"{prefix}{number}", os.urandom(60_000)) for number in range(20))).commit()
     snapshot = client.maintenance.snapshot()
     await anext(snapshot)

@@ -56,13 +56,13 @@ async def test_a_ping_counts_permission_denied_as_alive_but_not_a_missing_user()
                 await client.ping()
 
 
-async def test_a_ping_where_nobody_is_says_so() -> None:
+async def test_a_ping_without_a_server_fails() -> None:
     async with Client(unused_endpoint()) as client:
         with pytest.raises((NoAvailableEndpointsError, EtcdTimeoutError)):
             await client.ping(timeout=0.2)
 
 
-async def test_with_fail_fast_a_call_to_nobody_fails_at_once() -> None:
+async def test_with_fail_fast_a_call_without_a_server_fails_at_once() -> None:
     async with Client([unused_endpoint(), unused_endpoint()], fail_fast=True, timeout=math.inf) as client:
         async with asyncio.timeout(30):
             with pytest.raises(NoAvailableEndpointsError, match="Refused") as caught:
@@ -76,7 +76,7 @@ async def test_with_fail_fast_a_call_to_nobody_fails_at_once() -> None:
                 await client.wait_ready(timeout=0.2)
 
 
-async def test_with_fail_fast_a_login_to_nobody_fails_at_once() -> None:
+async def test_with_fail_fast_a_login_without_a_server_fails_at_once() -> None:
     client = Client(unused_endpoint(), fail_fast=True, timeout=None, auth=WEB, allow_insecure_auth=True)
     async with client, asyncio.timeout(30):
         with pytest.raises(NoAvailableEndpointsError, match="Refused"):

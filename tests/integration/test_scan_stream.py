@@ -164,7 +164,7 @@ async def test_breaking_off_ends_the_stream_on_the_server(streaming: EtcdServer)
         await until_counted(streaming, "handled", 3)
 
 
-async def test_an_unread_stream_holds_up_nobody(streaming: EtcdServer) -> None:
+async def test_an_unread_stream_holds_up_no_other_call(streaming: EtcdServer) -> None:
     async with Client(streaming.endpoint, timeout=20) as client:
         keys = await fill(client, COUNT, LARGE)
         scans = [client.scan(prefix="k/", page_size=10) for _ in range(5)]

@@ -304,7 +304,7 @@ async def test_a_client_closes_while_its_member_is_frozen(cluster: EtcdCluster) 
         member.resume()
 
 
-async def test_a_stream_that_nobody_needs_ends_on_the_server_too(cluster: EtcdCluster) -> None:
+async def test_a_stream_that_is_not_needed_ends_on_the_server_too(cluster: EtcdCluster) -> None:
     async with following(cluster.endpoints) as followed:
         followed.follower.is_needed = False
         followed.supervisor.wake()

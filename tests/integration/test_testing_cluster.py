@@ -74,7 +74,7 @@ async def test_a_paused_leader_is_followed_by_another(cluster: EtcdCluster) -> N
     await cluster.wait_healthy()
 
 
-async def test_without_a_majority_nobody_leads(cluster: EtcdCluster) -> None:
+async def test_without_a_majority_there_is_no_leader(cluster: EtcdCluster) -> None:
     for member in cluster.members[:2]:
         await member.kill()
     with pytest.raises(TimeoutError, match="no majority agreed"):
@@ -160,7 +160,7 @@ async def test_one_member_is_a_cluster_too() -> None:
             await cluster.replace(cluster.members[0])
 
 
-async def test_without_proxies_nobody_can_be_cut_off(cluster: EtcdCluster) -> None:
+async def test_without_proxies_no_member_can_be_isolated(cluster: EtcdCluster) -> None:
     with pytest.raises(RuntimeError, match="peer_proxies"):
         cluster.isolate(cluster.members[0])
 

@@ -380,7 +380,7 @@ async def test_heal_forgets_cuts_and_listens_again(echo: Case) -> None:
             assert await other.echo(b"abcdef") == b"abcdef"
 
 
-async def test_whom_admit_refuses_stays_silent(echo: Case) -> None:
+async def test_a_connection_that_admit_rejects_stays_silent(echo: Case) -> None:
     server, proxy = echo
     asked: list[int] = []
 

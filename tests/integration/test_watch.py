@@ -69,7 +69,7 @@ async def next_batch(batches: AsyncIterator[WatchBatch]) -> WatchBatch:
         return await anext(batches)
 
 
-async def test_progress_is_told_where_nobody_writes(own_server: EtcdServer) -> None:
+async def test_progress_is_reported_on_an_idle_store(own_server: EtcdServer) -> None:
     """Neither a watch behind the end of the store, as every listing's is, nor a reconnect keeps it back."""
     async with (
         FaultProxy(own_server.endpoint) as faults,

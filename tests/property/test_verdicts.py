@@ -80,7 +80,7 @@ def test_every_combination_of_a_stream_has_one_verdict(facts: StreamFacts) -> No
 
 
 @given(STREAM_FACTS)
-def test_a_stream_ends_only_for_what_was_said(facts: StreamFacts) -> None:
+def test_a_stream_ends_only_for_an_answer_or_a_final_failure(facts: StreamFacts) -> None:
     if judge_stream(facts) is Verdict.FAIL:
         assert facts.is_final or facts.delivery is Delivery.ANSWERED
 

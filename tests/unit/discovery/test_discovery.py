@@ -340,7 +340,7 @@ async def test_while_nothing_is_connected_the_named_endpoints_are_tried_too() ->
     await setup.closed()
 
 
-async def test_nobody_is_asked_for_members_while_nothing_is_connected() -> None:
+async def test_members_are_not_listed_while_nothing_is_connected() -> None:
     setup = Setup("m1,m2", auto_sync=5.0)
     setup.fail("m1", "m2")
     await setup.started()
@@ -373,7 +373,7 @@ async def test_a_client_without_endpoints_asks_and_calls_wait_for_the_answer() -
     await setup.closed()
 
 
-async def test_calls_that_waited_in_vain_say_what_the_resolver_said() -> None:
+async def test_calls_that_waited_in_vain_raise_the_error_of_the_resolver() -> None:
     resolver = FakeResolver()
     resolver.says = DiscoveryError("NXDOMAIN")
     setup = await Setup(resolver=resolver).started()
@@ -453,7 +453,7 @@ async def test_with_auto_sync_members_are_asked_once_there_are_connections() -> 
     await setup.closed()
 
 
-async def test_a_lost_connection_that_comes_back_asks_nobody() -> None:
+async def test_a_lost_connection_that_comes_back_causes_no_query() -> None:
     resolver = FakeResolver()
     resolver.says, resolver.ttl = "m1", 3000.0
     setup = await Setup(resolver=resolver).started()

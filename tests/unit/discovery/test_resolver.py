@@ -6,7 +6,7 @@ from etcd_aio.discovery import StaticResolver
 pytestmark = pytest.mark.anyio
 
 
-async def test_the_fixed_list_is_always_the_same_and_asks_nobody() -> None:
+async def test_the_static_list_is_always_the_same_and_sends_no_query() -> None:
     endpoints = parse_endpoints("m1,m2")
     resolver = StaticResolver(endpoints)
     assert resolver.name == ""

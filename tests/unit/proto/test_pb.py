@@ -19,7 +19,7 @@ print(*sorted({name.partition(".")[0] for name in sys.modules}))
 """
 
 
-def test_the_door_offers_every_message_and_enum() -> None:
+def test_the_package_exports_every_message_and_enum() -> None:
     for package in (authpb, etcdserverpb, mvccpb):
         assert {name: getattr(pb, name) for name in package.__all__} == {
             name: getattr(package, name) for name in package.__all__

@@ -62,7 +62,7 @@ def test_without_a_toolchain_it_says_so(cache: Path, monkeypatch: pytest.MonkeyP
         build_servers(["3.6.16"])
 
 
-def test_a_failed_build_leaves_nothing_and_tells_what_go_said(cache: Path) -> None:
+def test_a_failed_build_leaves_nothing_and_shows_the_output_of_go(cache: Path) -> None:
     fake_go(cache, fails=True)
     with pytest.raises(EtcdBuildError, match="no such module"):
         build_servers(["3.6.16"])

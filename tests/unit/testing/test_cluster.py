@@ -28,7 +28,7 @@ def opinion(member: int, leader: int, term: int = 2) -> RaftStatus:
         ({"a": opinion(1, 1), "b": opinion(2, 1)}, 4, None),
     ],
 )
-def test_a_leader_is_whom_a_majority_names_in_the_latest_term(
+def test_the_leader_is_the_choice_of_a_majority_in_the_latest_term(
     opinions: dict[str, RaftStatus], size: int, expected: str | None
 ) -> None:
     assert _agreed_leader(opinions, size) == expected

@@ -94,7 +94,7 @@ def test_without_apt_it_says_so(cache: Path, monkeypatch: pytest.MonkeyPatch) ->
         unpack_server("bookworm")
 
 
-def test_a_failure_leaves_nothing_and_tells_what_apt_said(cache: Path) -> None:
+def test_a_failure_leaves_nothing_and_shows_the_output_of_apt(cache: Path) -> None:
     fake_tools(cache, fails="echo no such release; exit 100")
     with pytest.raises(EtcdBuildError, match="no such release"):
         unpack_server("bookworm")
