@@ -36,7 +36,7 @@ def test_names_of_dns_are_looked_up_in_lower_case() -> None:
 @pytest.mark.parametrize(
     ("tls", "may_leave"),
     [(None, False), (TLS(), False), (TLS(server_name="etcd"), True), (ssl.create_default_context(), True)],
-    ids=str,
+    ids=["none", "a TLS", "a TLS with a name", "a context"],
 )
 def test_which_clients_take_srv_targets_outside_of_the_domain(
     tls: TLS | ssl.SSLContext | None, may_leave: bool

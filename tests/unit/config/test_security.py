@@ -16,7 +16,9 @@ def security(
     return EndpointSecurity(tls, has_credentials=has_credentials, allow_insecure_auth=allow_insecure_auth)
 
 
-@pytest.mark.parametrize("tls", [True, "ca.pem", ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)], ids=str)
+@pytest.mark.parametrize(
+    "tls", [True, "ca.pem", ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)], ids=["a flag", "a path", "a context"]
+)
 def test_what_is_no_tls_configuration_is_refused(tls: object) -> None:
     with pytest.raises(ConfigError, match="tls must be"):
         security(tls)  # type: ignore[arg-type]
