@@ -105,7 +105,7 @@ def converse(machine: Machine, peer: Peer, step: int) -> None:
     padding=st.sampled_from([0, 1, 255]),
     step=STEPS,
 )
-@nightly_examples(60)
+@nightly_examples(60, default=25)
 def test_every_call_to_an_independent_server_is_answered_as_it_was_asked(
     calls: list[tuple[int, int]], window: int, frame_size: int, streams: int, table: int, padding: int, step: int
 ) -> None:
@@ -275,7 +275,7 @@ def compare(blocks: list[bytes]) -> None:
 
 
 @given(HONEST)
-@nightly_examples(200)
+@nightly_examples(200, default=50)
 def test_remembered_blocks_mean_what_a_fresh_decoder_reads(
     script: list[tuple[list[tuple[str, str]], int | None]],
 ) -> None:

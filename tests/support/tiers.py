@@ -1,6 +1,6 @@
 """How much the suite runs: the default tier, or with `--nightly` everything.
 
-by default   hypothesis: at most 100 examples, the same in every run
+by default   hypothesis: at most 100 examples, fewer of slow ones, the same in every run
              engines: `native`, and both for tests marked `both_engines`
              tests marked `nightly` are left out
 --nightly    hypothesis: the number that each test names, new ones in every run
@@ -25,8 +25,8 @@ def choose(*, is_nightly: bool) -> None:
     settings.load_profile("nightly" if is_nightly else "default tier")
 
 
-def nightly_examples(number: int) -> settings:
-    """A decorator: `number` examples in a nightly run, by default no more than any other test has."""
+def nightly_examples(number: int, *, default: int = DEFAULT_EXAMPLES) -> settings:
+    """A decorator: `number` examples in a nightly run, and at most `default` otherwise; fewer where each is slow."""
     if settings.get_current_profile_name() == "nightly":
         return settings(max_examples=number)
-    return settings(max_examples=min(number, DEFAULT_EXAMPLES))
+    return settings(max_examples=min(number, default))
