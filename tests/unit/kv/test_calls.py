@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import pytest
 
 from etcd_aio import UNSET, RetryMode, Timeout, codec, methods, pb
+from etcd_aio.deadline import deadline_after
 from etcd_aio.errors import EmptyKeyError, InvalidRequestError, LeaseProvidedError, NoSpaceError, ValueProvidedError
 from etcd_aio.kv import op
 from etcd_aio.kv.calls import KV
@@ -48,6 +49,12 @@ class FakeInvoker:
     def __init__(self, *answers: pb.Message | Exception) -> None:
         self.answers = list(answers)
         self.calls: list[Call] = []
+
+    def clock(self) -> float:
+        return 0.0
+
+    def deadline(self, timeout: Timeout, now: float) -> float:
+        return now + 5.0 if timeout is UNSET else deadline_after(timeout, now)
 
     async def unary(self, method: methods.Method[Any, Any], request: pb.Message | bytes, **options: object) -> Any:
         if isinstance(request, bytes):
