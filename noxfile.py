@@ -133,7 +133,8 @@ def examples(session: nox.Session) -> None:
 def nightly(session: nox.Session) -> None:
     """Everything: both engines, all examples of the property tests, slow tests; in Python's development mode."""
     install(session, "test")
-    run_tests(session, "--nightly", *session.posargs, on_servers=True, is_development=True)
+    limit = ("-o", "faulthandler_timeout=1800")  # the largest tests take minutes in development mode
+    run_tests(session, "--nightly", *limit, *session.posargs, on_servers=True, is_development=True)
 
 
 @nox.session(python=find_pythons())
