@@ -7,6 +7,7 @@ Records hold no keys and no values, except that the text of an error may name ke
 """
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -130,21 +131,22 @@ class ObservedCall:
     Args:
         observer: the observer.
         started: the call.
-        now: the instant.
+        clock: the clock of the loop. The call may end when no loop runs any more.
     """
 
-    __slots__ = ("_began", "_observer", "_started")
+    __slots__ = ("_began", "_clock", "_observer", "_started")
 
-    def __init__(self, observer: Observer, started: CallStarted, now: float) -> None:
+    def __init__(self, observer: Observer, started: CallStarted, clock: Callable[[], float]) -> None:
         self._observer = observer
         self._started = started
-        self._began = now
+        self._clock = clock
+        self._began = clock()
         notify(observer, started)
 
     def attempt_failed(self, attempt: Attempt) -> None:
         """Report a failed attempt."""
         notify(self._observer, AttemptFailed(self._started, attempt))
 
-    def ended(self, error: BaseException | None, now: float) -> None:
+    def ended(self, error: BaseException | None) -> None:
         """Report the end of the call."""
-        notify(self._observer, CallEnded(self._started, now - self._began, error))
+        notify(self._observer, CallEnded(self._started, self._clock() - self._began, error))

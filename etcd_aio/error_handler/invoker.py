@@ -140,10 +140,10 @@ class Invoker(TwoPartClose):
                 reply = await call.run(now)
         except BaseException as error:  # also a cancellation: the observer sees every end
             if observed is not None:
-                observed.ended(error, self.clock())
+                observed.ended(error)
             raise
         if observed is not None:
-            observed.ended(None, self.clock())
+            observed.ended(None)
         return reply
 
     def _begin(
@@ -159,14 +159,14 @@ class Invoker(TwoPartClose):
         Returns:
             The encoded request, the instant, the deadline, the retry mode, the context, and the reporter of the rest.
         """
-        self._lifetime.enter()
+        loop = self._lifetime.enter()
         payload = request if isinstance(request, bytes) else codec.encode(request)
         if len(payload) > self.max_send_bytes:
             text = f"the request has {len(payload)} bytes, more than max_send_bytes ({self.max_send_bytes})"
             error = RequestTooLargeError(text)
             self.explain(error, method, payload)
             raise error
-        now = asyncio.get_running_loop().time()
+        now = loop.time()
         deadline = self.deadline(timeout, now)
         mode = self._retry if retry is None else _checked(retry)
         context = self._context if endpoint is None else self._context.only(self._balancer.only(endpoint))
@@ -174,7 +174,7 @@ class Invoker(TwoPartClose):
             return payload, now, deadline, mode, context, None
         endpoints = tuple(endpoint.name for endpoint in context.balancer.endpoints)
         started = CallStarted(method.name, endpoints, time_left(deadline, now))
-        observed = ObservedCall(self._observer, started, now)
+        observed = ObservedCall(self._observer, started, loop.time)
         return payload, now, deadline, mode, context.observed(observed.attempt_failed), observed
 
     def deadline(self, timeout: Timeout, now: float) -> float:
@@ -234,10 +234,10 @@ class Invoker(TwoPartClose):
             message = await call.take(reply)
         except BaseException as error:  # also a cancellation: the observer sees every end
             if observed is not None:
-                observed.ended(error, self.clock())
+                observed.ended(error)
             raise
         if observed is not None:
-            observed.ended(None, self.clock())
+            observed.ended(None)
         return message
 
     @property

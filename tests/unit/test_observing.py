@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Coroutine
 
 import pytest
 
@@ -34,7 +35,7 @@ from tests.support.calls import CLUSTER, Calls, answered, no_leader, unknown
 from tests.support.conversations import Recorder
 from tests.support.fake_engine import FakeStream, Hang, Refuse
 from tests.support.tokens import Doorman
-from tests.support.virtual_time import tasks, timers, turns
+from tests.support.virtual_time import VirtualTimeLoop, tasks, timers, turns
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
@@ -151,6 +152,24 @@ async def test_a_call_that_is_cancelled_ends_with_the_cancellation() -> None:
     assert isinstance(ended, CallEnded)
     assert isinstance(ended.error, asyncio.CancelledError)
     await closed(calls)
+
+
+def test_a_call_that_is_destroyed_with_its_loop_ends_in_peace() -> None:
+    records: list[Record] = []
+
+    async def begin() -> tuple[Calls, Coroutine[None, None, object]]:
+        calls = await Calls(observer=records.append).ready()
+        calls["m1"].answers.append(Hang())
+        reading = calls.read()
+        reading.send(None)
+        return calls, reading
+
+    loop = VirtualTimeLoop()
+    calls, reading = loop.run_until_complete(begin())
+    loop.run_until_complete(calls.aclose())
+    loop.close()
+    reading.close()
+    assert kinds(records) == ["CallStarted", "CallEnded"]
 
 
 async def test_a_hedged_read_is_one_call() -> None:
