@@ -2,8 +2,10 @@
 
 Most policies keep a connection to every endpoint, so that a failure costs nothing but the next pick. Two keep a single
 connection, as the official client did before etcd 3.4, to spare the members' connections; both switch when it fails.
-The first dial to an endpoint has no wait before it, so switching has a backoff of its own, which begins once every
-endpoint was tried.
+An unhealthy member stays connected until another one is healthy: it may be the only one left, and still serves
+serializable reads. The first dial to an endpoint has no wait before it, so switching has a backoff of its own, which
+begins once every endpoint was tried. Only a success that lasts ends the backoff, since every connection begins healthy:
+without a quorum the members would be dialled in a busy loop.
 
 A call that names an endpoint demands a connection to it, whatever the policy. The demand ends some time after the last
 attempt or stream there.
@@ -17,6 +19,7 @@ from typing import Final, TypeAlias
 from etcd_aio.backoff import Backoff
 
 DEMAND_SECONDS: Final = 30.0  # for which an endpoint that a call named stays connected after the call
+_LASTING: Final = 1.0  # seconds for which an endpoint is healthy until that counts as a success
 _BUSY_INTERVAL: Final = 5.0  # seconds between two checks whether calls on demanded endpoints are still under way
 
 
@@ -41,23 +44,29 @@ def keep_all(states: Mapping[str, EndpointState], random: Callable[[], float]) -
 
 
 def keep_first(states: Mapping[str, EndpointState], random: Callable[[], float]) -> tuple[str, ...]:
-    """The first that is connected; every endpoint until one is, and again once it fails.
+    """The first that is healthy; every endpoint until one is, and again once it fails.
 
     The official client with gRPC 1.7 (etcd 3.2 and 3.3).
     """
     del random
-    healthy = tuple(name for name, state in states.items() if state is EndpointState.HEALTHY)
-    others = tuple(name for name, state in states.items() if state is not EndpointState.UNHEALTHY)
-    return healthy[:1] or others or tuple(states)
+    return _in_state(states, EndpointState.HEALTHY)[:1] or tuple(states)
 
 
 def keep_random(states: Mapping[str, EndpointState], random: Callable[[], float]) -> tuple[str, ...]:
     """One drawn at random; another one once it fails. The official client with gRPC 1.0 (etcd 3.1)."""
-    kept = tuple(name for name, state in states.items() if state in (EndpointState.HEALTHY, EndpointState.CONNECTING))
-    if kept:
-        return kept[:1]
-    unused = [name for name, state in states.items() if state is EndpointState.UNUSED] or list(states)
-    return (unused[int(random() * len(unused))],)
+    healthy, unhealthy = _in_state(states, EndpointState.HEALTHY), _in_state(states, EndpointState.UNHEALTHY)
+    if healthy:
+        return healthy[:1]
+    connecting = _in_state(states, EndpointState.CONNECTING)
+    if connecting:
+        return (connecting[0], *unhealthy)
+    others = _in_state(states, EndpointState.UNUSED) or _in_state(states, EndpointState.FAILED)
+    drawn = (others[int(random() * len(others))],) if others else ()
+    return (*drawn, *unhealthy)
+
+
+def _in_state(states: Mapping[str, EndpointState], wanted: EndpointState) -> tuple[str, ...]:
+    return tuple(name for name, state in states.items() if state is wanted)
 
 
 class ConnectionSet:
@@ -80,6 +89,7 @@ class ConnectionSet:
         self._kept: tuple[str, ...] = ()
         self._changes = 0  # in a row, without success
         self._not_before = -inf
+        self._healthy_since = inf  # when an endpoint became healthy; infinity while none is
         self._demanded_until: dict[str, float] = {}
         self.choose_again_at = inf
 
@@ -111,8 +121,13 @@ class ConnectionSet:
 
     def _choose_kept(self, states: Mapping[str, EndpointState], now: float) -> tuple[str, ...]:
         endpoints = tuple(states)
-        if EndpointState.HEALTHY in states.values() or endpoints != self._endpoints:
+        is_healthy = EndpointState.HEALTHY in states.values()
+        if is_healthy:
+            self._healthy_since = min(self._healthy_since, now)
+        if now - self._healthy_since >= _LASTING or endpoints != self._endpoints:
             self._endpoints, self._changes, self._not_before = endpoints, 0, -inf
+        if not is_healthy:
+            self._healthy_since = inf
         if now < self._not_before:
             self.choose_again_at = self._not_before
             return self._kept

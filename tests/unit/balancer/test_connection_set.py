@@ -43,7 +43,9 @@ def test_most_policies_keep_every_endpoint(state: EndpointState) -> None:
         (three(CONNECTING, HEALTHY, CONNECTING), ("m2",)),
         (three(CONNECTING, HEALTHY, HEALTHY), ("m2",)),
         (three(UNUSED, FAILED, UNUSED), ("m1", "m2", "m3")),
-        (three(UNUSED, UNHEALTHY, UNUSED), ("m1", "m3")),
+        (three(UNUSED, UNHEALTHY, UNUSED), ("m1", "m2", "m3")),
+        (three(FAILED, UNHEALTHY, CONNECTING), ("m1", "m2", "m3")),
+        (three(HEALTHY, UNHEALTHY, CONNECTING), ("m1",)),
         (three(CONNECTING, UNUSED, HEALTHY), ("m3",)),
         (three(UNHEALTHY, UNHEALTHY, UNHEALTHY), ("m1", "m2", "m3")),
     ],
@@ -55,19 +57,26 @@ def test_pinned_keeps_the_first_that_is_connected(states: dict[str, EndpointStat
 @pytest.mark.parametrize(
     ("states", "chance", "kept"),
     [
-        (three(UNUSED, UNUSED, UNUSED), 0.0, "m1"),
-        (three(UNUSED, UNUSED, UNUSED), 0.99, "m3"),
-        (three(UNUSED, CONNECTING, UNUSED), 0.0, "m2"),
-        (three(UNUSED, HEALTHY, UNUSED), 0.0, "m2"),
-        (three(FAILED, UNUSED, UNUSED), 0.0, "m2"),
-        (three(UNUSED, UNHEALTHY, UNUSED), 0.99, "m3"),
-        ({"m1": FAILED}, 0.5, "m1"),
+        (three(UNUSED, UNUSED, UNUSED), 0.0, ["m1"]),
+        (three(UNUSED, UNUSED, UNUSED), 0.99, ["m3"]),
+        (three(UNUSED, CONNECTING, UNUSED), 0.0, ["m2"]),
+        (three(UNUSED, HEALTHY, UNUSED), 0.0, ["m2"]),
+        (three(FAILED, UNUSED, UNUSED), 0.0, ["m2"]),
+        # An unhealthy one stays until another one is healthy.
+        (three(UNUSED, UNHEALTHY, UNUSED), 0.99, ["m3", "m2"]),
+        (three(UNUSED, UNHEALTHY, CONNECTING), 0.0, ["m3", "m2"]),
+        (three(UNUSED, UNHEALTHY, FAILED), 0.0, ["m1", "m2"]),
+        (three(FAILED, UNHEALTHY, FAILED), 0.99, ["m3", "m2"]),
+        (three(HEALTHY, UNHEALTHY, UNUSED), 0.99, ["m1"]),
+        (three(UNHEALTHY, UNHEALTHY, UNHEALTHY), 0.99, ["m1", "m2", "m3"]),
+        ({"m1": FAILED}, 0.5, ["m1"]),
+        ({"m1": UNHEALTHY}, 0.5, ["m1"]),
     ],
 )
 def test_random_pinned_keeps_one_and_draws_another_when_it_fails(
-    states: dict[str, EndpointState], chance: float, kept: str
+    states: dict[str, EndpointState], chance: float, kept: list[str]
 ) -> None:
-    assert keep_random(states, lambda: chance) == (kept,)
+    assert keep_random(states, lambda: chance) == tuple(kept)
 
 
 def test_switching_has_a_backoff_once_every_endpoint_was_tried() -> None:
@@ -85,6 +94,26 @@ def test_switching_has_a_backoff_once_every_endpoint_was_tried() -> None:
             now = connections.choose_again_at
     gaps = [later - earlier for earlier, later in pairwise(switched)]
     assert gaps == [0.0, 0.0, 1.0, 2.0, 4.0, 4.0, 4.0]
+
+
+@pytest.mark.parametrize(("healthy_for", "gaps"), [(0.25, [0.25, 0.25, 1.0, 2.0, 4.0, 4.0]), (1.0, [1.0] * 6)])
+def test_only_a_success_that_lasts_ends_the_backoff(healthy_for: float, gaps: list[float]) -> None:
+    connections = ConnectionSet(keep_random, BACKOFF, zero)
+    now, kept = 100.0, ""
+    switched: list[float] = []
+    while len(switched) < len(gaps) + 1:
+        [chosen] = connections.choose(
+            {name: FAILED if name == kept else UNUSED for name in ("m1", "m2", "m3")}, (), now
+        )
+        if chosen != kept:
+            kept = chosen
+            switched.append(now)
+            connections.choose({name: HEALTHY if name == kept else UNUSED for name in ("m1", "m2", "m3")}, (), now)
+            now += healthy_for
+        else:
+            assert now < connections.choose_again_at < inf
+            now = connections.choose_again_at
+    assert [later - earlier for earlier, later in pairwise(switched)] == gaps
 
 
 def test_success_and_new_endpoints_end_the_backoff() -> None:
