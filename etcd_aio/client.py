@@ -37,7 +37,7 @@ from etcd_aio.types import EndpointVersions, KeyLike, ValueLike
 from etcd_aio.watch import WatchCalls, WatchService
 
 if TYPE_CHECKING:  # imported at the first use
-    from etcd_aio.concurrency import LeasePool, Lock
+    from etcd_aio.concurrency import LeasePool, Lock, RWLock, Semaphore
 
 _PING_KEY: Final = "health"  # the key of etcdctl's health check; it need not exist
 
@@ -349,6 +349,63 @@ class Client(KV, WatchCalls):
             margin=margin,
             on_lost=on_lost,
             reentrant=reentrant,
+        )
+
+    def rwlock(
+        self,
+        name: KeyLike,
+        *,
+        ttl: int = 10,
+        value: ValueLike | None = None,
+        margin: float | None = None,
+        on_lost: OnLost = "cancel",
+    ) -> "RWLock":
+        """A lock for many readers or one writer: `async with client.rwlock("catalog").reading() as lock:`.
+
+        The arguments are those of `lock()`; `reading(timeout=...)` and `writing(timeout=...)` make the locks.
+        """
+        from etcd_aio.concurrency import RWLock
+
+        source = self._lease_pool().source(ttl)
+        return RWLock(self, source, name, ttl=ttl, value=value, margin=margin, on_lost=on_lost)
+
+    def semaphore(
+        self,
+        name: KeyLike,
+        *,
+        limit: int,
+        permits: int = 1,
+        ttl: int = 10,
+        timeout: float | None = None,
+        margin: float | None = None,
+        on_lost: OnLost = "cancel",
+    ) -> "Semaphore":
+        """Permits for a block of code: `async with client.semaphore("gpu", limit=3) as permit:`.
+
+        Args:
+            name: its name, which must not be that of a lock. The keys are `<name>/<lease>`.
+            limit: the number of permits; all contenders must name the same.
+            permits: how many of them the block needs.
+            ttl: as of `lock()`, like the other arguments.
+            timeout: seconds to wait for them; None for no limit.
+            margin: seconds before the end of the lease at which the block is cancelled.
+            on_lost: `"cancel"` or `"signal"`.
+
+        Raises:
+            InvalidRequestError: an argument is invalid.
+        """
+        from etcd_aio.concurrency import Semaphore
+
+        return Semaphore(
+            self,
+            self._lease_pool().source(ttl),
+            name,
+            limit=limit,
+            permits=permits,
+            ttl=ttl,
+            timeout=timeout,
+            margin=margin,
+            on_lost=on_lost,
         )
 
     # The cluster.

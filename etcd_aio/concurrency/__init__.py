@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING
 from etcd_aio.concurrency.lease_pool import LeasePool as LeasePool
 from etcd_aio.concurrency.lock import Contender as Contender
 from etcd_aio.concurrency.lock import Lock as Lock
+from etcd_aio.concurrency.rwlock import ReadLock as ReadLock
+from etcd_aio.concurrency.rwlock import RWLock as RWLock
+from etcd_aio.concurrency.rwlock import WriteLock as WriteLock
+from etcd_aio.concurrency.semaphore import Semaphore as Semaphore
 from etcd_aio.exports import public_names
 
 if TYPE_CHECKING:

@@ -226,7 +226,7 @@ class Held(Generic[E]):
                     if kv is not None and kv.create_revision == self.revision:
                         failures = 0
                         await anext(watcher)
-                    self.lose("its key was deleted, though its lease lives")
+                    self.lose("its key is gone: it was deleted, or its lease was revoked")
                     return
             except PermissionDeniedError:
                 return  # the lease alone decides then

@@ -99,6 +99,10 @@ class Lock:
     def _line_keys(self, name: bytes) -> LineKeys:
         return lock_keys(name)
 
+    def _all_keys(self, name: bytes) -> LineKeys:
+        """The keys of all contenders."""
+        return self._line_keys(name)
+
     def _new_line(self) -> Line[LockLostError]:
         value = self._default_value() if self._value is None else self._value
         return Line(self._store, self._source, self._keys, value, self._subject)
@@ -303,6 +307,6 @@ class Lock:
         Raises:
             EtcdError: as every read.
         """
-        keys = self._keys
+        keys = self._all_keys(self._name)
         found = await self._store.range(prefix=keys.before, sort_by="create_revision")
         return tuple(Contender(kv.key, kv.value, kv.lease, kv.create_revision) for kv in found.kvs if keys.has(kv.key))

@@ -1,0 +1,128 @@
+"""Permits: the rule of a semaphore, from the keys that it sees. PURE.
+
+Theory. Each contender has a key whose value says how many permits it wants and what it takes for the limit. In the
+order of `create_revision`, a contender holds if its permits and those of all before it are at most the limit. Keys
+before it only ever vanish, so once that is true, it stays true. At any revision the youngest holder has counted all
+others, which are older and alive, so the sum of those that hold never exceeds the limit.
+
+The sums only grow from one contender to the next, so those that hold are the first ones, and none overtakes a large
+request. The first that does not hold is the head. It waits for a deletion of any key. Each other one waits for the one
+before it, until that is gone or holds; a contender that had to wait marks its key when it holds. So a release wakes the
+head, and the head, if it holds then, wakes the next one.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from etcd_aio.errors import LockError
+from etcd_aio.types import shown_key
+
+
+class Listed(Protocol):
+    """A key with its value, as the server lists it: a `KeyValue`."""
+
+    @property
+    def key(self) -> bytes:
+        """The key."""
+        ...
+
+    @property
+    def value(self) -> bytes:
+        """The value."""
+        ...
+
+    @property
+    def create_revision(self) -> int:
+        """The revision that created it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a contender wants.
+
+    Attributes:
+        limit: the permits that there are.
+        permits: how many of them it wants.
+    """
+
+    limit: int
+    permits: int
+
+    def value(self, *, is_held: bool) -> bytes:
+        """The value of its key; `is_held` marks it once it holds."""
+        return json.dumps({"limit": self.limit, "permits": self.permits, "held": is_held}).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What follows from a list of the keys up to the own one.
+
+    Attributes:
+        is_there: the own key is among them.
+        is_held: it holds.
+        ahead: the contender before it, if there is one.
+        is_head: all contenders before it hold.
+    """
+
+    is_there: bool
+    is_held: bool = False
+    ahead: Listed | None = None
+    is_head: bool = True
+
+
+def judge(found: Iterable[Listed], key: bytes, revision: int, request: Request) -> Verdict:
+    """Apply the rule.
+
+    Args:
+        found: all keys of the semaphore, or all that are not younger than the own one.
+        key: the own key.
+        revision: its `create_revision`.
+        request: what it wants.
+
+    Raises:
+        LockError: a key has another limit, or is not one of a semaphore.
+    """
+    total = 0
+    ahead: Listed | None = None
+    is_head = True
+    for kv in sorted(found, key=lambda kv: kv.create_revision):
+        wanted = parse(kv, request)
+        if kv.create_revision >= revision:
+            if kv.create_revision > revision or kv.key != key:
+                break
+            return Verdict(True, total + wanted <= request.limit, ahead, is_head)
+        total += wanted
+        is_head = total <= request.limit
+        ahead = kv
+    return Verdict(False)
+
+
+def parse(kv: Listed, request: Request) -> int:
+    """The permits that a contender wants.
+
+    Raises:
+        LockError: its limit is another one, or the key is not one of a semaphore.
+    """
+    value, key = _fields(kv.value), shown_key(kv.key)
+    limit, permits = value.get("limit"), value.get("permits")
+    if not isinstance(limit, int) or not isinstance(permits, int):
+        raise LockError(f"the key {key} is not one of a semaphore: use a name for one kind of lock only")
+    if limit != request.limit:
+        raise LockError(f"the limit is {request.limit} here, and {limit} for the contender {key}: use the same one")
+    return permits
+
+
+def is_marked(kv: Listed) -> bool:
+    """Whether a contender had to wait and says that it holds now."""
+    return _fields(kv.value).get("held") is True
+
+
+def _fields(value: bytes) -> dict[str, object]:
+    try:
+        fields = json.loads(value)
+    except ValueError:
+        return {}
+    return fields if isinstance(fields, dict) else {}

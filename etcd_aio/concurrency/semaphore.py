@@ -1,0 +1,142 @@
+"""Semaphore: so many permits, for tasks, processes and machines, in the order of arrival. See `permits.py`."""
+
+import asyncio
+import random
+from typing import ClassVar, Final
+
+from etcd_aio import EventType, Key, KeyValue, RangeResult, op
+from etcd_aio.concurrency.held import OnLost, Subject
+from etcd_aio.concurrency.lease_pool import BACKOFF, LeaseSource
+from etcd_aio.concurrency.line import Line
+from etcd_aio.concurrency.lock import Lock
+from etcd_aio.concurrency.permits import Request, Verdict, is_marked, judge, parse
+from etcd_aio.concurrency.place import LineKeys, Listed, State, Step
+from etcd_aio.errors import EtcdError, InvalidRequestError, LockLostError
+from etcd_aio.store import Store
+from etcd_aio.types import KeyLike, whole_number
+
+_FEW: Final = 16  # keys that are read with values where etcd applies writes; with more there is a look afterwards
+
+
+class PermitLine(Line[LockLostError]):
+    """One acquisition of permits: a `Line` with another rule."""
+
+    def __init__(
+        self, store: Store, source: LeaseSource, keys: LineKeys, request: Request, subject: Subject[LockLostError]
+    ) -> None:
+        super().__init__(store, source, keys, request.value(is_held=False), subject)
+        self._request = request
+        self._is_head = False
+
+    async def _is_taken(self) -> bool:
+        found = await self._store.range(prefix=self._keys.before)
+        wanted = sum(parse(kv, self._request) for kv in self._mine(found))
+        return wanted + self._request.permits > self._request.limit
+
+    def _entry_range(self) -> op.RangeOp:
+        return op.range(prefix=self._keys.before, limit=_FEW)
+
+    def _created(self, revision: int, found: RangeResult) -> None:
+        place = self.place
+        place.revision = revision
+        is_held = not found.more and self._judge(found).is_held
+        place.move(Step.ALONE if is_held else Step.JOINED)
+
+    async def _look(self) -> None:
+        place = self.place
+        found = await self._store.range(prefix=self._keys.before, max_create_revision=place.revision)
+        verdict = self._judge(found)
+        if not verdict.is_there:
+            place.move(Step.GONE)
+        elif verdict.is_held:
+            place.move(Step.FIRST)
+            self._source.run(self._mark(), f"mark of {self._subject.what}")
+        else:
+            place.ahead, self._is_head = verdict.ahead, verdict.is_head
+            place.move(Step.BEHIND)
+
+    async def _wait(self, ahead: Listed) -> None:
+        place = self.place
+        if self._is_head:
+            async with self._store.watch(prefix=self._keys.before, filters=("no_put",), timeout=None) as watcher:
+                place.vanished()
+                await self._look()
+                while place.state is State.WAITING:
+                    await anext(watcher)
+                    place.vanished()
+                    await self._look()
+            return
+        async with self._store.watch(ahead.key, timeout=None) as watcher:
+            kv = await self._store.get(ahead.key)
+            place.checked(None if kv is None or is_marked(kv) else kv)
+            while place.state is State.WAITING:
+                event = await anext(watcher)
+                if event.type is EventType.DELETE or is_marked(event.kv):
+                    place.vanished()
+
+    async def _mark(self) -> None:
+        """Wake the next waiter, which cannot know otherwise that this one holds now."""
+        place = self.place
+        value = self._request.value(is_held=True)
+        mark = op.put(place.key, value, ignore_lease=True)
+        txn = op.txn(when=[Key(place.key).create_revision == place.revision], then=[mark])
+        failures = 0
+        while place.state is State.HELD:
+            try:
+                await self._store.do(txn, retry="always")
+            except EtcdError:
+                await asyncio.sleep(BACKOFF.wait(failures, random.random))
+                failures += 1
+            else:
+                return
+
+    def _judge(self, found: RangeResult) -> Verdict:
+        return judge(self._mine(found), self.place.key, self.place.revision, self._request)
+
+    def _mine(self, found: RangeResult) -> list[KeyValue]:
+        return [kv for kv in found.kvs if self._keys.has(kv.key)]
+
+
+class Semaphore(Lock):
+    """Permits of a semaphore: `async with client.semaphore("gpu", limit=3) as permit:`.
+
+    It is used as a `Lock`. At any time the permits that are held are at most `limit`. Requests are served in the order
+    of arrival, so a large one at the head is not overtaken by small ones. `fencing_token` orders the holders, but does
+    not exclude the others: several hold at the same time.
+
+    All contenders must name the same limit. The name cannot be that of a lock.
+    """
+
+    _kind: ClassVar[str] = "semaphore"
+
+    def __init__(
+        self,
+        store: Store,
+        source: LeaseSource,
+        name: KeyLike,
+        *,
+        limit: int,
+        permits: int = 1,
+        ttl: int,
+        timeout: float | None = None,
+        margin: float | None = None,
+        on_lost: OnLost = "cancel",
+    ) -> None:
+        whole_number(limit, "limit", minimum=1)
+        if whole_number(permits, "permits", minimum=1) > limit:
+            raise InvalidRequestError(f"permits must be at most the limit of {limit}, got {permits}")
+        super().__init__(store, source, name, ttl=ttl, timeout=timeout, margin=margin, on_lost=on_lost)
+        self._request = Request(limit, permits)
+
+    @property
+    def limit(self) -> int:
+        """The permits that there are."""
+        return self._request.limit
+
+    @property
+    def permits(self) -> int:
+        """The permits that this acquires."""
+        return self._request.permits
+
+    def _new_line(self) -> Line[LockLostError]:
+        return PermitLine(self._store, self._source, self._keys, self._request, self._subject)
