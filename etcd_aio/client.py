@@ -37,7 +37,7 @@ from etcd_aio.types import EndpointVersions, KeyLike, ValueLike
 from etcd_aio.watch import WatchCalls, WatchService
 
 if TYPE_CHECKING:  # imported at the first use
-    from etcd_aio.concurrency import LeasePool, Lock, RWLock, Semaphore
+    from etcd_aio.concurrency import LeasePool, Lock, RWLock, Semaphore, Session
 
 _PING_KEY: Final = "health"  # the key of etcdctl's health check; it need not exist
 
@@ -407,6 +407,23 @@ class Client(KV, WatchCalls):
             margin=margin,
             on_lost=on_lost,
         )
+
+    def session(self, *, ttl: int = 60, on_lost: OnLost = "cancel") -> "Session":
+        """One lease for several locks, and for keys of your own: `async with client.session() as session:`.
+
+        Locks by themselves are better off with a lease each, as `lock()` gives them. A session is for what must live
+        and die together, and for names that another process takes over by adopting the lease.
+
+        Args:
+            ttl: seconds that the lease lasts without renewal. Default: 60, as of Go's sessions.
+            on_lost: what happens if the lease is lost: see `lease()`.
+
+        Raises:
+            InvalidRequestError: an argument is invalid.
+        """
+        from etcd_aio.concurrency import Session
+
+        return Session(self, self._lease_pool(), ttl=ttl, on_lost=on_lost)
 
     # The cluster.
 

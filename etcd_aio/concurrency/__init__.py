@@ -13,6 +13,7 @@ from etcd_aio.concurrency.rwlock import ReadLock as ReadLock
 from etcd_aio.concurrency.rwlock import RWLock as RWLock
 from etcd_aio.concurrency.rwlock import WriteLock as WriteLock
 from etcd_aio.concurrency.semaphore import Semaphore as Semaphore
+from etcd_aio.concurrency.session import Session as Session
 from etcd_aio.exports import public_names
 
 if TYPE_CHECKING:

@@ -75,6 +75,11 @@ class Loan(Protocol):
         """Whether it was lost. Thread-safe."""
         ...
 
+    @property
+    def is_orphan(self) -> bool:
+        """Whether its keys are to stay when the acquisition ends, for another process that adopts the lease."""
+        ...
+
     def on_loss(self, callback: OnLoss | None) -> None:
         """Call this when the lease is lost, at once if it is lost already; None: call nothing any more."""
         ...
@@ -158,7 +163,7 @@ class PooledLease:
                 self.tell(error)
         finally:
             self._granted.cancel()
-            self._pool.forget(self)
+            self._pool.drop_idle(self)
 
     async def granted(self) -> None:
         """Wait until it is granted; cancelling the wait does not stop the grant.
@@ -180,15 +185,16 @@ class PooledLease:
                 callback(error)
 
     async def retire(self) -> None:
-        """Revoke it, with patience: until that is done, or the TTL has passed. It raises no `EtcdError`."""
-        if self._is_retired:
+        """Revoke it, with patience: until that is done, or the TTL has passed. It raises no `EtcdError`.
+
+        A lost lease is revoked too, with one attempt: a new leader may have given it another TTL.
+        """
+        lease = self._lease
+        if self._is_retired or lease is None:
             return
         self._is_retired = True
-        lease = self._lease
-        if lease is None or lease.is_lost:
-            return
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + lease.ttl
+        deadline = loop.time() + (0 if self.is_lost else lease.ttl)
         failures = 0
         while True:
             try:
@@ -197,11 +203,12 @@ class PooledLease:
                 return
             except EtcdError as error:
                 wait = BACKOFF.wait(failures, random.random)
-                if not failures:
-                    logger.warning("lease 0x%x of a lock could not be revoked yet: %s", lease.id, error)
-                failures += 1
                 if not error.retryable or loop.time() + wait >= deadline:
+                    logger.warning(
+                        "lease 0x%x of a lock could not be revoked, and ends by its TTL: %s", lease.id, error
+                    )
                     return
+                failures += 1
                 await asyncio.sleep(wait)
             else:
                 return
@@ -235,6 +242,11 @@ class PooledLease:
         """Whether it was lost. Thread-safe."""
         return self._error is not None or self.lease.is_lost
 
+    @property
+    def is_orphan(self) -> bool:
+        """Never: a lease of the pool is no other's."""
+        return False
+
     def on_loss(self, callback: OnLoss | None) -> None:
         """See `Loan.on_loss`."""
         self._callback = callback
@@ -250,8 +262,10 @@ class PooledLease:
     async def discard(self) -> None:
         """See `Loan.discard`."""
         self._callback = None
-        self._pool.forget(self)
-        await self.retire()
+        try:
+            await self.retire()
+        finally:
+            self._pool.forget(self)
 
 
 class LeasePool:
@@ -315,6 +329,9 @@ class LeasePool:
                 failures += 1
 
     def _lend(self, lease: PooledLease) -> PooledLease:
+        if self._is_closed:
+            self.take_back(lease)
+            raise ClientClosedError
         lease.holder = asyncio.current_task()
         self._lent.add(lease)
         return lease
@@ -340,13 +357,16 @@ class LeasePool:
             self._timer = loop.call_later(IDLE_SECONDS, self._retire_idle)
 
     def forget(self, lease: PooledLease) -> None:
-        """Never lend this lease again, unless it is taken back."""
+        """A lease is lent no longer."""
         lease.holder = None
         self._lent.discard(lease)
+        wake(self._change)
+
+    def drop_idle(self, lease: PooledLease) -> None:
+        """Never lend this lease again: it is gone."""
         idle = self._idle.get(lease.wanted_ttl, [])
         if lease in idle:
             idle.remove(lease)
-        wake(self._change)
 
     def _retire_idle(self) -> None:
         """Revoke what was idle for too long, and come back for the next."""

@@ -139,10 +139,10 @@ class Line(Generic[E]):
             place.move(Step.BEGUN)
             try:
                 await self._create(place, loan)
-            except LeaseNotFoundError:
+            except LeaseNotFoundError as error:
                 # The lease ended while it was idle: nothing was written, and nothing can be any more.
                 if not is_first or interruption.error is not None:
-                    raise
+                    raise self.lost("its lease is gone", error) from error
                 is_first = False
                 loan.on_loss(None)
                 self._loan = None
@@ -250,6 +250,9 @@ class Line(Generic[E]):
         if loan is None:
             return
         loan.on_loss(None)
+        if loan.is_orphan:
+            loan.give_back()
+            return
         place = self.place
         if place.state is not State.LOST:
             place.move(Step.GIVEN_UP)
@@ -275,6 +278,9 @@ class Line(Generic[E]):
         if loan is not None:
             loan.on_loss(None)
             self.place.move(Step.GONE)
+            if loan.is_orphan:
+                loan.give_back()
+                return
             self._source.run(loan.discard(), f"end of {self._subject.what}")
             self.place.move(Step.LEFT)
 

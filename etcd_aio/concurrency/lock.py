@@ -26,7 +26,7 @@ from etcd_aio.errors import (
     NotHeldError,
 )
 from etcd_aio.store import Store
-from etcd_aio.types import KeyLike, ValueLike, encode_key, flag, shown_key, to_bytes
+from etcd_aio.types import KeyLike, ValueLike, encode_key, flag, shown_key, to_bytes, whole_number
 
 _HOST: Final = socket.gethostname()
 
@@ -83,7 +83,7 @@ class Lock:
         self._store = store
         self._source = source
         self._name = encode_key(name, "name")
-        self._ttl = ttl
+        self._ttl = whole_number(ttl, "ttl", minimum=1)
         self._timeout = timeout
         self._value = None if value is None else to_bytes(value, "value")
         self._margin = checked_margin(margin, ttl)

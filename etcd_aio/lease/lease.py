@@ -77,6 +77,7 @@ class Lease:
         self._scheduled: ScheduledLease | None = None
         self._gone = asyncio.Event()
         self._error: LeaseLostError | None = None
+        self._is_orphan = False
         self._is_overdue = False  # a caller has seen that the deadline has passed
         self._canceller: TaskCanceller | None = None
 
@@ -119,6 +120,8 @@ class Lease:
             self._expire()
         if self._error is not None and self._canceller is not None:
             self._canceller.leave_with(self._error, exc)
+        elif self._is_orphan:
+            self._gone.set()
         elif not self._gone.is_set():
             self._end()
             is_cancelled = isinstance(exc, asyncio.CancelledError)
@@ -197,6 +200,20 @@ class Lease:
         if not self._is_overdue:  # otherwise the call of `_on_lost` is scheduled
             self._end()
         return await self._leases.revoke(lease_id, timeout=timeout)
+
+    def orphan(self) -> int:
+        """Stop renewing the lease without revoking it, also on leaving the block. Returns its id.
+
+        The lease and its keys last until the TTL ends, or for as long as another process renews it.
+
+        Raises:
+            ClientUsageError: the lease was not entered yet.
+        """
+        lease_id = self.id
+        self._is_orphan = True
+        if self._scheduled is not None:
+            self._keeper.forget(self._scheduled)
+        return lease_id
 
     def _now(self, loop: asyncio.AbstractEventLoop) -> float:
         """The time of the lease clock, in any thread."""

@@ -1,0 +1,308 @@
+"""Session: one lease for several things that live and die together. Go's clients call it the same.
+
+Locks of a session have the same lease, so two of the same name would have the same key. Therefore the tasks of this
+process wait for each other in a queue of the session, and one at a time stands in line at etcd.
+
+The lease cannot be revoked when the outcome of a request is in doubt: the other things need it. Such a key is swept
+instead: until the session ends, whatever a late copy of the request creates is deleted, except while this session uses
+the key. A sweep compares the `create_revision` that it has seen, so it never deletes a later key.
+"""
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Coroutine
+from contextlib import suppress
+from types import TracebackType
+from typing import Final, Self, TypeVar
+
+from etcd_aio import Key, Lease, op
+from etcd_aio.aio import start_background_task, wake
+from etcd_aio.concurrency.held import OnLost
+from etcd_aio.concurrency.lease_pool import BACKOFF, LeasePool, Loan, OnLoss
+from etcd_aio.concurrency.lock import Lock
+from etcd_aio.concurrency.rwlock import RWLock
+from etcd_aio.concurrency.semaphore import Semaphore
+from etcd_aio.errors import ClientUsageError, EtcdError, LeaseLostError
+from etcd_aio.store import Store
+from etcd_aio.types import KeyLike, ValueLike
+
+T = TypeVar("T")
+
+_NOT_ENTERED: Final = "the session is not entered: write `async with client.session(...) as session:`"
+
+
+class Session:
+    """A session: `async with client.session(ttl=60) as session:`.
+
+    Entering grants the lease, leaving revokes it, and with it goes everything that is attached to it. A lost session
+    loses all its locks; it cancels the block as `Lease` does.
+    """
+
+    def __init__(self, store: Store, pool: LeasePool, *, ttl: int, on_lost: OnLost = "cancel") -> None:
+        self._store = store
+        self._pool = pool
+        self._ttl = ttl
+        self._lease = store.lease(ttl, on_lost=on_lost)
+        self._is_entered = False
+        self._is_orphan = False
+        self._queues: dict[bytes, deque[asyncio.Future[None]]] = {}  # of names in use: who waits for them
+        self._loans: set[_SessionLoan] = set()
+        self._sweeps: dict[bytes, asyncio.Task[None]] = {}  # by prefix; of keys in doubt that are not in use
+        self._doubtful: set[bytes] = set()
+        self._following: asyncio.Task[None] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Session {self._lease!r}>"
+
+    async def __aenter__(self) -> Self:
+        await self._lease.__aenter__()
+        self._is_entered = True
+        self._following = start_background_task(self._follow(), name="etcd_aio session")
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for sweep in self._sweeps.values():
+            sweep.cancel()
+        if self._following is not None:
+            self._following.cancel()
+        await self._lease.__aexit__(exc_type, exc, traceback)
+
+    async def _follow(self) -> None:
+        error = await self._lease.lost()
+        for sweep in self._sweeps.values():
+            sweep.cancel()
+        if error is not None:
+            for loan in tuple(self._loans):
+                loan.tell(error)
+
+    # State.
+
+    @property
+    def lease(self) -> Lease:
+        """The lease, for keys of your own.
+
+        Raises:
+            ClientUsageError: the session is not entered.
+        """
+        if not self._is_entered:
+            raise ClientUsageError(_NOT_ENTERED)
+        return self._lease
+
+    @property
+    def id(self) -> int:
+        """The id of the lease.
+
+        Raises:
+            ClientUsageError: the session is not entered.
+        """
+        return self.lease.id
+
+    @property
+    def is_orphan(self) -> bool:
+        """Whether `orphan` was called."""
+        return self._is_orphan
+
+    def orphan(self) -> int:
+        """Stop renewing the lease without revoking it, and return its id.
+
+        The keys live until the TTL ends, or until another process adopts the lease. Locks that are held stay held until
+        shortly before that; leaving them or the session deletes nothing.
+
+        Raises:
+            ClientUsageError: the session is not entered.
+        """
+        id_ = self.lease.orphan()
+        self._is_orphan = True
+        return id_
+
+    # What stands on it.
+
+    def lock(
+        self,
+        name: KeyLike,
+        *,
+        value: ValueLike | None = None,
+        timeout: float | None = None,
+        on_lost: OnLost = "cancel",
+        reentrant: bool = False,
+    ) -> Lock:
+        """A lock on the lease of this session; see `Client.lock`."""
+        return Lock(
+            self._store, self, name, ttl=self._ttl, timeout=timeout, value=value, on_lost=on_lost, reentrant=reentrant
+        )
+
+    def rwlock(self, name: KeyLike, *, value: ValueLike | None = None, on_lost: OnLost = "cancel") -> RWLock:
+        """A read-write lock on the lease of this session; see `Client.rwlock`."""
+        return RWLock(self._store, self, name, ttl=self._ttl, value=value, on_lost=on_lost)
+
+    def semaphore(
+        self,
+        name: KeyLike,
+        *,
+        limit: int,
+        permits: int = 1,
+        timeout: float | None = None,
+        on_lost: OnLost = "cancel",
+    ) -> Semaphore:
+        """Permits on the lease of this session; see `Client.semaphore`."""
+        return Semaphore(
+            self._store, self, name, limit=limit, permits=permits, ttl=self._ttl, timeout=timeout, on_lost=on_lost
+        )
+
+    # As the source of leases.
+
+    async def borrow(self, key_prefix: bytes) -> Loan:
+        """See `LeaseSource.borrow`: wait until no other task of this session uses the name."""
+        id_ = self.id
+        queue = self._queues.get(key_prefix)
+        if queue is None:
+            self._queues[key_prefix] = deque()
+        else:
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            queue.append(turn)
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if turn.done() and not turn.cancelled():
+                    self._next(key_prefix)
+                else:
+                    queue.remove(turn)
+                raise
+        try:
+            await self._stop_sweeping(key_prefix, id_)
+        except BaseException:
+            self._next(key_prefix)
+            raise
+        loan = _SessionLoan(self, self._lease, key_prefix)
+        self._loans.add(loan)
+        return loan
+
+    def run(self, work: Coroutine[object, object, T], name: str) -> "asyncio.Task[T]":
+        """See `LeaseSource.run`."""
+        return self._pool.run(work, name)
+
+    def end(self, loan: "_SessionLoan", *, is_clean: bool) -> None:
+        """An acquisition has ended: the next task may use the name."""
+        if loan not in self._loans:
+            return
+        self._loans.discard(loan)
+        if not is_clean:
+            self._doubtful.add(loan.key_prefix)
+        self._next(loan.key_prefix)
+
+    def _next(self, key_prefix: bytes) -> None:
+        queue = self._queues[key_prefix]
+        while queue:
+            turn = queue.popleft()
+            if not turn.done():
+                wake(turn)
+                return
+        del self._queues[key_prefix]
+        if key_prefix in self._doubtful and not self._is_orphan and not self._lease.is_lost:
+            name = f"etcd_aio sweep of {key_prefix!r}"
+            self._sweeps[key_prefix] = start_background_task(self._sweep(key_prefix), name=name)
+
+    # Keys in doubt.
+
+    async def _stop_sweeping(self, key_prefix: bytes, id_: int) -> None:
+        """Before the key is used again: no deletion is under way, and what is there goes."""
+        if key_prefix not in self._doubtful:
+            return
+        sweep = self._sweeps.pop(key_prefix, None)
+        if sweep is not None:
+            sweep.cancel()
+            await asyncio.wait([sweep])
+        await self._delete(key_prefix + f"{id_:x}".encode())
+
+    async def _sweep(self, key_prefix: bytes) -> None:
+        key = key_prefix + f"{self.id:x}".encode()
+        failures = 0
+        while True:
+            with suppress(EtcdError):
+                async with self._store.watch(key, filters=("no_delete",), timeout=None) as watcher:
+                    await self._delete(key)
+                    failures = 0
+                    while True:
+                        await anext(watcher)
+                        await self._delete(key)
+            await asyncio.sleep(BACKOFF.wait(failures, random.random))
+            failures += 1
+
+    async def _delete(self, key: bytes) -> None:
+        """Delete the key that is there now, until that is answered."""
+        failures = 0
+        while True:
+            try:
+                kv = await self._store.get(key, keys_only=True)
+                if kv is None:
+                    return
+                seen = Key(key).create_revision == kv.create_revision
+                await self._store.do(op.txn(when=[seen], then=[op.delete(key)]), retry="always")
+            except EtcdError as error:
+                if not error.retryable:
+                    raise
+                await asyncio.sleep(BACKOFF.wait(failures, random.random))
+                failures += 1
+
+
+class _SessionLoan:
+    """The session's lease for one acquisition: a `Loan`."""
+
+    __slots__ = ("_callback", "_error", "_lease", "_session", "key_prefix")
+
+    def __init__(self, session: Session, lease: Lease, key_prefix: bytes) -> None:
+        self._session = session
+        self._lease = lease
+        self._callback: OnLoss | None = None
+        self._error: LeaseLostError | None = None
+        self.key_prefix = key_prefix
+
+    def tell(self, error: LeaseLostError) -> None:
+        """The session is lost."""
+        self._error = error
+        callback, self._callback = self._callback, None
+        if callback is not None:
+            callback(error)
+
+    @property
+    def id(self) -> int:
+        """The id of the lease."""
+        return self._lease.id
+
+    @property
+    def ttl(self) -> int:
+        """Its TTL in seconds, as etcd granted it."""
+        return self._lease.ttl
+
+    @property
+    def remaining(self) -> float:
+        """Seconds until its local deadline; 0 if it is gone. Thread-safe."""
+        return self._lease.remaining
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it was lost. Thread-safe."""
+        return self._lease.is_lost
+
+    @property
+    def is_orphan(self) -> bool:
+        """Whether its keys are to stay when the acquisition ends."""
+        return self._session.is_orphan
+
+    def on_loss(self, callback: OnLoss | None) -> None:
+        """See `Loan.on_loss`."""
+        self._callback = callback
+        if callback is not None and self._error is not None:
+            self._callback = None
+            callback(self._error)
+
+    def give_back(self) -> None:
+        """See `Loan.give_back`."""
+        self._session.end(self, is_clean=True)
+
+    async def discard(self) -> None:
+        """See `Loan.discard`: the session sweeps the key until it ends."""
+        self._session.end(self, is_clean=False)

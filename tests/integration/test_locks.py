@@ -1,0 +1,762 @@
+"""Locks on real servers: one holder at a time in the order of arrival, told of every loss in time, and no key left."""
+
+# ruff: noqa: PT012 - the block is what is tested
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import anyio
+import pytest
+
+from etcd_aio import (
+    Client,
+    EtcdError,
+    Key,
+    LeaseExpiredError,
+    LeaseLostError,
+    LockLostError,
+    LockTimeoutError,
+    NotHeldError,
+    PutResult,
+    op,
+)
+from etcd_aio.errors import ClientClosedError, ClientUsageError, EmptyKeyError, InvalidRequestError, NoSpaceError
+from etcd_aio.testing import EtcdServer, FaultProxy
+from tests.support.locks import PATIENCE, hold, keys, metric, until, until_free, until_waiting
+from tests.support.tampered import TamperedClient, is_entering, is_leaving
+
+pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+@pytest.fixture
+async def own_server() -> AsyncIterator[EtcdServer]:
+    """A member of this test's own."""
+    async with EtcdServer() as server:
+        yield server
+
+
+@pytest.fixture
+async def tampered(shared_server: EtcdServer) -> AsyncIterator[TamperedClient]:
+    async with TamperedClient(shared_server.endpoint) as client:
+        yield client
+
+
+@pytest.fixture
+async def other(shared_server: EtcdServer) -> AsyncIterator[Client]:
+    """Another process, as far as etcd can tell."""
+    async with Client(shared_server.endpoint) as client:
+        yield client
+
+
+@pytest.fixture
+def name(prefix: str) -> str:
+    return prefix.rstrip("/")
+
+
+# Holding.
+
+
+async def test_a_lock_is_a_key_with_a_lease_and_leaves_nothing(tampered: TamperedClient, name: str) -> None:
+    async with tampered.lock(name, ttl=20, value="me") as lock:
+        (kv,) = (await tampered.range(prefix=name)).kvs
+        assert kv.key == lock.key == f"{name}/{kv.lease:x}".encode()
+        assert (kv.value, kv.create_revision) == (b"me", lock.fencing_token)
+        assert (lock.is_held, lock.is_lost, lock.ttl, lock.name) == (True, False, 20, name.encode())
+        assert 18 < lock.remaining <= 19, "less the margin of a second"
+        assert await tampered.txn().when(lock.is_owner()).commit()
+    assert not lock.is_held
+    assert lock.remaining == 0
+    assert await keys(tampered, name) == []
+
+
+async def test_an_uncontended_lock_takes_one_txn_to_acquire_and_one_to_release(
+    tampered: TamperedClient, name: str
+) -> None:
+    async with tampered.lock(name):
+        pass
+    tampered.sent.clear()
+    async with tampered.lock(name):
+        assert [is_entering(one) for one in tampered.sent] == [True]
+    assert [is_leaving(one) for one in tampered.sent] == [False, True]
+
+
+async def test_the_default_value_says_who_holds(client: Client, name: str) -> None:
+    async with client.lock(name) as lock:
+        (contender,) = await lock.contenders()
+        host, pid, *task = contender.value.decode().split(" ")
+        assert host
+        assert pid.isdigit()
+        current = asyncio.current_task()
+        assert current is not None
+        assert " ".join(task) == current.get_name()
+        assert (contender.key, contender.create_revision) == (lock.key, lock.fencing_token)
+
+
+@pytest.mark.parametrize("cycles", [300, pytest.param(10_000, marks=pytest.mark.nightly)])
+async def test_many_cycles_leave_one_lease_and_no_key(own_server: EtcdServer, cycles: int) -> None:
+    async with Client(own_server.endpoint) as client:
+        tokens = []
+        for _ in range(cycles):
+            async with client.lock("a") as lock:
+                tokens.append(lock.fencing_token)
+        assert len((await client.leases.list()).ids) == 1
+        assert await keys(client, "a") == []
+        assert tokens == sorted(set(tokens))
+    async with Client(own_server.endpoint) as client:
+        assert (await client.leases.list()).ids == (), "the close has revoked it"
+
+
+async def test_ten_tasks_of_one_client_exclude_each_other(client: Client, name: str) -> None:
+    """etcd-io/etcd#11364: with Go's session, two of them would share a key."""
+    inside = 0
+    order: list[int] = []
+
+    async def work() -> None:
+        nonlocal inside
+        async with client.lock(name) as lock:
+            inside += 1
+            assert inside == 1
+            order.append(lock.fencing_token)
+            await asyncio.sleep(0.002)
+            inside -= 1
+
+    await asyncio.gather(*(work() for _ in range(10)))
+    assert len(order) == 10
+    assert order == sorted(order)
+
+
+async def test_contenders_are_listed_in_the_order_in_which_they_will_hold(
+    client: Client, other: Client, name: str
+) -> None:
+    tasks = []
+    for number in range(4):
+        task, _ = hold((client, other)[number % 2].lock(name, value=str(number)))
+        tasks.append(task)
+        await until_waiting(client, name, number + 1)
+    contenders = await client.lock(name).contenders()
+    assert [one.value for one in contenders] == [b"0", b"1", b"2", b"3"]
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+    await until_free(client, name)
+
+
+async def test_nested_names_are_locks_of_their_own(client: Client, other: Client, name: str) -> None:
+    async with other.lock(f"{name}/b"), other.lock(f"{name}/c"), other.lock(f"{name}/d"):
+        async with client.lock(name, timeout=PATIENCE) as lock:
+            assert len(await lock.contenders()) == 1
+            assert not await other.lock(name).try_acquire()
+        assert await client.lock(name).try_acquire()
+
+
+async def test_try_acquire_writes_nothing_if_the_lock_is_taken(client: Client, other: Client, name: str) -> None:
+    async with client.lock(name):
+        before = (await client.range(name)).revision
+        lock = other.lock(name)
+        assert not await lock.try_acquire()
+        assert (await client.range(name)).revision == before
+        assert not lock.is_held
+        with pytest.raises(NotHeldError):
+            await lock.release()
+    assert await lock.try_acquire()
+    assert lock.is_held
+    await lock.release()
+    assert await keys(client, name) == []
+
+
+async def test_try_acquire_that_comes_second_gives_its_place_up(
+    tampered: TamperedClient, other: Client, name: str
+) -> None:
+    lock = other.lock(name)
+    original = tampered.do
+
+    async def overtaken(operation: object, **options: object) -> object:
+        if is_entering(operation):
+            await lock.acquire()
+        return await original(operation, **options)  # type: ignore[arg-type]
+
+    tampered.do = overtaken  # type: ignore[method-assign,assignment]
+    assert not await tampered.lock(name).try_acquire()
+    assert await keys(other, name) == [lock.key]
+    await lock.release()
+
+
+async def test_a_timeout_ends_the_wait_and_leaves_no_key(client: Client, other: Client, name: str) -> None:
+    async with other.lock(name) as held:
+        with pytest.raises(LockTimeoutError, match=re.escape(f"{name}/")) as caught:
+            async with client.lock(name, timeout=0.2):
+                pytest.fail("never entered")
+        assert isinstance(caught.value, TimeoutError)
+        assert await keys(client, name) == [held.key]
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
+
+
+async def test_a_timeout_of_the_caller_leaves_no_key(client: Client, other: Client, name: str) -> None:
+    async with other.lock(name) as held:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await client.lock(name).acquire()
+        with anyio.move_on_after(0.2) as scope:
+            await client.lock(name).acquire()
+        assert scope.cancelled_caught
+        assert await keys(client, name) == [held.key]
+
+
+async def test_it_is_used_again_but_by_one_task_at_a_time(client: Client, name: str) -> None:
+    lock = client.lock(name)
+    for _ in range(2):
+        async with lock:
+            with pytest.raises(ClientUsageError, match="reentrant"):
+                await lock.acquire()
+            with pytest.raises(ClientUsageError, match="another task"):
+                await asyncio.create_task(lock.acquire())
+    for use in (lambda: lock.key, lambda: lock.fencing_token, lambda: lock.fenced, lock.is_owner):
+        with pytest.raises(NotHeldError):
+            use()
+
+
+async def test_a_reentrant_lock_is_entered_again_by_its_task(client: Client, name: str) -> None:
+    lock = client.lock(name, reentrant=True)
+    async with lock:
+        token = lock.fencing_token
+        async with lock:
+            assert await lock.try_acquire()
+            assert lock.fencing_token == token
+            await lock.release()
+        assert lock.is_held
+        with pytest.raises(ClientUsageError):
+            await asyncio.create_task(lock.acquire())
+    assert not lock.is_held
+    assert await keys(client, name) == []
+
+
+async def test_a_body_that_raises_releases_all_the_same(client: Client, name: str) -> None:
+    with pytest.raises(LookupError):
+        async with client.lock(name):
+            raise LookupError
+    assert await keys(client, name) == []
+
+
+async def test_a_released_block_is_left_quietly(client: Client, name: str) -> None:
+    async with client.lock(name) as lock:
+        await lock.release()
+        assert await keys(client, name) == []
+
+
+def test_wrong_arguments_are_refused_before_anything_is_sent() -> None:
+    client = Client()
+    with pytest.raises(EmptyKeyError):
+        client.lock("")
+    for wrong in ({"ttl": 0}, {"margin": -1.0}, {"margin": 5.0}, {"timeout": -1.0}, {"on_lost": "explode"}):
+        with pytest.raises(InvalidRequestError):
+            client.lock("a", **wrong)  # type: ignore[arg-type]
+    for wrong in ({"ttl": 2.5}, {"margin": "1"}, {"reentrant": 1}, {"value": 3}):
+        with pytest.raises(TypeError):
+            client.lock("a", **wrong)  # type: ignore[arg-type]
+
+
+# Losing.
+
+
+async def test_a_block_whose_key_is_deleted_is_cancelled(client: Client, other: Client, name: str) -> None:
+    with pytest.raises(LockLostError, match="its key is gone"):
+        async with client.lock(name) as lock:
+            await asyncio.sleep(0.6)
+            await other.delete(lock.key)
+            await asyncio.sleep(PATIENCE)
+    assert not lock.is_lost, "of the next block"
+    assert await keys(client, name) == []
+
+
+async def test_a_block_whose_lease_is_revoked_is_cancelled(client: Client, other: Client, name: str) -> None:
+    with pytest.raises(LockLostError):
+        async with client.lock(name) as lock:
+            (contender,) = await lock.contenders()
+            await other.leases.revoke(contender.lease)
+            await asyncio.sleep(PATIENCE)
+
+
+async def test_a_short_block_is_told_of_a_revoked_lease_by_its_renewal(
+    client: Client, other: Client, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("etcd_aio.concurrency.held.WATCH_AFTER", PATIENCE)
+    with pytest.raises(LockLostError) as caught:
+        async with client.lock(name, ttl=2) as lock:
+            (contender,) = await lock.contenders()
+            await other.leases.revoke(contender.lease)
+            await asyncio.sleep(PATIENCE)
+    assert isinstance(caught.value.__cause__, LeaseExpiredError)
+
+
+async def test_with_signal_the_block_goes_on_and_leaving_raises(client: Client, other: Client, name: str) -> None:
+    with pytest.raises(LockLostError):
+        async with client.lock(name, on_lost="signal") as lock:
+            await asyncio.sleep(0.6)
+            await other.delete(lock.key)
+            async with asyncio.timeout(PATIENCE):
+                error = await lock.lost()
+            assert lock.is_lost
+            assert not lock.is_held
+            assert isinstance(error, LockLostError)
+            with pytest.raises(LockLostError):
+                await lock.fenced.put(f"{name}-x", "v")
+
+
+async def test_lost_tells_of_a_release_too(client: Client, name: str) -> None:
+    async with client.lock(name) as lock:
+        waiting = asyncio.create_task(lock.lost())
+        await asyncio.sleep(0)
+    assert await waiting is None
+    with pytest.raises(NotHeldError):
+        await lock.lost()
+
+
+async def test_a_loss_and_another_cancellation_at_once_is_a_cancellation(
+    client: Client, other: Client, name: str
+) -> None:
+    task, held = hold(client.lock(name))
+    await held.wait()
+    await asyncio.sleep(0.6)
+    await other.delete(prefix=f"{name}/")
+
+    async def is_told() -> bool:
+        return task.cancelling() > 0 or task.done()
+
+    await until(is_told)
+    task.cancel()
+    with pytest.raises((asyncio.CancelledError, LockLostError)):
+        await task
+
+
+async def test_cut_off_the_block_ends_before_another_holds(own_server: EtcdServer) -> None:
+    async with FaultProxy(own_server.endpoint) as proxy, Client(own_server.endpoint) as other:
+        client = Client(proxy.endpoint)
+        ended = 0.0
+        entered = asyncio.Event()
+
+        async def work() -> None:
+            nonlocal ended
+            try:
+                async with client.lock("a", ttl=3, margin=0.5) as lock:
+                    entered.set()
+                    while not lock.is_lost:  # noqa: ASYNC110 - a body that looks
+                        await asyncio.sleep(0.01)
+            finally:
+                ended = now()
+
+        task = asyncio.create_task(work())
+        await entered.wait()
+        proxy.black_hole()
+        began = now()
+        async with asyncio.timeout(PATIENCE), other.lock("a"):
+            taken = now()
+            assert 0 < ended < taken
+        assert ended - began < 3.0, "a margin before its lease ends, at the latest"
+        with pytest.raises(LockLostError):
+            await task
+        proxy.heal()
+        await client.aclose()
+
+
+@pytest.mark.parametrize("number", [100])
+async def test_after_a_stop_of_the_loop_every_holder_finds_itself_lost_and_no_fenced_write_is_applied(
+    own_server: EtcdServer, number: int
+) -> None:
+    refused: list[type[EtcdError]] = []
+
+    async def work(client: Client, at: int, gate: asyncio.Barrier) -> None:
+        with pytest.raises(LockLostError):
+            async with client.lock(f"a{at}", ttl=2, on_lost="signal") as lock:
+                fenced = lock.fenced
+                await gate.wait()
+                if at == 0:
+                    time.sleep(6.0)  # noqa: ASYNC251 - nothing of this process runs
+                assert lock.is_lost, "at the first look"
+                with pytest.raises(LockLostError) as caught:
+                    await fenced.put(f"written{at}", "late")
+                refused.append(caught.type)
+
+    async with Client(own_server.endpoint) as client:
+        gate = asyncio.Barrier(number)
+        await asyncio.gather(*(work(client, at, gate) for at in range(number)))
+        assert len(refused) == number
+        assert (await client.range(prefix="written", count_only=True)).count == 0
+
+
+async def test_is_lost_is_right_in_another_thread_while_the_loop_is_blocked(client: Client, name: str) -> None:
+    seen: list[bool] = []
+    with pytest.raises(LockLostError):
+        async with client.lock(name, ttl=2, on_lost="signal") as lock:
+            look = asyncio.create_task(asyncio.to_thread(lambda: (time.sleep(3.0), seen.append(lock.is_lost))))
+            await asyncio.sleep(0.05)
+            time.sleep(3.5)  # noqa: ASYNC251
+            await look
+            assert seen == [True]
+
+
+async def test_a_waiter_whose_lease_is_revoked_never_enters(client: Client, other: Client, name: str) -> None:
+    """etcd-io/etcd#11456, #9921, #11429."""
+    release = asyncio.Event()
+    task, held = hold(other.lock(name), until_set=release)
+    await held.wait()
+    waiter, entered = hold(client.lock(name, ttl=60))
+    await until_waiting(client, name, 2)
+    contender = (await client.lock(name).contenders())[1]
+    await other.leases.revoke(contender.lease)
+    release.set()
+    with pytest.raises(LockLostError):
+        await asyncio.wait_for(waiter, PATIENCE)
+    assert not entered.is_set()
+    await task
+
+
+async def test_a_waiter_whose_lease_is_revoked_raises_while_the_holder_stays(
+    client: Client, other: Client, name: str
+) -> None:
+    """etcd-io/etcd#19597: with Go's mutex it waits on."""
+    async with other.lock(name):
+        waiter, entered = hold(client.lock(name, ttl=2))
+        await until_waiting(client, name, 2)
+        contender = (await client.lock(name).contenders())[1]
+        await other.leases.revoke(contender.lease)
+        with pytest.raises(LockLostError) as caught:
+            await asyncio.wait_for(waiter, PATIENCE)
+        assert isinstance(caught.value.__cause__, LeaseLostError)
+        assert not entered.is_set()
+
+
+async def test_when_a_middle_waiter_goes_nobody_enters_early(client: Client, other: Client, name: str) -> None:
+    """microsoft/etcd3#176."""
+    async with other.lock(name) as lock:
+        middle, _ = hold(client.lock(name, value="middle"))
+        await until_waiting(client, name, 2)
+        last, entered = hold(client.lock(name, value="last"))
+        await until_waiting(client, name, 3)
+        middle.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await middle
+        await until_waiting(client, name, 2)
+        contenders = await lock.contenders()
+        assert [one.value for one in contenders[1:]] == [b"last"]
+        assert not entered.is_set()
+    async with asyncio.timeout(PATIENCE):
+        await entered.wait()
+    last.cancel()
+    await asyncio.wait([last])
+
+
+# Doubt.
+
+
+async def test_a_release_that_is_repeated_leaves_the_next_holder_alone(
+    tampered: TamperedClient, other: Client, name: str
+) -> None:
+    """etcd-io/etcd#22082: Go's unlock deletes the key whoever holds it by then."""
+    async with tampered.lock(name):
+        pass
+    release = tampered.sent[-1]
+    assert is_leaving(release)
+    async with tampered.lock(name) as lock:
+        await tampered.really_do(release)
+        assert await keys(other, name) == [lock.key], "the same key, of the next acquisition"
+    async with other.lock(name) as lock:
+        await tampered.really_do(release)
+        assert await keys(other, name) == [lock.key]
+
+
+async def test_an_entry_whose_answer_is_lost_is_repeated_and_its_lease_is_not_used_again(
+    tampered: TamperedClient, name: str
+) -> None:
+    lost = tampered.lose_answer(is_entering)
+    async with tampered.lock(name) as lock:
+        entry = await lost
+        (kv,) = (await tampered.range(prefix=name)).kvs
+        assert kv.create_revision == lock.fencing_token
+    assert (await tampered.leases.time_to_live(kv.lease)).is_expired, "revoked"
+    with pytest.raises(EtcdError):
+        await tampered.really_do(entry)
+    assert await keys(tampered, name) == []
+
+
+async def test_an_entry_that_is_applied_after_the_release_creates_no_key(tampered: TamperedClient, name: str) -> None:
+    late = tampered.hold_back(is_entering)
+    async with tampered.lock(name):
+        entry = await late
+    async with tampered.lock(name) as lock:
+        with pytest.raises(EtcdError):
+            await tampered.really_do(entry)
+        assert await keys(tampered, name) == [lock.key]
+    assert await keys(tampered, name) == []
+
+
+async def test_an_entry_that_is_cancelled_without_an_answer_creates_no_key(tampered: TamperedClient, name: str) -> None:
+    """The copy on its way is refused, since its lease is revoked."""
+    caught: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+    original = tampered.do
+
+    async def stuck(operation: object, **options: object) -> object:
+        if is_entering(operation) and not caught.done():
+            caught.set_result(operation)
+            await asyncio.Event().wait()
+        return await original(operation, **options)  # type: ignore[arg-type]
+
+    tampered.do = stuck  # type: ignore[method-assign,assignment]
+    task = asyncio.create_task(tampered.lock(name).acquire())
+    entry = await caught
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    with pytest.raises(EtcdError):
+        await tampered.really_do(entry)  # type: ignore[arg-type]
+    assert await keys(tampered, name) == []
+
+
+async def test_a_release_that_fails_goes_on_in_the_background(
+    tampered: TamperedClient, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    gone = EtcdError("no answer")
+    tampered.refuse(is_leaving, gone)
+    async with tampered.lock(name):
+        pass
+    await until_free(tampered, name)
+    assert sum("could not be released yet" in record.message for record in caplog.records) == 1
+
+
+async def test_an_entry_that_is_refused_leaves_no_lease(tampered: TamperedClient, name: str) -> None:
+    before = set((await tampered.leases.list()).ids)
+    tampered.refuse(is_entering, NoSpaceError())
+    with pytest.raises(NoSpaceError):
+        await tampered.lock(name, ttl=77).acquire()
+
+    async def is_revoked() -> bool:
+        ids = set((await tampered.leases.list()).ids) - before
+        return not [one for one in ids if (await tampered.leases.time_to_live(one)).granted_ttl == 77]
+
+    await until(is_revoked)
+    async with tampered.lock(name):
+        pass
+
+
+async def test_an_idle_lease_that_was_revoked_is_replaced(client: Client, other: Client, name: str) -> None:
+    async with client.lock(name, ttl=300) as lock:
+        (contender,) = await lock.contenders()
+    await other.leases.revoke(contender.lease)
+    async with client.lock(name, ttl=300) as lock:
+        assert lock.is_held
+        assert str(contender.lease) not in lock.key.decode()
+
+
+async def test_compaction_at_every_step_is_not_noticed(tampered: TamperedClient, other: Client, name: str) -> None:
+    """etcd-io/etcd#9715, #9386, #21128: Go's mutex watches from an old revision."""
+    original = tampered.do
+
+    async def compacting(operation: object, **options: object) -> object:
+        for _ in range(2):
+            revision = (await other.put("x", "")).revision
+        await other.compact(revision)
+        return await original(operation, **options)  # type: ignore[arg-type]
+
+    tampered.do = compacting  # type: ignore[method-assign,assignment]
+    release = asyncio.Event()
+    holder, held = hold(other.lock(name), until_set=release)
+    await held.wait()
+    waiter, entered = hold(tampered.lock(name))
+    await until_waiting(other, name, 2)
+    release.set()
+    async with asyncio.timeout(PATIENCE):
+        await entered.wait()
+    waiter.cancel()
+    await asyncio.wait([waiter, holder])
+    await until_free(other, name)
+
+
+# Fencing.
+
+
+async def test_fenced_writes_are_writes(client: Client, name: str) -> None:
+    async with client.lock(name) as lock:
+        fenced = lock.fenced
+        put = await fenced.put(f"{name}-a", "1", prev_kv=True)
+        assert isinstance(put, PutResult)
+        assert put.prev_kv is None
+        result = await fenced.txn().when(Key(f"{name}-a").value == "2").then(op.put(f"{name}-b", "x")).commit()
+        assert not result
+        get = op.get(f"{name}-a")
+        result = await fenced.txn().when(Key(f"{name}-a").value == "1").then(op.put(f"{name}-b", "x"), get).commit()
+        assert result
+        found = result[get]
+        assert found is not None
+        assert found.value == b"1"
+        result = await fenced.txn().then(op.put(f"{name}-c", "x"), get).commit()
+        assert result.succeeded
+        assert len(result.responses) == 2
+        assert result.revision > put.revision
+        assert (await fenced.delete(prefix=f"{name}-")).deleted == 3
+
+
+async def test_a_fenced_write_after_the_ownership_is_refused_by_etcd(
+    client: Client, other: Client, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("etcd_aio.concurrency.held.WATCH_AFTER", PATIENCE)
+    with pytest.raises(LockLostError):
+        async with client.lock(name, on_lost="signal") as lock:
+            await other.delete(lock.key)
+            assert not lock.is_lost, "it is not known here"
+            with pytest.raises(LockLostError):
+                await lock.fenced.put(f"{name}-x", "v")
+            assert lock.is_lost
+    assert await client.get(f"{name}-x") is None
+
+
+async def test_a_fenced_write_that_arrives_after_the_release_is_not_applied(
+    tampered: TamperedClient, name: str
+) -> None:
+    late = tampered.hold_back(lambda one: is_entering(one) and one.when[0].operand > 0)
+    async with tampered.lock(name) as lock:
+        fenced = lock.fenced
+        with pytest.raises(EtcdError):
+            await fenced.put(f"{name}-x", "late")
+    async with tampered.lock(name):
+        assert not await tampered.really_do(await late)
+    assert await tampered.get(f"{name}-x") is None
+    with pytest.raises(NotHeldError):
+        await fenced.put(f"{name}-x", "v")
+
+
+# Closing.
+
+
+async def test_closing_releases_the_locks_of_other_tasks_and_revokes_idle_leases(own_server: EtcdServer) -> None:
+    client = Client(own_server.endpoint)
+    task, held = hold(client.lock("a", ttl=100))
+    await held.wait()
+    waiter, _ = hold(client.lock("a", ttl=100))
+    async with client.lock("b", ttl=100):
+        pass
+    await until_waiting(client, "a", 2)
+    await asyncio.wait_for(client.aclose(), PATIENCE)
+    for ended in (task, waiter):
+        with pytest.raises(LockLostError) as caught:
+            await asyncio.wait_for(ended, PATIENCE)
+        assert isinstance(caught.value.__cause__, LeaseLostError)
+        assert isinstance(caught.value.__cause__.__cause__, ClientClosedError)
+    async with Client(own_server.endpoint) as other:
+        assert (await other.leases.list()).ids == ()
+        assert await keys(other, "a") == []
+    with pytest.raises(ClientClosedError):
+        await client.lock("a").acquire()
+    assert not {task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith("etcd_aio")}
+
+
+async def test_closing_within_the_block_is_not_cut_short(shared_server: EtcdServer, name: str) -> None:
+    client = Client(shared_server.endpoint)
+    is_closed = False
+    with pytest.raises(LockLostError):
+        async with client.lock(name, ttl=2):
+            await client.aclose()
+            is_closed = True
+    assert is_closed
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
+
+
+async def test_idle_leases_are_revoked_after_a_while(own_server: EtcdServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("etcd_aio.concurrency.lease_pool.IDLE_SECONDS", 0.2)
+    async with Client(own_server.endpoint) as client:
+        async with AsyncExitStack() as stack:
+            for number in range(12):
+                await stack.enter_async_context(client.lock(f"a{number}"))
+            assert len((await client.leases.list()).ids) == 12
+
+        async def are_revoked() -> bool:
+            return (await client.leases.list()).ids == ()
+
+        await until(are_revoked)
+
+
+# Crowds.
+
+
+@pytest.mark.parametrize("number", [100, pytest.param(1000, marks=pytest.mark.nightly)])
+async def test_a_release_wakes_one_of_many_in_the_order_of_arrival(own_server: EtcdServer, number: int) -> None:
+    sent = 'grpc_server_msg_sent_total{grpc_method="Range",grpc_service="etcdserverpb.KV",grpc_type="unary"}'
+    async with Client(own_server.endpoint, timeout=PATIENCE) as client, Client(own_server.endpoint) as other:
+        first = other.lock("a", ttl=60)
+        await first.acquire()
+        turns: list[int] = []
+
+        async def work(at: int) -> None:
+            async with client.lock("a", ttl=60, value=str(at)) as lock:
+                turns.append(lock.fencing_token)
+
+        tasks = [asyncio.create_task(work(at)) for at in range(number)]
+        await until_waiting(other, "a", number + 1)
+
+        async def all_watch() -> bool:
+            return await metric(own_server, "etcd_debugging_mvcc_watcher_total") >= number
+
+        await until(all_watch)
+        events = "etcd_debugging_mvcc_events_total"
+        before, reads = await metric(own_server, events), await metric(own_server, sent)
+        await first.release()
+        async with asyncio.timeout(PATIENCE * 3):
+            await asyncio.gather(*tasks)
+        assert turns == sorted(turns)
+        assert len(turns) == number
+        delivered = await metric(own_server, events) - before
+        assert delivered <= 1.1 * number, "one waiter for each release"
+        looks = await metric(own_server, sent) - reads
+        assert looks <= 1.1 * number + 10, "no waiter but the next sends a call"
+
+
+# Cancellation.
+
+
+@pytest.mark.parametrize("is_taken", [False, True])
+@pytest.mark.parametrize("is_pooled", [False, True])
+async def test_cancelled_at_every_turn_of_the_loop_and_nothing_stays(
+    own_server: EtcdServer, is_taken: bool, is_pooled: bool
+) -> None:
+    async with Client(own_server.endpoint) as other:
+        holder = other.lock("a", ttl=300)
+        if is_taken:
+            await holder.acquire()
+        left = await keys(other, "a")
+        client = Client(own_server.endpoint)
+        turns = 0
+        while True:
+            if not is_pooled:
+                await client.aclose()
+                client = Client(own_server.endpoint)
+                await client.get("a")
+            task = asyncio.create_task(client.lock("a", ttl=200).acquire())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            if task.done() or (is_taken and turns > 2000):
+                break
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert await keys(other, "a") == left, f"after {turns} turns"
+            turns += 1 if turns < 100 else 37
+        task.cancel()
+        assert turns > 20
+        await client.aclose()
+
+        async def is_clean() -> bool:
+            names = {task.get_name() for task in asyncio.all_tasks()}
+            watches = await metric(own_server, "etcd_debugging_mvcc_watcher_total")
+            leases = len((await other.leases.list()).ids)
+            return watches == 0 and leases == int(is_taken) and not any("lock" in name for name in names - {"a"})
+
+        await until(is_clean)

@@ -1,0 +1,182 @@
+"""Sessions on real servers: several things on one lease, also when a request of one of them is in doubt."""
+
+import asyncio
+
+import pytest
+
+from etcd_aio import Client, LeaseLostError, LockLostError, op
+from etcd_aio.errors import ClientUsageError, EtcdError
+from etcd_aio.testing import EtcdServer
+from tests.support.locks import PATIENCE, hold, keys, until, until_free, until_waiting
+from tests.support.tampered import TamperedClient, is_entering
+
+pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
+
+
+@pytest.fixture
+def name(prefix: str) -> str:
+    return prefix.rstrip("/")
+
+
+async def test_everything_of_a_session_has_its_lease_and_goes_with_it(client: Client, name: str) -> None:
+    async with client.session(ttl=30) as session:
+        await client.put(f"{name}-own", "x", lease=session.lease)
+        async with (
+            session.lock(name) as lock,
+            session.semaphore(f"{name}-s", limit=2) as permit,
+            session.rwlock(f"{name}-rw").reading() as reader,
+        ):
+            for held in (lock, permit, reader):
+                assert held.key.endswith(f"/{session.id:x}".encode())
+            found = await client.leases.time_to_live(session.id, keys=True)
+            assert (found.granted_ttl, len(found.keys)) == (30, 4)
+        left = session.lock(name)
+        await left.acquire()
+    assert (await client.leases.time_to_live(session.id)).is_expired
+    assert (await client.range(prefix=name)).count == 0
+
+
+async def test_it_is_used_only_while_it_is_entered(client: Client, name: str) -> None:
+    session = client.session()
+    with pytest.raises(ClientUsageError, match="async with"):
+        await session.lock(name).acquire()
+    with pytest.raises(ClientUsageError):
+        session.lease  # noqa: B018 - reading it raises
+
+
+async def test_ten_tasks_of_one_session_exclude_each_other(client: Client, name: str) -> None:
+    """etcd-io/etcd#11364: with Go's session, two of them hold at once."""
+    inside = 0
+    turns = []
+
+    async def work(number: int) -> None:
+        nonlocal inside
+        async with session.lock(name):
+            inside += 1
+            assert inside == 1
+            turns.append(number)
+            await asyncio.sleep(0.002)
+            inside -= 1
+
+    async with client.session() as session:
+        await asyncio.gather(*(work(number) for number in range(10)))
+    assert turns == list(range(10)), "in the order of arrival"
+
+
+async def test_a_task_that_gives_up_in_the_queue_of_a_session_wakes_the_next(client: Client, name: str) -> None:
+    async with client.session() as session:
+        end = asyncio.Event()
+        first, held = hold(session.lock(name), until_set=end)
+        await held.wait()
+        second, _ = hold(session.lock(name))
+        third, third_held = hold(session.lock(name))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        second.cancel()
+        end.set()
+        await asyncio.wait_for(third_held.wait(), PATIENCE)
+        third.cancel()
+        await asyncio.wait([first, second, third])
+
+
+async def test_it_stands_in_line_with_others(client: Client, shared_server: EtcdServer, name: str) -> None:
+    async with Client(shared_server.endpoint) as other, client.session() as session:
+        end = asyncio.Event()
+        holder, held = hold(other.lock(name), until_set=end)
+        await held.wait()
+        waiter, entered = hold(session.lock(name))
+        await until_waiting(client, name, 2)
+        end.set()
+        await asyncio.wait_for(entered.wait(), PATIENCE)
+        waiter.cancel()
+        await asyncio.wait([holder, waiter])
+        await until_free(client, name)
+
+
+async def test_a_lost_session_loses_its_locks(client: Client, shared_server: EtcdServer, name: str) -> None:
+    """The block of the session ends by its loss, a lock in another task by its own."""
+    ended = []
+
+    async def block() -> None:
+        async with client.session(ttl=2) as session:
+            started.set_result(session.id)
+            tasks.append(asyncio.create_task(session.lock(f"{name}-b").acquire()))
+            async with session.lock(name):
+                try:
+                    await asyncio.sleep(PATIENCE)
+                finally:
+                    ended.append("body")
+
+    async def elsewhere() -> None:
+        async with client.session(ttl=2, on_lost="signal") as session:
+            other.set_result(session.id)
+            holder, _ = hold(session.lock(f"{name}-c"))
+            with pytest.raises(LockLostError):
+                await holder
+            await session.lease.lost()
+            ended.append("holder")
+
+    loop = asyncio.get_running_loop()
+    started, other = loop.create_future(), loop.create_future()
+    tasks: list[asyncio.Task[None]] = []
+    blocks = [asyncio.create_task(block()), asyncio.create_task(elsewhere())]
+    for id_ in (started, other):
+        await client.leases.revoke(await id_)
+    await asyncio.wait(blocks, timeout=PATIENCE)
+    with pytest.raises((LockLostError, LeaseLostError)):
+        await blocks[0]
+    with pytest.raises(LeaseLostError):
+        await blocks[1]
+    assert sorted(ended) == ["body", "holder"]
+    await asyncio.wait(tasks)
+
+
+async def test_a_key_in_doubt_is_swept_until_the_session_ends(shared_server: EtcdServer, name: str) -> None:
+    """The lease lives on, so a late copy of an entry that was given up is applied, and its key must go."""
+    async with TamperedClient(shared_server.endpoint) as client, client.session() as session:
+        caught: asyncio.Future[op.TxnOp] = asyncio.get_running_loop().create_future()
+        original = client.do
+
+        async def stuck(operation: object, **options: object) -> object:
+            if is_entering(operation) and not caught.done():
+                caught.set_result(operation)  # type: ignore[arg-type]
+                await asyncio.Event().wait()
+            return await original(operation, **options)  # type: ignore[arg-type]
+
+        client.do = stuck  # type: ignore[method-assign,assignment]
+        task = asyncio.create_task(session.lock(name).acquire())
+        entry = await caught
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        for _ in range(3):
+            await client.really_do(entry)
+            await until_free(client, name)
+        async with session.lock(name) as lock:
+            assert not await client.really_do(entry), "it comes too late"
+            assert await keys(client, name) == [lock.key]
+            await asyncio.sleep(0.2)
+            assert await keys(client, name) == [lock.key], "it is not swept while it is in use"
+        await client.really_do(entry)
+        await until_free(client, name)
+    with pytest.raises(EtcdError):
+        async with Client(shared_server.endpoint) as other:
+            await other.do(entry)
+
+    async def no_sweep_is_left() -> bool:
+        return not any("sweep" in task.get_name() for task in asyncio.all_tasks())
+
+    await until(no_sweep_is_left)
+
+
+async def test_an_orphan_is_not_revoked_and_its_keys_stay(shared_server: EtcdServer, name: str) -> None:
+    async with Client(shared_server.endpoint) as client:
+        async with client.session(ttl=5) as session, session.lock(name) as lock:
+            key, token = lock.key, lock.fencing_token
+            assert session.orphan() == session.id
+            assert lock.is_held
+        kv = await client.get(key)
+        assert kv is not None
+        assert kv.create_revision == token
+        assert not (await client.leases.time_to_live(session.id)).is_expired
+        await until_free(client, name)

@@ -1,0 +1,255 @@
+"""LeasePool: whatever its borrowers do, no two share a lease, and a lease in doubt is revoked."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import pytest
+
+from etcd_aio.concurrency import lease_pool
+from etcd_aio.concurrency.lease_pool import LeasePool, PooledLease
+from etcd_aio.errors import ClientClosedError, EtcdError, LeaseLostError, NoSpaceError, UnavailableError
+from etcd_aio.lease import Lease, OnLost
+from tests.support.leases import FakeLeases
+from tests.support.virtual_time import tasks, timers, turns
+
+pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
+
+ROUNDS = 60
+
+
+class FakeStore:
+    """What a pool needs of a client."""
+
+    def __init__(self) -> None:
+        self.members = FakeLeases()
+
+    def lease(self, ttl: int, *, on_lost: OnLost = "cancel") -> Lease:
+        return Lease(self.members.group, self.members.keeper, ttl, on_lost=on_lost)
+
+
+@pytest.fixture
+async def store() -> FakeStore:
+    return FakeStore()
+
+
+@pytest.fixture
+async def pool(store: FakeStore) -> AsyncIterator[LeasePool]:
+    pool = LeasePool(store)  # type: ignore[arg-type]
+    yield pool
+    await pool.aclose()
+
+
+async def test_a_clean_lease_is_lent_again(store: FakeStore, pool: LeasePool) -> None:
+    first = await pool.borrow(10)
+    id_ = first.id
+    first.give_back()
+    second = await pool.borrow(10)
+    assert second.id == id_
+    assert store.members.calls.count("Grant") == 1
+
+
+async def test_leases_of_different_ttls_are_kept_apart(pool: LeasePool) -> None:
+    first = await pool.borrow(10)
+    first.give_back()
+    second = await pool.borrow(20)
+    assert (second.ttl, second.id == first.id) == (20, False)
+
+
+async def test_a_discarded_lease_is_revoked(store: FakeStore, pool: LeasePool) -> None:
+    first = await pool.borrow(10)
+    await first.discard()
+    assert store.members.leases == {}
+    assert (await pool.borrow(10)).id != first.id
+
+
+async def test_a_revocation_that_fails_is_repeated(
+    store: FakeStore, pool: LeasePool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await pool.borrow(10)
+    store.members.failures.extend([UnavailableError("a"), UnavailableError("b")])
+    await first.discard()
+    assert store.members.calls.count("Revoke") == 3
+    assert store.members.leases == {}
+
+
+async def test_a_lost_lease_is_told_to_its_holder_and_never_lent_again(store: FakeStore, pool: LeasePool) -> None:
+    told: list[LeaseLostError] = []
+    first = await pool.borrow(10)
+    first.on_loss(told.append)
+    del store.members.leases[first.id]
+    await asyncio.sleep(10)
+    assert len(told) == 1
+    assert first.is_lost
+    assert first.remaining == 0
+    again: list[LeaseLostError] = []
+    first.on_loss(again.append)
+    assert again == told, "who asks late is told at once"
+    first.give_back()
+    assert (await pool.borrow(10)).id != first.id
+
+
+async def test_an_idle_lease_that_is_lost_is_not_lent(store: FakeStore, pool: LeasePool) -> None:
+    first = await pool.borrow(10)
+    first.give_back()
+    del store.members.leases[first.id]
+    await asyncio.sleep(10)
+    assert (await pool.borrow(10)).id != first.id
+
+
+async def test_idle_leases_are_few_and_end_after_a_while(store: FakeStore, pool: LeasePool) -> None:
+    leases = [await pool.borrow(10) for _ in range(12)]
+    for lease in leases:
+        lease.give_back()
+    await asyncio.sleep(1)
+    assert len(store.members.leases) == lease_pool.MAX_IDLE
+    await asyncio.sleep(lease_pool.IDLE_SECONDS - 2)
+    used = await pool.borrow(10)
+    assert len(store.members.leases) == lease_pool.MAX_IDLE, "they are renewed"
+    used.give_back()
+    await asyncio.sleep(2)
+    assert list(store.members.leases) == [used.id]
+    await asyncio.sleep(lease_pool.IDLE_SECONDS)
+    assert store.members.leases == {}
+
+
+async def test_a_refused_grant_is_raised_and_one_of_a_member_in_trouble_repeated(
+    store: FakeStore, pool: LeasePool
+) -> None:
+    store.members.failures.append(NoSpaceError())
+    with pytest.raises(NoSpaceError):
+        await pool.borrow(10)
+    store.members.failures.extend([UnavailableError("a"), UnavailableError("b")])
+    assert (await pool.borrow(10)).ttl == 10
+    store.members.failures.extend([UnavailableError(str(number)) for number in range(100)])
+    with pytest.raises(UnavailableError):
+        await pool.borrow(10)
+    store.members.failures.clear()
+
+
+async def test_a_lease_whose_borrower_is_cancelled_becomes_an_idle_one(store: FakeStore, pool: LeasePool) -> None:
+    task = asyncio.create_task(pool.borrow(10))
+    await turns()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await asyncio.sleep(1)
+    (granted,) = store.members.leases
+    assert (await pool.borrow(10)).id == granted
+
+
+async def test_closing_revokes_idle_leases_and_tells_the_holders(store: FakeStore, pool: LeasePool) -> None:
+    idle, lent = await pool.borrow(10), await pool.borrow(10)
+    idle.give_back()
+    told: list[LeaseLostError] = []
+    lent.on_loss(told.append)
+    await pool.aclose()
+    assert list(store.members.leases) == [lent.id]
+    (error,) = told
+    assert isinstance(error.__cause__, ClientClosedError)
+    with pytest.raises(ClientClosedError):
+        await pool.borrow(10)
+    await lent.discard()
+    assert store.members.leases == {}
+    await asyncio.sleep(1)
+    assert tasks() == set()
+
+
+async def test_closing_waits_for_other_tasks_but_not_for_its_own(store: FakeStore, pool: LeasePool) -> None:
+    loop = asyncio.get_running_loop()
+
+    async def hold() -> None:
+        lease = await pool.borrow(10)
+        lost = loop.create_future()
+        lease.on_loss(lost.set_result)
+        holds.set()
+        await lost
+        await asyncio.sleep(0.1)
+        await lease.discard()
+
+    holds = asyncio.Event()
+    task = asyncio.create_task(hold())
+    await holds.wait()
+    own = await pool.borrow(10)
+    began = loop.time()
+    first = asyncio.create_task(pool.aclose())
+    await pool.aclose()
+    await first
+    assert task.done()
+    assert 0.1 <= loop.time() - began <= lease_pool.CLOSE_SECONDS
+    assert list(store.members.leases) == [own.id]
+
+
+async def test_a_lease_that_is_granted_while_closing_is_not_lent(store: FakeStore, pool: LeasePool) -> None:
+    task = asyncio.create_task(pool.borrow(10))
+    await turns()
+    await pool.aclose()
+    with pytest.raises(ClientClosedError):
+        await task
+    await asyncio.sleep(1)
+    assert store.members.leases == {}
+
+
+async def test_closing_is_bounded(store: FakeStore, pool: LeasePool) -> None:
+    lease = await pool.borrow(10)
+    lease.give_back()
+    store.members.latency = 60.0
+    began = asyncio.get_running_loop().time()
+    await pool.aclose()
+    assert asyncio.get_running_loop().time() - began == pytest.approx(lease_pool.CLOSE_SECONDS)
+
+
+@pytest.mark.parametrize("seed", range(ROUNDS))
+async def test_no_two_holders_share_a_lease_and_none_in_doubt_comes_back(seed: int, store: FakeStore) -> None:
+    """Random borrowers that end cleanly, in doubt, cancelled or lost, on a cluster with random trouble."""
+    chance = random.Random(seed)
+    pool = LeasePool(store)  # type: ignore[arg-type]
+    members = store.members
+    held: dict[int, PooledLease] = {}
+    in_doubt: set[int] = set()
+
+    async def borrower() -> None:
+        for _ in range(chance.randrange(1, 6)):
+            await asyncio.sleep(chance.choice([0, 0.01, 1.0, 7.0, 31.0]))
+            lease = await pool.borrow(chance.choice([4, 10]))
+            assert lease.id not in held
+            assert lease.id not in in_doubt
+            held[lease.id] = lease
+            try:
+                await asyncio.sleep(chance.choice([0, 0.01, 3.0, 12.0]))
+            finally:
+                del held[lease.id]
+                if lease.is_lost or chance.random() < 0.3:
+                    in_doubt.add(lease.id)
+                    pool.run(lease.discard(), "discard")
+                else:
+                    lease.give_back()
+
+    async def trouble() -> None:
+        for _ in range(20):
+            await asyncio.sleep(chance.uniform(0, 5))
+            match chance.randrange(4):
+                case 0 if members.leases:
+                    del members.leases[chance.choice(list(members.leases))]
+                case 1:
+                    members.failures.append(UnavailableError("trouble"))
+                case 2:
+                    chance.choice(workers).cancel()
+                case _:
+                    pass
+
+    workers = [asyncio.create_task(borrower()) for _ in range(8)]
+    troubled = asyncio.create_task(trouble())
+    with suppress(EtcdError):
+        await asyncio.wait([*workers, troubled])
+    for worker in workers:
+        assert worker.cancelled() or worker.exception() is None or isinstance(worker.exception(), EtcdError)
+    members.failures.clear()
+    await asyncio.sleep(lease_pool.IDLE_SECONDS + 60)
+    assert not held
+    assert not [one for one in members.leases if members.ttl_of(one)], "every lease is revoked or has expired"
+    await pool.aclose()
+    await asyncio.sleep(1)
+    assert tasks() == set()
+    assert timers() == 0

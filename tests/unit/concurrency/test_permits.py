@@ -1,0 +1,92 @@
+"""Permits: the sums of random histories, and single verdicts."""
+
+import random
+from dataclasses import dataclass
+
+import pytest
+
+from etcd_aio.concurrency.permits import Request, Verdict, is_marked, judge, parse
+from etcd_aio.errors import LockError
+
+ROUNDS = 300
+
+
+@dataclass(frozen=True)
+class Listed:
+    key: bytes
+    value: bytes
+    create_revision: int
+
+
+def kv(number: int, permits: int = 1, limit: int = 3, *, is_held: bool = False) -> Listed:
+    return Listed(b"s/%d" % number, Request(limit, permits).value(is_held=is_held), number)
+
+
+@pytest.mark.parametrize("seed", range(ROUNDS))
+def test_what_is_held_is_never_more_than_the_limit(seed: int) -> None:
+    """Contenders come, look at any time, and go at any time, also without knowing that they are gone."""
+    chance = random.Random(seed)
+    limit = chance.randrange(1, 6)
+    request = {}
+    store: dict[int, Listed] = {}
+    holding: set[int] = set()
+    for revision in range(1, 80):
+        match chance.randrange(4):
+            case 0:
+                request[revision] = Request(limit, chance.randrange(1, limit + 1))
+                store[revision] = kv(revision, request[revision].permits, limit)
+            case 1 if store:
+                gone = chance.choice(list(store))
+                del store[gone]
+                holding.discard(gone)
+            case _ if store:
+                looking = chance.choice(list(store))
+                found = [one for one in store.values() if chance.random() < 0.5 or one.create_revision <= looking]
+                chance.shuffle(found)
+                verdict = judge(found, b"s/%d" % looking, looking, request[looking])
+                assert verdict.is_there
+                assert verdict.is_held or looking not in holding, "once held, it stays held"
+                if verdict.is_held:
+                    holding.add(looking)
+                else:
+                    older = [one for one in store if one < looking]
+                    assert verdict.ahead is store[max(older)]
+            case _:
+                pass
+        assert sum(request[one].permits for one in holding) <= limit
+        for one in store:
+            if all(other in holding for other in store if other < one):
+                assert judge(store.values(), b"s/%d" % one, one, request[one]).is_head
+
+
+def test_the_first_ones_hold_and_the_next_is_the_head() -> None:
+    found = [kv(4), kv(1), kv(2, 2), kv(3)]
+    assert judge(found, b"s/2", 2, Request(3, 2)) == Verdict(True, True, found[1], True)
+    assert judge(found, b"s/3", 3, Request(3, 1)) == Verdict(True, False, found[2], True)
+    assert judge(found, b"s/4", 4, Request(3, 1)) == Verdict(True, False, found[3], False)
+    assert judge(found[1:2], b"s/1", 1, Request(3, 1)) == Verdict(True, True, None, True)
+
+
+def test_a_key_that_is_gone_or_another_is_not_there() -> None:
+    assert not judge([kv(1)], b"s/2", 2, Request(3, 1)).is_there
+    assert not judge([kv(1), kv(5)], b"s/2", 2, Request(3, 1)).is_there
+    assert not judge([Listed(b"s/2", kv(9).value, 9)], b"s/2", 2, Request(3, 1)).is_there
+
+
+@pytest.mark.parametrize(
+    "value", [b"", b"host 1 task", b"[]", b'{"limit": 3}', b'{"limit": "3", "permits": 1}', b"\xff"]
+)
+def test_keys_that_are_not_of_a_semaphore_are_refused(value: bytes) -> None:
+    with pytest.raises(LockError, match="not one of a semaphore"):
+        parse(Listed(b"s/1", value, 1), Request(3, 1))
+    assert not is_marked(Listed(b"s/1", value, 1))
+
+
+def test_another_limit_is_refused() -> None:
+    with pytest.raises(LockError, match=r"the limit is 4 here, and 3 for the contender b's/1'"):
+        judge([kv(1), kv(2, limit=4)], b"s/2", 2, Request(4, 1))
+
+
+def test_a_mark_is_in_the_value() -> None:
+    assert is_marked(kv(1, is_held=True))
+    assert not is_marked(kv(1))
