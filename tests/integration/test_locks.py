@@ -5,7 +5,7 @@
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 
 import anyio
@@ -23,6 +23,7 @@ from etcd_aio import (
     PutResult,
     op,
 )
+from etcd_aio.concurrency import Lock
 from etcd_aio.errors import ClientClosedError, ClientUsageError, EmptyKeyError, InvalidRequestError, NoSpaceError
 from etcd_aio.testing import EtcdServer, FaultProxy
 from tests.support.locks import PATIENCE, hold, keys, metric, until, until_free, until_waiting
@@ -367,29 +368,33 @@ async def test_cut_off_the_block_ends_before_another_holds(own_server: EtcdServe
         await client.aclose()
 
 
-@pytest.mark.parametrize("number", [100])
-async def test_after_a_stop_of_the_loop_every_holder_finds_itself_lost_and_no_fenced_write_is_applied(
-    own_server: EtcdServer, number: int
+async def test_after_a_stop_of_the_loop_all_of_100_holders_find_themselves_lost_and_no_fenced_write_is_applied(
+    own_server: EtcdServer,
 ) -> None:
-    refused: list[type[EtcdError]] = []
+    number = 100
+    inside = asyncio.Barrier(number + 1)
+    go_on = asyncio.Event()
 
-    async def work(client: Client, at: int, gate: asyncio.Barrier) -> None:
+    async def work(client: Client, at: int) -> None:
         with pytest.raises(LockLostError):
             async with client.lock(f"a{at}", ttl=2, on_lost="signal") as lock:
                 fenced = lock.fenced
-                await gate.wait()
-                if at == 0:
-                    time.sleep(6.0)  # noqa: ASYNC251 - nothing of this process runs
+                await inside.wait()
+                await go_on.wait()
                 assert lock.is_lost, "at the first look"
-                with pytest.raises(LockLostError) as caught:
+                with pytest.raises(LockLostError):
                     await fenced.put(f"written{at}", "late")
-                refused.append(caught.type)
+                assert await client.put(f"unfenced{at}", "late"), "nothing but the fence stops it"
 
     async with Client(own_server.endpoint) as client:
-        gate = asyncio.Barrier(number)
-        await asyncio.gather(*(work(client, at, gate) for at in range(number)))
-        assert len(refused) == number
+        async with asyncio.TaskGroup() as group:
+            for at in range(number):
+                group.create_task(work(client, at))
+            await inside.wait()
+            go_on.set()
+            time.sleep(6.0)  # noqa: ASYNC251 - nothing of this process runs, for three TTLs
         assert (await client.range(prefix="written", count_only=True)).count == 0
+        assert (await client.range(prefix="unfenced", count_only=True)).count == number
 
 
 async def test_is_lost_is_right_in_another_thread_while_the_loop_is_blocked(client: Client, name: str) -> None:
@@ -722,41 +727,86 @@ async def test_a_release_wakes_one_of_many_in_the_order_of_arrival(own_server: E
 # Cancellation.
 
 
-@pytest.mark.parametrize("is_taken", [False, True])
-@pytest.mark.parametrize("is_pooled", [False, True])
-async def test_cancelled_at_every_turn_of_the_loop_and_nothing_stays(
-    own_server: EtcdServer, is_taken: bool, is_pooled: bool
-) -> None:
-    async with Client(own_server.endpoint) as other:
-        holder = other.lock("a", ttl=300)
-        if is_taken:
-            await holder.acquire()
-        left = await keys(other, "a")
-        client = Client(own_server.endpoint)
-        turns = 0
-        while True:
-            if not is_pooled:
-                await client.aclose()
-                client = Client(own_server.endpoint)
-                await client.get("a")
-            task = asyncio.create_task(client.lock("a", ttl=200).acquire())
-            for _ in range(turns):
-                await asyncio.sleep(0)
-            if task.done() or (is_taken and turns > 2000):
-                break
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            assert await keys(other, "a") == left, f"after {turns} turns"
-            turns += 1 if turns < 100 else 37
+async def sweep(act: Callable[[Lock], Awaitable[object]], client: Client, other: Client, *, lasts: int) -> int:
+    """Cancel an action after each number of turns of the loop until it ends or `lasts`; returns how many there were."""
+    before = await keys(other, "a")
+    turns = 1  # with 0, the action never begins
+    while turns < lasts:
+        lock = client.lock("a", ttl=200)
+        if act.__name__ == "release":
+            await lock.acquire()
+        task = asyncio.ensure_future(act(lock))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        is_done = task.done()
         task.cancel()
-        assert turns > 20
-        await client.aclose()
+        await asyncio.wait([task])
+        if lock.is_held:
+            assert act.__name__ != "release"
+            await lock.release()
+        if is_done:
+            return turns
+        if act.__name__ == "release":
+            await until_waiting(other, "a", len(before))
+        assert await keys(other, "a") == before, f"after {turns} turns"
+        turns += 1 if turns < 60 else 41
+    return turns
+
+
+@pytest.mark.parametrize("method", ["acquire", "try_acquire", "release", "contenders", "lost"])
+@pytest.mark.parametrize("is_taken", [False, True])
+async def test_cancelled_at_every_turn_of_the_loop_and_nothing_stays(
+    own_server: EtcdServer, is_taken: bool, method: str
+) -> None:
+    if is_taken and method == "release":
+        pytest.skip("it is held by the other one")
+    async with Client(own_server.endpoint) as other, AsyncExitStack() as stack:
+        if is_taken:
+            await stack.enter_async_context(other.lock("a", ttl=300))
+
+        async def action(lock: Lock) -> None:
+            if method == "lost":
+                lock = client.lock("b", ttl=200)
+                async with lock:
+                    await lock.lost()
+            else:
+                await getattr(lock, method)()
+
+        action.__name__ = method
+        async with Client(own_server.endpoint) as client:
+            turns = await sweep(action, client, other, lasts=600)
+            assert turns >= 3
+        assert await keys(other, "b") == []
 
         async def is_clean() -> bool:
-            names = {task.get_name() for task in asyncio.all_tasks()}
             watches = await metric(own_server, "etcd_debugging_mvcc_watcher_total")
             leases = len((await other.leases.list()).ids)
-            return watches == 0 and leases == int(is_taken) and not any("lock" in name for name in names - {"a"})
+            names = [task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith("etcd_aio")]
+            locks = [name for name in names if "lock" in name or "revocation" in name]
+            held = int(is_taken)
+            return watches <= held and leases == held and len(locks) <= 2 * held
 
         await until(is_clean)
+
+
+async def test_the_first_acquisition_of_a_client_is_cancelled_at_every_turn(own_server: EtcdServer) -> None:
+    """Without a lease in the pool: the grant may be cancelled too."""
+    async with Client(own_server.endpoint) as other:
+        turns = 0
+        is_done = False
+        while not is_done:
+            async with Client(own_server.endpoint) as client:
+                await client.get("a")
+                lock = client.lock("a", ttl=200)
+                task = asyncio.create_task(lock.acquire())
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                is_done = task.done()
+                task.cancel()
+                await asyncio.wait([task])
+                if is_done:
+                    await lock.release()
+                turns += 1
+            assert await keys(other, "a") == []
+            assert (await other.leases.list()).ids == ()
+        assert turns > 5
