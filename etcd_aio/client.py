@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from types import FunctionType, TracebackType
-from typing import TYPE_CHECKING, Final, NoReturn, Self, Unpack
+from typing import Final, NoReturn, Self, Unpack
 
 from etcd_aio._version import __version__
 from etcd_aio.admin import Auth, Cluster, Maintenance, Versions
@@ -32,17 +32,15 @@ from etcd_aio.errors import PermissionDeniedError
 from etcd_aio.kv import KV
 from etcd_aio.lease import Lease, LeaseKeeper, Leases, OnLost
 from etcd_aio.methods import API_VERSION
+from etcd_aio.shortcuts import Shortcuts
 from etcd_aio.transport import EngineName, Names, RequestMetadata, TransportOptions, create_engine, http_get
-from etcd_aio.types import EndpointVersions, KeyLike, ValueLike
+from etcd_aio.types import EndpointVersions
 from etcd_aio.watch import WatchCalls, WatchService
-
-if TYPE_CHECKING:  # imported at the first use
-    from etcd_aio.concurrency import LeasePool, Lock, RWLock, Semaphore, Session
 
 _PING_KEY: Final = "health"  # the key of etcdctl's health check; it need not exist
 
 
-class Client(KV, WatchCalls):
+class Client(KV, WatchCalls, Shortcuts):
     """An etcd client. An application needs one for each event loop, for as long as the loop runs.
 
     The constructor opens no connection; `async with`, `connect()` and the first call begin to dial. Calls are spread
@@ -185,7 +183,6 @@ class Client(KV, WatchCalls):
         WatchCalls.__init__(self, WatchService(invoker, self.do))
         self._keeper = LeaseKeeper(invoker)
         self._leases = Leases(invoker, self._keeper)
-        self._pool: LeasePool | None = None
         self._auth = Auth(invoker)
         self._cluster = Cluster(invoker)
         self._maintenance = Maintenance(invoker)
@@ -292,139 +289,6 @@ class Client(KV, WatchCalls):
         """
         return Lease(self._leases, self._keeper, ttl, id=id, on_lost=on_lost, timeout=timeout)
 
-    # Locks.
-
-    def _lease_pool(self) -> "LeasePool":
-        """The leases of locks and elections; made by the first of them."""
-        if self._pool is None:
-            from etcd_aio.concurrency import LeasePool
-
-            self._pool = LeasePool(self)
-        return self._pool
-
-    def lock(
-        self,
-        name: KeyLike,
-        *,
-        ttl: int = 10,
-        timeout: float | None = None,
-        value: ValueLike | None = None,
-        margin: float | None = None,
-        on_lost: OnLost = "cancel",
-        reentrant: bool = False,
-    ) -> "Lock":
-        """A lock for a block of code: `async with client.lock("jobs/42") as lock:`.
-
-        It excludes Go's `concurrency.Mutex`, `etcdctl lock` and other libraries that lock the same name, in the order
-        of arrival.
-
-        Args:
-            name: its name. The keys are `<name>/<lease>`.
-            ttl: seconds until another may hold it after a crash of this process, or in an outage. Default: 10, which
-                outlasts a leader election several times. etcd raises values below its minimum, 2 by default.
-            timeout: seconds to wait for it; None for no limit.
-            value: of the key, for `contenders()`. Default: the names of the host, the process and the task.
-            margin: seconds before the end of the lease at which the block is cancelled, if no renewal was acknowledged.
-                It pays for the time that the block needs to end, and for clocks of different rates. Default: a tenth
-                of `ttl`, at most 1.
-            on_lost: what happens if the lock is lost: `"cancel"` cancels the task in the block, `"signal"` only sets
-                `lock.is_lost`. Leaving raises `LockLostError` in both cases.
-            reentrant: let the task that holds this object enter it again.
-
-        Returns:
-            Lock: nothing is sent before it is entered.
-
-        Raises:
-            InvalidRequestError: an argument is invalid.
-        """
-        from etcd_aio.concurrency import Lock
-
-        return Lock(
-            self,
-            self._lease_pool().source(ttl),
-            name,
-            ttl=ttl,
-            timeout=timeout,
-            value=value,
-            margin=margin,
-            on_lost=on_lost,
-            reentrant=reentrant,
-        )
-
-    def rwlock(
-        self,
-        name: KeyLike,
-        *,
-        ttl: int = 10,
-        value: ValueLike | None = None,
-        margin: float | None = None,
-        on_lost: OnLost = "cancel",
-    ) -> "RWLock":
-        """A lock for many readers or one writer: `async with client.rwlock("catalog").reading() as lock:`.
-
-        The arguments are those of `lock()`; `reading(timeout=...)` and `writing(timeout=...)` make the locks.
-        """
-        from etcd_aio.concurrency import RWLock
-
-        source = self._lease_pool().source(ttl)
-        return RWLock(self, source, name, ttl=ttl, value=value, margin=margin, on_lost=on_lost)
-
-    def semaphore(
-        self,
-        name: KeyLike,
-        *,
-        limit: int,
-        permits: int = 1,
-        ttl: int = 10,
-        timeout: float | None = None,
-        margin: float | None = None,
-        on_lost: OnLost = "cancel",
-    ) -> "Semaphore":
-        """Permits for a block of code: `async with client.semaphore("gpu", limit=3) as permit:`.
-
-        Args:
-            name: its name, which must not be that of a lock. The keys are `<name>/<lease>`.
-            limit: the number of permits; all contenders must name the same.
-            permits: how many of them the block needs.
-            ttl: as of `lock()`, like the other arguments.
-            timeout: seconds to wait for them; None for no limit.
-            margin: seconds before the end of the lease at which the block is cancelled.
-            on_lost: `"cancel"` or `"signal"`.
-
-        Raises:
-            InvalidRequestError: an argument is invalid.
-        """
-        from etcd_aio.concurrency import Semaphore
-
-        return Semaphore(
-            self,
-            self._lease_pool().source(ttl),
-            name,
-            limit=limit,
-            permits=permits,
-            ttl=ttl,
-            timeout=timeout,
-            margin=margin,
-            on_lost=on_lost,
-        )
-
-    def session(self, *, ttl: int = 60, on_lost: OnLost = "cancel") -> "Session":
-        """One lease for several locks, and for keys of your own: `async with client.session() as session:`.
-
-        Locks by themselves are better off with a lease each, as `lock()` gives them. A session is for what must live
-        and die together, and for names that another process takes over by adopting the lease.
-
-        Args:
-            ttl: seconds that the lease lasts without renewal. Default: 60, as of Go's sessions.
-            on_lost: what happens if the lease is lost: see `lease()`.
-
-        Raises:
-            InvalidRequestError: an argument is invalid.
-        """
-        from etcd_aio.concurrency import Session
-
-        return Session(self, self._lease_pool(), ttl=ttl, on_lost=on_lost)
-
     # The cluster.
 
     @property
@@ -523,7 +387,7 @@ class Client(KV, WatchCalls):
             ClientUsageError: the client belongs to another loop or process.
         """
         try:
-            if self._pool is not None and not self._lifetime.is_closed:
+            if not self._lifetime.is_closed and self._pool is not None:
                 self._lifetime.enter()
                 await self._pool.aclose()
         finally:
@@ -616,7 +480,7 @@ class Client(KV, WatchCalls):
 
 
 # For messages of Python, such as "coroutine 'Client.put' was never awaited" and "Client.put() missing 1 required ...".
-for _part in (KV, WatchCalls):
+for _part in (KV, WatchCalls, Shortcuts):
     for _name, _member in vars(_part).items():
         if isinstance(_member, FunctionType):
             _member.__qualname__ = f"Client.{_name}"

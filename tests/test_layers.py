@@ -20,9 +20,10 @@ MAY_USE: dict[str, frozenset[str]] = {
     "client": frozenset(
         {
             *{"admin", "balancer", "config", "discovery", "error_handler", "kv", "lease", "transport", "watch"},
-            *{"cache", "concurrency", "once"},
+            "shortcuts",
         }
     ),
+    "shortcuts": frozenset({"cache", "concurrency", "lease", "once", "store"}),
     "cache": frozenset({"store"}),
     "concurrency": frozenset({"store"}),
     "once": frozenset({"store"}),
