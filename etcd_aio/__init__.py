@@ -118,7 +118,5 @@ from etcd_aio.watch import WatchStatistics as WatchStatistics
 # Without a logging configuration the library is silent.
 logging.getLogger("etcd_aio").addHandler(logging.NullHandler())
 
-if TYPE_CHECKING:
-    __all__: list[str]  # type checkers take the imports above
-else:
+if not TYPE_CHECKING:  # type checkers take the imports above
     __all__ = [*public_names(globals()), "__version__", "op"]

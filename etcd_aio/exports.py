@@ -1,7 +1,8 @@
 """The `__all__` of a public package: the names that its `__init__` imports, so that each of them is written once.
 
-In every `__init__` of the library, `import A as A` exports A. This is all that type checkers and editors need.
-`from package import *` would also take the submodules, which `__all__` leaves out.
+In every `__init__` of the library, `import A as A` exports A. This is all that type checkers and editors need, so
+`__all__` is hidden from them: declared without a list, it would export nothing. At run time, `from package import *`
+would also take the submodules, which `__all__` leaves out.
 """
 
 from collections.abc import Mapping

@@ -16,7 +16,5 @@ from etcd_aio.concurrency.semaphore import Semaphore as Semaphore
 from etcd_aio.concurrency.session import Session as Session
 from etcd_aio.exports import public_names
 
-if TYPE_CHECKING:
-    __all__: list[str]  # type checkers take the imports above
-else:
+if not TYPE_CHECKING:  # type checkers take the imports above
     __all__ = public_names(globals())

@@ -158,7 +158,5 @@ from etcd_aio.errors.requests import WatchCancelledError as WatchCancelledError
 from etcd_aio.errors.table import server_error as server_error
 from etcd_aio.exports import public_names
 
-if TYPE_CHECKING:
-    __all__: list[str]  # type checkers take the imports above
-else:
+if not TYPE_CHECKING:  # type checkers take the imports above
     __all__ = public_names(globals())

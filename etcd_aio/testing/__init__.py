@@ -41,7 +41,5 @@ from etcd_aio.testing.proxy_connection import CutKind as CutKind
 from etcd_aio.testing.proxy_connection import Direction as Direction
 from etcd_aio.testing.server import EtcdServer as EtcdServer
 
-if TYPE_CHECKING:
-    __all__: list[str]  # type checkers take the imports above
-else:
+if not TYPE_CHECKING:  # type checkers take the imports above
     __all__ = public_names(globals())
