@@ -12,7 +12,7 @@ from etcd_aio.balancer.endpoint import Endpoint as Endpoint
 from etcd_aio.balancer.endpoint import Security as Security
 from etcd_aio.balancer.endpoint import parse_endpoint as parse_endpoint
 from etcd_aio.balancer.endpoint import parse_endpoints as parse_endpoints
-from etcd_aio.balancer.health import Health as Health
+from etcd_aio.balancer.health_verdicts import Health as Health
 from etcd_aio.balancer.picker import POLICIES as POLICIES
 from etcd_aio.balancer.picker import Candidate as Candidate
 from etcd_aio.balancer.picker import Choice as Choice

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
-from etcd_aio.balancer.health import ServiceHealth
+from etcd_aio.balancer.health_verdicts import ServiceHealth
 from etcd_aio.errors import ConnectionLostError
 from etcd_aio.transport import Connection, Stream
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from etcd_aio.balancer.connectivity import ConnectivityState
-from etcd_aio.balancer.health import Health, ServiceHealth
+from etcd_aio.balancer.health_verdicts import Health, ServiceHealth
 from etcd_aio.balancer.picker import Choice, Picker, Policy, PolicyName
 from etcd_aio.balancer.sub_connection import SubConnection
 

@@ -18,7 +18,7 @@ from etcd_aio import codec
 from etcd_aio.aio import start_background_task
 from etcd_aio.backoff import Backoff
 from etcd_aio.balancer.connectivity import ConnectivityState
-from etcd_aio.balancer.health import Finding, Health, ServiceHealth, percentile_99, silence_limit
+from etcd_aio.balancer.health_verdicts import Finding, Health, ServiceHealth, percentile_99, silence_limit
 from etcd_aio.balancer.sub_connection import SubConnection
 from etcd_aio.closing import TwoPartClose, Unwinding
 from etcd_aio.errors import AttemptFailure

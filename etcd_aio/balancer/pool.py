@@ -7,7 +7,7 @@ from etcd_aio.balancer.connection_set import ConnectionSet, EndpointState, Keep
 from etcd_aio.balancer.connectivity import ConnectivityState
 from etcd_aio.balancer.dialler import DIAL_BACKOFF, Dialling
 from etcd_aio.balancer.endpoint import Endpoint, Security, parse_endpoint
-from etcd_aio.balancer.health import Health
+from etcd_aio.balancer.health_verdicts import Health
 from etcd_aio.balancer.statistics import EndpointStatistics, unused
 from etcd_aio.balancer.sub_connection import HealthListener, SubConnection
 from etcd_aio.closing import Unwinding, close_all

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from etcd_aio.balancer.connectivity import ConnectivityState
-from etcd_aio.balancer.health import Health
+from etcd_aio.balancer.health_verdicts import Health
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from etcd_aio.balancer.connection_record import ConnectionRecord, OnLeave, SubCo
 from etcd_aio.balancer.connectivity import ConnectivityState, check_transition
 from etcd_aio.balancer.dialler import Dialler, Dialling
 from etcd_aio.balancer.endpoint import Endpoint
-from etcd_aio.balancer.health import Health, ServiceHealth, refused_health
+from etcd_aio.balancer.health_verdicts import Health, ServiceHealth, refused_health
 from etcd_aio.balancer.statistics import EndpointStatistics, reason_of
 from etcd_aio.closing import TwoPartClose, Unwinding, close_all
 from etcd_aio.errors import AttemptFailure, Delivery, EtcdError, LocalReason, StatusCode, server_error

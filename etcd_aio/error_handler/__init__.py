@@ -10,8 +10,8 @@ from etcd_aio.error_handler.credentials import credentials_from as credentials_f
 from etcd_aio.error_handler.invoker import Invoker as Invoker
 from etcd_aio.error_handler.lifetime import Lifetime as Lifetime
 from etcd_aio.error_handler.outcome import unexpected_error as unexpected_error
-from etcd_aio.error_handler.retry import RetryPolicy as RetryPolicy
-from etcd_aio.error_handler.retry import RetryThrottling as RetryThrottling
+from etcd_aio.error_handler.retry_policy import RetryPolicy as RetryPolicy
+from etcd_aio.error_handler.retry_policy import RetryThrottling as RetryThrottling
 from etcd_aio.error_handler.stream_handler import StreamHandler as StreamHandler
 from etcd_aio.error_handler.stream_history import StreamStatistics as StreamStatistics
 from etcd_aio.error_handler.streamed_reply import StreamedReply as StreamedReply

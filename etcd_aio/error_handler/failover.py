@@ -14,7 +14,7 @@ from typing import Final
 
 from etcd_aio.backoff import Backoff
 from etcd_aio.balancer import Balancer, ConnectivityState, SingleEndpointView, SubConnection
-from etcd_aio.error_handler.verdicts import Verdict
+from etcd_aio.error_handler.retry_verdicts import Verdict
 from etcd_aio.errors import ConnectError, EtcdError, NoAvailableEndpointsError
 
 _MOST_RENEWALS: Final = 10  # of the token without a reply in between; users may be changed often, but not that often

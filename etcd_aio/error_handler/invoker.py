@@ -10,13 +10,13 @@ from etcd_aio.balancer import Balancer, ClusterIdentity
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.closing import TwoPartClose, Unwinding, close_all
 from etcd_aio.deadline import deadline_after, time_left
-from etcd_aio.error_handler.call import Call, CallContext
+from etcd_aio.error_handler.call_with_retries import Call, CallContext
 from etcd_aio.error_handler.credentials import Credentials, StaticToken
 from etcd_aio.error_handler.description import explain
 from etcd_aio.error_handler.hedging import Hedging
 from etcd_aio.error_handler.lifetime import Lifetime
 from etcd_aio.error_handler.login import Login
-from etcd_aio.error_handler.retry import RetryPolicy
+from etcd_aio.error_handler.retry_policy import RetryPolicy
 from etcd_aio.error_handler.stream_handler import StreamHandler
 from etcd_aio.error_handler.stream_history import StreamStatistics
 from etcd_aio.error_handler.streamed_reply import NextReply, StreamedReply

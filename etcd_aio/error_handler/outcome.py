@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from etcd_aio.codec import leading_watch_id
-from etcd_aio.error_handler.verdicts import StreamFacts
+from etcd_aio.error_handler.retry_verdicts import StreamFacts
 from etcd_aio.errors import (
     Attempt,
     AttemptFailure,

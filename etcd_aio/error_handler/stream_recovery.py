@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 from etcd_aio.balancer import Balancer, Metadata, SubConnection
 from etcd_aio.deadline import NEVER
-from etcd_aio.error_handler.call import CallContext
+from etcd_aio.error_handler.call_with_retries import CallContext
 from etcd_aio.error_handler.failover import StreamFailures
 from etcd_aio.error_handler.outcome import StreamEnd
+from etcd_aio.error_handler.retry_verdicts import Verdict, judge_stream
 from etcd_aio.error_handler.stream_history import StreamHistory
 from etcd_aio.error_handler.token_state import is_spent
-from etcd_aio.error_handler.verdicts import Verdict, judge_stream
 from etcd_aio.errors import AttemptFailure, EtcdError, NotSupportedByServerError, TokenUnavailableError
 from etcd_aio.methods import AnyMethod
 from etcd_aio.transport import token_of

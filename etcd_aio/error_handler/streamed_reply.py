@@ -19,7 +19,7 @@ from weakref import ref
 
 from etcd_aio.balancer import Metadata, Stream, SubConnection
 from etcd_aio.deadline import NEVER
-from etcd_aio.error_handler.call import Call
+from etcd_aio.error_handler.call_with_retries import Call
 from etcd_aio.error_handler.outcome import attempt_of
 from etcd_aio.error_handler.reply import LARGE
 from etcd_aio.errors import (

@@ -23,7 +23,7 @@ from etcd_aio.aio import start_background_task
 from etcd_aio.balancer import Balancer, Stream, SubConnection
 from etcd_aio.closing import TwoPartClose, Unwinding
 from etcd_aio.deadline import NEVER
-from etcd_aio.error_handler.call import CallContext
+from etcd_aio.error_handler.call_with_retries import CallContext
 from etcd_aio.error_handler.outcome import StreamEnd, unexpected_error
 from etcd_aio.error_handler.reply import LARGE, check_cluster, decode_in_steps
 from etcd_aio.error_handler.stream_handler import StreamHandler

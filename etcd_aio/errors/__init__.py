@@ -155,7 +155,7 @@ from etcd_aio.errors.requests import TooManyOpsError as TooManyOpsError
 from etcd_aio.errors.requests import TooManyRequestsError as TooManyRequestsError
 from etcd_aio.errors.requests import ValueProvidedError as ValueProvidedError
 from etcd_aio.errors.requests import WatchCancelledError as WatchCancelledError
-from etcd_aio.errors.table import server_error as server_error
+from etcd_aio.errors.server_error_table import server_error as server_error
 from etcd_aio.exports import public_names
 
 if not TYPE_CHECKING:  # type checkers take the imports above

@@ -1,7 +1,8 @@
 """Watches: every change of keys once and in order, over any number of streams.
 
-Arguments are checked in `calls.py`; `watcher.py` is the consumer's side; `state.py` and `stream.py` are the pure state
-machines of one watch and of the stream that all watches share; `service.py` runs the stream and background tasks.
+Arguments are checked in `calls.py`; `watcher.py` is the consumer's side; `state.py` and `resuming_stream.py` are the
+pure state machines of one watch and of the stream that all watches share; `service.py` runs the stream and background
+tasks.
 """
 
 from etcd_aio.watch.calls import WatchCalls as WatchCalls

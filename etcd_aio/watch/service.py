@@ -1,6 +1,6 @@
 """WatchService: the watches of a client, with their stream, its supervisor, and the calls that they need besides.
 
-What follows from a message of the server is decided by `stream.py`; here are the background tasks that it asks for.
+What follows from a message of the server is decided by `resuming_stream.py`, which asks for the background tasks here.
 """
 
 import asyncio
@@ -29,9 +29,9 @@ from etcd_aio.errors import (
 from etcd_aio.kv import DEFAULT_PAGE_SIZE, RangeOp, ReadPage, ScanPages
 from etcd_aio.pb import WatchCreateRequest, WatchRequest
 from etcd_aio.types import KeyRange, KeyValue, RangeResult, WatchFilter, version_tuple
-from etcd_aio.watch.resync import difference
+from etcd_aio.watch.compaction_resync import difference
+from etcd_aio.watch.resuming_stream import WatchStream
 from etcd_aio.watch.state import Phase, WatchState
-from etcd_aio.watch.stream import WatchStream
 
 MAX_REQUEST_BYTES: Final = 512 * 1024
 """The size that every etcd accepts, whatever its `--max-request-bytes`: it adds as much to that. etcd refuses a larger

@@ -45,7 +45,7 @@ from etcd_aio.types import NO_END, Event, KeyRange, WatchBatch, WatchFilter
 
 if TYPE_CHECKING:
     from etcd_aio.errors import EtcdError
-    from etcd_aio.watch.resync import KnownKeys
+    from etcd_aio.watch.compaction_resync import KnownKeys
 
 EVENT_BYTES: Final = 400
 """Memory of an event in CPython without its key and values: the event, its key-value, its share of lists."""

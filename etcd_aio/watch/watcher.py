@@ -13,7 +13,7 @@ from etcd_aio.aio import wait_until
 from etcd_aio.call_options import Timeout
 from etcd_aio.errors import ClientUsageError
 from etcd_aio.types import Event, WatchBatch, WatchFilter
-from etcd_aio.watch.resync import KnownKeys
+from etcd_aio.watch.compaction_resync import KnownKeys
 from etcd_aio.watch.service import WatchService
 from etcd_aio.watch.state import Phase, WatchOptions, WatchState
 

@@ -20,9 +20,15 @@ from benchmarks.failover.faults import FAULTS
 from etcd_aio import Client, EtcdError, RetryPolicy, methods
 from etcd_aio.balancer import POLICIES, Candidate, PolicyName
 from etcd_aio.balancer.connection_set import EndpointState
-from etcd_aio.balancer.health import silence_limit
+from etcd_aio.balancer.health_verdicts import silence_limit
 from etcd_aio.balancer.picker import Policy
-from etcd_aio.error_handler.verdicts import CALL_VERDICTS, STREAM_VERDICTS, CallSituation, StreamSituation, Verdict
+from etcd_aio.error_handler.retry_verdicts import (
+    CALL_VERDICTS,
+    STREAM_VERDICTS,
+    CallSituation,
+    StreamSituation,
+    Verdict,
+)
 from etcd_aio.errors import RetryHint, ServerError
 from etcd_aio.exports import public_names
 from etcd_aio.transport import TransportOptions

@@ -74,7 +74,7 @@ from etcd_aio.errors import (
     WrongDowngradeVersionFormatError,
     server_error,
 )
-from etcd_aio.errors.table import ROWS, Row
+from etcd_aio.errors.server_error_table import ROWS, Row
 from etcd_aio.testing import EtcdCluster, EtcdServer
 from tests.support.conversations import Recorder
 from tests.support.raw import carry, send

@@ -23,7 +23,7 @@ from etcd_aio.errors import (
     UserEmptyError,
 )
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy
-from etcd_aio.watch.stream import SILENCE
+from etcd_aio.watch.resuming_stream import SILENCE
 from tests.support.auth import enable_auth
 from tests.support.versions import need
 

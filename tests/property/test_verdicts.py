@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from etcd_aio.error_handler.verdicts import (
+from etcd_aio.error_handler.retry_verdicts import (
     CALL_VERDICTS,
     STREAM_VERDICTS,
     CallFacts,

@@ -12,9 +12,9 @@ from etcd_aio.errors import CompactedError, ConnectionLostError, EtcdError, NoAv
 from etcd_aio.pb import WatchRequest
 from etcd_aio.types import Event, KeyValue, WatchBatch
 from etcd_aio.types.keys import KeyRange
-from etcd_aio.watch.resync import KnownKeys, difference
+from etcd_aio.watch.compaction_resync import KnownKeys, difference
+from etcd_aio.watch.resuming_stream import WatchStream
 from etcd_aio.watch.state import EVENT_BYTES, Phase, WatchOptions, WatchState
-from etcd_aio.watch.stream import WatchStream
 from tests.support.tiers import nightly_examples
 from tests.support.watch_server import ModelStore, ModelStream
 

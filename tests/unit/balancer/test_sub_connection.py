@@ -8,7 +8,7 @@ import pytest
 from etcd_aio.balancer.connectivity import ConnectivityState
 from etcd_aio.balancer.dialler import DIAL_BACKOFF, STABLE_AFTER, Dialling
 from etcd_aio.balancer.endpoint import parse_endpoint
-from etcd_aio.balancer.health import Health, ServiceHealth
+from etcd_aio.balancer.health_verdicts import Health, ServiceHealth
 from etcd_aio.balancer.sub_connection import SubConnection
 from etcd_aio.errors import (
     AttemptFailure,

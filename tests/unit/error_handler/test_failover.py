@@ -9,7 +9,7 @@ import pytest
 from etcd_aio.backoff import Backoff
 from etcd_aio.balancer import Balancer, SubConnection
 from etcd_aio.error_handler.failover import StreamFailures, next_avoided, seconds_before_next
-from etcd_aio.error_handler.verdicts import Verdict
+from etcd_aio.error_handler.retry_verdicts import Verdict
 from etcd_aio.errors import ConnectError, ConnectionLostError
 from tests.support.calls import Calls
 from tests.support.fake_engine import Refuse

@@ -2,7 +2,7 @@ import pytest
 
 from etcd_aio import methods
 from etcd_aio.error_handler.outcome import StreamEnd, local_error_of, meaning_of, server_error_of, unexpected_error
-from etcd_aio.error_handler.verdicts import Verdict, judge_stream
+from etcd_aio.error_handler.retry_verdicts import Verdict, judge_stream
 from etcd_aio.errors import (
     AttemptFailure,
     CompactedError,

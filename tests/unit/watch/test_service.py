@@ -28,8 +28,8 @@ from etcd_aio.methods import AnyMethod
 from etcd_aio.types import Header, KeyValue, RangeResult, StatusResult, WatchReply
 from etcd_aio.types.enums import WatchFilter
 from etcd_aio.types.keys import KeyRange
+from etcd_aio.watch.compaction_resync import KnownKeys
 from etcd_aio.watch.requests import watch_request
-from etcd_aio.watch.resync import KnownKeys
 from etcd_aio.watch.service import MAX_REQUEST_BYTES, WatchService
 from etcd_aio.watch.state import Phase, Transition, WatchOptions, WatchState
 from tests.support.virtual_time import tasks, turns

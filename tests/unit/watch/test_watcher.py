@@ -8,7 +8,7 @@ import pytest
 
 from etcd_aio.errors import ClientUsageError, CompactedError, EtcdTimeoutError, PermissionDeniedError, WrongLoopError
 from etcd_aio.types import KeyValue
-from etcd_aio.watch.resync import difference
+from etcd_aio.watch.compaction_resync import difference
 from etcd_aio.watch.watcher import Watcher
 from tests.support.virtual_time import turns
 from tests.support.watch_service import entered, make

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from etcd_aio import errors
 from etcd_aio.errors import RetryHint, ServerError, StatusCode, server_error
 from etcd_aio.errors.attempt import MAX_MESSAGE_BYTES
-from etcd_aio.errors.table import BY_CODE, BY_MESSAGE, ROWS, Row
+from etcd_aio.errors.server_error_table import BY_CODE, BY_MESSAGE, ROWS, Row
 from etcd_aio.exports import public_names
 
 # What etcd 3.7 lists, in its order: our class, the status, the text behind "etcdserver: ".

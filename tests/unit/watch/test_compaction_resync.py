@@ -1,7 +1,7 @@
 """Resync: which keys are known, and the events that replace a compacted history."""
 
 from etcd_aio.types import Event, EventType, KeyValue
-from etcd_aio.watch.resync import KnownKeys, difference
+from etcd_aio.watch.compaction_resync import KnownKeys, difference
 
 
 def put(key: bytes, revision: int = 1) -> Event:

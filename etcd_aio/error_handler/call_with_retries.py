@@ -3,11 +3,11 @@
 The first attempt is the short path: pick, attempt, decode, check the cluster. Everything else happens only after a
 failure: judge it by the table, wait if a wait is due, pick another endpoint.
 
-An attempt of a call that may run twice leaves a member that looks unhealthy (`balancer/health.py`), but a call leaves
-each member only once. If it has left all members without an answer it stays until its deadline, since a request that is
-slow everywhere must be able to finish. If no other call shows that a member is unhealthy, the attempt's deadline does:
-several times the duration of the slowest answers, and at most half of the time left as long as other members could take
-the call over. Once that deadline has passed, the next attempt gets all of the remaining time.
+An attempt of a call that may run twice leaves a member that looks unhealthy (`balancer/health_verdicts.py`), but a call
+leaves each member only once. If it has left all members without an answer it stays until its deadline, since a request
+that is slow everywhere must be able to finish. If no other call shows that a member is unhealthy, the attempt's
+deadline does: several times the duration of the slowest answers, and at most half of the time left as long as other
+members could take the call over. Once that deadline has passed, the next attempt gets all of the remaining time.
 """
 
 import asyncio
@@ -26,10 +26,10 @@ from etcd_aio.error_handler.failover import next_avoided, seconds_before_next
 from etcd_aio.error_handler.lifetime import Lifetime
 from etcd_aio.error_handler.outcome import attempt_of, local_error_of, meaning_of, server_error_of
 from etcd_aio.error_handler.reply import LARGE, check_cluster, finish_in_steps
-from etcd_aio.error_handler.retry import RetryBudget, RetryPolicy
+from etcd_aio.error_handler.retry_policy import RetryBudget, RetryPolicy
+from etcd_aio.error_handler.retry_verdicts import CallFacts, Verdict, judge_call, may_have_been_applied
 from etcd_aio.error_handler.token_manager import TokenManager
 from etcd_aio.error_handler.token_state import TokenRefusals, TokenRemedy
-from etcd_aio.error_handler.verdicts import CallFacts, Verdict, judge_call, may_have_been_applied
 from etcd_aio.errors import (
     Attempt,
     AttemptFailure,

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from etcd_aio.error_handler.retry import RetryBudget, RetryPolicy, RetryThrottling
+from etcd_aio.error_handler.retry_policy import RetryBudget, RetryPolicy, RetryThrottling
 from etcd_aio.errors import ConfigError
 
 

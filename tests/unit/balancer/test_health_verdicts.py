@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from etcd_aio.balancer.health import Finding, Health, ServiceHealth, percentile_99, refused_health, silence_limit
+from etcd_aio.balancer.health_verdicts import (
+    Finding,
+    Health,
+    ServiceHealth,
+    percentile_99,
+    refused_health,
+    silence_limit,
+)
 from etcd_aio.errors import LeaseNotFoundError, NoLeaderError, NotSupportedForLearnerError
 
 NOW = 100.0

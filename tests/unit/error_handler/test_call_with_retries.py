@@ -42,7 +42,7 @@ from etcd_aio.errors import (
     UnknownServerError,
     UserEmptyError,
 )
-from etcd_aio.errors.table import ROWS, Row
+from etcd_aio.errors.server_error_table import ROWS, Row
 from etcd_aio.methods import AUTHENTICATE, PUT, RANGE, STATUS
 from tests.support.calls import (
     CLUSTER,

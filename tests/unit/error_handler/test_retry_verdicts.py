@@ -2,7 +2,7 @@ from itertools import product
 
 import pytest
 
-from etcd_aio.error_handler.verdicts import (
+from etcd_aio.error_handler.retry_verdicts import (
     CALL_VERDICTS,
     STREAM_VERDICTS,
     CallFacts,

@@ -25,10 +25,10 @@ from etcd_aio.errors import (
 )
 from etcd_aio.types import Event, EventType, Header, KeyValue, WatchReply
 from etcd_aio.types.keys import KeyRange
+from etcd_aio.watch.compaction_resync import KnownKeys
 from etcd_aio.watch.creations import FIRST_ID, WINDOW
-from etcd_aio.watch.resync import KnownKeys
+from etcd_aio.watch.resuming_stream import SILENCE, STEP, WatchStream
 from etcd_aio.watch.state import EVENT_BYTES, Phase, WatchOptions, WatchState
-from etcd_aio.watch.stream import SILENCE, STEP, WatchStream
 
 LOST = ConnectionLostError("lost")
 
