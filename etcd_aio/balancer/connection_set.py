@@ -128,7 +128,7 @@ class ConnectionSet:
             self._endpoints, self._changes, self._not_before = endpoints, 0, -inf
         if not is_healthy:
             self._healthy_since = inf
-        if now < self._not_before:
+        if now < self._not_before and not is_healthy:
             self.choose_again_at = self._not_before
             return self._kept
         kept = self._keep(states, self._random)

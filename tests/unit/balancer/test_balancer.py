@@ -16,6 +16,7 @@ from etcd_aio.errors import (
     UnknownEndpointError,
 )
 from tests.support.balancers import BalancerWorld
+from tests.support.calls import no_leader
 from tests.support.fake_engine import Accept, Hang, Refuse
 from tests.support.virtual_time import tasks, timers, turns
 
@@ -416,6 +417,39 @@ async def test_a_member_that_looks_bad_loses_its_pin() -> None:
     await turns(9)
     [other] = connected(world)
     assert other != kept
+    await closed(world)
+
+
+@pytest.mark.parametrize("policy", ["pinned", "random_pinned"])
+async def test_without_a_quorum_the_one_member_that_is_left_stays_connected(policy: PolicyName) -> None:
+    world = BalancerWorld(policy=policy, chance=random.Random(1).random).refuse("m2", "m3")
+    world.engine["m1:2379"].otherwise = no_leader()  # to probes, too
+    await world.started()
+    await asyncio.sleep(15)
+    assert connected(world) == ["m1:2379"]
+    for _ in range(300):
+        sub = world.balancer.pick()
+        assert sub is not None
+        sub.note_refusal(NoLeaderError())
+        await asyncio.sleep(0.1)
+    assert len(world.engine["m1:2379"].connections) == 1
+    assert sum(len(world.engine[name].dials) for name in ("m2:2379", "m3:2379")) < 100, "a second apart, each"
+    await closed(world)
+
+
+@pytest.mark.parametrize("policy", ["pinned", "random_pinned"])
+async def test_without_a_quorum_nothing_is_dialled_in_a_busy_loop(policy: PolicyName) -> None:
+    world = BalancerWorld(policy=policy, chance=random.Random(1).random)
+    for name in ("m1", "m2", "m3"):
+        world.engine[f"{name}:2379"].otherwise = no_leader()
+    await world.started()
+    for _ in range(300):
+        for name in connected(world):
+            sub = world.balancer.sub_connection(name)
+            assert sub is not None
+            sub.note_refusal(NoLeaderError())
+        await asyncio.sleep(0.1)
+    assert sum(len(member.dials) for member in world.engine.members.values()) < 100, "a second apart"
     await closed(world)
 
 
