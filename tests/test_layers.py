@@ -72,7 +72,7 @@ PURE = (
     "backoff",
     "balancer/connection_set",
     "balancer/connectivity",
-    "balancer/health",
+    "balancer/health_verdicts",
     "balancer/picker",
     "call_options",
     "codec",
@@ -88,9 +88,9 @@ PURE = (
     "error_handler/description",
     "error_handler/outcome",
     "error_handler/credentials",
-    "error_handler/retry",
+    "error_handler/retry_policy",
     "error_handler/token_state",
-    "error_handler/verdicts",
+    "error_handler/retry_verdicts",
     "errors",
     "exports",
     "http2",
@@ -110,9 +110,9 @@ PURE = (
     "watch/outages",
     "watch/progress",
     "watch/requests",
-    "watch/resync",
+    "watch/compaction_resync",
     "watch/state",
-    "watch/stream",
+    "watch/resuming_stream",
 )
 LONGEST_FILE = 600
 PUBLIC_NAMES = frozenset(vars(etcd_aio)["__all__"])
