@@ -121,12 +121,13 @@ class Held(Generic[E]):
         self._loop = loop = asyncio.get_running_loop()
         self._gone = asyncio.Event()
         self._is_over = False  # the block has ended
-        self._is_overdue = False  # a caller has seen that the time is up
+        left = loan.remaining - margin
+        self._is_overdue = left <= 0  # the time was up when a caller looked
         self.error: E | None = None
         self._watching: asyncio.Task[None] | None = None
         self._canceller = TaskCanceller()
         self._since = loop.time()
-        self._timer = loop.call_later(min(WATCH_AFTER, self.remaining), self._on_time)
+        self._timer = loop.call_later(min(WATCH_AFTER, max(left, 0.0)), self._on_time)
         loan.on_loss(self._on_lease_lost)
 
     # State.
@@ -149,6 +150,11 @@ class Held(Generic[E]):
         return self._is_over
 
     @property
+    def is_late(self) -> bool:
+        """Whether the time was already up when it began, or when a caller looked."""
+        return self._is_overdue
+
+    @property
     def is_lost(self) -> bool:
         """Whether it was lost while it was held. Once True, it stays True. Thread-safe.
 
@@ -164,7 +170,7 @@ class Held(Generic[E]):
         return True
 
     def _is_late(self) -> bool:
-        return self._loan.is_lost or self._loan.remaining <= self._margin
+        return self._loan.remaining <= self._margin  # 0 if the lease is lost
 
     async def lost(self) -> E | None:
         """Wait until it is lost, or left. Returns why it was lost; None if it was left."""

@@ -254,9 +254,9 @@ class Line(Generic[E]):
             loan.give_back()
             return
         place = self.place
+        is_dirty = self._is_dirty or place.state is State.LOST or (place.state is not State.HELD and loan.is_lost)
         if place.state is not State.LOST:
             place.move(Step.GIVEN_UP)
-        is_dirty = self._is_dirty or place.state is State.LOST or loan.is_lost
         if not is_dirty and not is_cancelled:
             try:
                 await self._delete()

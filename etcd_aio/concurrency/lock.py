@@ -199,7 +199,7 @@ class Lock:
         held = line.hold(margin=self._margin, cancels=self._cancels)
         self._tenure = line, held
         self._owner, self._depth = asyncio.current_task(), 1
-        if held.is_lost:  # the wait took until the end of the lease
+        if held.is_late:  # the wait took until the end of the lease
             await self._leave(None)
 
     async def _leave(self, raised: BaseException | None) -> None:

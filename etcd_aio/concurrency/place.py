@@ -24,11 +24,15 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Protocol
 
+_DIGITS: Final = b"-0123456789abcdef"
+
 SMALLEST_LOOK: Final = 2  # keys: its own and the next one
 
 
 class State(Enum):
     """The state of a contender; see above."""
+
+    __hash__ = object.__hash__  # an Enum's own is written in Python
 
     OUT = "out"
     ENTERING = "entering"
@@ -41,6 +45,8 @@ class State(Enum):
 
 class Step(Enum):
     """A step from one state to the next; see above."""
+
+    __hash__ = object.__hash__  # as for a state
 
     BEGUN = "begun"
     ALONE = "alone"
@@ -100,9 +106,13 @@ class LineKeys:
         return self.own + f"{lease:x}".encode()
 
     def has(self, key: bytes) -> bool:
-        """Whether a key under `before` is one of this line."""
+        """Whether a key under `before` is one of this line: it ends with a number, as all clients name them."""
         start = len(self.before)
-        return any(key.startswith(kind, start) and b"/" not in key[start + len(kind) :] for kind in self.kinds)
+        for kind in self.kinds:
+            if key.startswith(kind, start):
+                number = key[start + len(kind) :]
+                return bool(number) and not number.strip(_DIGITS)
+        return False
 
     @property
     def lists_own(self) -> bool:
