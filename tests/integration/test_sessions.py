@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from etcd_aio import Client, LeaseLostError, LockLostError, op
+from etcd_aio import Client, LeaseLostError, LockLostError, Operation
 from etcd_aio.errors import ClientUsageError, EtcdError
 from etcd_aio.testing import EtcdServer
 from tests.support.locks import PATIENCE, hold, keys, until, until_free, until_waiting
@@ -47,7 +47,7 @@ async def test_it_is_used_only_while_it_is_entered(client: Client, name: str) ->
 async def test_ten_tasks_of_one_session_exclude_each_other(client: Client, name: str) -> None:
     """etcd-io/etcd#11364: with Go's session, two of them hold at once."""
     inside = 0
-    turns = []
+    turns: list[int] = []
 
     async def work(number: int) -> None:
         nonlocal inside
@@ -95,7 +95,7 @@ async def test_it_stands_in_line_with_others(client: Client, shared_server: Etcd
 
 async def test_a_lost_session_loses_its_locks(client: Client, shared_server: EtcdServer, name: str) -> None:
     """The block of the session ends by its loss, a lock in another task by its own."""
-    ended = []
+    ended: list[str] = []
 
     async def block() -> None:
         async with client.session(ttl=2) as session:
@@ -134,16 +134,14 @@ async def test_a_lost_session_loses_its_locks(client: Client, shared_server: Etc
 async def test_a_key_in_doubt_is_swept_until_the_session_ends(shared_server: EtcdServer, name: str) -> None:
     """The lease lives on, so a late copy of an entry that was given up is applied, and its key must go."""
     async with TamperedClient(shared_server.endpoint) as client, client.session() as session:
-        caught: asyncio.Future[op.TxnOp] = asyncio.get_running_loop().create_future()
-        original = client.do
+        caught: asyncio.Future[Operation[object]] = asyncio.get_running_loop().create_future()
 
-        async def stuck(operation: object, **options: object) -> object:
+        async def stuck(operation: Operation[object]) -> None:
             if is_entering(operation) and not caught.done():
-                caught.set_result(operation)  # type: ignore[arg-type]
+                caught.set_result(operation)
                 await asyncio.Event().wait()
-            return await original(operation, **options)  # type: ignore[arg-type]
 
-        client.do = stuck  # type: ignore[method-assign,assignment]
+        client.before = stuck
         task = asyncio.create_task(session.lock(name).acquire())
         entry = await caught
         task.cancel()

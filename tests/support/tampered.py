@@ -4,10 +4,11 @@ client.sent                    every operation, in order
 client.lose_answer(is_it)      the next operation for which `is_it` is true is carried out, and its answer is lost
 client.hold_back(is_it)        that operation is not sent; it is returned, to be sent by `really_do` when it is late
 client.refuse(is_it, error)    that operation is not sent; the error is raised
+client.before = hook           is awaited with each operation before it is sent
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -41,6 +42,7 @@ class TamperedClient(Client):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.sent: list[Operation[Any]] = []
+        self.before: Callable[[Operation[Any]], Awaitable[None]] | None = None
         self._faults: list[_Fault] = []
 
     def lose_answer(self, is_it: Predicate) -> "asyncio.Future[Operation[Any]]":
@@ -61,6 +63,8 @@ class TamperedClient(Client):
 
     async def do(self, operation: Operation[Any], *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> Any:
         self.sent.append(operation)
+        if self.before is not None:
+            await self.before(operation)
         fault = next((one for one in self._faults if one.is_it(operation)), None)
         if fault is None:
             return await super().do(operation, timeout=timeout, retry=retry)
