@@ -6,11 +6,10 @@ never comes back, so a write that is delayed until after the ownership is refuse
 
 from typing import Generic
 
-from etcd_aio import Compare, DeleteResult, Key, Op, PutResult, Txn, TxnResult, op
+from etcd_aio import Compare, DeleteResult, Key, Op, PutResult, Txn, TxnResult, Writer, op
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.concurrency.held import E, Held
 from etcd_aio.errors import NotHeldError, TooManyOpsError
-from etcd_aio.store import Store
 from etcd_aio.types import KeyLike, LeaseLike, ValueLike
 
 
@@ -21,14 +20,14 @@ class FencedWriter(Generic[E]):
     if that is known here, and otherwise when etcd refuses the write. It raises `NotHeldError` after the block.
 
     Args:
-        store: carries out the writes.
+        writer: carries out the writes: a client, or exactly-once writes.
         held: what is held.
     """
 
-    __slots__ = ("_held", "_store")
+    __slots__ = ("_held", "_writer")
 
-    def __init__(self, store: Store, held: Held[E]) -> None:
-        self._store = store
+    def __init__(self, writer: Writer, held: Held[E]) -> None:
+        self._writer = writer
         self._held = held
 
     async def put(
@@ -76,9 +75,9 @@ class FencedWriter(Generic[E]):
             raise held.loss()
         owned: Compare = Key(held.key).create_revision == held.revision
         look = op.get(held.key, keys_only=True)
-        txn = op.txn(when=[owned], then=then, otherwise=[look])
+        txn = self._writer.txn().when(owned).then(*then).otherwise(look)
         try:
-            result = await self._store.do(txn, timeout=timeout, retry=retry)
+            result = await txn.commit(timeout=timeout, retry=retry)
         except TooManyOpsError as error:
             error.add_note("The ownership takes one of the operations that etcd allows in a txn.")
             raise

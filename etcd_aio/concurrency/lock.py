@@ -275,7 +275,15 @@ class Lock:
         Raises:
             NotHeldError: the lock is not held.
         """
-        return FencedWriter(self._store, self._held)
+        return self.fenced_by(self._store)
+
+    def fenced_by(self, writer: Writer) -> Writer:
+        """As `fenced`, with the writes of another writer, such as `client.exactly_once()`.
+
+        Raises:
+            NotHeldError: the lock is not held.
+        """
+        return FencedWriter(writer, self._held)
 
     def is_owner(self) -> Compare:
         """The condition that this lock is held, for the `when` of a txn.
