@@ -45,6 +45,7 @@ from etcd_aio import (
     LeaseLostError,
     LeaseRevokeResult,
     LeaseTimeToLiveResult,
+    LockLostError,
     Member,
     MemberAddResult,
     MemberListResult,
@@ -77,6 +78,7 @@ from etcd_aio import (
     Writer,
     op,
 )
+from etcd_aio.concurrency import Contender, Lock, ReadLock, RWLock, Semaphore, Session, WriteLock
 from etcd_aio.errors import Attempt, CompactedError, Delivery, KeyNotFoundError, ServerError, StatusCode
 from etcd_aio.kv import DeleteOp, GetOp, PutOp, RangeOp, ScanPages, TxnOp
 
@@ -456,3 +458,32 @@ def credentials() -> None:
     Client(token="c4n4ry", allow_insecure_auth=True)
     Client(token=give_token, allow_insecure_auth=True)
     Client(auth="web:c4n4ry")  # type: ignore[arg-type]
+
+
+async def locks(client: Client) -> None:
+    assert_type(client.lock("a", ttl=5, timeout=1.0, value=b"v", margin=0.5, on_lost="signal", reentrant=True), Lock)
+    client.lock("a", on_lost="explode")  # type: ignore[arg-type]
+    client.lock("a", ttl="5")  # type: ignore[arg-type]
+    async with client.lock("a") as lock:
+        assert_type(lock, Lock)
+        assert_type(lock.fencing_token, int)
+        assert_type(lock.fenced, Writer)
+        assert_type(lock.fenced_by(client), Writer)
+        assert_type(lock.is_owner(), Compare)
+        assert_type(await lock.lost(), LockLostError | None)
+        assert_type(await lock.contenders(), tuple[Contender, ...])
+        assert_type(await lock.try_acquire(), bool)
+        assert_type(await lock.fenced.put("k", "v"), PutResult)
+        assert_type(await lock.fenced.txn().then(op.get("k")).commit(), TxnResult)
+    assert_type(client.rwlock("a"), RWLock)
+    async with client.rwlock("a").reading(timeout=1) as reader, client.rwlock("a").writing() as writer:
+        assert_type(reader, ReadLock)
+        assert_type(writer, WriteLock)
+    async with client.semaphore("a", limit=3, permits=2) as permit:
+        assert_type(permit, Semaphore)
+    client.semaphore("a")  # type: ignore[call-arg]
+    async with client.session(ttl=5) as session:
+        assert_type(session, Session)
+        assert_type(session.lock("a"), Lock)
+        assert_type(session.id, int)
+        assert_type(session.orphan(), int)
