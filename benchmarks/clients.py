@@ -1,4 +1,4 @@
-"""The clients: one row for each, with the environment of its driver and what it cannot do."""
+"""The clients: one row for each, with the environment of its driver and what it cannot do; and what is measured."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.environments import ROOT, GoProgram, Here, Home, Virtualenv
-
-REFERENCES: Final = ("go", "grpc.aio-stub")
-"""The rows that the ratios are taken to."""
+from benchmarks.workload import CASES, ELECTION_CASES, LOCK_CASES, Case
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +68,42 @@ CONTESTANTS: Final = (
 )
 
 
-def of_checkout(root: Path) -> list[Contestant]:
+_TURNS: Final = Here("benchmarks.drivers.turns")
+
+TURN_CONTESTANTS: Final = (
+    Contestant("etcd_aio", _TURNS),
+    Contestant("etcd_aio-uvloop", _TURNS, ("--uvloop",)),
+    Contestant("go", _GO),
+    Contestant("go-1-thread", _GO, environ={"GOMAXPROCS": "1"}),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """Cases that are measured in one run.
+
+    Attributes:
+        title: of the picture.
+        contestants: the rows.
+        references: the rows that the ratios are taken to; the first one's are drawn.
+        is_filled: whether the cases read keys that must be stored before.
+    """
+
+    title: str
+    contestants: tuple[Contestant, ...]
+    cases: tuple[Case, ...]
+    references: tuple[str, ...]
+    is_filled: bool = False
+
+
+SUITES: Final[Mapping[str, Suite]] = {
+    "calls": Suite("etcd clients side by side", CONTESTANTS, CASES, ("go", "grpc.aio-stub"), is_filled=True),
+    "locks": Suite("Locks beside the official Go client", TURN_CONTESTANTS, LOCK_CASES, ("go",)),
+    "elections": Suite("Elections beside the official Go client", TURN_CONTESTANTS, ELECTION_CASES, ("go",)),
+}
+
+
+def of_checkout(suite: Suite, root: Path) -> list[Contestant]:
     """The rows of etcd_aio with the code of another checkout, to measure a change in one run."""
-    own = [one for one in CONTESTANTS if one.home is _ETCD_AIO]
+    own = [one for one in suite.contestants if one.root is ROOT and isinstance(one.home, Here)]
     return [replace(one, name=f"{one.name}@{root.name}", root=root) for one in own]

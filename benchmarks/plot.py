@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, Self
 from xml.sax.saxutils import escape
 
-from benchmarks.clients import REFERENCES
+from benchmarks.clients import SUITES
 from benchmarks.report import FORMAT, where
 
 _PER_LINE: Final = 2
@@ -41,8 +41,17 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run from the result file: the title, the unit and the bars of each case, and the facts below them."""
+    """A run from the result file.
 
+    Attributes:
+        title: of the picture.
+        references: the clients that the ratios are taken to; the first one's are drawn.
+        panels: the title, the unit and the bars of each case.
+        facts: the lines below them.
+    """
+
+    title: str
+    references: tuple[str, ...]
     panels: tuple[tuple[str, str, tuple[Bar, ...]], ...]
     facts: tuple[str, ...]
 
@@ -56,10 +65,13 @@ class Run:
         content = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(content, dict) or content.get("format") != FORMAT or "results" not in content:
             raise ValueError(f"{path} holds no run of python -m benchmarks")
+        # A file of the calls may be older than the suites.
+        title = content.get("title", SUITES["calls"].title)
+        references = tuple(content.get("references", SUITES["calls"].references))
         bars: dict[str, list[Bar]] = {case: [] for case in content["cases"]}
         notes: dict[str, None] = {}
         for row in content["results"]:
-            ratio = row.get("ratios", {}).get(REFERENCES[0])
+            ratio = row.get("ratios", {}).get(references[0])
             bars[row["case"]].append(
                 Bar(
                     client=row["client"],
@@ -84,7 +96,7 @@ class Run:
         ]
         units = content.get("units", {})  # older files have only calls
         panels = tuple((content["cases"][case], units.get(case, "call"), tuple(found)) for case, found in bars.items())
-        return cls(panels, tuple(facts))
+        return cls(title, references, panels, tuple(facts))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -104,31 +116,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def draw(run: Run) -> str:
     """Draw a panel of bars for each case, two in a row, and the facts below."""
+    reference = run.references[0]
     subtitle = (
-        f"Bar and calls/s: longer is faster. To {REFERENCES[0]}: times its calls/s. "
-        "CPU: user and system time of the client's process for one call. Of watches, the same of events."
+        f"Bar: longer is faster. To {reference}: times its rate. "
+        "CPU: user and system time of the client's process for one call, event or turn."
     )
-    parts = [_text(_MARGIN, 34, "etcd clients side by side", size=18, weight=600), _text(_MARGIN, 56, subtitle)]
+    parts = [_text(_MARGIN, 34, run.title, size=18, weight=600), _text(_MARGIN, 56, subtitle)]
     top = _HEAD
     for start in range(0, len(run.panels), _PER_LINE):
         line = run.panels[start : start + _PER_LINE]
         for column, (title, unit, bars) in enumerate(line):
-            parts += _panel(_MARGIN + column * (_PANEL + _GAP), top, title, unit, bars)
+            parts += _panel(_MARGIN + column * (_PANEL + _GAP), top, title, unit, bars, run.references)
         top += _TITLE + max(len(bars) for _, _, bars in line) * _ROW + _GAP
     for fact in run.facts:
         parts.append(_text(_MARGIN, top, fact, size=10, fill=_FAINT))
         top += 15
     opening = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_PICTURE} {top}" width="{_PICTURE}" height="{top}" '
-        'font-family="system-ui, sans-serif" role="img" aria-label="etcd clients side by side">'
+        f'font-family="system-ui, sans-serif" role="img" aria-label="{escape(run.title)}">'
     )
     # Its own background, because the page may be dark.
     return "\n".join([opening, f'<rect width="{_PICTURE}" height="{top}" fill="#ffffff"/>', *parts, "</svg>", ""])
 
 
-def _panel(left: int, top: int, title: str, unit: str, bars: Sequence[Bar]) -> list[str]:
+def _panel(left: int, top: int, title: str, unit: str, bars: Sequence[Bar], references: Sequence[str]) -> list[str]:
     parts = [_text(left, top, title, size=13, weight=600)]
-    names = ((_RATE, f"{unit}s/s"), (_RATIO, f"to {REFERENCES[0]}"), (_CPU, f"CPU, µs/{unit}"))
+    names = ((_RATE, f"{unit}s/s"), (_RATIO, f"to {references[0]}"), (_CPU, f"CPU, µs/{unit}"))
     parts += [_text(left + end, top + 18, name, size=10, fill=_FAINT, anchor="end") for end, name in names]
     most = max((bar.rate for bar in bars if bar.rate is not None), default=1.0)
     for number, bar in enumerate(bars):
@@ -143,7 +156,7 @@ def _panel(left: int, top: int, title: str, unit: str, bars: Sequence[Bar]) -> l
         width = max(bar.rate / most * _BAR_WIDTH, 1.0)
         parts.append(
             f'<rect x="{left + _BAR_START}" y="{middle - _BAR // 2}" width="{width:.1f}" height="{_BAR}" '
-            f'fill="{_colour(bar.client)}"/>'
+            f'fill="{_colour(bar.client, references)}"/>'
         )
         parts.append(_text(left + _RATE, base, _number(bar.rate), anchor="end"))
         if bar.ratio is not None:
@@ -152,12 +165,12 @@ def _panel(left: int, top: int, title: str, unit: str, bars: Sequence[Bar]) -> l
     return parts
 
 
-def _colour(client: str) -> str:
+def _colour(client: str, references: Sequence[str]) -> str:
     if client == "etcd_aio":
         return _OURS
     if client.startswith("etcd_aio-"):
         return _OURS_TOO
-    return _REFERENCE if client in REFERENCES else _OTHER
+    return _REFERENCE if client in references else _OTHER
 
 
 def _number(number: float) -> str:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from benchmarks.clients import REFERENCES, Contestant
+from benchmarks.clients import Contestant, Suite
 from benchmarks.results import Measured, Results, Setting
 from benchmarks.workload import Case
 
@@ -35,7 +35,13 @@ def where(is_own_server: bool, endpoints: int) -> str:
     return "on this machine, fsync off" if is_own_server else f"{endpoints} endpoint(s)"
 
 
-def show(console: Console, setting: Setting, contestants: Sequence[Contestant], results: Results) -> None:
+def show(
+    console: Console,
+    setting: Setting,
+    contestants: Sequence[Contestant],
+    references: Sequence[str],
+    results: Results,
+) -> None:
     """Print one table per case, then the remarks on what limits the comparison."""
     console.print(
         f"\n{setting.date}, {setting.cpu}, {setting.cores} cores, {setting.system}", highlight=False, soft_wrap=True
@@ -47,16 +53,16 @@ def show(console: Console, setting: Setting, contestants: Sequence[Contestant], 
         soft_wrap=True,
     )
     for case in results.cases:
-        console.print(_table(case, contestants, results))
+        console.print(_table(case, contestants, references, results))
     for line in _remarks(setting, contestants, results):
         console.print(escape(line), highlight=False, soft_wrap=True)
 
 
-def _table(case: Case, contestants: Sequence[Contestant], results: Results) -> Table:
+def _table(case: Case, contestants: Sequence[Contestant], references: Sequence[str], results: Results) -> Table:
     table = Table(title=case.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
     table.add_column("client")
     for quantity in (f"{case.unit}s/s", f"CPU, µs/{case.unit}"):
-        for column in (quantity, *(f"÷ {reference}" for reference in REFERENCES)):
+        for column in (quantity, *(f"÷ {reference}" for reference in references)):
             table.add_column(column, justify="right")
     table.add_column("spread", justify="right")
     for contestant in contestants:
@@ -66,7 +72,7 @@ def _table(case: Case, contestants: Sequence[Contestant], results: Results) -> T
         if measured is None:
             table.add_row(name, "left out", style="dim")
             continue
-        ratios = [results.ratio(name, case, reference) for reference in REFERENCES]
+        ratios = [results.ratio(name, case, reference) for reference in references]
         table.add_row(
             name + mark,
             f"{measured.rate:,.0f}".replace(",", " "),
@@ -98,7 +104,7 @@ def _remarks(setting: Setting, contestants: Sequence[Contestant], results: Resul
     return lines
 
 
-def write_json(path: Path, setting: Setting, contestants: Sequence[Contestant], results: Results) -> None:
+def write_json(path: Path, suite: Suite, setting: Setting, contestants: Sequence[Contestant], results: Results) -> None:
     """Write every round of the run to one file."""
     rows = []
     for contestant in contestants:
@@ -109,12 +115,14 @@ def write_json(path: Path, setting: Setting, contestants: Sequence[Contestant], 
                 row["left_out"] = results.left_out.get((contestant.name, case.name), "not measured")
             else:
                 row.update(_numbers(measured))
-                row["ratios"] = _ratios(contestant.name, case, results)
+                row["ratios"] = _ratios(contestant.name, case, suite.references, results)
             if note := contestant.notes.get(case.operation):
                 row["note"] = note
             rows.append(row)
     content = {
         "format": FORMAT,
+        "title": suite.title,
+        "references": suite.references,
         "setting": asdict(setting),
         "cases": {case.name: case.title for case in results.cases},
         "units": {case.name: case.unit for case in results.cases},
@@ -140,8 +148,8 @@ def _write(path: Path, content: dict[str, object]) -> None:
     path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _ratios(client: str, case: Case, results: Results) -> dict[str, object]:
-    ratios = {reference: results.ratio(client, case, reference) for reference in REFERENCES}
+def _ratios(client: str, case: Case, references: Sequence[str], results: Results) -> dict[str, object]:
+    ratios = {reference: results.ratio(client, case, reference) for reference in references}
     return {reference: asdict(ratio) for reference, ratio in ratios.items() if ratio is not None}
 
 

@@ -13,11 +13,11 @@ from typing import TypeVar
 from rich.console import Console
 
 from benchmarks import machine, report, store
-from benchmarks.clients import CONTESTANTS, Contestant, of_checkout
+from benchmarks.clients import SUITES, Contestant, Suite, of_checkout
 from benchmarks.environments import UnavailableError, default_cache
 from benchmarks.process import DriverError, DriverProcess
 from benchmarks.results import Results, Setting
-from benchmarks.workload import CASES, VALUE, Case, history
+from benchmarks.workload import VALUE, Case, history
 from etcd_aio.testing import EtcdServer
 
 _T = TypeVar("_T")
@@ -32,6 +32,7 @@ _WARM_UP = 0.2
 class Options:
     """The options of the command line."""
 
+    suite: Suite
     contestants: Sequence[Contestant]
     cases: Sequence[Case]
     endpoints: Sequence[str]
@@ -56,26 +57,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parse(arguments: Sequence[str] | None) -> Options:
-    contestants = {contestant.name: contestant for contestant in CONTESTANTS}
-    cases = {case.name: case for case in CASES}
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="etcd clients side by side, in one run")
+    parser.add_argument("suite", nargs="?", choices=SUITES, default="calls", help="what to measure (default: calls)")
     parser.add_argument("--endpoints", help="http://host:port,... of a running cluster; without it one is started")
     parser.add_argument("--rounds", type=int, default=5, help="interleaved rounds (default: 5)")
     parser.add_argument("--seconds", type=float, default=1.0, help="length of one burst (default: 1)")
     parser.add_argument("--quick", action="store_true", help="3 rounds of 0.3 s: a look, not a measurement")
-    parser.add_argument("--clients", help=f"some of: {','.join(contestants)}")
-    parser.add_argument("--cases", help=f"some of: {','.join(cases)}")
+    parser.add_argument("--clients", metavar="NAMES", help="some of the clients; an unknown name lists them")
+    parser.add_argument("--cases", metavar="NAMES", help="some of the cases; an unknown name lists them")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every round to FILE")
     parser.add_argument("--cache", type=Path, default=default_cache(), help="environments (default: %(default)s)")
     parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="also measure another checkout's etcd_aio")
     given = parser.parse_args(arguments)
+    suite = SUITES[given.suite]
+    contestants = {contestant.name: contestant for contestant in suite.contestants}
+    cases = {case.name: case for case in suite.cases}
     if given.against is not None:
-        contestants |= {contestant.name: contestant for contestant in of_checkout(given.against.resolve())}
+        contestants |= {contestant.name: contestant for contestant in of_checkout(suite, given.against.resolve())}
     rounds, seconds = (3, 0.3) if given.quick else (given.rounds, given.seconds)
     if rounds < 1 or seconds <= 0:
         parser.error("--rounds and --seconds must be positive")
     try:
         return Options(
+            suite=suite,
             contestants=_chosen(contestants, given.clients),
             cases=_chosen(cases, given.cases),
             endpoints=given.endpoints.split(",") if given.endpoints else (),
@@ -85,7 +89,8 @@ def _parse(arguments: Sequence[str] | None) -> Options:
             cache=given.cache.expanduser().resolve(),
         )
     except KeyError as error:
-        parser.error(f"not known: {error.args[0]}")
+        known = f"clients: {', '.join(contestants)}; cases: {', '.join(cases)}"
+        parser.error(f"not known: {error.args[0]}; {known}")
 
 
 def _chosen(known: dict[str, _T], names: str | None) -> Sequence[_T]:
@@ -98,7 +103,8 @@ async def _run(options: Options, console: Console) -> None:
     prefix = f"etcd_aio-benchmarks/{secrets.token_hex(4)}/"
     async with _cluster(options.endpoints) as endpoints:
         version = await asyncio.to_thread(store.server_version, endpoints[0])
-        await asyncio.to_thread(store.fill, endpoints[0], prefix)
+        if options.suite.is_filled:
+            await asyncio.to_thread(store.fill, endpoints[0], prefix)
         drivers: dict[str, DriverProcess] = {}
         try:
             for contestant in options.contestants:
@@ -130,9 +136,10 @@ async def _run(options: Options, console: Console) -> None:
         seconds=options.seconds,
         versions={name: driver.versions for name, driver in drivers.items()},
     )
-    report.show(report.console(), setting, options.contestants, results)
+    references = options.suite.references
+    report.show(report.console(), setting, options.contestants, references, results)
     if options.json is not None:
-        report.write_json(options.json, setting, options.contestants, results)
+        report.write_json(options.json, options.suite, setting, options.contestants, results)
 
 
 def _prepare(options: Options, results: Results, console: Console) -> dict[str, list[str]]:

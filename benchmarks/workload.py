@@ -1,4 +1,4 @@
-"""The cases, the keys and the values, which all drivers share; go/main.go repeats them.
+"""The cases, the keys and the values, which all drivers share; go/ repeats them.
 
 This module imports only the standard library, because it runs in every environment.
 """
@@ -11,6 +11,9 @@ VALUE: Final = b"0123456789abcdef" * 16
 
 RANGE_SIZES: Final = (1000, 10_000)
 """How many keys the ranges read. The larger is still below grpcio's default limit of 4 MiB for one reply."""
+
+
+_UNITS: Final = {"watch": "event", "lock": "cycle", "own-lock": "cycle", "handoff": "handoff", "change": "change"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +34,8 @@ class Case:
 
     @property
     def unit(self) -> str:
-        """The unit of the results: calls or events."""
-        return "event" if self.operation == "watch" else "call"
+        """What the results count."""
+        return _UNITS.get(self.operation, "call")
 
 
 _IN_FLIGHT: Final = (1, 16, 64, 256)
@@ -47,6 +50,20 @@ CASES: Final = (
     # etcd lets a watch catch up by 1000 revisions every 0.1 s.
     Case("watch-catchup", "watch", 1, "watch, 20000 past events of 256 B, one to a revision", 20_000),
     Case("watch-catchup-txn", "watch", 1, "watch, 100000 past events of 256 B, 100 to a revision", 100_000, 100),
+)
+
+
+LOCK_CASES: Final = (
+    *(
+        Case(f"lock-{k}", "lock", k, f"lock and unlock without contention, {k} at once; Go: one session")
+        for k in (1, 16)
+    ),
+    Case("own-lock-1", "own-lock", 1, "lock and unlock without contention; Go: a session for each"),
+    *(Case(f"handoff-{k}", "handoff", k, f"handoffs of one lock, {k} contenders") for k in (2, 10, 100, 1000)),
+)
+
+ELECTION_CASES: Final = tuple(
+    Case(f"change-{k}", "change", k, f"changes of the leader, {k} candidates") for k in (2, 10, 100)
 )
 
 

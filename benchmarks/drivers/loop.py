@@ -21,7 +21,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 from benchmarks import workload
 
@@ -55,18 +55,37 @@ class Settings:
         return host, int(port)
 
 
-Connect: TypeAlias = Callable[[Settings], AbstractAsyncContextManager[Driver]]
+_D = TypeVar("_D")
+Connect: TypeAlias = Callable[[Settings], AbstractAsyncContextManager[_D]]
+Obey: TypeAlias = Callable[[_D, str, str], Awaitable[dict[str, float]]]
+"""Takes a driver, the prefix of every key and an order; returns the burst."""
 
 
 class WrongAnswerError(Exception):
     """A call did not return what is stored."""
 
 
-def main(connect: Connect, *packages: str, facts: Mapping[str, str] | None = None) -> None:
+async def obey_calls(driver: Driver, prefix: str, line: str) -> dict[str, float]:
+    """Run a burst of calls."""
+    operation, keys, in_flight, seconds, revision = line.split()
+    calls, expected = _calls(driver, prefix, operation, int(keys), int(in_flight), int(revision))
+    burst = await measure(calls, expected, float(seconds))
+    if operation == "watch":
+        burst["calls"] *= int(keys)  # a watch counts events
+    return burst
+
+
+def main(connect: Connect[Driver], *packages: str, facts: Mapping[str, str] | None = None) -> None:
+    """Run a driver of single calls until stdin ends; see `run`."""
+    run(connect, obey_calls, *packages, facts=facts)
+
+
+def run(connect: Connect[_D], obey: Obey[_D], *packages: str, facts: Mapping[str, str] | None = None) -> None:
     """Run one driver until stdin ends.
 
     Args:
         connect: opens the client and returns its driver.
+        obey: carries out an order.
         packages: the distributions whose versions are reported.
         facts: other facts for the report.
     """
@@ -88,29 +107,27 @@ def main(connect: Connect, *packages: str, facts: Mapping[str, str] | None = Non
         versions.update((name, importlib.metadata.version(name)) for name in packages)
         versions["python"] = platform.python_version()
         with asyncio.Runner(loop_factory=factory) as runner:
-            runner.run(_serve(connect, settings, arguments.prefix, versions))
+            runner.run(_serve(connect, settings, arguments.prefix, versions, obey))
     except Exception as error:
         _send({"error": _text_of(error)})
         raise
 
 
-async def _serve(connect: Connect, settings: Settings, prefix: str, versions: dict[str, str]) -> None:
+async def _serve(
+    connect: Connect[_D], settings: Settings, prefix: str, versions: dict[str, str], obey: Obey[_D]
+) -> None:
     async with connect(settings) as driver:
         _send({"versions": versions})
         # A thread waits for the next line, so that the loop can answer the pings of the server.
         while line := await asyncio.to_thread(sys.stdin.readline):
-            operation, keys, in_flight, seconds, revision = line.split()
             try:
-                calls, expected = _calls(driver, prefix, operation, int(keys), int(in_flight), int(revision))
-                burst = await _measure(calls, expected, float(seconds))
-                if operation == "watch":
-                    burst["calls"] *= int(keys)  # a watch counts events
-                _send(burst)
+                _send(await obey(driver, prefix, line))
             except Exception as error:
                 _send({"error": _text_of(error)})
 
 
-async def _measure(calls: Sequence[Call], expected: int, seconds: float) -> dict[str, float]:
+async def measure(calls: Sequence[Call], expected: int, seconds: float) -> dict[str, float]:
+    """Repeat each call in a worker of its own, for some seconds."""
     cpu, start = time.process_time(), time.perf_counter()
     async with asyncio.TaskGroup() as group:
         workers = [group.create_task(_work(call, expected, start + seconds)) for call in calls]

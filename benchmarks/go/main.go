@@ -1,5 +1,5 @@
 // Drives the official Go client. ../drivers/loop.py documents the protocol. The names and sizes are those of
-// ../workload.py; every reply is checked against them.
+// ../workload.py; every reply is checked against them. With -member it stands in a queue instead, see turns.go.
 package main
 
 import (
@@ -31,6 +31,10 @@ func main() {
 	endpoints := flag.String("endpoints", "", "endpoints, comma-separated")
 	prefix := flag.String("prefix", "", "prefix of every key")
 	failover := flag.Bool("failover", false, "speak the protocol of ../failover/driver.py")
+	member := flag.String("member", "", "lock or election: hold -name once, until the next line of stdin")
+	name := flag.String("name", "", "of the lock or election, for -member")
+	value := flag.String("value", "", "of the candidate, for -member")
+	ttl := flag.Int("ttl", 10, "seconds, for -member")
 	flag.Parse()
 	if *failover {
 		serveFailover(strings.Split(*endpoints, ","), *prefix)
@@ -45,6 +49,13 @@ func main() {
 		os.Exit(1)
 	}
 	defer client.Close()
+	if *member != "" {
+		if err := serveMember(client, *member, *name, *value, *ttl); err != nil {
+			say(map[string]any{"error": err.Error()})
+			os.Exit(1)
+		}
+		return
+	}
 
 	say(map[string]any{"versions": versions()})
 	lines := bufio.NewScanner(os.Stdin)
@@ -77,6 +88,9 @@ func obey(client *clientv3.Client, prefix, line string) (map[string]any, error) 
 	revision, err := strconv.ParseInt(words[4], 10, 64)
 	if err != nil {
 		return nil, err
+	}
+	if answer, isTurns, err := measureTurns(client, prefix, words); isTurns {
+		return answer, err
 	}
 	calls := make([]call, inFlight)
 	expected := 0
