@@ -1,0 +1,214 @@
+"""What clients say of themselves, held against the history of the store, and against each other. Pure.
+
+Bodies of different processes are compared by the machine's clock, which all of them share: the promise that a body has
+ended before the next one begins is one about time. If a process stood still, or its event loop did, what it does from
+then on is excused.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TypeAlias
+
+from tests.faults.ownership import Violation, is_writer
+from tests.faults.store import Change, Life, Lines, Place
+
+Leader: TypeAlias = tuple[str, int, str]
+"""The key of a leader, its create_revision and its value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The time in which a client believed that it owned something; `ended` is infinite if nothing tells the end."""
+
+    claim: str
+    kind: str
+    name: str
+    key: str
+    process: str
+    began: float
+    ended: float
+    permits: int = 1
+    limit: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Standstill:
+    """A time in which a process did nothing, or its event loop did."""
+
+    process: str
+    began: float
+    ended: float
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """One increment by exactly-once: its id, what came out, and the revision if it was applied."""
+
+    counter: str
+    operation: str
+    outcome: str
+    revision: int = 0
+
+
+def overlapping(bodies: Iterable[Body], standstills: Sequence[Standstill]) -> Iterator[Violation]:
+    """Bodies that ran at the same time, and must not."""
+    lines: dict[tuple[str, str], list[Body]] = {}
+    for body in bodies:
+        lines.setdefault((body.kind, body.name), []).append(excused(body, standstills))
+    for line in lines.values():
+        inside: list[Body] = []
+        for body in sorted(line, key=lambda each: each.began):
+            inside = [other for other in inside if other.ended > body.began]
+            for other in inside:
+                if _exclude(body, other):
+                    late = min(other.ended, body.ended) - body.began
+                    yield Violation("bodies overlap", f"{other.claim} and {body.claim} for {late:.3f} s")
+            inside.append(body)
+            if body.kind == "semaphore" and sum(each.permits for each in inside) > body.limit:
+                yield Violation("bodies overlap", f"{len(inside)} holders of {body.limit} permits of {body.name}")
+
+
+def excused(body: Body, standstills: Sequence[Standstill]) -> Body:
+    """The body up to the first standstill of its process: what it does after that, it does without knowing."""
+    meeting = [
+        each.began
+        for each in standstills
+        if each.process == body.process and body.began <= each.ended and each.began < body.ended
+    ]
+    return replace(body, ended=max(body.began, min(meeting))) if meeting else body
+
+
+def _exclude(one: Body, other: Body) -> bool:
+    if one.kind == "semaphore":
+        return False
+    return one.kind != "rwlock" or is_writer(one.key) or is_writer(other.key)
+
+
+def miswritten(
+    writes: Mapping[str, int], acknowledged: Mapping[str, int], refused: Iterable[str]
+) -> Iterator[Violation]:
+    """Fenced writes whose outcome was told wrongly.
+
+    Args:
+        writes: the records in the store, with their revisions.
+        acknowledged: those that were answered, with the revisions that the answers named.
+        refused: those that ended with an error which says that they were not applied.
+    """
+    for text, revision in acknowledged.items():
+        if writes.get(text) != revision:
+            yield Violation("acknowledged, but not written", f"{text} at {revision}, written at {writes.get(text)}")
+    for text in refused:
+        if text in writes:
+            yield Violation("refused, but written", f"{text} at {writes[text]}")
+
+
+def leaders(changes: Iterable[Change], name: str) -> list[Leader | None]:
+    """Every leader of an election in turn, and None where there was none: the oldest key of the line."""
+    lines = Lines()
+    found: list[Leader | None] = []
+    alive = lines.of("election", name)
+    own = (change for change in changes if Place.of(change.key).line == ("election", name))
+    for revision in _revisions(own):
+        for change in revision:
+            lines.apply(change)
+        oldest: Life | None = next(iter(alive.values()), None)
+        told = None if oldest is None else (oldest.key, oldest.created, oldest.value)
+        if not found or found[-1] != told:
+            found.append(told)
+    return found
+
+
+def _revisions(changes: Iterable[Change]) -> Iterator[list[Change]]:
+    batch: list[Change] = []
+    for change in changes:
+        if batch and batch[-1].revision != change.revision:
+            yield batch
+            batch = []
+        batch.append(change)
+    if batch:
+        yield batch
+
+
+def misobserved(
+    told: Sequence[Leader | None], truth: Sequence[Leader | None], who: str, *, is_gapless: bool, is_whole: bool
+) -> Iterator[Violation]:
+    """What an observer was told that was not so, or was not told that was.
+
+    Args:
+        told: what it was told, in turn; the first is what was so when it began.
+        truth: see `leaders`.
+        who: the observer.
+        is_gapless: nothing may be missing; else, after a compaction, what was overtaken may.
+        is_whole: it observed to the end.
+    """
+    for one, other in pairwise(told):
+        if one == other:
+            yield Violation("observed twice", f"{who}: {one}")
+            return
+    # Before the first leader there is none, which no change says.
+    whole = [None, *truth] if truth[:1] != [None] else [*truth]
+    steps = _steps(told, whole) if is_gapless else _overtaken(told, whole)
+    if steps is None:
+        missing = [leader for leader in told if leader not in whole]
+        yield Violation("observed wrongly", f"{who}: {missing or told} instead of {whole}"[:1000])
+    elif is_whole and told and steps < len(whole):
+        yield Violation("missed by an observer", f"{who}: the last {len(whole) - steps}")
+
+
+def _steps(told: Sequence[Leader | None], truth: Sequence[Leader | None]) -> int | None:
+    """How much of the truth there is up to the end of what was told without a gap; None if it was not so."""
+    for start in reversed(range(len(truth) - len(told) + 1)):
+        if list(truth[start : start + len(told)]) == list(told):
+            return start + len(told)
+    return None
+
+
+def _overtaken(told: Sequence[Leader | None], truth: Sequence[Leader | None]) -> int | None:
+    """The same, if some of the truth may be left out."""
+    at = 0
+    for leader in told:
+        while at < len(truth) and truth[at] != leader:
+            at += 1
+        if at == len(truth):
+            return None
+        at += 1
+    # What was told last may have been so again.
+    return len(truth) if told and truth[-1] == told[-1] else at
+
+
+def miscounted(changes: Iterable[Change], counted: Iterable[Counted]) -> Iterator[Violation]:
+    """Increments that were applied twice, or whose outcome was told wrongly.
+
+    A counter's value is a number and the id of the operation that made it, as JSON.
+    """
+    made: dict[str, list[int]] = {}
+    numbers: Counter[str] = Counter()
+    for change in changes:
+        if Place.of(change.key).kind != "counter" or change.value is None:
+            continue
+        number, operation = json.loads(change.value)
+        numbers[change.key] += 1
+        if number != numbers[change.key]:
+            yield Violation(
+                "a counter skips", f"{change.key} is {number} at {change.revision}, not {numbers[change.key]}"
+            )
+            numbers[change.key] = number
+        made.setdefault(operation, []).append(change.revision)
+    for operation, revisions in made.items():
+        if len(revisions) > 1:
+            yield Violation("counted twice", f"{operation} at {revisions}")
+    for each in counted:
+        revisions = made.get(each.operation, [])
+        if each.outcome == "applied" and revisions[:1] != [each.revision]:
+            yield Violation("counted wrongly", f"{each} is at {revisions}")
+        if each.outcome == "not applied" and revisions:
+            yield Violation("counted wrongly", f"{each} is at {revisions}")
+
+
+def left_over(keys: Iterable[str]) -> Iterator[Violation]:
+    """Keys of lines that nothing holds or waits for any more."""
+    for key in keys:
+        yield Violation("left over", key)
