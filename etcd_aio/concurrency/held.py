@@ -190,6 +190,8 @@ class Held(Generic[E]):
             self._gone.set()
             if self._cancels:
                 self._canceller.cancel()
+                # A task that finds the loss by a call of its own goes on with the error: it may catch that.
+                self._loop.call_soon(self._canceller.cancel)
         return self.error or self._subject.lost(f"{self._subject.what} was left")
 
     def loss(self) -> E:
