@@ -29,13 +29,13 @@ from etcd_aio.deadline import deadline_after
 from etcd_aio.discovery import Discovery
 from etcd_aio.error_handler import Invoker, Lifetime, RetryPolicy, StreamStatistics, TokenFunction, credentials_from
 from etcd_aio.errors import PermissionDeniedError
-from etcd_aio.kv import KV
+from etcd_aio.kv import KV, op
 from etcd_aio.lease import Lease, LeaseKeeper, Leases, OnLost
 from etcd_aio.methods import API_VERSION
 from etcd_aio.shortcuts import Shortcuts
 from etcd_aio.transport import EngineName, Names, RequestMetadata, TransportOptions, create_engine, http_get
-from etcd_aio.types import EndpointVersions
-from etcd_aio.watch import WatchCalls, WatchService
+from etcd_aio.types import EndpointVersions, KeyLike, whole_number
+from etcd_aio.watch import WatchCalls, WatchService, wait_deleted
 
 _PING_KEY: Final = "health"  # the key of etcdctl's health check; it need not exist
 
@@ -180,7 +180,7 @@ class Client(KV, WatchCalls, Shortcuts):
             credentials=credentials,
         )
         KV.__init__(self, invoker)
-        WatchCalls.__init__(self, WatchService(invoker, self.do))
+        WatchCalls.__init__(self, lambda stream: WatchService(invoker, self.do, stream))
         self._keeper = LeaseKeeper(invoker)
         self._leases = Leases(invoker, self._keeper)
         self._auth = Auth(invoker)
@@ -262,6 +262,34 @@ class Client(KV, WatchCalls, Shortcuts):
         shown = ", ".join(f"{name} {states.get(name, 'IDLE')}" for name in self.endpoints)
         return f"<Client {shown or 'without endpoints yet'}>"
 
+    # Waits.
+
+    async def wait_deleted(self, key: KeyLike, revision: int = 0, *, timeout: float | None = None) -> None:
+        """Wait until a key is deleted. It moves from member to member with the watches, and outlasts compactions.
+
+        Args:
+            key: the key.
+            revision: a revision at which the key existed, such as that of the range that it was found in. If the key
+                was deleted since then, and created again, this does not wait for the new one. 0 is now.
+            timeout: seconds for the whole wait. Default: None, no limit.
+
+        Raises:
+            EmptyKeyError: the key is empty.
+            EtcdTimeoutError: the key was not deleted in time.
+            EtcdError: as every read and watch.
+
+        Cancellation leaves nothing behind.
+        """
+        whole_number(revision, "revision")
+        look = op.get(key, keys_only=True)
+        deadline = deadline_after(timeout, self._lifetime.enter().time())
+        await wait_deleted(
+            lambda: self.watch(look.key, filters=("no_put",), timeout=None),
+            lambda: self.do(look, timeout=None),
+            revision,
+            deadline,
+        )
+
     # Leases.
 
     @property
@@ -269,7 +297,15 @@ class Client(KV, WatchCalls, Shortcuts):
         """The single lease calls: grant, revoke, time_to_live, keep_alive_once, list."""
         return self._leases
 
-    def lease(self, ttl: int, *, id: int | None = None, on_lost: OnLost = "cancel", timeout: Timeout = UNSET) -> Lease:
+    def lease(
+        self,
+        ttl: int,
+        *,
+        id: int | None = None,
+        adopt: bool = False,
+        on_lost: OnLost = "cancel",
+        timeout: Timeout = UNSET,
+    ) -> Lease:
         """A lease for a block of code: `async with client.lease(10) as lease:`.
 
         Entering grants the lease, and raises what `leases.grant` raises. In the block it is kept alive. Leaving revokes
@@ -280,14 +316,17 @@ class Client(KV, WatchCalls, Shortcuts):
             ttl: seconds until it expires without renewal, from 1 to 9 000 000 000: after a crash of this process, or in
                 an outage. etcd raises smaller values to its minimum, 2 by default.
             id: its id. Default: a random one.
+            adopt: take over the lease that has this `id` already, as after a restart, instead of granting one: entering
+                renews it, and raises `LeaseNotFoundError` if it is gone. Its own TTL counts, not `ttl`. If entering
+                fails or is cancelled, the lease is left alone.
             on_lost: what happens if the lease is lost: `"cancel"` cancels the task in the block, `"signal"` only sets
                 `lease.is_lost`. Leaving raises `LeaseLostError` in both cases.
-            timeout: seconds for the grant.
+            timeout: seconds for the grant, or for the first renewal.
 
         Raises:
             InvalidRequestError: an argument is invalid. Nothing was sent.
         """
-        return Lease(self._leases, self._keeper, ttl, id=id, on_lost=on_lost, timeout=timeout)
+        return Lease(self._leases, self._keeper, ttl, id=id, adopt=adopt, on_lost=on_lost, timeout=timeout)
 
     # The cluster.
 
@@ -470,7 +509,7 @@ class Client(KV, WatchCalls, Shortcuts):
         return self._balancer.statistics()
 
     def streams(self) -> tuple[StreamStatistics, ...]:
-        """The streams in use: one for all leases that are kept alive, one for all watches.
+        """The streams in use: one for all leases that are kept alive, one for all watches of each `stream=`.
 
         A failover takes well below a second, or as long as an election. A stream that is not open for longer means that
         no member can be reached: `since` has the duration, `statistics()` the causes. Leases then last until their

@@ -150,12 +150,21 @@ class Store(Writer, Protocol):
         filters: Iterable[WatchFilterLike] = (),
         on_compaction: OnCompactionLike = OnCompaction.RAISE,
         max_outage: float | None = None,
+        stream: str = "",
         timeout: Timeout = UNSET,
     ) -> Watcher:
         """Follow the changes of keys."""
         ...
 
-    def lease(self, ttl: int, *, id: int | None = None, on_lost: OnLost = "cancel", timeout: Timeout = UNSET) -> Lease:
+    def lease(
+        self,
+        ttl: int,
+        *,
+        id: int | None = None,
+        adopt: bool = False,
+        on_lost: OnLost = "cancel",
+        timeout: Timeout = UNSET,
+    ) -> Lease:
         """A lease for a block of code."""
         ...
 

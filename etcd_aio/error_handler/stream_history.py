@@ -13,7 +13,7 @@ logger = logging.getLogger("etcd_aio.streams")
 
 @dataclass(frozen=True, slots=True)
 class StreamStatistics:
-    """A stream that outlives its connections: all watches of a client share one, and so do its leases.
+    """A stream that outlives its connections. All leases of a client share one; all watches, unless they name another.
 
     Attributes:
         method: name of the RPC.

@@ -3,14 +3,18 @@
 Each call makes one operation (`operations.py`) of its arguments and sends it with `KV.do`.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypeVar, overload
 
 from etcd_aio import methods
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.errors import InvalidRequestError
 from etcd_aio.kv import op
-from etcd_aio.kv.operations import KVOperation, checked_put
+from etcd_aio.kv.compare import Key
+from etcd_aio.kv.operations import KVOperation, PutOp, TxnOp, checked_put
 from etcd_aio.kv.scan import DEFAULT_PAGE_SIZE, RangeStreamReader, Scan, ScanPages
 from etcd_aio.kv.txn import Txn
+from etcd_aio.kv.update import Update
 from etcd_aio.pb import CompactionRequest
 from etcd_aio.types import (
     CompactResult,
@@ -253,6 +257,7 @@ class KV:
         prev_kv: bool = False,
         ignore_value: Literal[False] = False,
         ignore_lease: bool = False,
+        if_missing: Literal[False] = False,
         timeout: Timeout = UNSET,
         retry: RetryMode | None = None,
     ) -> PutResult: ...
@@ -267,9 +272,25 @@ class KV:
         prev_kv: bool = False,
         ignore_value: Literal[True],
         ignore_lease: bool = False,
+        if_missing: Literal[False] = False,
         timeout: Timeout = UNSET,
         retry: RetryMode | None = None,
     ) -> PutResult: ...
+
+    @overload
+    async def put(
+        self,
+        key: KeyLike,
+        value: ValueLike,
+        *,
+        lease: LeaseLike | None = None,
+        prev_kv: Literal[False] = False,
+        ignore_value: Literal[False] = False,
+        ignore_lease: Literal[False] = False,
+        if_missing: bool,
+        timeout: Timeout = UNSET,
+        retry: RetryMode | None = None,
+    ) -> PutResult | None: ...
 
     async def put(
         self,
@@ -280,9 +301,10 @@ class KV:
         prev_kv: bool = False,
         ignore_value: bool = False,
         ignore_lease: bool = False,
+        if_missing: bool = False,
         timeout: Timeout = UNSET,
         retry: RetryMode | None = None,
-    ) -> PutResult:
+    ) -> PutResult | None:
         """Put a value under a key. The put is applied at most once, unless `retry="always"`.
 
         Args:
@@ -292,12 +314,16 @@ class KV:
             prev_kv: return the key as it was before.
             ignore_value: keep the key's value, and leave `value` out: attaches an existing key to another lease.
             ignore_lease: keep the key's lease, and leave `lease` out. The key must exist.
+            if_missing: put only if the key does not exist: a txn with that condition. It excludes `prev_kv`,
+                `ignore_value` and `ignore_lease`. Together with `retry="always"`, None may mean that this call itself
+                has put the key.
 
         Returns:
-            PutResult: the revision of the put, and `prev_kv` if requested.
+            PutResult: the revision of the put, and `prev_kv` if requested. None if `if_missing=True` and the key
+                exists.
 
         Raises:
-            InvalidRequestError: the value is missing.
+            InvalidRequestError: the value is missing, or options exclude each other.
             EmptyKeyError: the key is empty.
             ValueProvidedError: a value together with `ignore_value=True`.
             LeaseProvidedError: a lease together with `ignore_lease=True`.
@@ -306,7 +332,54 @@ class KV:
             NoSpaceError: the store is full. When the store becomes full, the first failing writes may still be applied.
         """
         operation = checked_put(key, value, lease, prev_kv, ignore_value, ignore_lease)
+        if if_missing is not False:
+            return await self._put_if_missing(operation, flag(if_missing, "if_missing"), timeout, retry)
         return await self.do(operation, timeout=timeout, retry=retry)
+
+    async def _put_if_missing(
+        self, put: PutOp, if_missing: bool, timeout: Timeout, retry: RetryMode | None
+    ) -> PutResult | None:
+        if put.prev_kv or put.ignore_value or put.ignore_lease:
+            raise InvalidRequestError(
+                "if_missing=True excludes prev_kv, ignore_value and ignore_lease: there is no key"
+            )
+        result = await self.do(TxnOp((Key(put.key).missing,), (put,)), timeout=timeout, retry=retry)
+        return PutResult(result.header) if result else None
+
+    async def update(
+        self,
+        key: KeyLike,
+        function: Callable[[bytes | None], ValueLike],
+        *,
+        lease: LeaseLike | None = None,
+        timeout: Timeout = UNSET,
+    ) -> KeyValue:
+        """Read a key, compute its next value, and put that if no other writer was faster; else begin again.
+
+            await client.update("counter", lambda value: str(int(value or 0) + 1))
+
+        Between two attempts it waits for a random time, up to 0.1 s when many writers compete for the key.
+
+        Args:
+            key: the key.
+            function: called with the present value, None if the key does not exist; returns the next one. It may be
+                called several times, and should do nothing else.
+            lease: the lease to attach the key to, or its id. Without it an existing key keeps the lease it has.
+            timeout: seconds for the whole update, with all attempts.
+
+        Returns:
+            KeyValue: the key as it was put.
+
+        Raises:
+            EtcdTimeoutError: the time was over. If other writers were faster in every attempt, `maybe_applied` is
+                False.
+            EtcdError: as every call; `maybe_applied` is True if the last attempt may have been applied.
+            Exception: raised by the function; nothing was put then.
+
+        Cancellation: the last attempt may have been applied.
+        """
+        updating = Update(self, key, function, lease)
+        return await updating.run(self._invoker.deadline(timeout, self._invoker.clock()), self._invoker.clock)
 
     async def delete(
         self,

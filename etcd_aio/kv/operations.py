@@ -231,7 +231,7 @@ class TxnOp(KVOperation[TxnResult]):
         object.__setattr__(self, "serializable", serializable)
 
     def message(self) -> bytes:
-        return self._linearizable()._encode(1)
+        return self._linearizable()._encode(1, writes=not self.is_read_only)
 
     def result(self, reply: TxnResult, outer: Header = _NO_HEADER) -> TxnResult:
         """As for every operation; `outer` is the header of the txn around this one.
@@ -265,18 +265,18 @@ class TxnOp(KVOperation[TxnResult]):
         count = RangeOp(KeyRange(self.when[0].keys.key), count_only=True)
         return TxnOp(self.when, (count,), (count,))
 
-    def _encode(self, depth: int) -> bytes:
-        """Encode the message; `depth` counts the messages from the outermost one to this one.
+    def _encode(self, depth: int, *, writes: bool) -> bytes:
+        """Encode the message; `depth` counts the messages from the outermost one, which `writes`, to this one.
 
         Raises:
-            InvalidRequestError: the txns nest too deep for any reader of protobuf.
+            InvalidRequestError: the txns nest too deep for any reader of protobuf, or see `_inner_message`.
         """
         if depth + 2 > MAX_DEPTH and (self.then or self.otherwise):
             raise InvalidRequestError(f"TxnRequest: messages nest more than {MAX_DEPTH} deep")
         return writers[pb.TxnRequest](
             compare=[compare.message() for compare in self.when],
-            success=[_inner_message(operation, depth + 1) for operation in self.then],
-            failure=[_inner_message(operation, depth + 1) for operation in self.otherwise],
+            success=[_inner_message(operation, depth + 1, writes) for operation in self.then],
+            failure=[_inner_message(operation, depth + 1, writes) for operation in self.otherwise],
         )
 
 
@@ -360,18 +360,29 @@ def _check_bounds(what: str, least: int, greatest: int) -> None:
         raise InvalidRequestError(f"min_{what} must not exceed max_{what}, got {least} and {greatest}")
 
 
-def _inner_message(operation: Op, depth: int) -> bytes:
-    """Encode an operation of a txn, which is the `depth`th message counted from the outermost one."""
+def _inner_message(operation: Op, depth: int, writes: bool) -> bytes:
+    """Encode an operation of a txn, which is the `depth`th message counted from the outermost one.
+
+    Raises:
+        InvalidRequestError: the txn `writes`, and the operation reads a past revision. The member that answers refuses
+            the txn if that revision is compacted; the others skip its reads, so they may apply it: etcd's members then
+            differ for good (etcd-io/etcd#18667).
+    """
     write = writers[pb.RequestOp]
     match operation:
         case PutOp():
             return write(request_put=operation.message())
         case GetOp() | RangeOp():
+            if writes and operation.revision:
+                raise InvalidRequestError(
+                    "a txn that writes must not read a past revision, which can make the members of etcd differ: "
+                    "leave revision= out, or read before or after the txn"
+                )
             return write(request_range=operation.message())
         case DeleteOp():
             return write(request_delete_range=operation.message())
         case TxnOp():
-            return write(request_txn=operation._encode(depth + 1))
+            return write(request_txn=operation._encode(depth + 1, writes=writes))
 
 
 def _inner_result(operation: Op, response: OpResult, outer: Header) -> OpResult:

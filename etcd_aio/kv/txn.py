@@ -114,6 +114,8 @@ class Txn:
             TxnResult: true if the comparisons held; its `responses` are those of the branch that ran.
 
         Raises:
+            InvalidRequestError: the txn writes, in either branch, and has a get or range with `revision=`. Nothing was
+                sent.
             TooManyOpsError: more operations than the server allows in one txn (128 by default).
             DuplicateKeyError: one branch puts a key twice.
             EtcdError: as every call; `maybe_applied` is True if the txn may have been applied.

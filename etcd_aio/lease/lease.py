@@ -17,7 +17,7 @@ from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.deadline import time_left
 from etcd_aio.errors import ClientUsageError, EtcdError, InvalidRequestError, LeaseLostError, LeaseNotFoundError
 from etcd_aio.lease.calls import Leases, checked_id, checked_ttl
-from etcd_aio.types import LeaseGrantResult, LeaseKeepAliveResult, LeaseRevokeResult, shown_lease
+from etcd_aio.types import LeaseGrantResult, LeaseKeepAliveResult, LeaseRevokeResult, flag, shown_lease
 
 if TYPE_CHECKING:
     from etcd_aio.lease.keeper import LeaseKeeper
@@ -34,7 +34,8 @@ _CANCELLED_SECONDS: Final = 0.5  # on leaving it by a cancellation: an interrupt
 class Lease:
     """A lease that is kept alive: `async with client.lease(10) as lease:`.
 
-    Entering grants it, leaving revokes it, and in between it is renewed automatically. It is lost if another client
+    Entering grants it (with `adopt=True`, it renews one that exists), leaving revokes it, and in between it is renewed
+    automatically. It is lost if another client
     revokes it, or if no renewal was acknowledged until its local deadline. That is the instant at which the last
     acknowledged request was sent, plus the TTL, so it passes before etcd itself lets the lease expire.
 
@@ -58,9 +59,12 @@ class Lease:
         ttl: int,
         *,
         id: int | None = None,
+        adopt: bool = False,
         on_lost: OnLost = "cancel",
         timeout: Timeout = UNSET,
     ) -> None:
+        if flag(adopt, "adopt") and id is None:
+            raise InvalidRequestError("adopt=True takes over a lease that exists: pass its id=")
         if on_lost not in get_args(OnLost):
             raise InvalidRequestError(
                 f"on_lost must be one of {', '.join(map(repr, get_args(OnLost)))}; got {on_lost!r}"
@@ -68,6 +72,7 @@ class Lease:
         self.ttl = checked_ttl(ttl)
         self._id = keeper.draw_id() if id is None else checked_id(id)
         self._is_own_id = id is None
+        self._adopts = adopt
         self._leases = leases
         self._keeper = keeper
         self._cancels = on_lost == "cancel"
@@ -95,19 +100,11 @@ class Lease:
             raise ClientUsageError("a lease is entered once: ask the client for another one")
         self._loop = asyncio.get_running_loop()
         began = self._keeper.clock.now()
-        # In a task of its own: if a cancellation cut it short, etcd could still carry it out after the revocation.
-        granting = self._keeper.run(
-            self._keeper.grant(self._id, self.ttl, self._timeout, is_own_id=self._is_own_id),
-            f"grant lease 0x{self._id:x}",
-        )
-        try:
-            await asyncio.wait([granting])
-            granted = granting.result()
-        except (asyncio.CancelledError, EtcdError):
-            self._keeper.run(self._undo(granting), f"undo lease 0x{self._id:x}")
-            raise
-        self.ttl = granted.ttl
-        self._deadline = began + granted.ttl
+        if self._adopts:
+            self.ttl = (await self._keeper.renew_once(self._id, self._timeout)).ttl
+        else:
+            self.ttl = (await self._grant()).ttl
+        self._deadline = began + self.ttl
         self._canceller = TaskCanceller()
         self._scheduled = self._keeper.hold(self._id, self.ttl, self._deadline, self._on_renewed, self._on_lost)
         return self
@@ -236,7 +233,20 @@ class Lease:
         if self._scheduled is not None:
             self._keeper.expire(self._scheduled)
 
-    # Leaving.
+    # Entering and leaving.
+
+    async def _grant(self) -> LeaseGrantResult:
+        # In a task of its own: if a cancellation cut it short, etcd could still carry it out after the revocation.
+        granting = self._keeper.run(
+            self._keeper.grant(self._id, self.ttl, self._timeout, is_own_id=self._is_own_id),
+            f"grant lease 0x{self._id:x}",
+        )
+        try:
+            await asyncio.wait([granting])
+            return granting.result()
+        except (asyncio.CancelledError, EtcdError):
+            self._keeper.run(self._undo(granting), f"undo lease 0x{self._id:x}")
+            raise
 
     def _end(self) -> None:
         self._gone.set()

@@ -1,7 +1,8 @@
 """WatchCalls: `client.watch()`, and the check of its arguments."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
+from weakref import WeakValueDictionary
 
 from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.deadline import deadline_after
@@ -13,6 +14,7 @@ from etcd_aio.types import (
     OnCompactionLike,
     WatchFilter,
     WatchFilterLike,
+    check_text,
     flag,
     parse_word,
     whole_number,
@@ -26,10 +28,17 @@ DEFAULT_MAX_PENDING: Final = 16 * 2**20
 
 
 class WatchCalls:
-    """The watch API."""
+    """The watch API.
 
-    def __init__(self, watches: WatchService) -> None:
-        self._watches = watches
+    Args:
+        watches_on: makes what runs the watches on the stream of a name; "" is the name of the common stream.
+    """
+
+    def __init__(self, watches_on: Callable[[str], WatchService]) -> None:
+        self._watches_on = watches_on
+        self._watches = watches_on("")
+        # Watchers, and open streams, hold them.
+        self._named: WeakValueDictionary[str, WatchService] = WeakValueDictionary()
 
     def watch(
         self,
@@ -47,6 +56,7 @@ class WatchCalls:
         on_compaction: OnCompactionLike = OnCompaction.RAISE,
         max_pending: int = DEFAULT_MAX_PENDING,
         max_outage: float | None = None,
+        stream: str = "",
         timeout: Timeout = UNSET,
     ) -> Watcher:
         """Follow the changes of keys. Every change is delivered once and in order, also when members fail.
@@ -88,6 +98,9 @@ class WatchCalls:
                 `on_compaction`. A larger single batch is accepted. Default: 16 MiB.
             max_outage: seconds without any member to watch on, after which the watch ends with
                 `NoAvailableEndpointsError`. Default: None, it waits without a limit.
+            stream: the name of the stream that the watch shares with others: watches with another name have another
+                stream, perhaps to another member. A progress notification needs all watches of a stream to be up to
+                date, so one that depends on them may want a stream of its own. Default: "", the common stream.
             timeout: seconds that entering may take; None for no limit; the client's default if it is not given.
 
         Returns:
@@ -113,6 +126,7 @@ class WatchCalls:
             deadline_after(max_outage, 0.0)
         if timeout is not UNSET:
             deadline_after(timeout, 0.0)
+        watches = self._watches if check_text(stream, "stream") == "" else self._watches_named(stream)
         options = WatchOptions(
             keys,
             prev_kv=flag(prev_kv, "prev_kv"),
@@ -123,4 +137,10 @@ class WatchCalls:
             max_pending=whole_number(max_pending, "max_pending", minimum=1),
             max_outage=max_outage,
         )
-        return Watcher(self._watches, options, whole_number(start_revision, "start_revision"), timeout)
+        return Watcher(watches, options, whole_number(start_revision, "start_revision"), timeout)
+
+    def _watches_named(self, name: str) -> WatchService:
+        watches = self._named.get(name)
+        if watches is None:
+            watches = self._named[name] = self._watches_on(name)
+        return watches

@@ -1,4 +1,4 @@
-"""WatchService: the watches of a client, with their stream, its supervisor, and the calls that they need besides.
+"""WatchService: the watches that share a stream, its supervisor, and the calls that they need besides.
 
 What follows from a message of the server is decided by `resuming_stream.py`, which asks for the background tasks here.
 """
@@ -45,18 +45,19 @@ OnPage: TypeAlias = Callable[[RangeResult], None]
 
 
 class WatchService:
-    """All watches of a client. Constructing it sends nothing.
+    """The watches of a client that share a stream. Constructing it sends nothing.
 
     Args:
         invoker: runs calls and supervises the stream.
         read_page: reads a page of a range.
+        stream: the name that users gave the stream; "" for the common one.
     """
 
-    def __init__(self, invoker: Invoker, read_page: ReadPage) -> None:
+    def __init__(self, invoker: Invoker, read_page: ReadPage, stream: str = "") -> None:
         self._invoker = invoker
         self._read_page = read_page
         self._stream = WatchStream(self)
-        self._supervisor = invoker.supervise(methods.WATCH, self._stream, "watch")
+        self._supervisor = invoker.supervise(methods.WATCH, self._stream, f"watch {stream}".rstrip())
         # Watchers call these directly.
         self.clock = invoker.clock
         self.close = self._stream.close

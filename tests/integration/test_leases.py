@@ -393,3 +393,17 @@ async def test_a_total_outage_can_be_seen() -> None:
         async with asyncio.timeout(PATIENCE):
             while client.streams():  # noqa: ASYNC110 - there is no event for it
                 await asyncio.sleep(0.01)
+
+
+@each_engine
+async def test_a_lease_is_adopted_by_another_client(shared_server: EtcdServer, prefix: str) -> None:
+    async with Client(shared_server.endpoint) as first, Client(shared_server.endpoint) as second:
+        granted = await first.leases.grant(2)
+        await first.put(prefix, "v", lease=granted)
+        async with second.lease(60, id=granted.id, adopt=True) as lease:
+            assert (lease.id, lease.ttl) == (granted.id, granted.ttl)
+            await asyncio.sleep(2 * granted.ttl + 1)
+            assert await first.get(prefix) is not None
+        assert await first.get(prefix) is None
+        with pytest.raises(LeaseNotFoundError):
+            await second.lease(60, id=granted.id, adopt=True).__aenter__()

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from etcd_aio import Client, Compare, DeleteResult, Key, KeyValue, PutResult, RangeResult, TxnResult, op
+from etcd_aio.errors import InvalidRequestError
 from etcd_aio.testing import EtcdServer
 from etcd_aio.testing.health_probe import ask
 
@@ -158,11 +159,10 @@ async def test_operations_run_in_order_and_share_one_revision(client: Client, pr
         op.put(prefix + "old", "z", prev_kv=True),
         op.range(prefix=prefix, sort_order="descend", limit=1),
         op.delete(prefix=prefix + "none", prev_kv=True),
-        op.range(prefix=prefix, revision=before.revision),
         op.range(prefix=prefix, keys_only=True),
         op.range(prefix=prefix, count_only=True),
     ).commit()  # fmt: skip
-    absent, put, present, replaced, last, gone, past, bare, counted = result.responses
+    absent, put, present, replaced, last, gone, bare, counted = result.responses
     revision = before.revision + 1
     assert result.revision == revision
     assert absent is None
@@ -177,13 +177,32 @@ async def test_operations_run_in_order_and_share_one_revision(client: Client, pr
     assert (last.count, last.more) == (2, True)
     assert isinstance(gone, DeleteResult)
     assert (gone.deleted, gone.prev_kvs) == (0, ())
-    assert isinstance(past, RangeResult)
-    assert past.kvs == (replaced.prev_kv,)
     assert isinstance(bare, RangeResult)
     assert [kv.value for kv in bare] == [b"", b""]
     assert isinstance(counted, RangeResult)
     assert (counted.kvs, counted.count) == ((), 2)
     assert [kv.mod_revision for kv in await client.range(prefix=prefix)] == [revision, revision]
+    past = op.range(prefix=prefix, revision=before.revision)
+    assert (await client.txn().then(op.get(prefix), past).commit())[past].kvs == (replaced.prev_kv,)
+
+
+@pytest.mark.parametrize("where", ["then", "otherwise", "nested", "beside a nested write"])
+async def test_a_txn_that_writes_is_refused_if_it_reads_a_past_revision(
+    client: Client, prefix: str, where: str
+) -> None:
+    before = await client.put(prefix, "x")
+    past, write = op.get(prefix, revision=before.revision), op.put(prefix, "y")
+    then, otherwise = {
+        "then": ([past, write], []),
+        "otherwise": ([write], [op.range(prefix=prefix, revision=before.revision)]),
+        "nested": ([write, op.txn(otherwise=[op.txn(then=[past])])], []),
+        "beside a nested write": ([past, op.txn(then=[write])], []),
+    }[where]
+    with pytest.raises(InvalidRequestError, match="past revision"):
+        await client.txn().then(*then).otherwise(*otherwise).commit()
+    with pytest.raises(InvalidRequestError, match="past revision"):
+        await client.do(op.txn(then=then, otherwise=otherwise))
+    assert (await client.get(prefix)) == KeyValue(prefix.encode(), b"x", before.revision, before.revision, 1)
 
 
 async def test_delete_inside_a_txn(client: Client, prefix: str) -> None:

@@ -623,3 +623,24 @@ async def test_ten_thousand_are_opened_and_closed(own_server: EtcdServer) -> Non
         for watcher in opened:
             await watcher.aclose()
         await until_watchers(own_server, before)
+
+
+async def test_watches_that_name_a_stream_share_it_and_no_other(own_server: EtcdServer, prefix: str) -> None:
+    async with Client(own_server.endpoint) as client, AsyncExitStack() as stack:
+        opened = [
+            await stack.enter_async_context(client.watch(f"{prefix}{number}", stream=name))
+            for number, name in enumerate(("", "mark", "mark", "other"))
+        ]
+        assert [stream.method for stream in client.streams()] == ["Watch/Watch"] * 3
+        for number, watcher in enumerate(opened):
+            await client.put(f"{prefix}{number}", "v")
+            assert len(await take(watcher, 1)) == 1
+        for watcher in opened[1:]:
+            await watcher.aclose()
+        await until_watchers(own_server, 1)
+        async with asyncio.timeout(PATIENCE):
+            while len(client.streams()) > 1:  # noqa: ASYNC110 - it tells nobody
+                await asyncio.sleep(0.01)
+        async with client.watch(prefix, stream="mark") as again:  # a name may be used again
+            await client.put(prefix, "v")
+            assert len(await take(again, 1)) == 1

@@ -180,6 +180,22 @@ async def test_put_sends_every_option_and_returns_the_reply() -> None:
 
 
 @pytest.mark.anyio
+async def test_put_if_missing_is_a_txn() -> None:
+    put = pb.ResponseOp(response_put=pb.PutResponse(header=pb.ResponseHeader(revision=7)))
+    kv, invoker = client(
+        pb.TxnResponse(header=WIRE_HEADER, succeeded=True, responses=[put]), pb.TxnResponse(header=WIRE_HEADER)
+    )
+    assert await kv.put("k", "v", lease=9, if_missing=True) == PutResult(HEADER)
+    assert await kv.put("k", "v", if_missing=True) is None
+    assert [call.method for call in invoker.calls] == [methods.TXN] * 2
+    request = invoker.calls[0].request
+    assert isinstance(request, pb.TxnRequest)
+    assert codec.encode(request.compare[0]) == Key("k").missing.message()
+    assert request.success == [pb.RequestOp(request_put=pb.PutRequest(key=b"k", value=b"v", lease=9))]
+    assert request.failure == []
+
+
+@pytest.mark.anyio
 async def test_delete_sends_every_option_and_returns_the_reply() -> None:
     kv, invoker = client(pb.DeleteRangeResponse(header=WIRE_HEADER, deleted=1, prev_kvs=[WIRE_FOUND]))
     assert await kv.delete("k", prev_kv=True) == DeleteResult(HEADER, 1, (FOUND,))
@@ -371,6 +387,12 @@ async def test_invalid_arguments_are_refused_before_anything_is_sent() -> None:
         await kv.put("k", "v", lease=1, ignore_lease=True)
     with pytest.raises(InvalidRequestError, match="value is missing"):
         await kv.put("k")  # type: ignore[call-overload]
+    with pytest.raises(InvalidRequestError, match="if_missing=True excludes"):
+        await kv.put("k", "v", prev_kv=True, if_missing=True)  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match="if_missing must be True or False"):
+        await kv.put("k", "v", if_missing="no")  # type: ignore[call-overload]
+    with pytest.raises(InvalidRequestError, match="past revision"):
+        await kv.txn().then(op.get("k", revision=3), op.put("k", "v")).commit()
     with pytest.raises(InvalidRequestError, match="write all_keys=True"):
         await kv.delete(prefix="")
     with pytest.raises(InvalidRequestError, match="revision must be between 1 and"):

@@ -58,6 +58,47 @@ async def test_a_lease_lives_as_long_as_its_block(members: FakeLeases) -> None:
     assert not timers()
 
 
+def adopted(members: FakeLeases, id: int) -> Lease:
+    return Lease(members.group, members.keeper, 1, id=id, adopt=True)
+
+
+async def test_an_adopted_lease_is_renewed_instead_of_granted_and_revoked_on_leaving(members: FakeLeases) -> None:
+    await members.group.grant(7, id=5)
+    await asyncio.sleep(4)
+    async with adopted(members, 5) as one:
+        assert (one.id, one.ttl) == (5, 7), "its own TTL counts"
+        assert 6.9 < one.remaining <= 7.0
+        assert members.calls == ["Grant", "KeepAlive"]
+        await asyncio.sleep(60)
+        assert members.ttl_of(5) == 7
+    assert not members.leases
+
+
+async def test_a_lease_that_is_gone_is_not_adopted(members: FakeLeases) -> None:
+    with pytest.raises(LeaseNotFoundError):
+        async with adopted(members, 5):
+            raise AssertionError("not entered")
+    assert "Grant" not in members.calls
+    assert "Revoke" not in members.calls
+    with pytest.raises(InvalidRequestError, match="pass its id="):
+        Lease(members.group, members.keeper, 1, adopt=True)
+    with pytest.raises(TypeError, match="adopt must be True or False"):
+        Lease(members.group, members.keeper, 1, id=5, adopt="no")  # type: ignore[arg-type]
+
+
+async def test_a_cancelled_adoption_leaves_the_lease_alone(members: FakeLeases) -> None:
+    await members.group.grant(7, id=5)
+    members.is_silent = True
+    entering = asyncio.create_task(adopted(members, 5).__aenter__())
+    await asyncio.sleep(1)
+    entering.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await entering
+    await turns()
+    assert "Revoke" not in members.calls
+    assert not tasks()
+
+
 async def test_the_deadline_counts_from_the_beginning_of_the_grant(members: FakeLeases) -> None:
     members.latency = 3.0
     begun = members.loop.time()

@@ -1,5 +1,6 @@
 """`client.watch()`: the check of its arguments, and the options they become."""
 
+import gc
 from typing import Any
 
 import pytest
@@ -38,6 +39,7 @@ pytestmark = [
         ({"key": "a", "max_pending": 0}, InvalidRequestError),
         ({"key": "a", "max_outage": -1.0}, InvalidRequestError),
         ({"key": "a", "timeout": -1.0}, InvalidRequestError),
+        ({"key": "a", "stream": None}, TypeError),
         ({"key": "a", "timeout": "1"}, TypeError),
     ],
 )
@@ -46,7 +48,7 @@ def test_invalid_arguments_are_refused_before_anything_is_sent(
 ) -> None:
     service = ScriptedService()
     with pytest.raises(error):
-        WatchCalls(service).watch(**arguments)  # type: ignore[arg-type] # it is not called
+        WatchCalls(lambda stream: service).watch(**arguments)  # type: ignore[arg-type,return-value] # not called
     assert service.said == []
 
 
@@ -64,3 +66,21 @@ async def test_the_arguments_become_the_options_of_the_watch() -> None:
     assert options.max_pending == DEFAULT_MAX_PENDING
     assert service.watch.next_revision == 7
     assert service.watch.known is None  # it hears of no delete, so it need not know what is gone
+
+
+def test_watches_with_the_same_name_share_a_stream_for_as_long_as_one_is_held() -> None:
+    made: list[str] = []
+
+    def watches_on(stream: str) -> ScriptedService:
+        made.append(stream)
+        return ScriptedService()
+
+    calls = WatchCalls(watches_on)
+    common = [calls.watch("a"), calls.watch("b", stream="")]
+    held = [calls.watch("c", stream="slow"), calls.watch("d", stream="slow"), calls.watch("e", stream="mark")]
+    assert made == ["", "slow", "mark"]
+    del held[:2]
+    gc.collect()
+    held.append(calls.watch("f", stream="slow"))
+    assert made == ["", "slow", "mark", "slow"], "names that are not used any more take no memory"
+    assert len(common) == len(held) == 2
