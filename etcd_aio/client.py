@@ -29,13 +29,13 @@ from etcd_aio.deadline import deadline_after
 from etcd_aio.discovery import Discovery
 from etcd_aio.error_handler import Invoker, Lifetime, RetryPolicy, StreamStatistics, TokenFunction, credentials_from
 from etcd_aio.errors import PermissionDeniedError
-from etcd_aio.kv import KV, op
+from etcd_aio.kv import KV
 from etcd_aio.lease import Lease, LeaseKeeper, Leases, OnLost
 from etcd_aio.methods import API_VERSION
 from etcd_aio.shortcuts import Shortcuts
 from etcd_aio.transport import EngineName, Names, RequestMetadata, TransportOptions, create_engine, http_get
-from etcd_aio.types import EndpointVersions, KeyLike, whole_number
-from etcd_aio.watch import WatchCalls, WatchService, wait_deleted
+from etcd_aio.types import EndpointVersions
+from etcd_aio.watch import WatchCalls, WatchService
 
 _PING_KEY: Final = "health"  # the key of etcdctl's health check; it need not exist
 
@@ -261,34 +261,6 @@ class Client(KV, WatchCalls, Shortcuts):
         states = {record.endpoint: record.state.name for record in self._balancer.statistics()}
         shown = ", ".join(f"{name} {states.get(name, 'IDLE')}" for name in self.endpoints)
         return f"<Client {shown or 'without endpoints yet'}>"
-
-    # Waits.
-
-    async def wait_deleted(self, key: KeyLike, revision: int = 0, *, timeout: float | None = None) -> None:
-        """Wait until a key is deleted. It moves from member to member with the watches, and outlasts compactions.
-
-        Args:
-            key: the key.
-            revision: a revision at which the key existed, such as that of the range that it was found in. If the key
-                was deleted since then, and created again, this does not wait for the new one. 0 is now.
-            timeout: seconds for the whole wait. Default: None, no limit.
-
-        Raises:
-            EmptyKeyError: the key is empty.
-            EtcdTimeoutError: the key was not deleted in time.
-            EtcdError: as every read and watch.
-
-        Cancellation leaves nothing behind.
-        """
-        whole_number(revision, "revision")
-        look = op.get(key, keys_only=True)
-        deadline = deadline_after(timeout, self._lifetime.enter().time())
-        await wait_deleted(
-            lambda: self.watch(look.key, filters=("no_put",), timeout=None),
-            lambda: self.do(look, timeout=None),
-            revision,
-            deadline,
-        )
 
     # Leases.
 

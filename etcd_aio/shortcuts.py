@@ -1,18 +1,27 @@
-"""Shortcuts: the methods of a client for the layers above it. Each imports what it needs at its first use."""
+"""Shortcuts: the methods of a client that stand on its others, or make objects of the layers above it.
+
+The layers above are imported at their first use.
+"""
 
 from typing import TYPE_CHECKING, Protocol
 
+from etcd_aio.call_options import UNSET
+from etcd_aio.kv import op
 from etcd_aio.lease import OnLost
 from etcd_aio.store import Store
-from etcd_aio.types import KeyLike, ValueLike
+from etcd_aio.types import KeyLike, ValueLike, whole_number
+from etcd_aio.watch import wait_deleted
 
 if TYPE_CHECKING:
     from etcd_aio.concurrency import LeasePool, Lock, RWLock, Semaphore, Session
+    from etcd_aio.error_handler import Invoker
+    from etcd_aio.once import ExactlyOnce
 
 
 class _Client(Store, Protocol):
     """What the shortcuts need of the client that has them."""
 
+    _invoker: "Invoker"
     _pool: "LeasePool | None"
 
     def _lease_pool(self) -> "LeasePool":
@@ -155,3 +164,50 @@ class Shortcuts:
         from etcd_aio.concurrency import Session
 
         return Session(self, self._lease_pool(), ttl=ttl, on_lost=on_lost)
+
+    async def wait_deleted(self: _Client, key: KeyLike, revision: int = 0, *, timeout: float | None = None) -> None:
+        """Wait until a key is deleted. It moves from member to member with the watches, and outlasts compactions.
+
+        Args:
+            key: the key.
+            revision: a revision at which the key existed, such as that of the range that it was found in. If the key
+                was deleted since then, and created again, this does not wait for the new one. 0 is now.
+            timeout: seconds for the whole wait. Default: None, no limit.
+
+        Raises:
+            EmptyKeyError: the key is empty.
+            EtcdTimeoutError: the key was not deleted in time.
+            EtcdError: as every read and watch.
+
+        Cancellation leaves nothing behind.
+        """
+        whole_number(revision, "revision")
+        look = op.get(key, keys_only=True)
+        await wait_deleted(
+            lambda: self.watch(look.key, filters=("no_put",), timeout=None),
+            lambda: self.do(look, timeout=None),
+            revision,
+            self._invoker.deadline(timeout, self._invoker.clock()),
+        )
+
+    def exactly_once(
+        self: _Client, *, slots: int = 64, ttl: int = 300, window: int = 24 * 3600, prefix: KeyLike = "__etcd_aio/once/"
+    ) -> "ExactlyOnce":
+        """Writes that are applied exactly once: `async with client.exactly_once() as once: await once.put("k", "v")`.
+
+        One object for each client is enough; tasks may share it. Nothing is sent before its first write.
+
+        Args:
+            slots: the most writes at a time; more wait for their turn. Each is a key on the server.
+            ttl: seconds for which these keys outlive a crash of this process. They are under one lease; an outage that
+                is longer ends it, and the next write needs another one.
+            window: seconds for which an idempotency id is remembered at least. Default: a day.
+            prefix: of all these keys. With authentication, the user needs the permission to read and write it.
+
+        Raises:
+            InvalidRequestError, TypeError: an argument is invalid.
+        """
+        from etcd_aio.once import ExactlyOnce
+
+        timeout = self._invoker.deadline(UNSET, 0.0)  # the client's default, in seconds
+        return ExactlyOnce(self, slots=slots, ttl=ttl, window=window, prefix=prefix, timeout=timeout)

@@ -5,7 +5,7 @@ Values are secrets: a `repr` shows only their size. It shows keys, and cuts long
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Generic, TypeAlias, TypeVar, overload
+from typing import ClassVar, Final, Generic, TypeAlias, TypeVar, overload
 
 _MAX_SHOWN_KEY: Final = 64  # bytes or characters; longer keys would make log lines unreadable
 
@@ -125,10 +125,12 @@ class PutResult:
     Attributes:
         header: the metadata of the response.
         prev_kv: the key before the put, if requested with `prev_kv=True` and if it existed.
+        is_replayed: for exactly-once writes, whether the answer was lost and the result computed; else False.
     """
 
     header: Header
     prev_kv: KeyValue | None = None
+    is_replayed: ClassVar[bool] = False
 
     @property
     def revision(self) -> int:
@@ -144,11 +146,13 @@ class DeleteResult:
         header: the metadata of the response.
         deleted: the number of deleted keys.
         prev_kvs: the deleted keys as they were, if requested with `prev_kv=True`.
+        is_replayed: for exactly-once writes, whether the answer was lost and the result computed; else False.
     """
 
     header: Header
     deleted: int = 0
     prev_kvs: tuple[KeyValue, ...] = ()
+    is_replayed: ClassVar[bool] = False
 
     @property
     def revision(self) -> int:
@@ -269,12 +273,14 @@ class TxnResult:
         header: the metadata of the response.
         responses: the results of the branch that ran, one for each operation, as of the calls with the same names.
         operations: the operations of the branch that ran, in the order of `responses`.
+        is_replayed: for exactly-once writes, whether the answer was lost and the result computed; else False.
     """
 
     succeeded: bool
     header: Header
     responses: "tuple[OpResult, ...]" = ()
     operations: "tuple[Operation[OpResult], ...]" = field(default=(), repr=False, compare=False)
+    is_replayed: ClassVar[bool] = False
 
     def __bool__(self) -> bool:
         return self.succeeded

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from etcd_aio import Client, Compare, DeleteResult, Key, KeyValue, PutResult, RangeResult, TxnResult, op
+from etcd_aio import Client, Compare, DeleteResult, Key, KeyValue, Op, PutResult, RangeResult, TxnResult, op
 from etcd_aio.errors import InvalidRequestError
 from etcd_aio.testing import EtcdServer
 from etcd_aio.testing.health_probe import ask
@@ -192,12 +192,13 @@ async def test_a_txn_that_writes_is_refused_if_it_reads_a_past_revision(
 ) -> None:
     before = await client.put(prefix, "x")
     past, write = op.get(prefix, revision=before.revision), op.put(prefix, "y")
-    then, otherwise = {
+    cases: dict[str, tuple[list[Op], list[Op]]] = {
         "then": ([past, write], []),
         "otherwise": ([write], [op.range(prefix=prefix, revision=before.revision)]),
         "nested": ([write, op.txn(otherwise=[op.txn(then=[past])])], []),
         "beside a nested write": ([past, op.txn(then=[write])], []),
-    }[where]
+    }
+    then, otherwise = cases[where]
     with pytest.raises(InvalidRequestError, match="past revision"):
         await client.txn().then(*then).otherwise(*otherwise).commit()
     with pytest.raises(InvalidRequestError, match="past revision"):

@@ -1,10 +1,16 @@
 """Shortcuts of a client: they send nothing, and import what they need at the first use."""
 
+import inspect
 import subprocess
 import sys
 from pathlib import Path
 
-from etcd_aio import Client
+import pytest
+
+from etcd_aio import Client, InvalidRequestError
+from etcd_aio.errors import EmptyKeyError
+from etcd_aio.once import DEFAULT_PREFIX, DEFAULT_SLOTS, DEFAULT_TTL, DEFAULT_WINDOW, ExactlyOnce
+from etcd_aio.shortcuts import Shortcuts
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -27,7 +33,40 @@ def test_an_error_names_the_method_of_the_client() -> None:
 def test_nothing_of_them_is_imported_with_the_client() -> None:
     code = (
         "import sys, etcd_aio; client = etcd_aio.Client(); "
-        "assert not [name for name in sys.modules if name.startswith('etcd_aio.concurrency')]; "
+        "assert not [name for name in sys.modules if name.startswith(('etcd_aio.concurrency', 'etcd_aio.once'))]; "
         "client.lock('a'); assert 'etcd_aio.concurrency' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+def test_the_defaults_are_those_of_the_classes() -> None:
+    parameters = inspect.signature(Shortcuts.exactly_once).parameters
+    defaults = {name: parameter.default for name, parameter in parameters.items() if name != "self"}
+    expected = {"slots": DEFAULT_SLOTS, "ttl": DEFAULT_TTL, "window": DEFAULT_WINDOW, "prefix": DEFAULT_PREFIX}
+    assert defaults == expected
+    of_class = inspect.signature(ExactlyOnce).parameters
+    assert {name: of_class[name].default for name in expected} == expected
+
+
+def test_building_an_exactly_once_sends_nothing() -> None:
+    client = Client("127.0.0.1:1")
+    assert isinstance(client.exactly_once(slots=1), ExactlyOnce)
+    assert not client.statistics()
+
+
+@pytest.mark.parametrize("options", [{"slots": 0}, {"ttl": 0}, {"window": 0}, {"prefix": ""}])
+def test_wrong_arguments_are_refused(options: dict[str, object]) -> None:
+    with pytest.raises(InvalidRequestError if "prefix" not in options else EmptyKeyError):
+        Client("127.0.0.1:1").exactly_once(**options)  # type: ignore[arg-type]
+
+
+@pytest.mark.anyio
+async def test_wait_deleted_checks_its_arguments_first() -> None:
+    client = Client("127.0.0.1:1")
+    with pytest.raises(EmptyKeyError):
+        await client.wait_deleted("")
+    with pytest.raises(InvalidRequestError, match="revision must not be negative"):
+        await client.wait_deleted("k", -1)
+    with pytest.raises(InvalidRequestError, match="timeout must be"):
+        await client.wait_deleted("k", timeout=-1)
+    assert not client.statistics()

@@ -53,7 +53,7 @@ async def test_it_ends_with_the_deletion() -> None:
     service = await wait.begin()
     assert not wait.task.done()
     deleted(service, 11)
-    assert await wait.task is None
+    await wait.task
     assert service.said[-1] == "close"
 
 

@@ -1,0 +1,168 @@
+"""The txns of a slot: to create it, to write through it, and to settle it. Pure.
+
+A write without conditions stands beside the condition of the slot. One with conditions is a txn of its own within, so
+that it is known which of the two did not hold. A write with an id is within a txn on a key that has its name.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from etcd_aio import Key, KeyRange, TxnResult, op
+from etcd_aio.errors import InvalidRequestError, TooManyOpsError
+from etcd_aio.once.outcome import CREATED, Branch, slot_value
+from etcd_aio.once.slot import Slot
+from etcd_aio.types import OpResult
+
+# etcd accepts 128 operations in a txn, unless it is configured otherwise. A txn within another one may have 128 less
+# the longest list of the outer one: its conditions, or one of its branches.
+_MAX_OPS: Final = {(False, False): 127, (True, False): 126, (False, True): 125, (True, True): 124}
+
+
+@dataclass(frozen=True, slots=True)
+class IdKey:
+    """The key that has the name of an id.
+
+    Attributes:
+        key: the key.
+        digest: of the request, as text, which the key's value begins with.
+        lease: the id of the lease that the key is attached to.
+    """
+
+    key: bytes
+    digest: bytes
+    lease: int
+
+    def put(self, branch: Branch) -> op.PutOp:
+        """Put the key: the write was made, and this branch of it ran."""
+        return op.put(self.key, self.digest + b":" + branch.value, lease=self.lease)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to a copy of a write that was applied itself.
+
+    Attributes:
+        branch: which of the write's operations ran.
+        responses: their results.
+    """
+
+    branch: Branch
+    responses: tuple[OpResult, ...] = ()
+
+
+def create_slot(slot: Slot) -> op.TxnOp:
+    """Create a slot, or find it as an earlier copy created it."""
+    return op.txn(
+        when=(Key(slot.key).missing,),
+        then=(op.put(slot.key, CREATED, lease=slot.lease),),
+        otherwise=(op.get(slot.key),),
+    )
+
+
+def settle_slot(slot: Slot) -> op.TxnOp:
+    """Delete a slot unless a copy of its last write was applied, so that no copy is applied any more.
+
+    It has no put, so it also works when the store is full.
+    """
+    return op.txn(
+        when=(Key(slot.key).mod_revision == slot.revision,), then=(op.delete(slot.key),), otherwise=(op.get(slot.key),)
+    )
+
+
+def write_through(slot: Slot, write: op.TxnOp, id_key: IdKey | None) -> op.TxnOp:
+    """Make a write, and put the slot: if the slot is as this client left it."""
+    number, lease = slot.number, slot.lease
+
+    def mark(branch: Branch) -> op.PutOp:
+        return op.put(slot.key, slot_value(number, branch), lease=lease)
+
+    inner: tuple[op.Op, ...]
+    if not _is_conditional(write):
+        marks = (mark(Branch.THEN),) if id_key is None else (id_key.put(Branch.THEN), mark(Branch.THEN))
+        inner = write.then + marks
+    elif id_key is None:
+        inner = (op.TxnOp(write.when, (*write.then, mark(Branch.THEN)), (*write.otherwise, mark(Branch.OTHERWISE))),)
+    else:
+        then = (*write.then, id_key.put(Branch.THEN), mark(Branch.THEN))
+        otherwise = (*write.otherwise, id_key.put(Branch.OTHERWISE), mark(Branch.OTHERWISE))
+        inner = (op.TxnOp(write.when, then, otherwise),)
+    if id_key is not None:
+        # Also a duplicate puts the slot, so that no copy of it finds the id free when its time is over.
+        inner = (op.TxnOp((Key(id_key.key).missing,), inner, (mark(Branch.DUPLICATE),)),)
+    return op.TxnOp((Key(slot.key).mod_revision == slot.revision,), inner, (op.get(slot.key),))
+
+
+def unwrap(write: op.TxnOp, has_id: bool, result: TxnResult) -> Answer:
+    """The answer to the write, in the answer to its copy that was applied."""
+    responses, own_puts = result.responses, 1
+    if has_id:
+        (within,) = responses
+        assert isinstance(within, TxnResult)  # noqa: S101 - `TxnOp.result` has checked the kinds
+        if not within.succeeded:
+            return Answer(Branch.DUPLICATE)
+        responses, own_puts = within.responses, 2
+    branch = Branch.THEN
+    if _is_conditional(write):
+        (within,) = responses
+        assert isinstance(within, TxnResult)  # noqa: S101 - as above
+        branch = Branch.THEN if within.succeeded else Branch.OTHERWISE
+        responses = within.responses
+    return Answer(branch, responses[:-own_puts])
+
+
+def operations_of(write: op.TxnOp, branch: Branch) -> tuple[op.Op, ...]:
+    """The operations of a write that ran."""
+    match branch:
+        case Branch.THEN:
+            return write.then
+        case Branch.OTHERWISE:
+            return write.otherwise
+        case Branch.DUPLICATE:
+            return ()
+
+
+def parse_id_value(value: bytes) -> tuple[bytes, Branch] | None:
+    """The digest and the branch in the value of an id's key; None if the value is no such value."""
+    digest, _, branch = value.partition(b":")
+    known = {b.value: b for b in (Branch.THEN, Branch.OTHERWISE)}
+    return (digest, known[branch]) if branch in known else None
+
+
+def check_write(write: op.TxnOp, own: KeyRange, *, has_id: bool) -> None:
+    """Check that a write can be made through a slot.
+
+    Args:
+        write: the write.
+        own: the range of the keys that exactly-once writes need for themselves.
+        has_id: whether the write has an id.
+
+    Raises:
+        TooManyOpsError: with what is added, it has more operations than etcd accepts.
+        InvalidRequestError: it writes in the range of `own`.
+    """
+    most = _MAX_OPS[_is_conditional(write), has_id]
+    longest = max(len(write.when), len(write.then), len(write.otherwise))
+    if longest > most:
+        raise TooManyOpsError(f"an exactly-once txn of this form has at most {most} operations, got {longest}")
+    _check_keys(write, own)
+
+
+def _is_conditional(write: op.TxnOp) -> bool:
+    return bool(write.when or write.otherwise)
+
+
+def _check_keys(operation: op.Op, own: KeyRange) -> None:
+    match operation:
+        case op.PutOp():
+            overlaps = operation.key in own
+        case op.DeleteOp():
+            keys = operation.keys
+            overlaps = keys.key in own or own.key in keys
+        case op.TxnOp():
+            for inner in operation.then + operation.otherwise:
+                _check_keys(inner, own)
+            return
+        case _:
+            return
+    if overlaps:
+        raise InvalidRequestError("an exactly-once write must not change the keys that exactly-once writes use")

@@ -1,0 +1,68 @@
+"""Ids: idempotency ids, each a key that lasts at least as long as the window."""
+
+import asyncio
+from hashlib import sha256
+
+from etcd_aio import InvalidRequestError, Store, op
+from etcd_aio.once.guarded import IdKey
+from etcd_aio.once.single_flight import SingleFlight, seconds_left
+from etcd_aio.types import check_text
+
+
+class Ids:
+    """The keys of ids, and their lease: a new one for each window, which is never renewed and lasts for two.
+
+    Args:
+        store: the client.
+        prefix: of the keys.
+        window: seconds for which an id is remembered at least.
+        timeout: seconds for granting a lease.
+    """
+
+    def __init__(self, store: Store, *, prefix: bytes, window: int, timeout: float | None) -> None:
+        self._store = store
+        self._prefix = prefix
+        self._window = window
+        self._timeout = timeout
+        self._lease = 0
+        self._valid_until = 0.0
+        self._granting = SingleFlight(self._grant, "lease of ids")
+
+    async def key(self, id: str, write: op.TxnOp, deadline: float) -> IdKey:
+        """The key of the id of a write.
+
+        Raises:
+            InvalidRequestError: the id is empty, or the write cannot be sent.
+            TypeError: the id is no str.
+            EtcdError: a lease could not be granted.
+        """
+        name = check_text(id, "id").encode()
+        if not name:
+            raise InvalidRequestError("id is empty")
+        digest = sha256(write.message()).hexdigest().encode()
+        if self._lease == 0 or asyncio.get_running_loop().time() >= self._valid_until:
+            await self._granting.result(deadline)
+        return IdKey(self._prefix + name, digest, self._lease)
+
+    async def is_lost(self, deadline: float) -> bool:
+        """Whether the lease is gone on the server, since another client has revoked it; then there will be a new one.
+
+        Raises:
+            EtcdError: the server could not be asked.
+        """
+        if self._lease == 0:
+            return False
+        lease = self._lease
+        found = await self._store.leases.time_to_live(lease, timeout=seconds_left(deadline))
+        if found.is_expired and lease == self._lease:
+            self._lease = 0
+        return found.is_expired
+
+    def close(self) -> None:
+        """Grant no lease any more. The one that there is stays, with the ids."""
+        self._granting.cancel()
+
+    async def _grant(self) -> None:
+        began = asyncio.get_running_loop().time()
+        granted = await self._store.leases.grant(2 * self._window, timeout=self._timeout)
+        self._lease, self._valid_until = granted.id, began + granted.ttl - self._window

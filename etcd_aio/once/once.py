@@ -1,0 +1,259 @@
+"""ExactlyOnce: `client.exactly_once()`, writes that are applied once although their answers may be lost."""
+
+import asyncio
+from types import TracebackType
+from typing import Final, Self
+
+from etcd_aio import DeleteResult, KeyRange, OutcomeUnknownError, PutResult, Store, Txn, TxnResult, op
+from etcd_aio.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.deadline import deadline_after
+from etcd_aio.errors import ClientUsageError
+from etcd_aio.once.guarded import check_write
+from etcd_aio.once.ids import Ids
+from etcd_aio.once.results import OnceStatistics, Outcome, ReplayedDeleteResult, ReplayedPutResult
+from etcd_aio.once.settle import Settler
+from etcd_aio.once.slots import SlotPool
+from etcd_aio.once.writes import Request, Writes
+from etcd_aio.types import KeyLike, LeaseLike, ValueLike, encode_key, whole_number
+
+DEFAULT_SLOTS: Final = 64
+"""Writes at a time: as many as one member can have under way before it gets slower."""
+
+DEFAULT_TTL: Final = 300
+"""Seconds: what is left after a crash of the process lasts for so long; outages that are shorter cost nothing."""
+
+DEFAULT_WINDOW: Final = 24 * 3600
+"""Seconds for which an id is remembered: a day, in which most callers that repeat a request have done so."""
+
+DEFAULT_PREFIX: Final = "__etcd_aio/once/"
+
+
+class ExactlyOnce:
+    """Writes that are applied exactly once: `async with client.exactly_once() as once:`.
+
+    A write whose answer was lost is repeated until it is answered, and the answer says whether an earlier copy was
+    applied: whatever happens to connections and members, no copy is applied in addition, at any later time. The cost is
+    one more condition and one more put, on a key of this object, in the same txn; there is no further round trip.
+
+    One object for each client is enough; tasks may share it. Up to `slots` writes are under way at a time, others wait
+    for their turn. The keys are under the lease of this object, so leaving the block removes them. Another user who
+    writes under the prefix, or a store that is replaced by an older backup, voids the promise.
+
+    A cancelled write may have been applied, or not: it is settled in the background, so that it does not happen later.
+
+    Args:
+        store: the client.
+        slots: the most writes at a time.
+        ttl: seconds for which the keys of this object outlive the process.
+        window: seconds for which an id is remembered at least.
+        prefix: of all its keys. With authentication, the user needs the permission to read and write it.
+        timeout: seconds for a write that has no `timeout` of its own; None for no limit.
+
+    Raises:
+        InvalidRequestError, TypeError: an argument is invalid.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        slots: int = DEFAULT_SLOTS,
+        ttl: int = DEFAULT_TTL,
+        window: int = DEFAULT_WINDOW,
+        prefix: KeyLike = DEFAULT_PREFIX,
+        timeout: float | None = 5.0,
+    ) -> None:
+        deadline_after(timeout, 0.0)
+        encoded = encode_key(prefix, "prefix")
+        self._store = store
+        self._timeout = timeout
+        self._keys = KeyRange.of(prefix=encoded)
+        limit = whole_number(slots, "slots", minimum=1)
+        ttl = whole_number(ttl, "ttl", minimum=1)
+        window = whole_number(window, "window", minimum=1)
+        self._pool = SlotPool(store, limit=limit, ttl=ttl, prefix=encoded, timeout=timeout)
+        self._ids = Ids(store, prefix=encoded + b"ids/", window=window, timeout=timeout)
+        self._settler = Settler(store, self._pool)
+        self._writes = Writes(store, self._pool, self._ids, self._settler)
+        self._is_entered = False
+
+    def __repr__(self) -> str:
+        return f"<ExactlyOnce {self._keys} slots={self._pool.count}>"
+
+    # Lifetime.
+
+    async def __aenter__(self) -> Self:
+        if self._is_entered:
+            raise ClientUsageError("exactly_once() is entered once: ask the client for another one")
+        self._is_entered = True
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Remove all its keys but those of ids, within 4 seconds. Writes under way are applied before that, or never.
+
+        Writes that are not settled by then are logged with the keys of their slots.
+        """
+        self._ids.close()
+        try:
+            await self._pool.close()
+        finally:
+            await self._settler.close()
+
+    # Writes.
+
+    async def put(
+        self,
+        key: KeyLike,
+        value: ValueLike,
+        *,
+        lease: LeaseLike | None = None,
+        prev_kv: bool = False,
+        id: str | None = None,
+        timeout: Timeout = UNSET,
+    ) -> PutResult:
+        """Put a value under a key, exactly once.
+
+        Args:
+            key: the key.
+            value: the value; may be empty.
+            lease: the lease to attach the key to, or its id.
+            prev_kv: return the key as it was before.
+            id: an idempotency id: of all writes with the same id, by all processes, one is applied within the window,
+                and the others get its result. It has to be of the same request, arguments included.
+            timeout: seconds for the whole call.
+
+        Returns:
+            PutResult: its `is_replayed` is True if the answer was lost, and `prev_kv` is from the history of the store.
+
+        Raises:
+            OutcomeUnknownError: the time was over before it was known whether the put was applied. See `settle`.
+            ResultLostError: the put was applied, but `prev_kv` is compacted.
+            InvalidRequestError: the key is one of this object's, or the id was used for another request.
+            EtcdError: as every put; nothing was applied, and nothing will be.
+
+        Cancellation: the put was applied, or never will be; which of them is found out in the background.
+        """
+        write = op.TxnOp(then=(op.put(key, value, lease=lease, prev_kv=prev_kv),))
+        return _as_put(await self._write(Request(write, id, _as_put, "always"), timeout))
+
+    async def delete(
+        self,
+        key: KeyLike | None = None,
+        *,
+        range_end: KeyLike | None = None,
+        prefix: KeyLike | None = None,
+        from_key: KeyLike | None = None,
+        prev_kv: bool = False,
+        id: str | None = None,
+        timeout: Timeout = UNSET,
+    ) -> DeleteResult:
+        """Delete a key or a range, exactly once.
+
+        Args:
+            key: this key alone; with `range_end`, the first key of an interval.
+            range_end: the key before which the interval ends.
+            prefix: every key that begins with this; not empty.
+            from_key: every key from this one on; not empty.
+            prev_kv: return the deleted keys as they were.
+            id: as in `put`.
+            timeout: seconds for the whole call.
+
+        Returns:
+            DeleteResult: its `is_replayed` is True if the answer was lost, and `deleted` and `prev_kvs` are from the
+                history of the store.
+
+        Raises:
+            OutcomeUnknownError, ResultLostError, EtcdError: as `put`.
+            InvalidRequestError: the range has keys of this object, or the id was used for another request.
+
+        Cancellation: as `put`.
+        """
+        delete = op.delete(key, range_end=range_end, prefix=prefix, from_key=from_key, prev_kv=prev_kv)
+        request = Request(op.TxnOp(then=(delete,)), id, _as_delete, "always")
+        return _as_delete(await self._write(request, timeout))
+
+    def txn(self, *, id: str | None = None) -> Txn:
+        """Build a txn that is applied exactly once: `await once.txn().when(...).then(...).otherwise(...).commit()`.
+
+        It has at most 126 operations in a branch, 124 with an id. Its `commit` raises what `put` raises. With
+        `retry="never"` it makes one attempt, and then finds out whether that was applied. A txn that only reads is sent
+        as it is.
+
+        Args:
+            id: as in `put`.
+        """
+
+        async def do(operation: op.TxnOp, *, timeout: Timeout, retry: RetryMode | None) -> TxnResult:
+            if operation.is_read_only:
+                return await self._store.do(operation, timeout=timeout, retry=retry)
+            return await self._write(Request(operation, id, _as_txn, retry or "always"), timeout)
+
+        return Txn(do)
+
+    async def settle(self, error: OutcomeUnknownError, *, timeout: Timeout = UNSET) -> Outcome:
+        """Find out whether the write that raised this error was applied. If it was not, it never will be.
+
+        Args:
+            error: raised by a write of this object.
+            timeout: seconds for the whole call.
+
+        Returns:
+            Outcome: whether it was applied, and what the write would have returned.
+
+        Raises:
+            OutcomeUnknownError: the same error: it is still not known. If the history of the slot is compacted, or the
+                block has ended, it never will be.
+            ClientUsageError: the error was not raised by this object.
+            EtcdError: the write was applied, and its result could not be read now.
+
+        Cancellation changes nothing.
+        """
+        try:
+            outcome = await self._writes.settle(error, self._deadline(timeout))
+        except LookupError:
+            raise ClientUsageError("settle() takes an OutcomeUnknownError that a write of this object raised") from None
+        if outcome is None:
+            raise error
+        return outcome
+
+    def statistics(self) -> OnceStatistics:
+        """A snapshot of the counters."""
+        pool, settler = self._pool, self._settler
+        return OnceStatistics(
+            slots=pool.count,
+            in_use=pool.count - pool.free_count,
+            unsettled=len(settler),
+            replays=self._writes.replays,
+            settled_applied=settler.applied,
+            settled_not_applied=settler.not_applied,
+            lease_losses=pool.lease_losses,
+        )
+
+    async def _write(self, request: Request, timeout: Timeout) -> TxnResult:
+        if not self._is_entered:
+            raise ClientUsageError("write `async with client.exactly_once() as once:`")
+        check_write(request.write, self._keys, has_id=request.id is not None)
+        return await self._writes.run(request, self._deadline(timeout))
+
+    def _deadline(self, timeout: Timeout) -> float:
+        return deadline_after(self._timeout if timeout is UNSET else timeout, asyncio.get_running_loop().time())
+
+
+def _as_txn(result: TxnResult) -> TxnResult:
+    return result
+
+
+def _as_put(result: TxnResult) -> PutResult:
+    (put,) = result.responses
+    assert isinstance(put, PutResult)  # noqa: S101 - the only operation of the txn
+    kind = ReplayedPutResult if result.is_replayed else PutResult
+    return kind(result.header, put.prev_kv)
+
+
+def _as_delete(result: TxnResult) -> DeleteResult:
+    (delete,) = result.responses
+    assert isinstance(delete, DeleteResult)  # noqa: S101 - the only operation of the txn
+    kind = ReplayedDeleteResult if result.is_replayed else DeleteResult
+    return kind(result.header, delete.deleted, delete.prev_kvs)

@@ -1,0 +1,68 @@
+"""Results of exactly-once writes: what is known of a write whose answer was lost, and counters."""
+
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
+
+from etcd_aio import DeleteResult, PutResult, TxnResult
+
+WriteResult: TypeAlias = PutResult | DeleteResult | TxnResult
+"""The result of an exactly-once write."""
+
+
+class ReplayedPutResult(PutResult):
+    """The result of a put whose own answer was lost: computed from the history of the store."""
+
+    __slots__ = ()
+    is_replayed: ClassVar[bool] = True
+
+
+class ReplayedDeleteResult(DeleteResult):
+    """The result of a delete whose own answer was lost: computed from the history of the store."""
+
+    __slots__ = ()
+    is_replayed: ClassVar[bool] = True
+
+
+class ReplayedTxnResult(TxnResult):
+    """The result of a txn whose own answer was lost: computed from the history of the store."""
+
+    __slots__ = ()
+    is_replayed: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a write that raised `OutcomeUnknownError`. From now on that does not change any more.
+
+    Attributes:
+        applied: whether the write was applied. If not, no copy of it will ever be.
+        revision: at which revision; 0 if it was not applied.
+        result: what the call would have returned; None if it was not applied, or if the history is compacted.
+    """
+
+    applied: bool
+    revision: int = 0
+    result: WriteResult | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OnceStatistics:
+    """Counters of an `ExactlyOnce`.
+
+    Attributes:
+        slots: keys that it uses on the server now.
+        in_use: of these, those with a write under way.
+        unsettled: of these, those whose write was given up, and whose outcome is not known yet.
+        replays: writes whose result was computed, since their own answer was lost.
+        settled_applied: writes that were given up, and found applied.
+        settled_not_applied: writes that were given up, and found not applied.
+        lease_losses: how often the lease of all slots was lost.
+    """
+
+    slots: int
+    in_use: int
+    unsettled: int
+    replays: int
+    settled_applied: int
+    settled_not_applied: int
+    lease_losses: int

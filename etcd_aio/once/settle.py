@@ -1,0 +1,120 @@
+"""Settler: finds out what became of writes that were given up, without doing them."""
+
+import asyncio
+import logging
+import random
+from typing import Final, TypeAlias
+
+from etcd_aio import EtcdError, KeyValue, Store
+from etcd_aio.aio import start_background_task
+from etcd_aio.backoff import Backoff
+from etcd_aio.errors import ClientUsageError, CompactedError, StoreRolledBackError
+from etcd_aio.once.guarded import settle_slot
+from etcd_aio.once.outcome import Applied, Fate, judge, judge_history
+from etcd_aio.once.slot import Slot, SlotState, Transition
+from etcd_aio.once.slots import SlotPool
+
+logger: Final = logging.getLogger("etcd_aio.once")
+
+_BACKOFF: Final = Backoff(initial=0.1, multiplier=2.0, maximum=5.0, jitter=0.2)
+_CLOSE_SECONDS: Final = 2.0
+
+Settling: TypeAlias = "asyncio.Task[Applied | Fate]"
+"""The task that settles one slot. Its result is never `Fate.IN_HISTORY`."""
+
+
+class Settler:
+    """Settles slots in background tasks, each until it is answered or the client is closed.
+
+    Args:
+        store: the client.
+        pool: gets each slot back when it is settled.
+
+    Attributes:
+        applied: how many writes were found applied.
+        not_applied: how many were found not applied; no copy of them is applied any more.
+    """
+
+    def __init__(self, store: Store, pool: SlotPool) -> None:
+        self._store = store
+        self._pool = pool
+        self._settlings: dict[Settling, Slot] = {}
+        self.applied = 0
+        self.not_applied = 0
+
+    def __len__(self) -> int:
+        return len(self._settlings)
+
+    def settle(self, slot: Slot, transition: Transition) -> Settling:
+        """Settle a slot whose write has no answer, or the answer `MISSING`."""
+        slot.move(transition)
+        settling = start_background_task(self._settle(slot), name="etcd_aio once settle")
+        self._settlings[settling] = slot
+        settling.add_done_callback(self._on_done)
+        return settling
+
+    async def close(self) -> None:
+        """Wait until all slots are settled, 2 seconds at most. By now their lease is revoked."""
+        try:
+            if self._settlings:
+                await asyncio.wait(tuple(self._settlings), timeout=_CLOSE_SECONDS)
+        finally:
+            if self._settlings:
+                keys = ", ".join(repr(slot.key) for slot in self._settlings.values())
+                logger.warning("exactly-once: the outcome of %d writes is not known: %s", len(self._settlings), keys)
+            for settling in self._settlings:
+                settling.cancel()
+
+    async def _settle(self, slot: Slot) -> Applied | Fate:
+        failures = 0
+        while True:
+            try:
+                if slot.state is SlotState.UNSETTLED:
+                    verdict = await self._delete(slot)
+                else:
+                    verdict = await self._read_history(slot)
+            except ClientUsageError:  # the client is closed
+                return Fate.UNKNOWN
+            except EtcdError:
+                await asyncio.sleep(_BACKOFF.wait(failures, random.random))
+                failures += 1
+            else:
+                if verdict is not Fate.IN_HISTORY:
+                    return verdict
+
+    async def _delete(self, slot: Slot) -> Applied | Fate:
+        """Delete the slot, so that no copy is applied any more, unless one was."""
+        result = await self._store.do(settle_slot(slot), timeout=None, retry="always")
+        if result:
+            slot.move(Transition.DELETED)
+            return Fate.NOT_APPLIED
+        found = result.responses[0]
+        verdict = judge(slot.number, found if isinstance(found, KeyValue) else None)
+        if isinstance(verdict, Applied):
+            slot.move(Transition.APPLIED, verdict.revision)
+        else:
+            slot.move(Transition.MISSING)
+        return verdict
+
+    async def _read_history(self, slot: Slot) -> Applied | Fate:
+        """Read the first change of the slot after the write began."""
+        verdict: Applied | Fate = Fate.UNKNOWN
+        try:
+            async with self._store.watch(slot.key, start_revision=slot.revision + 1, timeout=None) as watcher:
+                verdict = judge_history(slot.number, await anext(watcher))
+        except (CompactedError, StoreRolledBackError):
+            pass
+        slot.move(Transition.TOLD)
+        return verdict
+
+    def _on_done(self, settling: Settling) -> None:
+        slot = self._settlings.pop(settling)
+        if settling.cancelled() or settling.exception() is not None:
+            return
+        verdict = settling.result()
+        if isinstance(verdict, Applied):
+            self.applied += 1
+        elif verdict is Fate.NOT_APPLIED:
+            self.not_applied += 1
+        if slot.state in (SlotState.FREE, SlotState.GONE):
+            self._pool.put_back(slot)

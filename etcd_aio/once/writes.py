@@ -1,0 +1,255 @@
+"""Writes: sends each write through a slot until it is known what became of it.
+
+The theory is in `slot.py`. Every way out of a write leaves its slot free, or to the settler: an error that says "not
+applied" is raised only if no copy can be applied any more.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+from weakref import WeakKeyDictionary
+
+from etcd_aio import (
+    EtcdError,
+    Header,
+    InvalidRequestError,
+    KeyRange,
+    KeyValue,
+    OutcomeUnknownError,
+    ResultLostError,
+    Store,
+    TxnResult,
+    op,
+)
+from etcd_aio.call_options import RetryMode
+from etcd_aio.errors import CompactedError, LeaseNotFoundError, with_history
+from etcd_aio.once.guarded import IdKey, operations_of, parse_id_value, unwrap, write_through
+from etcd_aio.once.ids import Ids
+from etcd_aio.once.outcome import Applied, Branch, Fate, Refusal, judge, judge_error
+from etcd_aio.once.replay import needs_values, ranges_to_read, replay
+from etcd_aio.once.results import Outcome, ReplayedTxnResult, WriteResult
+from etcd_aio.once.settle import Settler, Settling
+from etcd_aio.once.single_flight import seconds_left
+from etcd_aio.once.slot import Slot, Transition
+from etcd_aio.once.slots import SlotPool
+from etcd_aio.types import NO_END
+
+_OF_OTHER_REQUEST: Final = "the id was used for another request: use an id for one request only"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One write of a user.
+
+    Attributes:
+        write: what to apply.
+        id: the idempotency id; None if there is none.
+        shape: makes the result of the user's call of that of the txn.
+        retry: which failed attempts are retried.
+    """
+
+    write: op.TxnOp
+    id: str | None
+    shape: Callable[[TxnResult], WriteResult]
+    retry: RetryMode
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A write that raised `OutcomeUnknownError`: what is known, or what finds out."""
+
+    request: Request
+    id_key: IdKey | None
+    known: "Applied | Settling"
+
+
+class Writes:
+    """Sends writes, and settles those that raised `OutcomeUnknownError`.
+
+    Args:
+        store: the client.
+        pool: the slots.
+        ids: the keys of ids.
+        settler: finds out about writes that are given up.
+
+    Attributes:
+        replays: results that were computed.
+    """
+
+    def __init__(self, store: Store, pool: SlotPool, ids: Ids, settler: Settler) -> None:
+        self._store = store
+        self._pool = pool
+        self._ids = ids
+        self._settler = settler
+        self._open: WeakKeyDictionary[OutcomeUnknownError, _Open] = WeakKeyDictionary()
+        self.replays = 0
+
+    async def run(self, request: Request, deadline: float) -> TxnResult:
+        """Apply a write; see `ExactlyOnce.put`."""
+        write = request.write
+        while True:
+            id_key = None if request.id is None else await self._ids.key(request.id, write, deadline)
+            slot = self._pool.take_free() or await self._pool.take(deadline)
+            try:
+                result = await self._store.do(
+                    write_through(slot, write, id_key), timeout=seconds_left(deadline), retry=request.retry
+                )
+            except EtcdError as error:
+                applied = await self._after_error(slot, error, request, id_key, deadline)
+            except BaseException:  # a cancellation: copies may travel
+                self._settler.settle(slot, Transition.GIVEN_UP)
+                raise
+            else:
+                if result:
+                    slot.move(Transition.APPLIED, result.revision)
+                    self._pool.put_back(slot)
+                    answer = unwrap(write, id_key is not None, result)
+                    if answer.branch is not Branch.DUPLICATE:
+                        return _txn_result(TxnResult, write, answer.branch, result.header, answer.responses)
+                    applied = Applied(result.revision, Branch.DUPLICATE)
+                else:
+                    found = result.responses[0]
+                    applied = await self._after_refusal(
+                        slot, found if isinstance(found, KeyValue) else None, request, id_key, deadline
+                    )
+            if applied is not None:
+                try:
+                    return await self._replay(request, id_key, applied, deadline)
+                except (ResultLostError, InvalidRequestError):
+                    raise
+                except EtcdError as error:
+                    raise self._unknown(_Open(request, id_key, applied), error) from error
+
+    async def settle(self, error: OutcomeUnknownError, deadline: float) -> Outcome | None:
+        """Find out about a write; None if it is not known yet, or never will be. See `ExactlyOnce.settle`.
+
+        Raises:
+            LookupError: the error was not raised by `run`.
+            EtcdError: the write was applied, and its result could not be read now.
+        """
+        opened = self._open[error]
+        verdict = opened.known if isinstance(opened.known, Applied) else await _wait(opened.known, deadline)
+        if verdict is Fate.NOT_APPLIED:
+            return Outcome(applied=False)
+        if not isinstance(verdict, Applied):
+            return None
+        try:
+            result = await self._replay(opened.request, opened.id_key, verdict, deadline)
+        except ResultLostError as lost:
+            return Outcome(applied=True, revision=lost.revision)
+        return Outcome(applied=True, revision=result.revision, result=opened.request.shape(result))
+
+    # Answers that are none. Each returns what was applied, or None: the write was not applied, and begins again.
+
+    async def _after_refusal(
+        self, slot: Slot, found: KeyValue | None, request: Request, id_key: IdKey | None, deadline: float
+    ) -> Applied | None:
+        """The slot was not as this client left it: by an earlier copy, or since it is gone."""
+        judged = judge(slot.number, found)
+        if isinstance(judged, Applied):
+            slot.move(Transition.APPLIED, judged.revision)
+            self._pool.put_back(slot)
+            return judged
+        settling = self._settler.settle(slot, Transition.MISSING)
+        verdict = await _wait(settling, deadline)
+        if isinstance(verdict, Applied):
+            return verdict
+        if verdict is Fate.NOT_APPLIED:
+            return None
+        raise self._unknown(_Open(request, id_key, settling), None)
+
+    async def _after_error(
+        self, slot: Slot, error: EtcdError, request: Request, id_key: IdKey | None, deadline: float
+    ) -> Applied | None:
+        if judge_error(error) is not Refusal.OPEN:
+            slot.move(Transition.REFUSED)
+            try:
+                if isinstance(error, LeaseNotFoundError) and await self._has_lost_lease(slot, id_key, deadline):
+                    return None
+            finally:
+                self._pool.put_back(slot)
+            raise error
+        settling = self._settler.settle(slot, Transition.GIVEN_UP)
+        verdict = await _wait(settling, deadline)
+        if isinstance(verdict, Applied):
+            return verdict
+        if verdict is not Fate.NOT_APPLIED:
+            raise self._unknown(_Open(request, id_key, settling), error) from error
+        if isinstance(error, LeaseNotFoundError) and await self._has_lost_lease(slot, id_key, deadline):
+            return None
+        error.maybe_applied = False
+        raise error
+
+    async def _has_lost_lease(self, slot: Slot, id_key: IdKey | None, deadline: float) -> bool:
+        """Whether a lease that does not exist is one of this object's, and not one of the user's write."""
+        try:
+            is_lost = await self._pool.is_lost(slot, deadline)
+            return is_lost or (id_key is not None and await self._ids.is_lost(deadline))
+        except EtcdError:
+            return False
+
+    def _unknown(self, opened: _Open, cause: EtcdError | None) -> OutcomeUnknownError:
+        error = OutcomeUnknownError()
+        if cause is not None:
+            with_history(error, cause.attempts, maybe_applied=True, seconds=cause.seconds)
+            error.call = cause.call
+        self._open[error] = opened
+        return error
+
+    # Results.
+
+    async def _replay(self, request: Request, id_key: IdKey | None, applied: Applied, deadline: float) -> TxnResult:
+        """Compute the result of a write that was applied, and whose answer was lost or is that of another process.
+
+        Raises:
+            ResultLostError: the history is compacted.
+            InvalidRequestError: the id was used for another request.
+            EtcdError: the history could not be read.
+        """
+        if applied.branch is Branch.DUPLICATE and id_key is not None:
+            applied = await self._first_of_id(id_key, applied.revision, deadline)
+        operations = operations_of(request.write, applied.branch)
+        header = Header(revision=applied.revision)
+        before: list[KeyValue] = []
+        try:
+            for keys in ranges_to_read(operations):
+                before += await self._read(keys, applied.revision - 1, needs_values(operations), deadline)
+        except CompactedError as error:
+            raise ResultLostError(revision=applied.revision, succeeded=applied.branch is Branch.THEN) from error
+        self.replays += 1
+        responses = replay(operations, before, header)
+        return _txn_result(ReplayedTxnResult, request.write, applied.branch, header, responses)
+
+    async def _first_of_id(self, id_key: IdKey, revision: int, deadline: float) -> Applied:
+        """The write that had an id first; `revision` is when the key of the id was seen."""
+        kv = await self._store.get(id_key.key, timeout=seconds_left(deadline))
+        if kv is None or kv.mod_revision > revision:  # its time is over
+            raise ResultLostError(revision=revision)
+        parsed = parse_id_value(kv.value)
+        if parsed is None or parsed[0] != id_key.digest:
+            raise InvalidRequestError(_OF_OTHER_REQUEST)
+        return Applied(kv.mod_revision, parsed[1])
+
+    async def _read(self, keys: KeyRange, revision: int, with_values: bool, deadline: float) -> list[KeyValue]:
+        timeout = seconds_left(deadline)
+        key, end, is_open = keys.key, keys.range_end or None, keys.range_end == NO_END
+        scan = (
+            self._store.scan(from_key=key, revision=revision, keys_only=not with_values, timeout=timeout)
+            if is_open
+            else self._store.scan(key, range_end=end, revision=revision, keys_only=not with_values, timeout=timeout)
+        )
+        return [kv async for kv in scan]
+
+
+async def _wait(settling: Settling, deadline: float) -> Applied | Fate:
+    """The verdict of a settling; `UNKNOWN` if there is none by the deadline. The settling goes on by itself."""
+    await asyncio.wait([settling], timeout=seconds_left(deadline))
+    return settling.result() if settling.done() and not settling.cancelled() else Fate.UNKNOWN
+
+
+def _txn_result(
+    kind: type[TxnResult], write: op.TxnOp, branch: Branch, header: Header, responses: tuple[object, ...]
+) -> TxnResult:
+    operations = operations_of(write, branch)
+    return kind(branch is Branch.THEN, header, responses, operations if responses else ())  # type: ignore[arg-type]
