@@ -1,7 +1,7 @@
 """A write whose reply was lost: find out whether it was applied, and never apply it twice.
 
 The write is a transaction with a condition on the revision of the key. So it is safe to send it again: at most one of
-all copies is applied, even if an earlier copy is still on its way.
+all copies is applied, even if an earlier copy is still on its way. The last lines do the same with `exactly_once()`.
 Endpoints: arguments, $ETCD_ENDPOINTS, or 127.0.0.1:2379.
 """
 
@@ -49,6 +49,14 @@ async def main() -> None:
         is_ours = await put_once(client, ORDER, f"order {uuid.uuid4()}", revision=before.revision)
         print("the order is ours" if is_ours else "another writer was first")
         print("the key was written", (await client.delete(ORDER, prev_kv=True)).prev_kvs[0].version - 1, "time since")
+
+        # The same for any write, without a revision to compare with, and without the loop above.
+        async with client.exactly_once(prefix="example/once/") as once:
+            await once.put(ORDER, "free")
+            proxy.cut_after(0, "to_client", connection="open")
+            result = await once.put(ORDER, "ours")
+            written = (await once.delete(ORDER, prev_kv=True)).prev_kvs[0].version - 1
+        print("exactly once: the reply was lost,", result.is_replayed, "and the key was written", written, "time since")
 
 
 if __name__ == "__main__":

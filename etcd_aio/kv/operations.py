@@ -224,10 +224,14 @@ class TxnOp(KVOperation[TxnResult]):
 
     def __post_init__(self) -> None:
         operations = self.then + self.otherwise
-        object.__setattr__(self, "is_read_only", all(operation.is_read_only for operation in operations))
-        serializable = bool(operations) and all(
-            operation.serializable and not isinstance(operation, TxnOp) for operation in operations
-        )
+        is_read_only, serializable = True, bool(operations)
+        for operation in operations:
+            if not operation.is_read_only:
+                is_read_only = serializable = False
+                break
+            if not operation.serializable or isinstance(operation, TxnOp):
+                serializable = False
+        object.__setattr__(self, "is_read_only", is_read_only)
         object.__setattr__(self, "serializable", serializable)
 
     def message(self) -> bytes:

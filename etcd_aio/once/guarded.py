@@ -5,9 +5,9 @@ that it is known which of the two did not hold. A write with an id is within a t
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple, Protocol
 
-from etcd_aio import Key, KeyRange, TxnResult, op
+from etcd_aio import Compare, Key, KeyRange, TxnResult, op
 from etcd_aio.errors import InvalidRequestError, TooManyOpsError
 from etcd_aio.once.outcome import CREATED, Branch, slot_value
 from etcd_aio.once.slot import Slot
@@ -16,6 +16,33 @@ from etcd_aio.types import OpResult
 # etcd accepts 128 operations in a txn, unless it is configured otherwise. A txn within another one may have 128 less
 # the longest list of the outer one: its conditions, or one of its branches.
 _MAX_OPS: Final = {(False, False): 127, (True, False): 126, (False, True): 125, (True, True): 124}
+
+
+class Write(Protocol):
+    """What a user wants to be applied: an `op.TxnOp`, or the same parts."""
+
+    @property
+    def when(self) -> tuple[Compare, ...]:
+        """The conditions."""
+        ...
+
+    @property
+    def then(self) -> tuple[op.Op, ...]:
+        """What is applied if all of them hold."""
+        ...
+
+    @property
+    def otherwise(self) -> tuple[op.Op, ...]:
+        """What is applied if one does not."""
+        ...
+
+
+class SingleWrite(NamedTuple):
+    """A put or a delete, as a write."""
+
+    then: tuple[op.Op]
+    when: tuple[Compare, ...] = ()
+    otherwise: tuple[op.Op, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +64,7 @@ class IdKey:
         return op.put(self.key, self.digest + b":" + branch.value, lease=self.lease)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Answer:
     """The answer to a copy of a write that was applied itself.
 
@@ -52,11 +79,7 @@ class Answer:
 
 def create_slot(slot: Slot) -> op.TxnOp:
     """Create a slot, or find it as an earlier copy created it."""
-    return op.txn(
-        when=(Key(slot.key).missing,),
-        then=(op.put(slot.key, CREATED, lease=slot.lease),),
-        otherwise=(op.get(slot.key),),
-    )
+    return op.TxnOp((Key(slot.key).missing,), (op.put(slot.key, CREATED, lease=slot.lease),), (slot.look,))
 
 
 def settle_slot(slot: Slot) -> op.TxnOp:
@@ -64,35 +87,31 @@ def settle_slot(slot: Slot) -> op.TxnOp:
 
     It has no put, so it also works when the store is full.
     """
-    return op.txn(
-        when=(Key(slot.key).mod_revision == slot.revision,), then=(op.delete(slot.key),), otherwise=(op.get(slot.key),)
-    )
+    return op.TxnOp((slot.mod_revision == slot.revision,), (op.delete(slot.key),), (slot.look,))
 
 
-def write_through(slot: Slot, write: op.TxnOp, id_key: IdKey | None) -> op.TxnOp:
+def write_through(slot: Slot, write: Write, id_key: IdKey | None) -> op.TxnOp:
     """Make a write, and put the slot: if the slot is as this client left it."""
-    number, lease = slot.number, slot.lease
-
-    def mark(branch: Branch) -> op.PutOp:
-        return op.put(slot.key, slot_value(number, branch), lease=lease)
-
-    inner: tuple[op.Op, ...]
-    if not _is_conditional(write):
-        marks = (mark(Branch.THEN),) if id_key is None else (id_key.put(Branch.THEN), mark(Branch.THEN))
-        inner = write.then + marks
-    elif id_key is None:
-        inner = (op.TxnOp(write.when, (*write.then, mark(Branch.THEN)), (*write.otherwise, mark(Branch.OTHERWISE))),)
-    else:
-        then = (*write.then, id_key.put(Branch.THEN), mark(Branch.THEN))
-        otherwise = (*write.otherwise, id_key.put(Branch.OTHERWISE), mark(Branch.OTHERWISE))
-        inner = (op.TxnOp(write.when, then, otherwise),)
+    inner: tuple[op.Op, ...] = write.then + _marks(slot, id_key, Branch.THEN)
+    if _is_conditional(write):
+        inner = (op.TxnOp(write.when, inner, write.otherwise + _marks(slot, id_key, Branch.OTHERWISE)),)
     if id_key is not None:
         # Also a duplicate puts the slot, so that no copy of it finds the id free when its time is over.
-        inner = (op.TxnOp((Key(id_key.key).missing,), inner, (mark(Branch.DUPLICATE),)),)
-    return op.TxnOp((Key(slot.key).mod_revision == slot.revision,), inner, (op.get(slot.key),))
+        inner = (op.TxnOp((Key(id_key.key).missing,), inner, (_mark(slot, Branch.DUPLICATE),)),)
+    return op.TxnOp((slot.mod_revision == slot.revision,), inner, (slot.look,))
 
 
-def unwrap(write: op.TxnOp, has_id: bool, result: TxnResult) -> Answer:
+def _marks(slot: Slot, id_key: IdKey | None, branch: Branch) -> tuple[op.PutOp, ...]:
+    mark = _mark(slot, branch)
+    return (mark,) if id_key is None else (id_key.put(branch), mark)
+
+
+def _mark(slot: Slot, branch: Branch) -> op.PutOp:
+    """Put the slot: the write was made, and this branch of it ran."""
+    return op.PutOp(slot.key, slot_value(slot.number, branch), slot.lease)
+
+
+def unwrap(write: Write, has_id: bool, result: TxnResult) -> Answer:
     """The answer to the write, in the answer to its copy that was applied."""
     responses, own_puts = result.responses, 1
     if has_id:
@@ -110,7 +129,7 @@ def unwrap(write: op.TxnOp, has_id: bool, result: TxnResult) -> Answer:
     return Answer(branch, responses[:-own_puts])
 
 
-def operations_of(write: op.TxnOp, branch: Branch) -> tuple[op.Op, ...]:
+def operations_of(write: Write, branch: Branch) -> tuple[op.Op, ...]:
     """The operations of a write that ran."""
     match branch:
         case Branch.THEN:
@@ -128,7 +147,7 @@ def parse_id_value(value: bytes) -> tuple[bytes, Branch] | None:
     return (digest, known[branch]) if branch in known else None
 
 
-def check_write(write: op.TxnOp, own: KeyRange, *, has_id: bool) -> None:
+def check_write(write: Write, own: KeyRange, *, has_id: bool) -> None:
     """Check that a write can be made through a slot.
 
     Args:
@@ -141,13 +160,16 @@ def check_write(write: op.TxnOp, own: KeyRange, *, has_id: bool) -> None:
         InvalidRequestError: it writes in the range of `own`.
     """
     most = _MAX_OPS[_is_conditional(write), has_id]
-    longest = max(len(write.when), len(write.then), len(write.otherwise))
-    if longest > most:
-        raise TooManyOpsError(f"an exactly-once txn of this form has at most {most} operations, got {longest}")
-    _check_keys(write, own)
+    for part in (write.when, write.then, write.otherwise):
+        if len(part) > most:
+            raise TooManyOpsError(f"an exactly-once txn of this form has at most {most} operations, got {len(part)}")
+    for operation in write.then:
+        _check_keys(operation, own)
+    for operation in write.otherwise:
+        _check_keys(operation, own)
 
 
-def _is_conditional(write: op.TxnOp) -> bool:
+def _is_conditional(write: Write) -> bool:
     return bool(write.when or write.otherwise)
 
 

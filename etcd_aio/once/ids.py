@@ -4,7 +4,7 @@ import asyncio
 from hashlib import sha256
 
 from etcd_aio import InvalidRequestError, Store, op
-from etcd_aio.once.guarded import IdKey
+from etcd_aio.once.guarded import IdKey, Write
 from etcd_aio.once.single_flight import SingleFlight, seconds_left
 from etcd_aio.types import check_text
 
@@ -28,7 +28,7 @@ class Ids:
         self._valid_until = 0.0
         self._granting = SingleFlight(self._grant, "lease of ids")
 
-    async def key(self, id: str, write: op.TxnOp, deadline: float) -> IdKey:
+    async def key(self, id: str, write: Write, deadline: float) -> IdKey:
         """The key of the id of a write.
 
         Raises:
@@ -39,7 +39,7 @@ class Ids:
         name = check_text(id, "id").encode()
         if not name:
             raise InvalidRequestError("id is empty")
-        digest = sha256(write.message()).hexdigest().encode()
+        digest = sha256(op.TxnOp(write.when, write.then, write.otherwise).message()).hexdigest().encode()
         if self._lease == 0 or asyncio.get_running_loop().time() >= self._valid_until:
             await self._granting.result(deadline)
         return IdKey(self._prefix + name, digest, self._lease)

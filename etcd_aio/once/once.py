@@ -8,12 +8,13 @@ from etcd_aio import DeleteResult, KeyRange, OutcomeUnknownError, PutResult, Sto
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.deadline import deadline_after
 from etcd_aio.errors import ClientUsageError
-from etcd_aio.once.guarded import check_write
+from etcd_aio.once.guarded import SingleWrite, Write, check_write, operations_of
 from etcd_aio.once.ids import Ids
-from etcd_aio.once.results import OnceStatistics, Outcome, ReplayedDeleteResult, ReplayedPutResult
+from etcd_aio.once.outcome import Branch
+from etcd_aio.once.results import OnceStatistics, Outcome, ReplayedDeleteResult, ReplayedPutResult, ReplayedTxnResult
 from etcd_aio.once.settle import Settler
 from etcd_aio.once.slots import SlotPool
-from etcd_aio.once.writes import Request, Writes
+from etcd_aio.once.writes import Known, Request, Writes
 from etcd_aio.types import KeyLike, LeaseLike, ValueLike, encode_key, whole_number
 
 DEFAULT_SLOTS: Final = 64
@@ -135,8 +136,8 @@ class ExactlyOnce:
 
         Cancellation: the put was applied, or never will be; which of them is found out in the background.
         """
-        write = op.TxnOp(then=(op.put(key, value, lease=lease, prev_kv=prev_kv),))
-        return _as_put(await self._write(Request(write, id, _as_put, "always"), timeout))
+        write = SingleWrite((op.put(key, value, lease=lease, prev_kv=prev_kv),))
+        return _as_put(write, await self._write(Request(write, id, _as_put, "always"), timeout))
 
     async def delete(
         self,
@@ -171,8 +172,8 @@ class ExactlyOnce:
         Cancellation: as `put`.
         """
         delete = op.delete(key, range_end=range_end, prefix=prefix, from_key=from_key, prev_kv=prev_kv)
-        request = Request(op.TxnOp(then=(delete,)), id, _as_delete, "always")
-        return _as_delete(await self._write(request, timeout))
+        write = SingleWrite((delete,))
+        return _as_delete(write, await self._write(Request(write, id, _as_delete, "always"), timeout))
 
     def txn(self, *, id: str | None = None) -> Txn:
         """Build a txn that is applied exactly once: `await once.txn().when(...).then(...).otherwise(...).commit()`.
@@ -188,7 +189,8 @@ class ExactlyOnce:
         async def do(operation: op.TxnOp, *, timeout: Timeout, retry: RetryMode | None) -> TxnResult:
             if operation.is_read_only:
                 return await self._store.do(operation, timeout=timeout, retry=retry)
-            return await self._write(Request(operation, id, _as_txn, retry or "always"), timeout)
+            known = await self._write(Request(operation, id, _as_txn, retry or "always"), timeout)
+            return _as_txn(operation, known)
 
         return Txn(do)
 
@@ -231,7 +233,7 @@ class ExactlyOnce:
             lease_losses=pool.lease_losses,
         )
 
-    async def _write(self, request: Request, timeout: Timeout) -> TxnResult:
+    async def _write(self, request: Request, timeout: Timeout) -> Known:
         if not self._is_entered:
             raise ClientUsageError("write `async with client.exactly_once() as once:`")
         check_write(request.write, self._keys, has_id=request.id is not None)
@@ -241,19 +243,21 @@ class ExactlyOnce:
         return deadline_after(self._timeout if timeout is UNSET else timeout, asyncio.get_running_loop().time())
 
 
-def _as_txn(result: TxnResult) -> TxnResult:
-    return result
+def _as_txn(write: Write, known: Known) -> TxnResult:
+    kind = ReplayedTxnResult if known.is_replayed else TxnResult
+    operations = operations_of(write, known.branch)
+    return kind(known.branch is Branch.THEN, known.header, known.responses, operations)
 
 
-def _as_put(result: TxnResult) -> PutResult:
-    (put,) = result.responses
-    assert isinstance(put, PutResult)  # noqa: S101 - the only operation of the txn
-    kind = ReplayedPutResult if result.is_replayed else PutResult
-    return kind(result.header, put.prev_kv)
+def _as_put(write: Write, known: Known) -> PutResult:
+    (put,) = known.responses
+    assert isinstance(put, PutResult)  # noqa: S101 - the only operation of the write
+    kind = ReplayedPutResult if known.is_replayed else PutResult
+    return kind(known.header, put.prev_kv)
 
 
-def _as_delete(result: TxnResult) -> DeleteResult:
-    (delete,) = result.responses
-    assert isinstance(delete, DeleteResult)  # noqa: S101 - the only operation of the txn
-    kind = ReplayedDeleteResult if result.is_replayed else DeleteResult
-    return kind(result.header, delete.deleted, delete.prev_kvs)
+def _as_delete(write: Write, known: Known) -> DeleteResult:
+    (delete,) = known.responses
+    assert isinstance(delete, DeleteResult)  # noqa: S101 - the only operation of the write
+    kind = ReplayedDeleteResult if known.is_replayed else DeleteResult
+    return kind(known.header, delete.deleted, delete.prev_kvs)

@@ -22,6 +22,8 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final
 
+from etcd_aio import Key, op
+
 
 class SlotState(Enum):
     """What may happen to a slot; see above."""
@@ -32,6 +34,8 @@ class SlotState(Enum):
     UNSETTLED = "unsettled"
     HISTORY = "history"
     GONE = "gone"
+
+    __hash__ = object.__hash__  # that of an enum is a function in Python, and every write looks into the table
 
 
 class Transition(Enum):
@@ -46,6 +50,8 @@ class Transition(Enum):
     MISSING = "the slot is not there, or is not as this client left it"
     TOLD = "the history of the slot told what happened, or is compacted"
     LOST = "the lease of the slot is lost while nothing travels"
+
+    __hash__ = object.__hash__
 
 
 _NEXT: Final[Mapping[tuple[SlotState, Transition], SlotState]] = {
@@ -73,13 +79,17 @@ class Slot:
         state: what may happen to it.
         number: n, of the last write that was begun; the first is 1.
         revision: m, its mod_revision before that write; 0 before it is created.
+        mod_revision: what a txn compares m with.
+        look: what reads the slot.
     """
 
-    __slots__ = ("key", "lease", "number", "revision", "state")
+    __slots__ = ("key", "lease", "look", "mod_revision", "number", "revision", "state")
 
     def __init__(self, key: bytes, lease: int) -> None:
         self.key = key
         self.lease = lease
+        self.mod_revision = Key(key).mod_revision
+        self.look = op.get(key)
         self.state = SlotState.NEW
         self.number = 0
         self.revision = 0

@@ -19,39 +19,54 @@ from etcd_aio import (
     OutcomeUnknownError,
     ResultLostError,
     Store,
-    TxnResult,
-    op,
 )
 from etcd_aio.call_options import RetryMode
 from etcd_aio.errors import CompactedError, LeaseNotFoundError, with_history
-from etcd_aio.once.guarded import IdKey, operations_of, parse_id_value, unwrap, write_through
+from etcd_aio.once.guarded import IdKey, Write, operations_of, parse_id_value, unwrap, write_through
 from etcd_aio.once.ids import Ids
 from etcd_aio.once.outcome import Applied, Branch, Fate, Refusal, judge, judge_error
 from etcd_aio.once.replay import needs_values, ranges_to_read, replay
-from etcd_aio.once.results import Outcome, ReplayedTxnResult, WriteResult
+from etcd_aio.once.results import Outcome, WriteResult
 from etcd_aio.once.settle import Settler, Settling
 from etcd_aio.once.single_flight import seconds_left
 from etcd_aio.once.slot import Slot, Transition
 from etcd_aio.once.slots import SlotPool
-from etcd_aio.types import NO_END
+from etcd_aio.types import NO_END, OpResult
 
 _OF_OTHER_REQUEST: Final = "the id was used for another request: use an id for one request only"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
+class Known:
+    """What is known of a write that was applied: all that its result is made of.
+
+    Attributes:
+        branch: which of its operations ran.
+        header: of the answer. If the answer was lost, it has only the revision.
+        responses: the results of the operations.
+        is_replayed: whether the answer was lost, and the results were computed.
+    """
+
+    branch: Branch
+    header: Header
+    responses: tuple[OpResult, ...]
+    is_replayed: bool = False
+
+
+@dataclass(slots=True)
 class Request:
     """One write of a user.
 
     Attributes:
         write: what to apply.
         id: the idempotency id; None if there is none.
-        shape: makes the result of the user's call of that of the txn.
+        shape: makes the result of the user's call.
         retry: which failed attempts are retried.
     """
 
-    write: op.TxnOp
+    write: Write
     id: str | None
-    shape: Callable[[TxnResult], WriteResult]
+    shape: Callable[[Write, Known], WriteResult]
     retry: RetryMode
 
 
@@ -85,7 +100,7 @@ class Writes:
         self._open: WeakKeyDictionary[OutcomeUnknownError, _Open] = WeakKeyDictionary()
         self.replays = 0
 
-    async def run(self, request: Request, deadline: float) -> TxnResult:
+    async def run(self, request: Request, deadline: float) -> Known:
         """Apply a write; see `ExactlyOnce.put`."""
         write = request.write
         while True:
@@ -106,7 +121,7 @@ class Writes:
                     self._pool.put_back(slot)
                     answer = unwrap(write, id_key is not None, result)
                     if answer.branch is not Branch.DUPLICATE:
-                        return _txn_result(TxnResult, write, answer.branch, result.header, answer.responses)
+                        return Known(answer.branch, result.header, answer.responses)
                     applied = Applied(result.revision, Branch.DUPLICATE)
                 else:
                     found = result.responses[0]
@@ -135,10 +150,11 @@ class Writes:
         if not isinstance(verdict, Applied):
             return None
         try:
-            result = await self._replay(opened.request, opened.id_key, verdict, deadline)
+            known = await self._replay(opened.request, opened.id_key, verdict, deadline)
         except ResultLostError as lost:
             return Outcome(applied=True, revision=lost.revision)
-        return Outcome(applied=True, revision=result.revision, result=opened.request.shape(result))
+        result = opened.request.shape(opened.request.write, known)
+        return Outcome(applied=True, revision=known.header.revision, result=result)
 
     # Answers that are none. Each returns what was applied, or None: the write was not applied, and begins again.
 
@@ -199,7 +215,7 @@ class Writes:
 
     # Results.
 
-    async def _replay(self, request: Request, id_key: IdKey | None, applied: Applied, deadline: float) -> TxnResult:
+    async def _replay(self, request: Request, id_key: IdKey | None, applied: Applied, deadline: float) -> Known:
         """Compute the result of a write that was applied, and whose answer was lost or is that of another process.
 
         Raises:
@@ -218,8 +234,7 @@ class Writes:
         except CompactedError as error:
             raise ResultLostError(revision=applied.revision, succeeded=applied.branch is Branch.THEN) from error
         self.replays += 1
-        responses = replay(operations, before, header)
-        return _txn_result(ReplayedTxnResult, request.write, applied.branch, header, responses)
+        return Known(applied.branch, header, replay(operations, before, header), is_replayed=True)
 
     async def _first_of_id(self, id_key: IdKey, revision: int, deadline: float) -> Applied:
         """The write that had an id first; `revision` is when the key of the id was seen."""
@@ -246,10 +261,3 @@ async def _wait(settling: Settling, deadline: float) -> Applied | Fate:
     """The verdict of a settling; `UNKNOWN` if there is none by the deadline. The settling goes on by itself."""
     await asyncio.wait([settling], timeout=seconds_left(deadline))
     return settling.result() if settling.done() and not settling.cancelled() else Fate.UNKNOWN
-
-
-def _txn_result(
-    kind: type[TxnResult], write: op.TxnOp, branch: Branch, header: Header, responses: tuple[object, ...]
-) -> TxnResult:
-    operations = operations_of(write, branch)
-    return kind(branch is Branch.THEN, header, responses, operations if responses else ())  # type: ignore[arg-type]

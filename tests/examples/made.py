@@ -314,9 +314,9 @@ def _arguments(documented: type) -> str:
 _CALLS: Final[Mapping[str, tuple[str, ...]]] = {
     "Create, connect, close": ("from_url", "from_env", "connect", "wait_ready", "ping", "aclose"),
     "Read": ("get", "range", "scan"),
-    "Write": ("put", "delete", "txn", "compact"),
+    "Write": ("put", "update", "delete", "txn", "exactly_once", "compact"),
     "Any operation": ("do",),
-    "Watch": ("watch",),
+    "Watch": ("watch", "wait_deleted"),
     "Lease": ("lease", "leases"),
     "Cluster": ("cluster", "maintenance", "auth", "versions"),
     "Endpoints": ("endpoints", "set_endpoints", "sync"),

@@ -13,8 +13,19 @@ FOLDER = ROOT / "examples"
 
 # What each example must print, besides exiting with 0.
 PRINTS = {
-    "ambiguous_write": ("unknown:", "the order is ours", "the key was written 1 time since"),
+    "ambiguous_write": (
+        "unknown:",
+        "the order is ours",
+        "the key was written 1 time since",
+        "exactly once: the reply was lost, True and the key was written 1 time since",
+    ),
     "config_reload": ("log level: info", "log level: debug", "settings left: 0"),
+    "exactly_once": (
+        "step 5: the reply was lost; it was applied at revision",
+        "the counter is 20",
+        "in doubt; settled: applied is True",
+        "the second is a replay of the first: True",
+    ),
     "failover_tour": ("all proxies are open", "is cut: 40 calls", "READY"),
     "follow_prefix": ("the snapshot is of revision", "the copy is the store: 51 keys"),
     "kv": ("it was hello at revision", "a scan gave 30 keys", "deleted 31 keys"),

@@ -31,6 +31,7 @@ from etcd_aio.errors import (
 )
 from etcd_aio.once import DEFAULT_PREFIX, ExactlyOnce, Outcome
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy
+from tests.faults.increments import increments
 from tests.support.auth import QUICK_LOGINS, WEB, enable_auth
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
@@ -752,3 +753,15 @@ async def test_what_is_not_settled_in_time_is_logged_with_the_keys_of_its_slots(
         await asyncio.sleep(0)
         assert not own_tasks()
         proxy.heal()
+
+
+# Many.
+
+
+async def test_increments_through_a_proxy_that_breaks_connections(own_server: EtcdServer, run_seed: int) -> None:
+    """The short form of `python -m tests.faults.increments`."""
+    counts = await increments(own_server.endpoint, 3000, seed=run_seed)
+    assert counts.is_exact, counts
+    assert counts.ambiguous > 0
+    plain = await increments(own_server.endpoint, 3000, seed=run_seed, plain=True)
+    assert not plain.is_exact, "the cuts do nothing"
