@@ -225,27 +225,31 @@ async def test_its_own_keys_are_not_written(
 # Lost answers.
 
 
+@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("times", [1, 2], ids=["once", "twice in a row"])
-async def test_every_byte_of_the_answer_is_cut(shared_server: EtcdServer, prefix: str, times: int) -> None:
-    async with (
-        Client(shared_server.endpoint) as direct,
-        FaultProxy(shared_server.endpoint) as proxy,
-        Client(proxy.endpoint, timeout=PATIENCE) as client,
-        client.exactly_once(prefix=f"{prefix}once/") as once,
-    ):
-        await once.put(prefix, "first")
-        for n_bytes in range(0, 150, times):
-            proxy.cut_after(n_bytes, "to_client", connection="open")
-            if times == 2:
-                proxy.cut_after(100 + n_bytes, "to_client", connection="next")
-            result = await once.put(prefix, str(n_bytes), prev_kv=True)
-            proxy.heal()
+async def test_every_byte_of_the_answer_is_cut(shared_server: EtcdServer, prefix: str, times: int, step: int) -> None:
+    replays = 0
+    async with Client(shared_server.endpoint) as direct:
+        await direct.put(prefix, "first")
+        for count, n_bytes in enumerate(range(0, 150, step), 2):
+            async with (
+                FaultProxy(shared_server.endpoint) as proxy,
+                Client(proxy.endpoint, timeout=PATIENCE) as client,
+                client.exactly_once(prefix=f"{prefix}once/") as once,
+            ):
+                await once.put(f"{prefix}other", "v")
+                proxy.cut_after(n_bytes, "to_client", connection="open")
+                if times == 2:
+                    proxy.cut_after(50 + n_bytes, "to_client", connection="next")
+                result = await once.put(prefix, str(n_bytes), prev_kv=True)
+                proxy.heal()
+                replays += once.statistics().replays
             kv = await direct.get(prefix)
             assert kv is not None
             assert (kv.mod_revision, kv.value) == (result.revision, str(n_bytes).encode())
             assert result.prev_kv is not None
-            assert result.prev_kv.version == kv.version - 1 == n_bytes // times + 1, "each was applied once"
-        assert once.statistics().replays > 10
+            assert result.prev_kv.version == kv.version - 1 == count - 1, "each was applied once"
+        assert replays > 50 // step
 
 
 async def test_without_a_slot_the_same_cuts_apply_writes_twice(shared_server: EtcdServer, prefix: str) -> None:
