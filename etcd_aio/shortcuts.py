@@ -13,7 +13,7 @@ from etcd_aio.types import KeyLike, ValueLike, whole_number
 from etcd_aio.watch import wait_deleted
 
 if TYPE_CHECKING:
-    from etcd_aio.concurrency import LeasePool, Lock, RWLock, Semaphore, Session
+    from etcd_aio.concurrency import Election, LeasePool, Lock, RWLock, Semaphore, Session
     from etcd_aio.error_handler import Invoker
     from etcd_aio.once import ExactlyOnce
 
@@ -147,6 +147,39 @@ class Shortcuts:
             margin=margin,
             on_lost=on_lost,
         )
+
+    def election(
+        self: _Client, name: KeyLike, *, ttl: int = 10, margin: float | None = None, on_lost: OnLost = "cancel"
+    ) -> "Election":
+        """An election: one leader among the candidates of a name.
+
+            election = client.election("scheduler")
+            async with election.lead("host-1") as leadership: ...     stand, lead, resign
+            await election.run(work, "host-1")                        run `work` whenever this candidate leads
+            await election.leader()                                   the present leader
+            async with election.observe() as leaders: ...             every leader, one after the other
+
+        It is open to Go's `concurrency.Election`, `etcdctl elect` and other libraries; a lock of the same name excludes
+        its leader too.
+
+        Args:
+            name: its name. The keys are `<name>/<lease>`.
+            ttl: seconds until another candidate may lead after a crash of this process, or in an outage. Default: 10,
+                as of locks. etcd raises values below its minimum, 2 by default.
+            margin: seconds before the end of the lease at which the leadership is lost, if no renewal was
+                acknowledged. Default: a tenth of `ttl`, at most 1; see `lock`.
+            on_lost: what happens if a leadership is lost: `"cancel"` cancels the task in the block, `"signal"` only
+                sets `leadership.is_lost`. Leaving raises `LeadershipLostError` in both cases.
+
+        Returns:
+            Election: nothing is sent before it is used.
+
+        Raises:
+            InvalidRequestError: an argument is invalid.
+        """
+        from etcd_aio.concurrency import Election
+
+        return Election(self, self._lease_pool().source(ttl), name, ttl=ttl, margin=margin, on_lost=on_lost)
 
     def session(self: _Client, *, ttl: int = 60, on_lost: OnLost = "cancel") -> "Session":
         """One lease for several locks, and for keys of your own: `async with client.session() as session:`.

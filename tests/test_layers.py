@@ -76,6 +76,7 @@ PURE = (
     "balancer/picker",
     "call_options",
     "codec",
+    "concurrency/observe",
     "concurrency/place",
     "config/environ",
     "config/settings",

@@ -8,8 +8,8 @@ The most important ones. All are `EtcdError`; the builtin in brackets catches th
     UnavailableError                            the members answer, but cannot serve now: no leader, for example
     LeaseLostError                              the lease of a block is lost
     LockLostError, LeadershipLostError          the lock or the leadership of a block is lost
-    LockTimeoutError (TimeoutError)             the lock was not acquired in time
-    LockTimeoutError (TimeoutError)             the lock was not acquired in time
+    LockTimeoutError (TimeoutError)             the lock was not acquired in time; ElectionTimeoutError: no leadership
+    LockTimeoutError (TimeoutError)             the lock was not acquired in time; ElectionTimeoutError: no leadership
     CompactedError                              the requested history was compacted: read the range again
     PermissionDeniedError (PermissionError)     the user lacks a permission
     AuthenticationFailedError                   wrong user or password
@@ -104,6 +104,7 @@ from etcd_aio.errors.cluster import PeerURLExistsError as PeerURLExistsError
 from etcd_aio.errors.cluster import TooManyLearnersError as TooManyLearnersError
 from etcd_aio.errors.cluster import WrongDowngradeVersionFormatError as WrongDowngradeVersionFormatError
 from etcd_aio.errors.concurrency import ElectionError as ElectionError
+from etcd_aio.errors.concurrency import ElectionTimeoutError as ElectionTimeoutError
 from etcd_aio.errors.concurrency import LeadershipLostError as LeadershipLostError
 from etcd_aio.errors.concurrency import LockError as LockError
 from etcd_aio.errors.concurrency import LockLostError as LockLostError

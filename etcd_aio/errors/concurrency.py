@@ -49,6 +49,16 @@ class ElectionError(EtcdError):
     default_message = "the election failed"
 
 
+class ElectionTimeoutError(ElectionError, TimeoutError):
+    """The candidate did not lead within its `timeout`. Nothing of the attempt is left: its key is deleted.
+
+    The `__cause__` is the last error on the way, if a call had failed; otherwise others led all the time.
+    """
+
+    default_message = "this candidate did not lead in time"
+    retryable = True
+
+
 class NotLeaderError(ElectionError):
     """The candidate is not the leader, so that it can neither proclaim nor resign."""
 

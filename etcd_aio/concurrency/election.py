@@ -1,0 +1,287 @@
+"""Election: one leader among several candidates, and what others see of it.
+
+The keys are those of Go's `Election`, `etcdctl elect` and the server's own election service, and those of a lock of the
+same name: all of them exclude each other. The value of a key is what its candidate proclaims.
+"""
+
+import asyncio
+import logging
+import random
+from collections import deque
+from collections.abc import Callable, Coroutine
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self, TypeVar, get_args
+
+from etcd_aio.aio import start_task
+from etcd_aio.backoff import Backoff
+from etcd_aio.call_options import UNSET, Timeout
+from etcd_aio.concurrency.held import OnLost, Subject, checked_margin
+from etcd_aio.concurrency.leadership import Candidacy, Leadership
+from etcd_aio.concurrency.lease_pool import LeaseSource
+from etcd_aio.concurrency.line import Line
+from etcd_aio.concurrency.observe import Candidates, Leader
+from etcd_aio.concurrency.place import lock_keys
+from etcd_aio.deadline import deadline_after
+from etcd_aio.errors import (
+    ClientUsageError,
+    ElectionTimeoutError,
+    EtcdError,
+    InvalidRequestError,
+    LeadershipLostError,
+)
+from etcd_aio.store import Store
+from etcd_aio.types import KeyLike, ValueLike, encode_key, flag, shown_key
+
+if TYPE_CHECKING:
+    from etcd_aio import Watcher
+
+T = TypeVar("T")
+
+logger: Final = logging.getLogger("etcd_aio.elections")
+
+_STAND_AGAIN: Final = Backoff(initial=1.0, multiplier=2.0, maximum=15.0, jitter=0.5)
+"""Before a candidate whose session is lost stands again: a cluster in trouble is not hurried by its candidates."""
+
+_OVERDUE_EVERY: Final = 1.0  # seconds between two warnings
+
+
+class Election:
+    """An election: `client.election("scheduler")`. One object serves any number of tasks."""
+
+    def __init__(
+        self,
+        store: Store,
+        source: LeaseSource,
+        name: KeyLike,
+        *,
+        ttl: int,
+        margin: float | None = None,
+        on_lost: OnLost = "cancel",
+    ) -> None:
+        if on_lost not in get_args(OnLost):
+            words = ", ".join(map(repr, get_args(OnLost)))
+            raise InvalidRequestError(f"on_lost must be one of {words}; got {on_lost!r}")
+        self._store = store
+        self._source = source
+        self._name = encode_key(name, "name")
+        self._keys = lock_keys(self._name)
+        self._margin = checked_margin(margin, ttl)
+        self._cancels = on_lost == "cancel"
+        self._subject = Subject(
+            f"election {shown_key(self._name)[1:]}", lost=LeadershipLostError, late=ElectionTimeoutError
+        )
+
+    def __repr__(self) -> str:
+        return f"<Election {shown_key(self._name)[1:]}>"
+
+    @property
+    def name(self) -> bytes:
+        """The name."""
+        return self._name
+
+    # Candidates.
+
+    def lead(self, value: ValueLike = "", *, timeout: float | None = None) -> Leadership:
+        """Stand as a candidate: `async with election.lead("host-1") as leadership:`.
+
+        Entering waits until this candidate leads, in the order of arrival; leaving resigns.
+
+        Args:
+            value: what observers see while this candidate leads, such as its address.
+            timeout: seconds that entering may take. Default: None, it waits until it leads, is cancelled, or loses its
+                lease.
+
+        Entering raises:
+            ElectionTimeoutError: it did not lead within `timeout`.
+            LeadershipLostError: the lease was lost, or the key deleted, while it waited.
+            EtcdError: no lease was granted, or the key could not be created.
+
+        Cancellation: while it waits, the key is deleted within half a second, or in the background.
+        """
+        return self._leadership(value, timeout, cancels=self._cancels)
+
+    def _leadership(self, value: ValueLike, timeout: float | None, *, cancels: bool) -> Leadership:
+        deadline_after(timeout, 0.0)
+        candidacy = Candidacy(self._store, self._new_line, self._margin, cancels, timeout, self._subject)
+        return Leadership(candidacy, value)
+
+    def _new_line(self, value: bytes) -> Line[LeadershipLostError]:
+        return Line(self._store, self._source, self._keys, value, self._subject)
+
+    async def run(
+        self,
+        work: Callable[[Leadership], Coroutine[object, object, T]],
+        value: ValueLike = "",
+        *,
+        again: bool = False,
+    ) -> T:
+        """Stand as a candidate, and run `work` whenever this candidate leads.
+
+        If the leadership is lost, `work` is cancelled, and the candidate stands again when it has ended: one process
+        never runs it twice at a time. If `work` has not ended when the margin is over, it may overlap with that
+        of the next leader, which is logged every second; let it write through `leadership.fenced`.
+
+        A candidate that loses its session, or cannot reach the cluster, stands again with a new one, after a pause of
+        about 1 to 15 seconds. It never gives up by itself.
+
+        Args:
+            work: the function; it gets the leadership. It runs in a task of its own.
+            value: what observers see while this candidate leads.
+            again: stand again after `work` has returned. Default: False, its return ends the run.
+
+        Returns:
+            What `work` has returned; the candidate has resigned then.
+
+        Raises:
+            Exception: what `work` has raised; the candidate has resigned then.
+            EtcdError: an error that would come again, such as a denied permission.
+
+        Cancellation: `work` is cancelled, the candidate waits for its end, and resigns.
+        """
+        flag(again, "again")
+        failures = 0
+        while True:
+            leadership = self._leadership(value, None, cancels=False)
+            done: list[T] = []
+            try:
+                async with leadership:
+                    failures = 0
+                    await self._work(work, leadership, done)
+            except LeadershipLostError as error:
+                if leadership.is_entered and not leadership.is_lost:
+                    raise  # it is of another election, and was raised by the work
+                logger.warning("%s", error)
+            except EtcdError as error:
+                if leadership.is_entered or not error.retryable:
+                    raise
+                logger.warning("%s: this candidate could not stand: %s", self._subject.what, error)
+            if done and not again:
+                return done[0]
+            if not leadership.is_entered:
+                await asyncio.sleep(_STAND_AGAIN.wait(failures, random.random))
+                failures += 1
+
+    async def _work(
+        self, work: Callable[[Leadership], Coroutine[object, object, T]], leadership: Leadership, done: list[T]
+    ) -> None:
+        """Run the work in a task of its own. However this ends, the task has ended then.
+
+        Args:
+            work: the function.
+            leadership: its argument; the work is cancelled when it is lost.
+            done: gets the result.
+        """
+        working = start_task(work(leadership), name=f"etcd_aio leader of {self._subject.what}")
+        losing = start_task(leadership.lost(), name=f"etcd_aio loss of {self._subject.what}")
+        try:
+            await asyncio.wait([working, losing], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            losing.cancel()
+            await self._end(working)
+        if not (working.cancelled() and leadership.is_lost):
+            done.append(working.result())
+
+    async def _end(self, working: "asyncio.Task[T]") -> None:
+        """Cancel the work, if it has not ended, and wait for its end, whatever happens meanwhile."""
+        loop = asyncio.get_running_loop()
+        began, patience = loop.time(), self._margin
+        cancelled: asyncio.CancelledError | None = None
+        working.cancel()
+        while not working.done():
+            try:
+                await asyncio.wait([working], timeout=patience)
+            except asyncio.CancelledError as error:  # it goes on from here, when the work has ended
+                cancelled = error
+                continue
+            if not working.done():
+                logger.warning(
+                    "%s: the work was cancelled %.1f s ago and goes on; it may overlap with that of the next leader",
+                    self._subject.what,
+                    loop.time() - began,
+                )
+                patience = _OVERDUE_EVERY
+        if cancelled is not None:
+            raise cancelled
+
+    # Observers.
+
+    async def leader(self, *, timeout: Timeout = UNSET) -> Leader | None:
+        """The present leader, by one linearizable read; None if there is none.
+
+        Args:
+            timeout: seconds for the whole call.
+
+        Raises:
+            EtcdError: as every read.
+        """
+        limit = 1
+        while True:
+            found = await self._store.range(
+                prefix=self._keys.before, sort_by="create_revision", limit=limit, timeout=timeout
+            )
+            for kv in found.kvs:
+                if self._keys.has(kv.key):
+                    return Leader.of(kv)
+            if len(found.kvs) < limit:
+                return None
+            limit *= 2  # all of these belong to elections whose names begin with this one
+
+    def observe(self) -> "Leaders":
+        """Follow the leaders: `async with election.observe() as leaders:`, then `async for leader in leaders:`.
+
+        The present leader comes at once, then each new leader or value, in order; None if there is no candidate. Lost
+        connections leave no gap. Only after an outage that is longer than etcd keeps its history, what was overtaken is
+        left out.
+        """
+        return Leaders(self._store, Candidates(self._keys), self._keys.before)
+
+
+class Leaders:
+    """The leaders of an election, one after the other; made by `Election.observe`."""
+
+    def __init__(self, store: Store, candidates: Candidates, prefix: bytes) -> None:
+        self._store = store
+        self._candidates = candidates
+        self._prefix = prefix
+        self._watcher: Watcher | None = None
+        self._news: deque[Leader | None] = deque()
+
+    async def __aenter__(self) -> Self:
+        """Begin.
+
+        Raises:
+            EtcdError: as entering a watch, and as every read.
+        """
+        if self._watcher is not None:
+            raise ClientUsageError("an observation is entered once: call `observe` for another one")
+        # Watch from now, then list: no change is missed, and the watch is never behind.
+        self._watcher = watcher = self._store.watch(prefix=self._prefix, on_compaction="resync")
+        await watcher.__aenter__()
+        try:
+            found = await self._store.range(prefix=self._prefix)
+        except BaseException:  # a cancellation too: nothing else would end the watch
+            await watcher.aclose()
+            raise
+        self._news.append(self._candidates.listed(found.kvs, found.revision))
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End the watch. Safe to repeat."""
+        if self._watcher is not None:
+            await self._watcher.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Leader | None:
+        if self._watcher is None:
+            raise ClientUsageError("not entered: write `async with election.observe() as leaders:`")
+        while not self._news:
+            batch = await self._watcher.next_batch()
+            self._news.extend(self._candidates.changed(batch.events, batch.revision))
+        return self._news.popleft()

@@ -1,0 +1,595 @@
+"""Elections on real servers: candidates, leaders, observers; and the defects that other clients have had."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from etcd_aio import Client, Key, op
+from etcd_aio.concurrency import Leader, Leaders, Leadership
+from etcd_aio.errors import (
+    ClientUsageError,
+    ElectionTimeoutError,
+    EtcdError,
+    InvalidRequestError,
+    LeadershipLostError,
+    NotLeaderError,
+)
+from etcd_aio.testing import EtcdServer, FaultProxy
+
+pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
+
+PATIENCE = 60.0
+
+
+@asynccontextmanager
+async def another(server: EtcdServer) -> AsyncIterator[Client]:
+    async with Client(server.endpoint) as client:
+        yield client
+
+
+async def keys(client: Client, name: str) -> list[bytes]:
+    return [kv.key for kv in await client.range(prefix=f"{name}/", sort_by="create_revision")]
+
+
+async def until_candidates(client: Client, name: str, count: int) -> list[bytes]:
+    """Wait until so many candidates stand; returns their keys, the leader's first."""
+    async with asyncio.timeout(PATIENCE):
+        while len(found := await keys(client, name)) != count:  # noqa: ASYNC110 - nothing signals it
+            await asyncio.sleep(0.01)
+    return found
+
+
+async def revoke(client: Client, leadership: Leadership) -> None:
+    """Revoke the lease of a leader, as an operator may do."""
+    kv = await client.get(leadership.key)
+    assert kv is not None
+    await client.leases.revoke(kv.lease)
+
+
+async def next_leader(leaders: Leaders) -> Leader | None:
+    async with asyncio.timeout(PATIENCE):
+        return await anext(leaders)
+
+
+# One leader.
+
+
+async def test_a_leader_leads_and_resigns(client: Client, prefix: str) -> None:
+    name = f"{prefix}e"
+    election = client.election(name)
+    assert await election.leader() is None
+    async with election.lead("host-1") as leadership:
+        leader = await election.leader()
+        kv = await client.get(leadership.key)
+        assert leader is not None
+        assert kv is not None
+        assert leader == Leader(kv.key, b"host-1", kv.lease, kv.mod_revision, leadership.fencing_token)
+        assert kv.key == f"{name}/{kv.lease:x}".encode()
+        assert kv.create_revision == leadership.fencing_token
+        assert not leadership.is_lost
+        assert 5 < leadership.remaining <= 9
+        assert (await client.txn().when(leadership.is_leader()).commit()).succeeded
+        await leadership.fenced.put(f"{prefix}state", "1")
+        assert "leading" in repr(leadership)
+    assert await election.leader() is None
+    assert await keys(client, name) == []
+    assert "resigned" in repr(leadership)
+    assert await client.get(f"{prefix}state") is not None
+
+
+async def test_candidates_lead_in_the_order_of_arrival(client: Client, prefix: str) -> None:
+    name, order = f"{prefix}e", []
+
+    async def stand(number: int) -> None:
+        async with client.election(name).lead(f"{number}") as leadership:
+            order.append((number, leadership.fencing_token))
+
+    async with asyncio.TaskGroup() as group, client.election(name).lead("first"):
+        for number in range(10):
+            group.create_task(stand(number))
+            await until_candidates(client, name, number + 2)
+        assert order == []
+    assert [number for number, _ in order] == list(range(10))
+    assert order == sorted(order, key=lambda each: each[1])
+    assert await keys(client, name) == []
+
+
+async def test_a_candidate_gives_up_after_its_timeout(client: Client, prefix: str) -> None:
+    name = f"{prefix}e"
+    async with client.election(name).lead("first"):
+        with pytest.raises(ElectionTimeoutError, match="still before") as raised:
+            async with client.election(name).lead("second", timeout=0.1):
+                pytest.fail("there is a leader")
+        assert isinstance(raised.value, TimeoutError)
+        assert len(await until_candidates(client, name, 1)) == 1
+
+
+async def test_wrong_arguments_are_refused_before_anything_is_sent(client: Client) -> None:
+    with pytest.raises(InvalidRequestError, match="on_lost"):
+        client.election("e", on_lost="ignore")  # type: ignore[arg-type]
+    with pytest.raises(InvalidRequestError, match="margin"):
+        client.election("e", margin=6)
+    with pytest.raises(TypeError, match="value"):
+        client.election("e").lead(1)  # type: ignore[arg-type]
+    with pytest.raises((TypeError, InvalidRequestError)):
+        client.election("e").lead(timeout=-1)
+
+
+async def test_a_leadership_is_entered_once_and_over_when_it_was_left(client: Client, prefix: str) -> None:
+    leadership = client.election(f"{prefix}e").lead("x")
+    for use in (leadership.lost, leadership.resign, lambda: leadership.proclaim("y")):
+        with pytest.raises(NotLeaderError):
+            await use()
+    async with leadership:
+        with pytest.raises(ClientUsageError, match="once"):
+            await leadership.__aenter__()
+    for use in (leadership.resign, lambda: leadership.proclaim("z")):
+        with pytest.raises(NotLeaderError):
+            await use()
+    assert await leadership.lost() is None
+    with pytest.raises(NotLeaderError):
+        _ = leadership.fenced
+
+
+async def test_resigning_within_the_block(client: Client, prefix: str) -> None:
+    name = f"{prefix}e"
+    async with client.election(name).lead("x") as leadership:
+        lost = asyncio.create_task(leadership.lost())
+        await leadership.resign()
+        assert await keys(client, name) == []
+        assert await lost is None
+    assert await client.election(name).leader() is None
+
+
+async def test_a_lock_of_the_same_name_excludes_the_leader(client: Client, prefix: str) -> None:
+    name = f"{prefix}e"
+    async with client.lock(name):
+        with pytest.raises(ElectionTimeoutError):
+            async with client.election(name).lead(timeout=0.1):
+                pytest.fail("the lock is held")
+
+
+async def test_elections_whose_names_begin_with_this_one_are_others(client: Client, prefix: str) -> None:
+    name = f"{prefix}e"
+    async with client.election(f"{name}/a").lead("nested 1"), client.election(f"{name}/b").lead("nested 2"):
+        assert await client.election(name).leader() is None
+        async with client.election(name).observe() as leaders:
+            assert await next_leader(leaders) is None
+            async with client.election(name).lead("own"):
+                for leader in (await next_leader(leaders), await client.election(name).leader()):
+                    assert leader is not None
+                    assert leader.text() == "own"
+
+
+# Loss.
+
+
+async def test_a_loss_cancels_the_block(client: Client, prefix: str) -> None:
+    leadership = client.election(f"{prefix}e", ttl=5).lead("x")
+
+    async def block() -> None:
+        async with leadership:
+            await revoke(client, leadership)
+            with pytest.raises(LeadershipLostError):
+                await leadership.fenced.put(f"{prefix}state", "late")
+            await asyncio.sleep(PATIENCE)
+
+    with pytest.raises(LeadershipLostError):
+        await block()
+    assert leadership.is_lost
+    assert "lost" in repr(leadership)
+    assert await client.get(f"{prefix}state") is None
+    with pytest.raises(NotLeaderError):
+        _ = leadership.fencing_token
+
+
+async def test_the_key_deleted_by_an_operator_is_a_loss(client: Client, prefix: str) -> None:
+    async def block() -> None:
+        async with client.election(f"{prefix}e", ttl=60).lead("x") as leadership:
+            await asyncio.sleep(1)  # short blocks do not watch their key
+            await client.delete(leadership.key)
+            await asyncio.sleep(PATIENCE)
+
+    with pytest.raises(LeadershipLostError, match="deleted"):
+        await block()
+
+
+async def test_a_signalled_loss_leaves_the_block_alone(client: Client, prefix: str) -> None:
+    steps = []
+
+    async def block() -> None:
+        async with client.election(f"{prefix}e", on_lost="signal").lead("x") as leadership:
+            await revoke(client, leadership)
+            with pytest.raises(LeadershipLostError):
+                await leadership.proclaim("y")
+            steps.append(type(await leadership.lost()))
+            assert leadership.is_lost
+
+    with pytest.raises(LeadershipLostError):
+        await block()
+    assert steps == [LeadershipLostError]
+
+
+# Defects of other clients.
+
+
+async def test_etcd_11007_a_candidate_whose_lease_has_ended_never_leads(
+    client: Client, shared_server: EtcdServer, prefix: str
+) -> None:
+    """Go's Campaign has returned success without a key (also etcdv3/etcd-client#14)."""
+    name = f"{prefix}e"
+    async with another(shared_server) as other:
+        async with client.election(name).lead("first"):
+            waiting = asyncio.create_task(other.election(name).lead("second").__aenter__())
+            mine, theirs = await until_candidates(client, name, 2)
+            kv = await client.get(theirs)
+            assert kv is not None
+            await client.txn().then(op.delete(theirs)).commit()
+            await client.leases.revoke(kv.lease)
+            with pytest.raises(LeadershipLostError):
+                await waiting
+            assert await keys(client, name) == [mine]
+        assert await client.election(name).leader() is None
+
+
+async def test_etcd_19597_a_candidate_whose_lease_has_ended_does_not_wait_on(
+    client: Client, shared_server: EtcdServer, prefix: str
+) -> None:
+    name = f"{prefix}e"
+    async with another(shared_server) as other, client.election(name).lead("first"):
+        waiting = asyncio.create_task(other.election(name, ttl=5).lead("second").__aenter__())
+        _, theirs = await until_candidates(client, name, 2)
+        kv = await client.get(theirs)
+        assert kv is not None
+        await client.leases.revoke(kv.lease)
+        async with asyncio.timeout(PATIENCE):
+            with pytest.raises(LeadershipLostError):
+                await waiting  # while the first leads on
+
+
+async def test_etcd_21128_a_candidate_that_fails_leaves_no_key(client: Client, prefix: str) -> None:
+    """A compaction ends no candidacy, and a cancelled one leaves nothing."""
+    name = f"{prefix}e"
+    async with client.election(name).lead("first") as leadership:
+        waiting = asyncio.create_task(client.election(name).lead("second").__aenter__())
+        await until_candidates(client, name, 2)
+        result = await leadership.fenced.put(f"{prefix}x", "")
+        await client.compact(result.revision)
+        third = asyncio.create_task(client.election(name).lead("third").__aenter__())
+        await until_candidates(client, name, 3)
+        third.cancel()
+        await asyncio.wait([third])
+        await until_candidates(client, name, 2)
+        assert not waiting.done()
+    led = await waiting
+    assert (await client.election(name).leader()).text() == "second"  # type: ignore[union-attr]
+    await led.resign()
+
+
+async def test_etcd_22123_and_22124_resigning_without_an_answer_goes_on(
+    client: Client, shared_server: EtcdServer, prefix: str
+) -> None:
+    """The object knows its key although the call fails, and the key is deleted as soon as etcd can be reached."""
+    name = f"{prefix}e"
+    async with (
+        FaultProxy(shared_server.endpoint) as proxy,
+        Client(proxy.endpoint, timeout=1.0) as cut_off,
+        cut_off.election(name, ttl=60).lead("x") as leadership,
+    ):
+        proxy.black_hole()
+        await leadership.resign()
+        assert len(await keys(client, name)) == 1
+        proxy.heal()
+        await until_candidates(client, name, 0)
+
+
+async def test_etcd_22082_a_resignation_that_is_repeated_spares_the_next_leader(
+    client: Client, shared_server: EtcdServer, prefix: str
+) -> None:
+    name = f"{prefix}e"
+    async with (
+        FaultProxy(shared_server.endpoint) as proxy,
+        Client(proxy.endpoint, timeout=1.0) as other,
+        client.election(name).observe() as leaders,
+    ):
+        assert await next_leader(leaders) is None
+        leading = other.election(name, ttl=60).lead("x")
+        await leading.__aenter__()
+        assert await next_leader(leaders) is not None
+        proxy.cut_after(0, "to_client", connection="open")  # applied, and the answer is lost
+        resigning = asyncio.create_task(leading.resign())
+        assert await next_leader(leaders) is None
+        async with client.election(name).lead("next") as leadership:
+            await resigning
+            assert await keys(client, name) == [leadership.key]
+            assert not leadership.is_lost
+
+
+# Proclaiming.
+
+
+async def test_a_proclamation_is_seen(client: Client, prefix: str) -> None:
+    name = f"{prefix}e"
+    election = client.election(name)
+    async with election.observe() as leaders, election.lead("one") as leadership:
+        assert await next_leader(leaders) is None
+        for value in ("one", "two", "three", "three"):
+            if value != "one":
+                await leadership.proclaim(value)
+        seen = [await next_leader(leaders) for _ in range(3)]
+        assert [leader and leader.text() for leader in seen] == ["one", "two", "three"]
+        assert {leader and leader.fencing_token for leader in seen} == {leadership.fencing_token}
+        kv = await client.get(leadership.key)
+        assert kv is not None
+        assert (kv.version, kv.lease > 0) == (4, True)
+
+
+async def test_an_earlier_proclamation_never_replaces_a_later_one(client: Client, prefix: str) -> None:
+    """Each compares the revision that the last one has left: a copy of an earlier one is refused, however late."""
+    async with client.election(f"{prefix}e").lead("one") as leadership:
+        kv = await client.get(leadership.key)
+        assert kv is not None
+        await leadership.proclaim("two")
+        late = client.txn().when(Key(leadership.key).mod_revision == kv.mod_revision)
+        assert not (await late.then(op.put(leadership.key, "late", ignore_lease=True)).commit()).succeeded
+        await leadership.proclaim("three")
+        leader = await client.election(f"{prefix}e").leader()
+        assert leader is not None
+        assert leader.text() == "three"
+
+
+@pytest.mark.parametrize("cut", [0, 20, 60])
+async def test_a_proclamation_whose_answer_is_lost_is_applied_once(
+    client: Client, shared_server: EtcdServer, prefix: str, cut: int
+) -> None:
+    name = f"{prefix}e"
+    async with (
+        FaultProxy(shared_server.endpoint) as proxy,
+        Client(proxy.endpoint) as other,
+        other.election(name, ttl=60).lead("one") as leadership,
+    ):
+        for number in range(5):
+            proxy.cut_after(cut, "to_client", connection="open")
+            await leadership.proclaim(f"value {number}")
+        kv = await client.get(leadership.key)
+        assert kv is not None
+        assert (kv.text(), kv.version) == ("value 4", 6)
+
+
+async def test_a_proclamation_after_the_key_is_gone_is_a_loss(client: Client, prefix: str) -> None:
+    async def block() -> None:
+        async with client.election(f"{prefix}e", ttl=60).lead("one") as leadership:
+            await client.delete(leadership.key)
+            await leadership.proclaim("two")
+
+    with pytest.raises(LeadershipLostError):
+        await block()
+    assert await keys(client, f"{prefix}e") == []
+
+
+async def test_a_value_that_another_program_has_put_is_replaced(client: Client, prefix: str) -> None:
+    async with client.election(f"{prefix}e").lead("one") as leadership:
+        await client.put(leadership.key, "meddled", ignore_lease=True)
+        await leadership.proclaim("two")
+        leader = await client.election(f"{prefix}e").leader()
+        assert leader is not None
+        assert leader.text() == "two"
+
+
+async def test_proclamations_of_several_tasks_take_turns(client: Client, prefix: str) -> None:
+    async with client.election(f"{prefix}e").lead("start") as leadership:
+        async with asyncio.TaskGroup() as group:
+            for number in range(20):
+                group.create_task(leadership.proclaim(f"{number}"))
+        kv = await client.get(leadership.key)
+        assert kv is not None
+        assert kv.version == 21
+
+
+# Observing.
+
+
+async def test_every_change_is_told_and_none_when_there_is_no_candidate(client: Client, prefix: str) -> None:
+    name = f"{prefix}e"
+    async with client.election(name).observe() as leaders:
+        assert await next_leader(leaders) is None
+        tokens = []
+        for number in range(5):
+            async with client.election(name).lead(f"{number}") as leadership:
+                tokens.append(leadership.fencing_token)
+        seen = [await next_leader(leaders) for _ in range(10)]
+    assert [leader and leader.fencing_token for leader in seen[::2]] == tokens
+    assert seen[1::2] == [None] * 5
+
+
+async def test_etcd_18163_a_candidate_that_only_waits_is_never_told(client: Client, prefix: str) -> None:
+    name = f"{prefix}e"
+    election = client.election(name)
+    async with election.lead("leader"), election.observe() as leaders:
+        first = await next_leader(leaders)
+        assert first is not None
+        for number in range(3):
+            waiting = asyncio.create_task(election.lead(f"waits {number}").__aenter__())
+            await until_candidates(client, name, 2)
+            waiting.cancel()
+            await asyncio.wait([waiting])
+            await until_candidates(client, name, 1)
+        telling = asyncio.create_task(anext(leaders))
+        marker = await client.put(f"{name}/marker/x", "")
+        watcher = leaders._watcher
+        assert watcher is not None
+        async with asyncio.timeout(PATIENCE):
+            while watcher.revision < marker.revision:  # noqa: ASYNC110 - nothing signals it
+                await asyncio.sleep(0.01)
+        assert not telling.done()
+        telling.cancel()
+        await asyncio.wait([telling])
+
+
+async def test_observers_follow_over_cut_connections(client: Client, shared_server: EtcdServer, prefix: str) -> None:
+    name, changes = f"{prefix}e", 50
+    told: list[str | None] = []
+    async with (
+        FaultProxy(shared_server.endpoint) as proxy,
+        Client(proxy.endpoint) as watching,
+        watching.election(name).observe() as leaders,
+    ):
+
+        async def follow() -> None:
+            async for leader in leaders:
+                told.append(leader and leader.text())
+                if told[-1] == f"{changes - 1}":
+                    return
+
+        following = asyncio.create_task(follow())
+        for number in range(changes):
+            if number % 10 == 5:
+                proxy.reset()
+            async with client.election(name).lead(f"{number}"):
+                pass
+        async with asyncio.timeout(PATIENCE):
+            await following
+    expected = [None, *(text for number in range(changes) for text in (f"{number}", None))]
+    assert told == expected[:-1]
+
+
+async def test_an_observation_is_entered_first_and_once(client: Client, prefix: str) -> None:
+    leaders = client.election(f"{prefix}e").observe()
+    with pytest.raises(ClientUsageError, match="not entered"):
+        await anext(leaders)
+    async with leaders:
+        with pytest.raises(ClientUsageError, match="once"):
+            await leaders.__aenter__()
+        waiting = asyncio.create_task(_all(leaders))
+        await asyncio.sleep(0)
+    assert await waiting == [None]  # the end of the observation ends the iteration
+
+
+async def _all(leaders: Leaders) -> list[Leader | None]:
+    return [leader async for leader in leaders]
+
+
+# Running.
+
+
+async def test_run_works_as_the_leader_and_returns_its_result(client: Client, prefix: str) -> None:
+    name = f"{prefix}e"
+
+    async def work(leadership: Leadership) -> str:
+        leader = await client.election(name).leader()
+        assert leader is not None
+        assert leader.fencing_token == leadership.fencing_token
+        return leader.text()
+
+    assert await client.election(name).run(work, "host-1") == "host-1"
+    assert await keys(client, name) == []
+
+
+async def test_run_raises_what_the_work_raises_and_resigns(client: Client, prefix: str) -> None:
+    async def work(leadership: Leadership) -> None:
+        raise ValueError("of the work")
+
+    with pytest.raises(ValueError, match="of the work"):
+        await client.election(f"{prefix}e").run(work)
+    assert await keys(client, f"{prefix}e") == []
+
+
+async def test_run_again_stands_again(client: Client, prefix: str) -> None:
+    tokens: list[int] = []
+
+    async def work(leadership: Leadership) -> None:
+        tokens.append(leadership.fencing_token)
+        if len(tokens) == 3:
+            raise ValueError("enough")
+
+    with pytest.raises(ValueError, match="enough"):
+        await client.election(f"{prefix}e").run(work, again=True)
+    assert tokens == sorted(set(tokens))
+
+
+async def test_run_cancelled_ends_the_work_and_resigns(client: Client, prefix: str) -> None:
+    started, ended = asyncio.Event(), asyncio.Event()
+
+    async def work(leadership: Leadership) -> None:
+        started.set()
+        try:
+            await asyncio.sleep(PATIENCE)
+        finally:
+            await client.get("x")  # its end takes a while
+            ended.set()
+
+    running = asyncio.create_task(client.election(f"{prefix}e").run(work))
+    await started.wait()
+    running.cancel()
+    await asyncio.sleep(0)
+    running.cancel()  # more than once
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert ended.is_set()
+    await until_candidates(client, f"{prefix}e", 0)
+
+
+async def test_run_after_a_loss_waits_for_the_work_and_leads_again(client: Client, prefix: str) -> None:
+    """One process never runs it twice at a time (microsoft/etcd3#158)."""
+    name, running, most, tokens = f"{prefix}e", 0, 0, []
+    again = asyncio.Event()
+
+    async def work(leadership: Leadership) -> str:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        tokens.append(leadership.fencing_token)
+        try:
+            if len(tokens) == 3:
+                return "third time"
+            await revoke(client, leadership)
+            await asyncio.sleep(PATIENCE)
+        finally:
+            await asyncio.sleep(0.2)
+            running -= 1
+            again.set()
+        return "never"
+
+    async with asyncio.timeout(PATIENCE):
+        assert await client.election(name, ttl=5).run(work) == "third time"
+    assert most == 1
+    assert tokens == sorted(set(tokens))
+    assert await keys(client, name) == []
+
+
+async def test_work_that_does_not_end_is_reported(
+    client: Client, prefix: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    is_first = True
+
+    async def work(leadership: Leadership) -> None:
+        nonlocal is_first
+        if not is_first:
+            return
+        is_first = False
+        await revoke(client, leadership)
+        try:
+            await asyncio.sleep(PATIENCE)
+        finally:
+            await asyncio.sleep(2.5)
+
+    await client.election(f"{prefix}e", ttl=5).run(work)
+    overdue = [record for record in caplog.records if "goes on" in record.getMessage()]
+    assert len(overdue) >= 2
+    assert all(record.name == "etcd_aio.elections" for record in overdue)
+
+
+async def test_run_ends_with_an_error_that_would_come_again(client: Client) -> None:
+    async def work(leadership: Leadership) -> None:
+        pytest.fail("there is no leadership")
+
+    async with Client("http://127.0.0.1:1", fail_fast=True, timeout=0.5) as unreachable:
+        running = asyncio.create_task(unreachable.election("e").run(work))
+        done, _ = await asyncio.wait([running], timeout=2)
+        assert not done  # it never gives up by itself
+        running.cancel()
+        await asyncio.wait([running])
+    with pytest.raises(EtcdError):
+        await client.election("e").run(work, "x" * 3_000_000)
