@@ -21,7 +21,7 @@ CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os
 # The parts of the suite.
 UNIT = ("tests/unit", "tests/property", *sorted(map(str, Path("tests").glob("test_*.py"))))
 CONTRACT = ("tests/contract",)
-INTEGRATION = ("tests/integration",)
+INTEGRATION = ("tests/integration", "tests/faults")
 EXAMPLES = ("tests/examples", "tests/benchmarks")
 
 
@@ -228,3 +228,11 @@ def failover(session: nox.Session) -> None:
     """Latencies and errors while members die, freeze and vanish, beside the official Go client."""
     install(session, "bench")
     session.run("python", "-m", "benchmarks.failover", *session.posargs)
+
+
+@nox.session
+def faults(session: nox.Session) -> None:
+    """Histories of locks and elections while members, connections and clients fail, judged; `-- 30` for 30 minutes."""
+    install(session, "test")
+    minutes, *others = session.posargs or ("2",)
+    session.run("python", "-m", "tests.faults.run", "--minutes", minutes, *others)

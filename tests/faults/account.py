@@ -7,7 +7,7 @@ then on is excused.
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeAlias
@@ -27,6 +27,7 @@ class Body:
     kind: str
     name: str
     key: str
+    token: int
     process: str
     began: float
     ended: float
@@ -69,6 +70,13 @@ def overlapping(bodies: Iterable[Body], standstills: Sequence[Standstill]) -> It
             inside.append(body)
             if body.kind == "semaphore" and sum(each.permits for each in inside) > body.limit:
                 yield Violation("bodies overlap", f"{len(inside)} holders of {body.limit} permits of {body.name}")
+
+
+def unowned(bodies: Iterable[Body], owned: Container[tuple[str, int]]) -> Iterator[Violation]:
+    """Bodies that began although their key owned its line at no revision."""
+    for body in bodies:
+        if (body.key, body.token) not in owned:
+            yield Violation("owned nothing", f"{body.claim}: {body.key} of {body.token}")
 
 
 def excused(body: Body, standstills: Sequence[Standstill]) -> Body:

@@ -54,7 +54,7 @@ Rule = Callable[[dict[str, Life], Life], str]
 
 
 def _is_first(alive: dict[str, Life], own: Life) -> str:
-    first = next(life for life in alive.values() if "/" not in Place.of(life.key).rest)
+    first = next((life for life in alive.values() if "/" not in Place.of(life.key).rest), own)
     return "" if first is own else f"{first.key} of {first.created} is before it"
 
 
@@ -75,6 +75,12 @@ def _is_within_limit(alive: dict[str, Life], own: Life) -> str:
         if life is own:
             break
     return "" if taken <= limit else f"{taken} permits up to it, of {limit}"
+
+
+def _number(proclaimed: str) -> int:
+    """The number of a proclamation: each leader counts its own, behind the last blank."""
+    number = proclaimed.rpartition(" ")[2]
+    return int(number) if number.isdigit() else 0
 
 
 def is_writer(key: str) -> bool:
@@ -108,11 +114,13 @@ class Ownership:
         violations: all that was wrong.
         entered: how many claims entered, by kind.
         writes: the revision of every record, by its text.
+        owned: each key, with its create_revision, that owned its line at some revision.
     """
 
     violations: list[Violation] = field(default_factory=list)
     entered: dict[str, int] = field(default_factory=dict)
     writes: dict[str, int] = field(default_factory=dict)
+    owned: set[tuple[str, int]] = field(default_factory=set)
     _lines: Lines = field(default_factory=Lines)
     _inside: dict[tuple[str, str], _Inside] = field(default_factory=dict)
 
@@ -126,17 +134,23 @@ class Ownership:
                 if change.value is not None:
                     found._record(change.revision, change.value)
             elif kind in RULES:
-                found._lines.apply(change)
-                if change.value is None:
-                    found._gone(change.key)
+                found._apply(change)
         return found
 
-    def _gone(self, key: str) -> None:
-        place = Place.of(key)
-        inside = self._inside.get((place.kind, place.name))
-        if inside is not None:
-            inside.records.pop(key, None)
-            inside.permits.pop(key, None)
+    def _apply(self, change: Change) -> None:
+        place = Place.of(change.key)
+        alive = self._lines.of(*place.line)
+        own = alive.get(change.key)
+        is_proclamation = place.kind == "election" and own is not None and change.value is not None
+        if is_proclamation and _number(change.value) < _number(own.value):
+            self._add("an older proclamation came back", f"{change} after {own.value}")
+        self._lines.apply(change)
+        rule = RULES[place.kind]
+        self.owned.update((life.key, life.created) for life in alive.values() if not rule(alive, life))
+        inside = self._inside.get(place.line)
+        if change.value is None and inside is not None:
+            inside.records.pop(change.key, None)
+            inside.permits.pop(change.key, None)
 
     def _record(self, revision: int, value: str) -> None:
         record = Record.parse(value)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from math import inf
 
 import pytest
@@ -17,6 +18,7 @@ from tests.faults.account import (
     misobserved,
     miswritten,
     overlapping,
+    unowned,
 )
 from tests.faults.ownership import Ownership, Record
 from tests.faults.store import Change, IncompleteError, checked
@@ -253,7 +255,7 @@ def test_a_large_request_is_not_overtaken() -> None:
 
 
 def body(name: str, began: float, ended: float, process: str = "", kind: str = "lock", key: str = "k") -> Body:
-    return Body(name, kind, "x", key, process or name, began, ended, permits=1, limit=2)
+    return Body(name, kind, "x", key, 1, process or name, began, ended, permits=1, limit=2)
 
 
 def overlaps(bodies: Sequence[Body], *standstills: Standstill) -> list[str]:
@@ -274,6 +276,29 @@ def test_a_standstill_excuses_the_process_that_stood_still_and_no_other() -> Non
     assert overlaps(bodies, Standstill("a", 1, 2)) == []
     assert len(overlaps(bodies, Standstill("b", 1, 2))) == 1
     assert len(overlaps(bodies, Standstill("a", 3.5, 4.5))) == 1
+
+
+def test_a_body_whose_key_never_owned() -> None:
+    store = Store()
+    store.put(A)
+    store.put(B)  # is deleted before A is, so it never owns
+    third = store.put(C)
+    store.delete(B)
+    store.delete(A)
+    owned = Ownership.judge(checked(store.changes)).owned
+    assert owned == {(A, 1), (C, third)}
+    bodies = [body("a", 0, 1, key=A), replace(body("b", 1, 2, key=B), token=2)]
+    assert [violation.text.split(":")[0] for violation in unowned(bodies, owned)] == ["b"]
+
+
+def test_an_older_proclamation_that_comes_back() -> None:
+    store = Store()
+    key = "faults/election/x/1"
+    for value in ("w1", "c-1 1", "c-1 3"):
+        store.put(key, value)
+    assert store.rules() == []
+    store.put(key, "c-1 2")
+    assert store.rules() == ["an older proclamation came back"]
 
 
 def test_bodies_of_readers_and_of_permits() -> None:

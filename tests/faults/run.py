@@ -1,0 +1,393 @@
+"""Histories under faults: `python -m tests.faults.run --minutes 30`.
+
+Several client processes contend for locks, permits and leaderships on three members, and count, while members,
+connections and processes fail. Then the history of the store is judged, and what the clients believed. The exit status
+is 1 if a rule was broken, and 2 if the run proves nothing: no history, or nothing owned.
+"""
+
+import argparse
+import asyncio
+import json
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from math import inf
+from pathlib import Path
+from typing import Any, Final
+
+from etcd_aio import Client, EtcdError, Event
+from etcd_aio.testing import EtcdCluster, FaultProxy
+from tests.faults import sabotage
+from tests.faults.account import (
+    Body,
+    Counted,
+    Leader,
+    Standstill,
+    leaders,
+    left_over,
+    miscounted,
+    misobserved,
+    miswritten,
+    overlapping,
+    unowned,
+)
+from tests.faults.ownership import RULES, Ownership, Violation
+from tests.faults.store import ROOT, Change, IncompleteError, checked
+from tests.faults.trouble import FAULTS, Process, Trouble
+from tests.support.servers import QUICK_ELECTIONS
+
+PARTS: Final = (*RULES, "counter")
+RATES: Final = (1.0, 0.9, 1.1, 1.0)
+_SERVER_FLAGS: Final = ("--quota-backend-bytes=8589934592",)
+_QUIET_SECONDS: Final = 240.0  # that a process may take to end what it does; a busy machine needs a few
+_CLEAN_SECONDS: Final = 20.0  # until nothing is left in the lines; longer than a lease of a process that was killed
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of a run.
+
+    Attributes:
+        seconds: how long there is trouble.
+        seed: of the faults and the load.
+        workers: the number of client processes.
+        ttl: seconds of every lease.
+        parts: what they contend for.
+        faults: the names of the faults.
+        version: of the servers; None is the newest that is found.
+        late: the part of the mutations that are applied late, or without an answer.
+        patience: seconds within which everything that waits must end, once there is no trouble any more.
+        sabotage: the name of a defect that every process has; empty for none.
+    """
+
+    seconds: float
+    seed: str
+    workers: int = 4
+    ttl: int = 4
+    parts: Sequence[str] = PARTS
+    faults: Sequence[str] = tuple(FAULTS)
+    version: str | None = None
+    late: float = 0.05
+    patience: float = 90.0
+    sabotage: str = ""
+
+
+@dataclass(slots=True)
+class Logs:
+    """What the processes have said."""
+
+    bodies: list[Body] = field(default_factory=list)
+    acknowledged: dict[str, int] = field(default_factory=dict)
+    refused: list[str] = field(default_factory=list)
+    told: dict[tuple[str, str], list[Leader | None]] = field(default_factory=dict)
+    counted: list[Counted] = field(default_factory=list)
+    standstills: list[Standstill] = field(default_factory=list)
+    errors: Counter[str] = field(default_factory=Counter)
+    quiet: set[str] = field(default_factory=set)
+    violations: list[Violation] = field(default_factory=list)
+
+    def read(self, process: str, text: str, end: float) -> None:
+        """Add the log of one process; `end` is when it was killed, which ends what it believed."""
+        open_bodies: dict[str, list[Any]] = {}
+        for line in text.splitlines():
+            try:
+                what, *words = json.loads(line)
+            except ValueError:
+                continue  # it was killed while it wrote this
+            match what, words:
+                case "began", [claim, *_]:
+                    open_bodies[claim] = words
+                case "ended", [claim, ended]:
+                    self.bodies.append(_body(process, open_bodies.pop(claim), ended))
+                case "wrote", [record, revision]:
+                    self.acknowledged[record] = revision
+                case "refused", [record]:
+                    self.refused.append(record)
+                case "told", [observer, name, leader]:
+                    told = None if leader is None else (leader[0], leader[1], leader[2])
+                    self.told.setdefault((observer, name), []).append(told)
+                case "counted", [counter, operation, outcome, revision]:
+                    self.counted.append(Counted(counter, operation, outcome, revision))
+                case "stall", [began, ended]:
+                    self.standstills.append(Standstill(process, began, ended))
+                case "error", [where, kind, text, is_expected]:
+                    self.errors[f"{where}: {kind}"] += 1
+                    if not is_expected:
+                        self.violations.append(Violation("unexpected error", f"{process} {where}: {kind}: {text}"))
+                case "stuck", [where]:
+                    self.violations.append(Violation("waits for ever", f"{process} {where}"))
+                case "quiet", []:
+                    self.quiet.add(process)
+                case _:
+                    raise ValueError(f"not understood: {line}")
+        self.bodies.extend(_body(process, words, end) for words in open_bodies.values())
+
+
+def _body(process: str, words: Sequence[Any], ended: float) -> Body:
+    claim, kind, name, key, token, permits, limit, began = words
+    return Body(claim, kind, name, key, token, process, began, ended, permits, limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a run has shown.
+
+    Attributes:
+        violations: the broken rules.
+        owned: how many claims entered, by kind; and how many increments were applied.
+        faults: how often each was made.
+        errors: what was raised in the clients, by place and class.
+        revisions: the length of the history.
+        standstills: how many there were.
+    """
+
+    violations: Sequence[Violation]
+    owned: Mapping[str, int]
+    faults: Mapping[str, int]
+    errors: Mapping[str, int]
+    revisions: int
+    standstills: int
+
+
+class Recorder:
+    """The history of the store, followed from the first revision on."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._created: dict[str, int] = {}
+        self.changes: list[Change] = []
+        self.revision = 0
+
+    async def run(self) -> None:
+        """Follow, until it is cancelled."""
+        async with self._client.watch(prefix=ROOT, start_revision=1, progress_notify=True) as watcher:
+            async for batch in watcher.batches():
+                for event in batch:
+                    self.changes.append(self._change(event))
+                self.revision = max(self.revision, batch.revision)
+
+    def _change(self, event: Event) -> Change:
+        key = event.key.decode()
+        if not event.is_put:
+            return Change(event.revision, key, None, self._created.pop(key, 0), 0)
+        self._created[key] = event.kv.create_revision
+        return Change(event.revision, key, event.text(), event.kv.create_revision, event.kv.version)
+
+    async def until(self, revision: int) -> None:
+        """Wait until everything up to a revision is here, and all of it below `ROOT` is an event."""
+        while self.revision < revision:  # noqa: ASYNC110 - nothing signals it
+            await asyncio.sleep(0.05)
+
+
+class Run:
+    """One run; `folder` gets the logs."""
+
+    def __init__(self, options: Options, folder: Path) -> None:
+        self._options, self._folder = options, folder
+        self._numbers = 0
+        self._processes: list[Process] = []
+        self._ends: dict[str, float] = {}
+        self._stack = AsyncExitStack()
+
+    async def go(self) -> Verdict:
+        """Start everything, make trouble, end everything, and judge."""
+        options = self._options
+        version = {} if options.version is None else {"version": options.version}
+        async with self._stack as stack:
+            cluster = EtcdCluster(size=3, peer_proxies=True, flags=_SERVER_FLAGS, **QUICK_ELECTIONS, **version)
+            await stack.enter_async_context(cluster)
+            client = await stack.enter_async_context(Client(cluster.endpoints, timeout=10.0))
+            recorder = Recorder(client)
+            async with _running(recorder.run()) as recording:
+                for number in range(options.workers):
+                    self._processes.append(await self._start(cluster, number))
+                chance = random.Random(options.seed)
+                trouble = Trouble(
+                    cluster,
+                    client,
+                    self._processes,
+                    lambda process: self._replace(cluster, process),
+                    lambda: recorder.revision,
+                    options.ttl,
+                    chance,
+                )
+                await trouble.go_on(time.monotonic() + options.seconds, {name: FAULTS[name] for name in options.faults})
+                left = await self._end(client)
+                last = await client.put(f"{ROOT}end/end", "")
+                async with asyncio.timeout(_QUIET_SECONDS):
+                    await recorder.until(last.revision)
+                if recording.done():
+                    recording.result()
+        logs = Logs(standstills=trouble.standstills)
+        for path in sorted(self._folder.glob("*.log")):
+            logs.read(path.stem, path.read_text(), self._ends.get(path.stem, inf))
+        return self._judge(checked(recorder.changes), logs, left, trouble.counts)
+
+    def _judge(self, changes: list[Change], logs: Logs, left: list[str], faults: Mapping[str, int]) -> Verdict:
+        ownership = Ownership.judge(changes)
+        violations = [*ownership.violations, *logs.violations, *unowned(logs.bodies, ownership.owned)]
+        violations += overlapping(logs.bodies, logs.standstills)
+        violations += miswritten(ownership.writes, logs.acknowledged, logs.refused)
+        violations += miscounted(changes, logs.counted)
+        violations += left_over(left)
+        truths = {name: leaders(changes, name) for _, name in logs.told}
+        is_gapless = "compact" not in self._options.faults
+        lasting = {process for process in logs.quiet if process not in self._ends}
+        newest = {}
+        for observer, _ in logs.told:
+            newest[observer.rpartition("-")[0]] = observer
+        for (observer, name), told in logs.told.items():
+            process = observer.split("-")[0]
+            is_whole = process in lasting and observer in newest.values()
+            violations += misobserved(told, truths[name], observer, is_gapless=is_gapless, is_whole=is_whole)
+        violations += [Violation("did not end", process) for process in self._missing(logs)]
+        owned = dict(ownership.entered)
+        if "counter" in self._options.parts:
+            owned["counter"] = sum(each.outcome == "applied" for each in logs.counted)
+        owned = {part: owned.get(part, 0) for part in self._options.parts}
+        return Verdict(violations, owned, faults, logs.errors, len(changes), len(logs.standstills))
+
+    def _missing(self, logs: Logs) -> list[str]:
+        return [process.name for process in self._processes if process.name not in logs.quiet]
+
+    # The processes.
+
+    async def _start(self, cluster: EtcdCluster, number: int) -> Process:
+        proxies = [await self._stack.enter_async_context(FaultProxy(endpoint)) for endpoint in cluster.endpoints]
+        return await self._launch(proxies, number)
+
+    async def _launch(self, proxies: Sequence[FaultProxy], number: int) -> Process:
+        options = self._options
+        name = f"w{self._numbers}"
+        self._numbers += 1
+        command = [sys.executable, "-m", "tests.faults.worker", "--name", name]
+        command += ["--endpoints", ",".join(proxy.endpoint for proxy in proxies)]
+        command += ["--log", str(self._folder / f"{name}.log"), "--ttl", str(options.ttl), "--seed", options.seed]
+        command += ["--parts", ",".join(options.parts), "--rate", str(RATES[number % len(RATES)])]
+        command += ["--late", str(options.late), "--patience", str(options.patience)]
+        if options.sabotage:
+            command += ["--sabotage", options.sabotage]
+        with (self._folder / f"{name}.err").open("wb") as errors:
+            child = await asyncio.create_subprocess_exec(
+                *command, stdin=asyncio.subprocess.PIPE, stdout=errors, stderr=errors
+            )
+        self._stack.push_async_callback(_kill, child)
+        return Process(name, child, proxies)
+
+    async def _replace(self, cluster: EtcdCluster, process: Process) -> None:
+        await _kill(process.child)
+        self._ends[process.name] = time.monotonic()
+        number = self._processes.index(process)
+        self._processes[number] = await self._launch(process.proxies, number)
+
+    async def _end(self, client: Client) -> list[str]:
+        """Let every process end what it does. Returns the keys that are left in the lines while their clients live."""
+        for process in self._processes:
+            assert process.child.stdin is not None
+            with suppress(ConnectionError):  # it has ended by itself, which its log tells
+                process.child.stdin.write(b"stop\n")
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_QUIET_SECONDS):
+                for process in self._processes:
+                    await self._quiet(process)
+        left = await _left(client)
+        until = time.monotonic() + _CLEAN_SECONDS
+        while left and time.monotonic() < until:
+            await asyncio.sleep(0.2)
+            left = await _left(client)
+        for process in self._processes:
+            assert process.child.stdin is not None
+            process.child.stdin.close()
+        return left
+
+    async def _quiet(self, process: Process) -> None:
+        path = self._folder / f"{process.name}.log"
+        while '["quiet"]' not in path.read_text() and process.child.returncode is None:  # noqa: ASYNC110 - a file
+            await asyncio.sleep(0.1)
+
+
+@asynccontextmanager
+async def _running(work: Coroutine[object, object, None]) -> AsyncIterator["asyncio.Task[None]"]:
+    task = asyncio.create_task(work)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def _kill(child: asyncio.subprocess.Process) -> None:
+    if child.returncode is None:
+        with suppress(ProcessLookupError):
+            child.kill()
+    await child.wait()
+
+
+async def _left(client: Client) -> list[str]:
+    while True:
+        try:
+            return [
+                kv.key.decode() for kind in RULES for kv in await client.range(prefix=f"{ROOT}{kind}/", keys_only=True)
+            ]
+        except EtcdError:
+            await asyncio.sleep(0.2)
+
+
+def show(verdict: Verdict, seconds: float) -> None:
+    """Print what a run has shown."""
+    print(f"{seconds:.0f} s, {verdict.revisions} changes, {sum(verdict.faults.values())} faults")
+    for title, counts in (("owned", verdict.owned), ("faults", verdict.faults), ("errors", verdict.errors)):
+        print(f"{title}: " + (", ".join(f"{name} {count}" for name, count in sorted(counts.items())) or "none"))
+    print(f"standstills: {verdict.standstills}")
+    print(f"violations: {len(verdict.violations)}")
+    for violation in verdict.violations[:50]:
+        print(f"  {violation.rule}: {violation.text}"[:500])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program. Returns its exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.run", description="histories under faults")
+    parser.add_argument("--minutes", type=float, default=2.0, help="of trouble (default: %(default)s)")
+    parser.add_argument("--seed", default=str(random.randrange(10**6)), help="of faults and load (default: random)")
+    parser.add_argument("--workers", type=int, default=4, help="client processes (default: %(default)s)")
+    parser.add_argument("--ttl", type=int, default=4, help="seconds of every lease (default: %(default)s)")
+    parser.add_argument("--parts", default=",".join(PARTS), help="what is contended for (default: %(default)s)")
+    parser.add_argument("--faults", default=",".join(FAULTS), help="default: %(default)s")
+    parser.add_argument("--server", help="which etcd, such as 3.5.35 (default: the newest that is found)")
+    parser.add_argument("--late", type=float, default=0.05, help="part of the mutations (default: %(default)s)")
+    parser.add_argument("--sabotage", default="", choices=["", *sabotage.ALL], help="a defect for every client")
+    parser.add_argument("--folder", type=Path, help="where to keep the logs")
+    given = parser.parse_args(arguments)
+    options = Options(
+        60 * given.minutes,
+        given.seed,
+        given.workers,
+        given.ttl,
+        given.parts.split(","),
+        [name for name in given.faults.split(",") if name],
+        given.server,
+        given.late,
+        sabotage=given.sabotage,
+    )
+    print(f"seed {options.seed}")
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = given.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            verdict = asyncio.run(Run(options, folder).go())
+        except IncompleteError as error:
+            print(f"the history is not whole: {error}")
+            return 2
+    show(verdict, options.seconds)
+    if verdict.violations:
+        return 1
+    return 0 if all(verdict.owned.values()) else 2
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

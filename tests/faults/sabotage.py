@@ -1,0 +1,159 @@
+"""Defects that a run must catch: each breaks one decision of the library, in the process that calls it.
+
+Several of them are defects that other clients of etcd have had; their numbers are those of etcd-io/etcd.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from etcd_aio import Key, op
+from etcd_aio.concurrency import held, line
+from etcd_aio.concurrency.fenced import FencedWriter
+from etcd_aio.concurrency.leadership import Leadership
+from etcd_aio.concurrency.line import Line
+from etcd_aio.concurrency.observe import Candidates, Leader
+from etcd_aio.concurrency.place import Place, State, Step
+
+
+def release_without_guard() -> None:
+    """Delete the own key whatever its revision is (#22082): a late copy takes the lock from the next holder."""
+
+    async def delete(self: Any) -> None:
+        await self._store.do(op.txn(then=[op.delete(self.place.key)]), timeout=2.0, retry="always")
+
+    _replace(Line, "_delete", delete)
+
+
+def no_own_key_check() -> None:
+    """Hold if no key is before the own one, though that is gone (#11456, #11007)."""
+    looked = Place.looked
+
+    def careless(self: Place, found: Any, own: Any) -> None:
+        looked(self, found, own)
+        if self.state is State.LOST:
+            self.state = State.LOOKING
+            self.move(Step.FIRST)
+
+    _replace(Place, "looked", careless)
+
+
+def get_then_watch() -> None:
+    """Look first, then watch from now: the deletion in between is missed."""
+
+    async def wait(self: Any, ahead: Any) -> None:
+        self.place.checked(await self._store.get(ahead.key, keys_only=True))
+        if self.place.state is State.WAITING:
+            await asyncio.sleep(0)
+            async with self._store.watch(ahead.key, filters=("no_put",), timeout=None) as watcher:
+                await anext(watcher)
+            self.place.vanished()
+
+    _replace(Line, "_wait", wait)
+
+
+def get_then_watch_an_old_revision() -> None:
+    """Look first, then watch from the revision of the look: a compaction ends the wait (#9715, #21128)."""
+
+    async def wait(self: Any, ahead: Any) -> None:
+        found = await self._store.range(ahead.key, keys_only=True)
+        self.place.checked(found[0] if found else None)
+        if self.place.state is State.WAITING:
+            revision = ahead.create_revision + 1
+            async with self._store.watch(ahead.key, filters=("no_put",), start_revision=revision) as watcher:
+                await anext(watcher)
+            self.place.vanished()
+
+    _replace(Line, "_wait", wait)
+    _replace(line, "_REPEATED", ())
+
+
+def lease_returned_dirty() -> None:
+    """Use a lease again although a copy of a request that creates a key may still travel."""
+    create = Line._create
+
+    async def forget(self: Any, *arguments: Any) -> None:
+        await create(self, *arguments)
+        self._is_dirty = False
+
+    _replace(Line, "_create", forget)
+
+
+def queue_jumped() -> None:
+    """Hold as soon as the own key is there."""
+
+    def created(self: Place, revision: int, found: object) -> None:
+        self.revision = revision
+        self.move(Step.ALONE)
+
+    _replace(Place, "created", created)
+
+
+def fence_without_guard() -> None:
+    """Write in the name of what is held without asking whether it is."""
+
+    async def send(self: Any, then: Any, timeout: Any, retry: Any = None) -> Any:
+        return await self._store.do(op.txn(then=then), timeout=timeout, retry=retry)
+
+    _replace(FencedWriter, "_send", send)
+
+
+def no_cancellation() -> None:
+    """Let the block go on after a loss."""
+    init = held.Held.__init__
+
+    def ignore(self: Any, *arguments: Any, cancels: bool, **options: Any) -> None:
+        init(self, *arguments, cancels=False, **options)
+
+    _replace(held.Held, "__init__", ignore)
+
+
+def local_deadline_too_late() -> None:
+    """Believe in a lease for half of its TTL longer than it was acknowledged for."""
+    _replace(held.Held, "_is_late", lambda self: False)
+    _replace(held.Held, "_on_lease_lost", lambda self, error: self._loop.call_later(2.0, self.lose, "late"))
+
+
+def stale_proclamation() -> None:
+    """Guard a proclamation by the life of the key alone, as Go does: an older copy replaces a newer value."""
+
+    async def propose(self: Any, held: Any, new: bytes, timeout: Any) -> Any:
+        present = op.get(held.key)
+        alive = Key(held.key).create_revision == held.revision
+        txn = op.txn(when=[alive], then=[op.put(held.key, new, ignore_lease=True), present], otherwise=[present])
+        return (await self._candidacy.store.do(txn, timeout=timeout, retry="always"))[present]
+
+    _replace(Leadership, "_propose", propose)
+
+
+def youngest_observed() -> None:
+    """Tell the youngest candidate (#18163)."""
+
+    def youngest(self: Any) -> Any:
+        kv = next(reversed(self._alive.values()), None)
+        return (None, (b"", 0, b"")) if kv is None else (Leader.of(kv), (kv.key, kv.create_revision, kv.value))
+
+    _replace(Candidates, "_oldest", youngest)
+
+
+def changes_swallowed() -> None:
+    """Tell only the last change of a batch."""
+    changed = Candidates.changed
+    _replace(Candidates, "changed", lambda self, *arguments: changed(self, *arguments)[-1:])
+
+
+def _replace(owner: Any, name: str, value: object) -> None:
+    if not hasattr(owner, name):
+        raise AttributeError(f"{owner} has no {name}: this sabotage is out of date")
+    setattr(owner, name, value)
+
+
+ALL: Final[Mapping[str, Callable[[], None]]] = {
+    function.__name__.replace("_", "-"): function
+    for function in (
+        *(release_without_guard, no_own_key_check, get_then_watch, get_then_watch_an_old_revision),
+        *(lease_returned_dirty, queue_jumped, fence_without_guard, no_cancellation, local_deadline_too_late),
+        *(stale_proclamation, youngest_observed, changes_swallowed),
+    )
+}
+"""By name: a function that breaks it."""
