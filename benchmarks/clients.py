@@ -33,7 +33,7 @@ class Contestant:
 
 
 _ETCD_AIO: Final = Here("benchmarks.drivers.etcd_aio")
-_GO: Final = GoProgram("go")
+_GO: Final = GoProgram("benchmarks/go")
 _NO_SERIALIZABLE: Final = "linearizable: it cannot ask for a serializable read"
 
 CONTESTANTS: Final = (

@@ -80,7 +80,7 @@ class Virtualenv:
 
 @dataclass(frozen=True, slots=True)
 class GoProgram:
-    """A Go program in this folder, built with the modules in its go.mod."""
+    """A Go program of the repository, built with the modules in its go.mod."""
 
     source: str
 
@@ -88,8 +88,8 @@ class GoProgram:
         go = shutil.which("go")
         if go is None:
             raise UnavailableError("no Go toolchain on PATH")
-        sources = sorted((ROOT / "benchmarks" / self.source).iterdir())
-        folder = cache / self.source
+        sources = sorted((ROOT / self.source).iterdir())
+        folder = cache / Path(self.source).name
         binary = folder / ("driver.exe" if os.name == "nt" else "driver")
         wanted = _digest([_run([go, "version"])], sources)
         if not _is_made(folder, wanted):

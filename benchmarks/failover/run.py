@@ -158,7 +158,7 @@ def _prepare(options: Options, console: Console) -> tuple[dict[str, list[str]], 
     if "go" in options.clients:
         try:
             with console.status("building the Go client"):
-                commands["go"] = [*GoProgram("go").prepare(options.cache), "-failover"]
+                commands["go"] = [*GoProgram("benchmarks/go").prepare(options.cache), "-failover"]
         except UnavailableError as error:
             reasons["go"] = str(error)
     return {name: command for name, command in commands.items() if name in options.clients}, reasons

@@ -47,7 +47,7 @@ def test_the_first_leader_is_the_oldest_key_however_they_are_listed() -> None:
 def test_a_leader_as_the_store_has_it() -> None:
     _, leader = candidates(kv(0x2F, 3, "a", revision=5))
     assert leader == Leader(b"e/2f", b"a", lease=0x2F, revision=5, fencing_token=3)
-    assert "fencing_token=3" in repr(leader) and "a" not in repr(leader).split("value=")[1].split(" bytes")[0]
+    assert repr(leader) == "Leader(b'e/2f', value=<1 bytes>, fencing_token=3)"
 
 
 def test_a_younger_candidate_is_never_told() -> None:
