@@ -68,6 +68,19 @@ def get_then_watch_an_old_revision() -> None:
     _replace(line, "_REPEATED", ())
 
 
+def herd() -> None:
+    """Let every waiter wake up at every release. No rule is broken; `test_wakeups.py` counts the calls."""
+
+    async def wait(self: Any, ahead: Any) -> None:
+        async with self._store.watch(prefix=self.place.keys.before, filters=("no_put",), timeout=None) as watcher:
+            self.place.checked(await self._store.get(ahead.key, keys_only=True))
+            if self.place.state is State.WAITING:
+                await anext(watcher)
+                self.place.vanished()
+
+    _replace(Line, "_wait", wait)
+
+
 def lease_returned_dirty() -> None:
     """Use a lease again although a copy of a request that creates a key may still travel."""
     create = Line._create
@@ -156,4 +169,4 @@ ALL: Final[Mapping[str, Callable[[], None]]] = {
         *(stale_proclamation, youngest_observed, changes_swallowed),
     )
 }
-"""By name: a function that breaks it."""
+"""By name: a function that breaks it so that a rule is broken."""

@@ -11,16 +11,9 @@ from etcd_aio.errors import LeadershipLostError
 from etcd_aio.testing import EtcdServer
 from tests.support.recipes import etcdctl, go_member, token_of
 from tests.support.services import services
+from tests.support.until import PATIENCE, until_keys
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
-
-PATIENCE = 60.0
-
-
-async def until_candidates(client: Client, name: str, count: int) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while (await client.range(prefix=f"{name}/", count_only=True)).count != count:  # noqa: ASYNC110 - no signal
-            await asyncio.sleep(0.02)
 
 
 async def text(leaders: Leaders) -> str | None:
@@ -43,15 +36,15 @@ async def test_all_kinds_of_candidates_lead_in_turn(client: Client, shared_serve
         first = await enter(election.lead("ours 1"))
         tokens = [first.fencing_token]
         go = await enter(go_member(endpoint, "election", name, "go"))
-        await until_candidates(client, name, 2)
+        await until_keys(client, f"{name}/", 2)
         ctl = await enter(etcdctl(endpoint, "elect", name, "etcdctl", says="etcdctl"))
-        await until_candidates(client, name, 3)
+        await until_keys(client, f"{name}/", 3)
         lease = await enter(client.lease(10))
         campaigning = asyncio.create_task(raw.campaign(name, lease.id, "service"))
-        await until_candidates(client, name, 4)
+        await until_keys(client, f"{name}/", 4)
         last = election.lead("ours 2")
         standing = asyncio.create_task(last.__aenter__())
-        await until_candidates(client, name, 5)
+        await until_keys(client, f"{name}/", 5)
 
         assert await text(leaders) == "ours 1"
         await listening.holds()
@@ -96,7 +89,7 @@ async def test_a_go_candidate_that_is_killed_gives_way(client: Client, shared_se
     async with go_member(shared_server.endpoint, "election", name, "go", ttl=2) as go:
         await go.holds()
         standing = asyncio.create_task(client.election(name).lead("ours").__aenter__())
-        await until_candidates(client, name, 2)
+        await until_keys(client, f"{name}/", 2)
         go.kill()
         async with asyncio.timeout(PATIENCE):
             await (await standing).resign()

@@ -17,10 +17,9 @@ from etcd_aio.errors import (
     NotLeaderError,
 )
 from etcd_aio.testing import EtcdServer, FaultProxy
+from tests.support.until import PATIENCE, until, until_keys
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
-
-PATIENCE = 60.0
 
 
 @asynccontextmanager
@@ -31,14 +30,6 @@ async def another(server: EtcdServer) -> AsyncIterator[Client]:
 
 async def keys(client: Client, name: str) -> list[bytes]:
     return [kv.key for kv in await client.range(prefix=f"{name}/", sort_by="create_revision")]
-
-
-async def until_candidates(client: Client, name: str, count: int) -> list[bytes]:
-    """Wait until so many candidates stand; returns their keys, the leader's first."""
-    async with asyncio.timeout(PATIENCE):
-        while len(found := await keys(client, name)) != count:  # noqa: ASYNC110 - nothing signals it
-            await asyncio.sleep(0.01)
-    return found
 
 
 async def revoke(client: Client, leadership: Leadership) -> None:
@@ -89,7 +80,7 @@ async def test_candidates_lead_in_the_order_of_arrival(client: Client, prefix: s
     async with asyncio.TaskGroup() as group, client.election(name).lead("first"):
         for number in range(10):
             group.create_task(stand(number))
-            await until_candidates(client, name, number + 2)
+            await until_keys(client, f"{name}/", number + 2)
         assert order == []
     assert [number for number, _ in order] == list(range(10))
     assert order == sorted(order, key=lambda each: each[1])
@@ -103,7 +94,7 @@ async def test_a_candidate_gives_up_after_its_timeout(client: Client, prefix: st
             async with client.election(name).lead("second", timeout=0.1):
                 pytest.fail("there is a leader")
         assert isinstance(raised.value, TimeoutError)
-        assert len(await until_candidates(client, name, 1)) == 1
+        assert len(await until_keys(client, f"{name}/", 1)) == 1
 
 
 async def test_wrong_arguments_are_refused_before_anything_is_sent(client: Client) -> None:
@@ -223,7 +214,7 @@ async def test_etcd_11007_a_candidate_whose_lease_has_ended_never_leads(
     async with another(shared_server) as other:
         async with client.election(name).lead("first"):
             waiting = asyncio.create_task(other.election(name).lead("second").__aenter__())
-            mine, theirs = await until_candidates(client, name, 2)
+            mine, theirs = await until_keys(client, f"{name}/", 2)
             kv = await client.get(theirs)
             assert kv is not None
             await client.txn().then(op.delete(theirs)).commit()
@@ -240,7 +231,7 @@ async def test_etcd_19597_a_candidate_whose_lease_has_ended_does_not_wait_on(
     name = f"{prefix}e"
     async with another(shared_server) as other, client.election(name).lead("first"):
         waiting = asyncio.create_task(other.election(name, ttl=5).lead("second").__aenter__())
-        _, theirs = await until_candidates(client, name, 2)
+        _, theirs = await until_keys(client, f"{name}/", 2)
         kv = await client.get(theirs)
         assert kv is not None
         await client.leases.revoke(kv.lease)
@@ -254,14 +245,14 @@ async def test_etcd_21128_a_candidate_that_fails_leaves_no_key(client: Client, p
     name = f"{prefix}e"
     async with client.election(name).lead("first") as leadership:
         waiting = asyncio.create_task(client.election(name).lead("second").__aenter__())
-        await until_candidates(client, name, 2)
+        await until_keys(client, f"{name}/", 2)
         result = await leadership.fenced.put(f"{prefix}x", "")
         await client.compact(result.revision)
         third = asyncio.create_task(client.election(name).lead("third").__aenter__())
-        await until_candidates(client, name, 3)
+        await until_keys(client, f"{name}/", 3)
         third.cancel()
         await asyncio.wait([third])
-        await until_candidates(client, name, 2)
+        await until_keys(client, f"{name}/", 2)
         assert not waiting.done()
     led = await waiting
     assert (await client.election(name).leader()).text() == "second"  # type: ignore[union-attr]
@@ -282,7 +273,7 @@ async def test_etcd_22123_and_22124_resigning_without_an_answer_goes_on(
         await leadership.resign()
         assert len(await keys(client, name)) == 1
         proxy.heal()
-        await until_candidates(client, name, 0)
+        await until_keys(client, f"{name}/", 0)
 
 
 async def test_etcd_22082_a_resignation_that_is_repeated_spares_the_next_leader(
@@ -412,17 +403,15 @@ async def test_etcd_18163_a_candidate_that_only_waits_is_never_told(client: Clie
         assert first is not None
         for number in range(3):
             waiting = asyncio.create_task(election.lead(f"waits {number}").__aenter__())
-            await until_candidates(client, name, 2)
+            await until_keys(client, f"{name}/", 2)
             waiting.cancel()
             await asyncio.wait([waiting])
-            await until_candidates(client, name, 1)
+            await until_keys(client, f"{name}/", 1)
         telling = asyncio.create_task(anext(leaders))
         marker = await client.put(f"{name}/marker/x", "")
         watcher = leaders._watcher
         assert watcher is not None
-        async with asyncio.timeout(PATIENCE):
-            while watcher.revision < marker.revision:  # noqa: ASYNC110 - nothing signals it
-                await asyncio.sleep(0.01)
+        await until(lambda: watcher.revision >= marker.revision)
         assert not telling.done()
         telling.cancel()
         await asyncio.wait([telling])
@@ -528,7 +517,7 @@ async def test_run_cancelled_ends_the_work_and_resigns(client: Client, prefix: s
     with pytest.raises(asyncio.CancelledError):
         await running
     assert ended.is_set()
-    await until_candidates(client, f"{prefix}e", 0)
+    await until_keys(client, f"{prefix}e/", 0)
 
 
 async def test_run_after_a_loss_waits_for_the_work_and_leads_again(client: Client, prefix: str) -> None:
