@@ -11,7 +11,7 @@ STALL: Final = 0.1
 """Seconds: shorter stalls are within every margin."""
 
 
-class _Selector(selectors.DefaultSelector):  # type: ignore[misc,valid-type] # which class it is depends on the system
+class _Selector(selectors.DefaultSelector):
     """Waits in the time of a loop with another rate."""
 
     rate = 1.0

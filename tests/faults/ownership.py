@@ -83,6 +83,10 @@ def _number(proclaimed: str) -> int:
     return int(number) if number.isdigit() else 0
 
 
+def _is_older(kind: str, new: str, old: str) -> bool:
+    return kind == "election" and _number(new) < _number(old)
+
+
 def is_writer(key: str) -> bool:
     """Whether a key of a readers-writer lock is a writer's."""
     return Place.of(key).rest.startswith("write/")
@@ -141,8 +145,7 @@ class Ownership:
         place = Place.of(change.key)
         alive = self._lines.of(*place.line)
         own = alive.get(change.key)
-        is_proclamation = place.kind == "election" and own is not None and change.value is not None
-        if is_proclamation and _number(change.value) < _number(own.value):
+        if own is not None and change.value is not None and _is_older(place.kind, change.value, own.value):
             self._add("an older proclamation came back", f"{change} after {own.value}")
         self._lines.apply(change)
         rule = RULES[place.kind]

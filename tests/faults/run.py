@@ -45,6 +45,7 @@ PARTS: Final = (*RULES, "counter")
 RATES: Final = (1.0, 0.9, 1.1, 1.0)
 _SERVER_FLAGS: Final = ("--quota-backend-bytes=8589934592",)
 _QUIET_SECONDS: Final = 240.0  # that a process may take to end what it does; a busy machine needs a few
+_LAST: Final = "the last leader"
 _CLEAN_SECONDS: Final = 20.0  # until nothing is left in the lines; longer than a lease of a process that was killed
 
 
@@ -197,9 +198,10 @@ class Run:
     async def go(self) -> Verdict:
         """Start everything, make trouble, end everything, and judge."""
         options = self._options
-        version = {} if options.version is None else {"version": options.version}
         async with self._stack as stack:
-            cluster = EtcdCluster(size=3, peer_proxies=True, flags=_SERVER_FLAGS, **QUICK_ELECTIONS, **version)
+            cluster = EtcdCluster(
+                size=3, peer_proxies=True, flags=_SERVER_FLAGS, version=options.version, **QUICK_ELECTIONS
+            )
             await stack.enter_async_context(cluster)
             client = await stack.enter_async_context(Client(cluster.endpoints, timeout=10.0))
             recorder = Recorder(client)
@@ -287,14 +289,13 @@ class Run:
 
     async def _end(self, client: Client) -> list[str]:
         """Let every process end what it does. Returns the keys that are left in the lines while their clients live."""
-        for process in self._processes:
-            assert process.child.stdin is not None
-            with suppress(ConnectionError):  # it has ended by itself, which its log tells
-                process.child.stdin.write(b"stop\n")
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_QUIET_SECONDS):
-                for process in self._processes:
-                    await self._quiet(process)
+        self._tell("stop")
+        await self._until_all_say("done")
+        if "election" in self._options.parts:
+            async with client.election(f"{ROOT}election/a").lead(_LAST):
+                await self._until_all_say(_LAST)
+        self._tell("end")
+        await self._until_all_say("quiet")
         left = await _left(client)
         until = time.monotonic() + _CLEAN_SECONDS
         while left and time.monotonic() < until:
@@ -305,10 +306,24 @@ class Run:
             process.child.stdin.close()
         return left
 
-    async def _quiet(self, process: Process) -> None:
-        path = self._folder / f"{process.name}.log"
-        while '["quiet"]' not in path.read_text() and process.child.returncode is None:  # noqa: ASYNC110 - a file
+    def _tell(self, line: str) -> None:
+        for process in self._processes:
+            assert process.child.stdin is not None
+            with suppress(ConnectionError):  # it has ended by itself, which its log tells
+                process.child.stdin.write(f"{line}\n".encode())
+
+    async def _until_all_say(self, word: str) -> None:
+        """Wait until this stands in the log of every process that runs; not for ever, since one may be stuck."""
+        waiting = list(self._processes)
+        until = time.monotonic() + _QUIET_SECONDS
+        while waiting and time.monotonic() < until:
             await asyncio.sleep(0.1)
+            logs = {process.name: self._folder / f"{process.name}.log" for process in waiting}
+            waiting = [
+                process
+                for process in waiting
+                if f'"{word}"' not in logs[process.name].read_text() and process.child.returncode is None
+            ]
 
 
 @asynccontextmanager

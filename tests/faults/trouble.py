@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from etcd_aio import Client, EtcdError
-from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy
+from etcd_aio.testing import Directions, EtcdCluster, EtcdServer, FaultProxy
 from tests.faults.account import Standstill
 from tests.faults.ownership import RULES
 from tests.faults.store import ROOT
@@ -161,7 +161,7 @@ async def cut_requests(trouble: Trouble) -> None:
 async def cut_off_client(trouble: Trouble) -> None:
     """Let nothing through to or from a client, for up to twice the TTL; what it has sent arrives afterwards."""
     process = trouble.process()
-    direction = trouble.random.choice(("both", "to_server", "to_client"))
+    direction: Directions = trouble.random.choice(("both", "to_server", "to_client"))
     for proxy in process.proxies:
         proxy.black_hole(direction)
     await asyncio.sleep(trouble.seconds(2.0 * trouble.ttl))

@@ -11,9 +11,11 @@ The log has one JSON list a line, written at once, since the process may be kill
     ["stall", began, ended]                                    the event loop stood still
     ["error", where, class, text, is expected]                 anything that was raised
     ["stuck", where]                                           a task waits although everything works
-    ["quiet"]                                                  told to stop, and nothing is held or waited for
+    ["done"]                                                   told to stop, and nothing is held or waited for
+    ["quiet"]                                                  told to observe no more
 
-Times are the machine's monotonic clock. It stops at a line on stdin, and ends when stdin is closed.
+Times are the machine's monotonic clock. It stops at a line on stdin, observes until the next one, and ends when stdin
+is closed.
 """
 
 import argparse
@@ -25,6 +27,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -81,8 +84,7 @@ class Worker:
         client, ttl = self._client, self._ttl
         if "lock" in parts:
             for name in ("a", "a", "b"):
-                lock = client.lock(f"{ROOT}lock/{name}", ttl=ttl)
-                yield f"lock {name}", self._contend("lock", name, lambda lock=lock: lock)
+                yield f"lock {name}", self._contend("lock", name, partial(client.lock, f"{ROOT}lock/{name}", ttl=ttl))
         if "rwlock" in parts:
             for _ in range(2):
                 rwlock = client.rwlock(f"{ROOT}rwlock/a", ttl=ttl)
@@ -94,7 +96,7 @@ class Worker:
         if "election" in parts:
             election = client.election(f"{ROOT}election/a", ttl=ttl)
             for _ in range(2):
-                yield "election a", self._contend("election", "a", lambda: election.lead(self._name))
+                yield "election a", self._contend("election", "a", partial(election.lead, self._name))
             yield "run b", self._run("b")
             yield _OBSERVER, self._observe("a")
         if "counter" in parts:
@@ -154,7 +156,7 @@ class Worker:
             observation = self._client.election(f"{ROOT}election/{name}").observe()
             async with self._survived(f"observe {name}"), observation as leaders:
                 async for leader in leaders:
-                    told = leader and (leader.key.decode(), leader.fencing_token, leader.text())
+                    told = None if leader is None else (leader.key.decode(), leader.fencing_token, leader.text())
                     self._log("told", observer, name, told)
             await asyncio.sleep(0.1)
 
@@ -199,11 +201,11 @@ class Worker:
 
     # The end.
 
-    async def run(self, parts: set[str], stop: Coroutine[object, object, object]) -> None:
-        """Run the tasks until told to stop, then end them all."""
+    async def run(self, parts: set[str], next_line: Callable[[], Coroutine[object, object, object]]) -> None:
+        """Run the tasks until told to stop, then end them all; observers until told again."""
         tasks = [asyncio.create_task(work, name=name) for name, work in self.tasks(parts)]
         observing = [task for task in tasks if task.get_name() == _OBSERVER]
-        stopping = asyncio.create_task(stop)
+        stopping = asyncio.create_task(next_line())
         done, _ = await asyncio.wait([stopping, *tasks], return_when=asyncio.FIRST_COMPLETED)
         for task in done - {stopping}:
             task.result()  # an error that none of them should survive
@@ -214,7 +216,8 @@ class Worker:
             if not task.done():
                 self._log("stuck", task.get_name())
         await _cancel(pending)
-        await asyncio.sleep(1.0)  # for what observers are told
+        self._log("done")
+        await next_line()
         await _cancel(observing)
         self._log("quiet")
 
@@ -237,7 +240,7 @@ async def _main(given: argparse.Namespace) -> None:
             stalls = asyncio.create_task(tell_stalls(lambda began, ended: log("stall", began, ended)))
             stack.callback(stalls.cancel)
             worker = Worker(client, given.name, given.ttl, given.seed, given.patience, log)
-            await worker.run(set(given.parts.split(",")), asyncio.to_thread(sys.stdin.readline))
+            await worker.run(set(given.parts.split(",")), lambda: asyncio.to_thread(sys.stdin.readline))
             await asyncio.to_thread(sys.stdin.read)
 
 

@@ -114,7 +114,7 @@ async def test_observers_miss_nothing_while_members_restart(changes: int) -> Non
         told: list[Leader | None] = []
         async with client.election(name).observe() as following:
             async for leader in following:
-                told.append(leader and (leader.key.decode(), leader.fencing_token, leader.text()))
+                told.append(None if leader is None else (leader.key.decode(), leader.fencing_token, leader.text()))
                 if leader is not None and leader.text() == last:
                     break
         return told

@@ -428,7 +428,7 @@ async def test_observers_follow_over_cut_connections(client: Client, shared_serv
 
         async def follow() -> None:
             async for leader in leaders:
-                told.append(leader and leader.text())
+                told.append(None if leader is None else leader.text())
                 if told[-1] == f"{changes - 1}":
                     return
 
