@@ -80,7 +80,17 @@ class Leadership:
         self._revision = held.revision
         if held.is_lost:  # the wait took until the end of the lease
             await self._leave(None)
+        if line.present is not None and line.present.value != self._value:
+            await self._replace_value(self._value)
         return self
+
+    async def _replace_value(self, value: bytes) -> None:
+        """Proclaim the value in place of that of an earlier process with the same lease."""
+        try:
+            await self.proclaim(value)
+        except BaseException as raised:  # a cancellation too: the block is not entered
+            await self._leave(raised)
+            raise
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None

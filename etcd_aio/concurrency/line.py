@@ -20,7 +20,7 @@ from typing import Final, Generic, TypeVar
 
 from anyio import CancelScope
 
-from etcd_aio import Key, RangeResult, op
+from etcd_aio import Key, KeyValue, RangeResult, op
 from etcd_aio.concurrency.held import Held, Subject
 from etcd_aio.concurrency.interruption import Interruption
 from etcd_aio.concurrency.lease_pool import BACKOFF, LeaseSource, Loan
@@ -50,6 +50,8 @@ class Line(Generic[E]):
         subject: what is waited for.
 
     Attributes:
+        present: the own key, if it was there already: of an earlier request of this acquisition, or of an earlier
+            process with the same lease.
         place: the place in the line, from `stand` on.
     """
 
@@ -63,6 +65,7 @@ class Line(Generic[E]):
         self._trouble: EtcdError | None = None  # the last error that was survived
         self._loan: Loan | None = None
         self.place = Place(keys, 0)
+        self.present: KeyValue | None = None
 
     # Standing in line.
 
@@ -170,7 +173,7 @@ class Line(Generic[E]):
                 failures += 1
             else:
                 self._is_dirty = failures > 0
-                kv = None if result.succeeded else result[own]
+                self.present = kv = None if result.succeeded else result[own]
                 self._created(result.revision if kv is None else kv.create_revision, result[found])
                 return
 

@@ -18,6 +18,7 @@ from typing import Final, Self, TypeVar
 
 from etcd_aio import Key, Lease, op
 from etcd_aio.aio import start_background_task, wake
+from etcd_aio.concurrency.election import Election
 from etcd_aio.concurrency.held import OnLost
 from etcd_aio.concurrency.lease_pool import BACKOFF, LeasePool, Loan, OnLoss
 from etcd_aio.concurrency.lock import Lock
@@ -151,6 +152,10 @@ class Session:
         return Semaphore(
             self._store, self, name, limit=limit, permits=permits, ttl=self._ttl, timeout=timeout, on_lost=on_lost
         )
+
+    def election(self, name: KeyLike, *, on_lost: OnLost = "cancel") -> Election:
+        """An election whose candidates stand on the lease of this session, one at a time; see `Client.election`."""
+        return Election(self._store, self, name, ttl=self._ttl, on_lost=on_lost)
 
     # As the source of leases.
 
