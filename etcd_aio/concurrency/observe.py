@@ -102,13 +102,10 @@ class Candidates:
         return news
 
     def _apply(self, event: Event) -> None:
-        known = self._alive.get(event.key)
-        if event.is_put and known is not None and known.create_revision == event.kv.create_revision:
-            self._alive[event.key] = event.kv  # in its place
-            return
-        self._alive.pop(event.key, None)
         if event.is_put:
-            self._alive[event.key] = event.kv
+            self._alive[event.key] = event.kv  # in its place, or behind the others
+        else:
+            self._alive.pop(event.key, None)
 
     def _sort(self) -> None:
         self._alive = {kv.key: kv for kv in sorted(self._alive.values(), key=lambda kv: kv.create_revision)}

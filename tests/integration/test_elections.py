@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from etcd_aio.errors import (
     ClientUsageError,
     ElectionTimeoutError,
     EtcdError,
+    EtcdTimeoutError,
     InvalidRequestError,
     LeadershipLostError,
     NotLeaderError,
@@ -369,7 +371,32 @@ async def test_a_value_that_another_program_has_put_is_replaced(client: Client, 
         assert leader.text() == "two"
 
 
-async def test_proclamations_of_several_tasks_take_turns(client: Client, prefix: str) -> None:
+async def test_a_key_that_another_program_has_made_anew_is_not_the_leaders(client: Client, prefix: str) -> None:
+    async def block() -> None:
+        async with client.election(f"{prefix}e", ttl=60).lead("one") as leadership:
+            kv = await client.get(leadership.key)
+            assert kv is not None
+            await client.delete(leadership.key)
+            await client.put(leadership.key, "two", lease=kv.lease)
+            await leadership.proclaim("two")
+
+    with pytest.raises(LeadershipLostError):
+        await block()
+
+
+async def test_proclamations_of_several_tasks_take_turns(
+    client: Client, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise each would be refused as often as another one is applied before it."""
+    proposals = 0
+    propose = Leadership._propose
+
+    async def counted(*arguments: Any) -> Any:
+        nonlocal proposals
+        proposals += 1
+        return await propose(*arguments)
+
+    monkeypatch.setattr(Leadership, "_propose", counted)
     async with client.election(f"{prefix}e").lead("start") as leadership:
         async with asyncio.TaskGroup() as group:
             for number in range(20):
@@ -377,6 +404,7 @@ async def test_proclamations_of_several_tasks_take_turns(client: Client, prefix:
         kv = await client.get(leadership.key)
         assert kv is not None
         assert kv.version == 21
+        assert proposals == 20
 
 
 # Observing.
@@ -476,12 +504,18 @@ async def test_run_works_as_the_leader_and_returns_its_result(client: Client, pr
     assert await keys(client, name) == []
 
 
-async def test_run_raises_what_the_work_raises_and_resigns(client: Client, prefix: str) -> None:
-    async def work(leadership: Leadership) -> None:
-        raise ValueError("of the work")
+@pytest.mark.parametrize("kind", [ValueError, EtcdTimeoutError, LeadershipLostError, asyncio.CancelledError])
+async def test_run_raises_what_the_work_raises_and_resigns(
+    client: Client, prefix: str, kind: type[BaseException]
+) -> None:
+    """Also an error that it would survive itself: of another call, or of another election."""
 
-    with pytest.raises(ValueError, match="of the work"):
-        await client.election(f"{prefix}e").run(work)
+    async def work(leadership: Leadership) -> None:
+        raise kind("of the work")
+
+    with pytest.raises(kind, match="of the work"):
+        async with asyncio.timeout(PATIENCE):
+            await client.election(f"{prefix}e").run(work)
     assert await keys(client, f"{prefix}e") == []
 
 

@@ -80,7 +80,7 @@ def test_the_last_candidate_gone_is_told_as_none_and_only_once() -> None:
 
 def test_events_up_to_the_list_are_known() -> None:
     found, _ = candidates(kv(2, 9, "b"))
-    assert found.changed([put(1, 8, "a"), gone(1, 10)], 10) == []
+    assert found.changed([put(1, 6, "a"), gone(2, 8), put(2, 9, "b"), gone(1, 10)], 10) == []
     assert told(found.changed([put(2, 9, "b2", 11)], 11)) == [(9, "b2")]
 
 
@@ -88,6 +88,7 @@ def test_keys_of_nested_names_are_no_candidates() -> None:
     found, leader = candidates(kv(1, 2, name="e/nested"), kv(2, 4, "b"))
     assert told([leader]) == [(4, "b")]
     assert found.changed([put(5, 11, name="e/nested")], 11) == []
+    assert candidates()[0].changed([put(5, 11, name="e/nested")], 11) == []
 
 
 def test_a_difference_after_a_compaction_has_one_state() -> None:
