@@ -78,6 +78,7 @@ async def test_all_kinds_of_candidates_lead_in_turn(client: Client, shared_serve
                 if kv.value == b"ours 2, ready":
                     break
         assert (await raw.leader(name)).create_revision == last.fencing_token
+        assert await text(leaders) == "ours 2, ready"
         await last.resign()
         assert await text(leaders) is None
         assert tokens == sorted(set(tokens))
