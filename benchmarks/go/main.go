@@ -31,7 +31,7 @@ func main() {
 	endpoints := flag.String("endpoints", "", "endpoints, comma-separated")
 	prefix := flag.String("prefix", "", "prefix of every key")
 	failover := flag.Bool("failover", false, "speak the protocol of ../failover/driver.py")
-	member := flag.String("member", "", "lock or election: hold -name once, until the next line of stdin")
+	member := flag.String("member", "", "lock, read, write or election: hold -name once, until the next line of stdin")
 	name := flag.String("name", "", "of the lock or election, for -member")
 	value := flag.String("value", "", "of the candidate, for -member")
 	ttl := flag.Int("ttl", 10, "seconds, for -member")

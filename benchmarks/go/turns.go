@@ -1,4 +1,4 @@
-// The recipes of client/v3/concurrency that hand something over from one to the next: Mutex and Election. As a load it
+// The recipes of the client that hand something over from one to the next: Mutex, Election and RWMutex. As a load it
 // speaks the protocol of ../drivers/turns.py; as a member of a queue it is told by stdin when to let go.
 package main
 
@@ -14,6 +14,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
+	recipe "go.etcd.io/etcd/client/v3/experimental/recipes"
 )
 
 const (
@@ -45,6 +46,19 @@ func turnOf(session *concurrency.Session, kind, name, value string) *turn {
 			func(ctx context.Context) error { return election.Campaign(ctx, value) },
 			election.Resign,
 			election.Rev,
+		}
+	}
+	if kind == "read" || kind == "write" {
+		mutex := recipe.NewRWMutex(session, name)
+		take, give := mutex.RLock, mutex.RUnlock
+		if kind == "write" {
+			take, give = mutex.Lock, mutex.Unlock
+		}
+		return &turn{
+			session,
+			func(context.Context) error { return take() },
+			func(context.Context) error { return give() },
+			func() int64 { return 0 },
 		}
 	}
 	mutex := concurrency.NewMutex(session, name)

@@ -64,3 +64,34 @@ async def test_a_go_holder_that_is_killed_gives_way(client: Client, shared_serve
         async with asyncio.timeout(PATIENCE):
             await acquiring
         await lock.release()
+
+
+async def test_readers_and_writers_of_the_go_recipe(client: Client, shared_server: EtcdServer, prefix: str) -> None:
+    """Readers share, a writer comes after them, and a reader after the writer, whichever library they use."""
+    name, endpoint = f"{prefix}rw", shared_server.endpoint
+    rwlock = client.rwlock(name)
+    async with AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        reader, writer, later = rwlock.reading(), rwlock.writing(), rwlock.reading()
+        await reader.acquire()
+        go_reader = await enter(go_member(endpoint, "read", name))
+        await go_reader.holds()
+        go_writer = await enter(go_member(endpoint, "write", name))
+        await until_keys(client, f"{name}/", 3)
+        reading = asyncio.create_task(later.acquire())
+        await until_keys(client, f"{name}/", 4)
+        writing = asyncio.create_task(writer.acquire())
+        await until_keys(client, f"{name}/", 5)
+        await reader.release()
+        await go_reader.let_go()
+        await go_writer.holds()
+        assert not reading.done()
+        assert not writing.done()
+        await go_writer.let_go()
+        async with asyncio.timeout(PATIENCE):
+            await reading
+            assert not writing.done()
+            await later.release()
+            await writing
+        await writer.release()
+        await until_keys(client, f"{name}/", 0)

@@ -88,7 +88,7 @@ async def _member(command: Sequence[str], says: bytes, ends_by: bytes | None) ->
 
 @asynccontextmanager
 async def go_member(endpoint: str, kind: str, name: str, value: str = "", ttl: int = 10) -> AsyncIterator[Member]:
-    """`Mutex` ("lock") or `Election` ("election") of the official Go client."""
+    """`Mutex` ("lock"), `RWMutex` ("read", "write") or `Election` ("election") of the official Go client."""
     command = [*await asyncio.to_thread(built, "benchmarks/go"), "-endpoints", endpoint, "-member", kind]
     async with _member([*command, "-name", name, "-value", value, "-ttl", f"{ttl}"], b'"holds"', b"\n") as member:
         yield member
