@@ -122,6 +122,8 @@ class Logs:
                         self.violations.append(Violation("unexpected error", f"{process} {where}: {kind}: {text}"))
                 case "stuck", [where]:
                     self.violations.append(Violation("waits for ever", f"{process} {where}"))
+                case "done", []:
+                    pass
                 case "quiet", []:
                     self.quiet.add(process)
                 case _:
