@@ -20,6 +20,9 @@ import (
 const (
 	sessionTTL = 60 // seconds; the load is not about expiry
 	lookEvery  = 2 * time.Millisecond
+	// A process that waits uses less than a fifth of one core.
+	idleAfter = 50 * time.Millisecond
+	idleCPU   = idleAfter / 5
 )
 
 // turn is a mutex or a candidacy: taken, then given back.
@@ -138,7 +141,7 @@ func measureApart(client *clientv3.Client, name string, workers int, length time
 }
 
 // measureHandoffs counts how often something is handed on, from one contender to the next. The time begins when all of
-// them stand in line behind one that holds, which then lets go; after its turn each stands in line again.
+// them stand in line behind one that holds, and are idle; then it lets go. After its turn each stands in line again.
 func measureHandoffs(client *clientv3.Client, kind, name string, contenders int, length time.Duration) (map[string]any, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -217,6 +220,11 @@ func measureHandoffs(client *clientv3.Client, kind, name string, contenders int,
 			break
 		}
 		time.Sleep(lookEvery)
+	}
+	for busy := true; busy; {
+		used := cpuTime()
+		time.Sleep(idleAfter)
+		busy = cpuTime()-used > idleCPU
 	}
 	start, before = time.Now(), cpuTime()
 	if err := gate.give(ctx); err != nil {
