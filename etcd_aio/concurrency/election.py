@@ -237,7 +237,10 @@ class Election:
 
 
 class Leaders:
-    """The leaders of an election, one after the other; made by `Election.observe`."""
+    """The leaders of an election, one after the other; made by `Election.observe`.
+
+    Iterate over it within its block. Cancelling the wait for the next one loses nothing.
+    """
 
     def __init__(self, store: Store, candidates: Candidates, prefix: bytes) -> None:
         self._store = store
