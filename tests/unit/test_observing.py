@@ -211,6 +211,17 @@ async def test_each_message_of_a_streamed_reply_is_a_call() -> None:
     await closed(calls)
 
 
+async def test_a_message_that_is_cancelled_ends_with_the_cancellation() -> None:
+    records: list[Record] = []
+    calls = await Calls(observer=records.append).ready()
+    reading = asyncio.ensure_future(calls.invoker.read(StreamedReply(RANGE_STREAM), pb.RangeRequest(key=b"k")))
+    await turns(6)
+    reading.cancel()
+    await asyncio.wait([reading])
+    assert kinds(records) == ["CallStarted", "CallEnded"]
+    await closed(calls)
+
+
 # Logins.
 
 

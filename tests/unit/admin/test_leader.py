@@ -220,6 +220,15 @@ async def test_a_leader_that_is_no_endpoint_of_the_client_is_named_in_the_error(
     await cluster.calls.aclose()
 
 
+async def test_a_leader_that_does_not_answer_yet_may_be_one_of_the_endpoints() -> None:
+    cluster = Cluster()
+    cluster.calls["m1"].answers.append(Hang())
+    await cluster.move(2)
+    assert cluster.moves() == ["m1"]
+    assert cluster.leader == 2
+    await cluster.calls.aclose()
+
+
 async def test_without_a_leader_the_call_ends_by_its_timeout() -> None:
     cluster = Cluster()
     cluster.leader = 0

@@ -429,12 +429,14 @@ async def test_a_mistake_in_a_probe_does_not_end_the_probing(
 async def test_a_late_look_puts_its_judgement_off() -> None:
     """The loop stalled: what has arrived meanwhile is read first."""
     async with world() as it:
+        it.engine["m1:2379"].latency = 0.6
         attempt = it.begin("m1", may_move=True)
-        it.engine["m1:2379"].latency = 2.02
-        await turns()
-        await it.serve(0.1, "m2")
-        it.loop._jumping.now += 1.9  # type: ignore[attr-defined]
-        await attempt
+        while not it.probes:
+            await it.serve(0.01, "m2")
+        assert {name for name, _, _ in it.probes} == {"m1"}, "the question is open"
+        await it.begin("m2")
+        it.loop._jumping.now += 1.0  # type: ignore[attr-defined]
+        assert await attempt == b"fine", "it is not given up"
         assert it.health()["m1"] is Health.HEALTHY
 
 

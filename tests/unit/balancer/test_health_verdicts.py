@@ -67,6 +67,15 @@ def test_an_answer_to_anything_ends_the_silence() -> None:
     assert finding(service, NOW + 0.33, elsewhere=NOW + 0.3) is Finding.ASK
 
 
+def test_a_late_answer_proves_only_what_began_before_it() -> None:
+    """During an election all are silent, and one of them is the first to answer again."""
+    service = waiting_since(NOW)
+    service.begin(NOW + 1.0)
+    service.answered(NOW + 1.0, NOW + 1.1)
+    service.answered(NOW, NOW + 5.0)
+    assert service.newest_answered == NOW + 1.0
+
+
 def test_where_nothing_waits_nothing_is_silent() -> None:
     service = waiting_since(NOW)
     service.dropped()

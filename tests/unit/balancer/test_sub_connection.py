@@ -16,6 +16,7 @@ from etcd_aio.errors import (
     ConnectError,
     ConnectionLostError,
     Delivery,
+    LocalReason,
     NoLeaderError,
     StatusCode,
 )
@@ -660,6 +661,21 @@ async def test_which_failures_are_answers(failure: AttemptFailure, is_answer: bo
         await world.attempt()
     assert world.sub.is_watched is not is_answer
     assert world.sub.in_flight == 0
+
+
+@pytest.mark.parametrize("reason", [LocalReason.GIVEN_UP, LocalReason.REPLY_TOO_LARGE, None])
+async def test_a_failure_for_a_reason_of_the_client_is_no_evidence_against_the_member(
+    reason: LocalReason | None,
+) -> None:
+    world = await World().ready()
+    delivery = Delivery.UNSENT if reason is None else Delivery.UNKNOWN
+    for _ in range(2):
+        world.member.answers.append(AttemptFailure(StatusCode.UNAVAILABLE, "mine", delivery, reason=reason))
+        with pytest.raises(AttemptFailure):
+            await world.attempt()
+    assert world.sub.quorum_health.failures == 0
+    assert world.sub.in_flight == 0
+    await closed(world)
 
 
 async def test_every_connection_is_verified_where_there_is_something_to_protect() -> None:

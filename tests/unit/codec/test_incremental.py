@@ -69,6 +69,16 @@ def test_every_truncated_message_gets_the_error_of_decode() -> None:
         assert found == expected
 
 
+def test_what_came_is_decoded_up_to_the_field_that_is_not_complete() -> None:
+    data = codec.encode(big_range(100, 200))
+    collector = codec.IncrementalDecoder(RangeResult)
+    for start in range(0, len(data), 150):
+        collector.feed(data[start : start + 150])
+        while collector.work():
+            pass
+        assert sum(map(len, collector._pieces)) < 300, "a key-value takes less"
+
+
 def test_no_bytes_are_the_empty_message() -> None:
     assert codec.IncrementalDecoder(RangeResult).finish() == codec.decode(RangeResult, b"")
 

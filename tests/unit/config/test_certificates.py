@@ -160,6 +160,25 @@ def test_a_key_that_others_can_read_is_warned_of(
         assert f"mode {mode:o}" in caplog.text
 
 
+def change(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b"\n")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's")
+async def test_a_mode_is_warned_of_once_however_often_the_files_change(
+    ca: Path, own: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    own["key"].chmod(0o640)
+    files = CertificateFiles(TLS(ca=ca, **own))
+    for _ in range(3):
+        await files.context()
+        change(ca)
+    assert caplog.text.count("mode 640") == 1
+    own["key"].chmod(0o644)
+    await files.context()
+    assert caplog.text.count("mode 644") == 1
+
+
 # --- rotation ---
 
 

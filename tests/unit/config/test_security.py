@@ -25,6 +25,22 @@ def test_what_is_no_tls_configuration_is_refused(tls: object) -> None:
 
 
 @pytest.mark.parametrize(
+    ("tls", "has_own"),
+    [
+        (None, False),
+        (TLS(), False),
+        (TLS(server_name="etcd"), True),
+        (ssl.create_default_context(), True),
+    ],
+    ids=["none", "the system's", "one name for all", "a context"],
+)
+def test_whose_authorities_or_names_decide_which_members_are_trusted(
+    tls: TLS | ssl.SSLContext | None, has_own: bool
+) -> None:
+    assert security(tls).has_own_authorities is has_own
+
+
+@pytest.mark.parametrize(
     ("text", "with_context", "without"),
     [
         ("m1", True, False),

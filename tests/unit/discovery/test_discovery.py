@@ -221,6 +221,19 @@ async def test_a_cancelled_sync_leaves_the_old_endpoints(seconds: float) -> None
     await setup.closed()
 
 
+async def test_a_cancelled_sync_does_not_undo_what_the_user_has_just_set() -> None:
+    setup = await Setup("http://balancer:2379").started()
+    setup.fail("m1", "m2", "m3")
+    task = asyncio.ensure_future(setup.discovery.sync(5.0))
+    await asyncio.sleep(0.5)
+    setup.discovery.set_endpoints(parse_endpoints("http://other"))
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert setup.names == ["http://other:2379"]
+    await setup.closed()
+
+
 @pytest.mark.parametrize("is_reachable", [True, False])
 @pytest.mark.parametrize("when", ["while members are listed", "while new endpoints are connected"])
 async def test_a_sync_does_not_undo_what_the_user_sets_meanwhile(when: str, is_reachable: bool) -> None:

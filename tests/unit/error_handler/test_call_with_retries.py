@@ -447,6 +447,20 @@ async def test_a_refusal_that_health_tells_to_all_costs_no_budget() -> None:
         assert calls.loop.time() - began < 0.5
 
 
+@pytest.mark.parametrize("make", [unsent, unprocessed])
+async def test_what_is_repeated_at_once_costs_no_budget(make: Make) -> None:
+    throttling = RetryThrottling(max_tokens=2, token_ratio=0.001)
+    async with world(policy=RetryPolicy(jitter=0.0, throttling=throttling)) as calls:
+        for _ in range(9):
+            calls["m1"].answers.append(make())
+            await calls.read()
+            await calls.read()
+            await calls.read()
+        budget = calls.invoker._context.budget
+        assert budget is not None
+        assert not budget.is_exhausted
+
+
 @pytest.mark.parametrize(
     ("slow", "waiting", "seconds"), [(0.0, 0, 2.5), (0.01, 0, 1.0), (0.2, 0, 1.6), (0.2, 400, 2.0), (9.0, 0, 2.5)]
 )

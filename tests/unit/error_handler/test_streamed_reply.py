@@ -19,6 +19,7 @@ from etcd_aio.errors import (
     ConnectionLostError,
     Delivery,
     EtcdTimeoutError,
+    LeaderChangedError,
     LocalReason,
     MalformedReplyError,
     NotSupportedByServerError,
@@ -233,10 +234,13 @@ async def test_a_final_answer_is_raised_and_the_next_step_begins_anew(streams: S
 
 async def test_a_message_too_large_is_final(streams: Streams) -> None:
     calls = await Calls().ready()
-    streams.script("m1", unknown(StatusCode.RESOURCE_EXHAUSTED, reason=LocalReason.REPLY_TOO_LARGE))
+    failure = unknown(StatusCode.RESOURCE_EXHAUSTED, reason=LocalReason.REPLY_TOO_LARGE)
+    failure.beginning = b"a value"
+    streams.script("m1", failure)
     with pytest.raises(ReplyTooLargeError):
         await read(calls, new())
     assert streams.where == ["m1"]
+    assert not failure.beginning, "the failure is the context of the error, and values are secrets"
     await calls.aclose()
 
 
@@ -564,6 +568,18 @@ async def test_what_cannot_be_resumed_is_opened_elsewhere_until_its_first_reply_
     with pytest.raises(ConnectionLostError, match="cannot be resumed"):
         await read(calls, reading)
     assert streams.where == ["m1", "m2"]
+    await calls.aclose()
+
+
+async def test_what_cannot_be_resumed_ends_by_the_error_of_its_stream_at_once(streams: Streams) -> None:
+    calls = await Calls().ready()
+    streams.script("m1", chunk("a"), leader_changed())
+    reading = new(resumes=False)
+    assert await read(calls, reading) == ["a"]
+    began = calls.loop.time()
+    with pytest.raises(LeaderChangedError):
+        await read(calls, reading)
+    assert calls.loop.time() == began
     await calls.aclose()
 
 

@@ -581,6 +581,22 @@ async def test_a_block_that_outlasts_its_lease_without_a_turn_of_the_loop_raises
     await asyncio.sleep(1)
 
 
+async def test_a_block_that_is_over_does_not_cancel_the_task_that_entered(members: FakeLeases) -> None:
+    assert isinstance(members.loop, VirtualTimeLoop)
+    one = lease(members)
+
+    async def enter() -> None:
+        await one.__aenter__()
+        await asyncio.sleep(1)
+
+    entering = asyncio.create_task(enter())
+    await asyncio.sleep(0.5)
+    members.loop._jumping.now += 10.5
+    with pytest.raises(LeaseExpiredError):
+        await one.__aexit__(None, None, None)
+    await entering
+
+
 async def test_is_lost_may_be_read_in_another_thread(members: FakeLeases) -> None:
     assert isinstance(members.loop, VirtualTimeLoop)
     with pytest.raises(LeaseExpiredError):

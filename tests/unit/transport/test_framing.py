@@ -5,10 +5,23 @@ from io import BytesIO
 
 import pytest
 
-from etcd_aio.transport.framing import MessageSink
+from etcd_aio.transport.framing import Deframer, MessageSink, frame_message
 from etcd_aio.transport.native_calls import IncrementalSink
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize("pieces", [1, 2])
+def test_a_message_may_be_as_large_as_the_limit_and_no_larger(pieces: int) -> None:
+    for size, is_accepted in ((4, True), (5, False)):
+        data = frame_message(bytes(size))
+        cut = len(data) // pieces
+        deframer, messages = Deframer(4), list[bytes]()
+        failure = deframer.feed(data[:cut], messages)
+        if failure is None:
+            failure = deframer.feed(data[cut:], messages)
+        assert messages == [bytes(size)] * is_accepted
+        assert (failure is None) is is_accepted
 
 
 class Kept:

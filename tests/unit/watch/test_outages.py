@@ -22,12 +22,13 @@ def test_an_outage_without_a_bound_never_expires() -> None:
 
 def test_the_first_outage_to_expire_is_due_and_is_returned_once() -> None:
     outages, short, long = Outages(), watch(2.0), watch(5.0)
-    outages.begin(long, 10.0)
-    outages.begin(short, 10.0)
+    for one in (long, short, watch(9.0)):
+        outages.begin(one, 10.0)
     assert outages.due == 12.0
     assert outages.expired(12.0) == (short,)
     assert (outages.due, outages.expired(12.0)) == (15.0, ())
     outages.end(long)
+    assert len(outages.expired(20.0)) == 1
     assert (outages.due, outages.expired(20.0)) == (inf, ())
 
 

@@ -173,7 +173,7 @@ async def test_for_a_start_in_the_future_the_present_keys_are_known() -> None:
 
 
 async def test_a_resync_delivers_the_difference() -> None:
-    store = Store(page(30, (b"ka", 5), (b"kb", 20), more=True), page(31, (b"kc", 12)))
+    store = Store(page(30, (b"ka", 5), (b"kb", 20), more=True), page(31, (b"kc", 8), (b"kd", 7)))
     state = store.watch(8, Phase.LISTING)
     assert state.known is not None
     state.known.begin([b"ka", b"kgone"])
