@@ -53,15 +53,17 @@ def checked_margin(margin: float | None, ttl: int) -> float:
     """The seconds before the local deadline at which a block is lost; by default a tenth of the TTL, at most 1 s.
 
     Raises:
-        InvalidRequestError: renewals come when half of the TTL is left, so the margin must be less than that.
+        InvalidRequestError: it is more than a third of the TTL. Renewals come when half of the TTL is left.
         TypeError: it is no number.
     """
     if margin is None:
         return min(ttl / 10, _LARGEST_DEFAULT_MARGIN)
     if isinstance(margin, bool) or not isinstance(margin, int | float):
         raise TypeError(f"margin must be a number of seconds or None, got {type(margin).__name__}")
-    if not 0 <= margin < ttl / 2:
-        raise InvalidRequestError(f"margin must be at least 0 and less than half of the ttl of {ttl} s, got {margin!r}")
+    if not 0 <= margin <= ttl / 3:
+        raise InvalidRequestError(
+            f"margin must be at least 0 and at most a third of the ttl of {ttl} s, got {margin!r}"
+        )
     return float(margin)
 
 

@@ -9,6 +9,7 @@ the key. A sweep compares the `create_revision` that it has seen, so it never de
 """
 
 import asyncio
+import logging
 import random
 from collections import deque
 from collections.abc import Coroutine
@@ -29,6 +30,8 @@ from etcd_aio.store import Store
 from etcd_aio.types import KeyLike, ValueLike
 
 T = TypeVar("T")
+
+logger: Final = logging.getLogger("etcd_aio.locks")
 
 _NOT_ENTERED: Final = "the session is not entered: write `async with client.session(...) as session:`"
 
@@ -220,7 +223,7 @@ class Session:
         if sweep is not None:
             sweep.cancel()
             await asyncio.wait([sweep])
-        await self._delete(key_prefix + f"{id_:x}".encode())
+        await self.delete(key_prefix + f"{id_:x}".encode())
 
     async def _sweep(self, key_prefix: bytes) -> None:
         key = key_prefix + f"{self.id:x}".encode()
@@ -228,18 +231,18 @@ class Session:
         while True:
             with suppress(EtcdError):
                 async with self._store.watch(key, filters=("no_delete",), timeout=None) as watcher:
-                    await self._delete(key)
+                    await self.delete(key)
                     failures = 0
                     while True:
                         await anext(watcher)
-                        await self._delete(key)
+                        await self.delete(key)
             await asyncio.sleep(BACKOFF.wait(failures, random.random))
             failures += 1
 
-    async def _delete(self, key: bytes) -> None:
-        """Delete the key that is there now, until that is answered."""
+    async def delete(self, key: bytes) -> None:
+        """Delete the key that is there now, until that is answered; a lost lease takes its keys along."""
         failures = 0
-        while True:
+        while not self._lease.is_lost:
             try:
                 kv = await self._store.get(key, keys_only=True)
                 if kv is None:
@@ -248,7 +251,8 @@ class Session:
                 await self._store.do(op.txn(when=[seen], then=[op.delete(key)]), retry="always")
             except EtcdError as error:
                 if not error.retryable:
-                    raise
+                    logger.warning("the key %r of a session cannot be deleted: %s", key, error)
+                    return
                 await asyncio.sleep(BACKOFF.wait(failures, random.random))
                 failures += 1
 
@@ -309,5 +313,8 @@ class _SessionLoan:
         self._session.end(self, is_clean=True)
 
     async def discard(self) -> None:
-        """See `Loan.discard`: the session sweeps the key until it ends."""
-        self._session.end(self, is_clean=False)
+        """See `Loan.discard`: the session deletes the key, and sweeps it until it ends."""
+        try:
+            await self._session.delete(self.key_prefix + f"{self.id:x}".encode())
+        finally:
+            self._session.end(self, is_clean=False)

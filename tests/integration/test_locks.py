@@ -25,8 +25,16 @@ from etcd_aio import (
     op,
 )
 from etcd_aio.concurrency import Lock
-from etcd_aio.errors import ClientClosedError, ClientUsageError, EmptyKeyError, InvalidRequestError, NoSpaceError
+from etcd_aio.errors import (
+    ClientClosedError,
+    ClientUsageError,
+    EmptyKeyError,
+    InvalidRequestError,
+    NoSpaceError,
+    PermissionDeniedError,
+)
 from etcd_aio.testing import EtcdServer, FaultProxy
+from tests.support.auth import QUICK_LOGINS, ROOT, WEB, enable_auth
 from tests.support.locks import PATIENCE, hold, keys, metric, until, until_free, until_waiting
 from tests.support.tampered import TamperedClient, is_entering, is_leaving
 
@@ -256,7 +264,7 @@ def test_wrong_arguments_are_refused_before_anything_is_sent() -> None:
     client = Client()
     with pytest.raises(EmptyKeyError):
         client.lock("")
-    for wrong in ({"ttl": 0}, {"margin": -1.0}, {"margin": 5.0}, {"timeout": -1.0}, {"on_lost": "explode"}):
+    for wrong in ({"ttl": 0}, {"margin": -1.0}, {"margin": 4.0}, {"timeout": -1.0}, {"on_lost": "explode"}):
         with pytest.raises(InvalidRequestError):
             client.lock("a", **wrong)
     for wrong in ({"ttl": 2.5}, {"margin": "1"}, {"reentrant": 1}, {"value": 3}):
@@ -583,6 +591,49 @@ async def test_compaction_at_every_step_is_not_noticed(tampered: TamperedClient,
     await until_free(other, name)
 
 
+async def test_in_a_full_store_a_lock_is_refused_and_held_ones_are_released() -> None:
+    async with EtcdServer(flags=["--quota-backend-bytes=1000000"]) as server, Client(server.endpoint) as client:
+        held = client.lock("a", ttl=60)
+        permit = client.semaphore("s", limit=2, ttl=60)
+        await held.acquire()
+        await permit.acquire()
+
+        async def fill() -> None:
+            for number in range(500):
+                await client.put(f"k{number}", b"x" * 100_000)
+
+        with pytest.raises(NoSpaceError):
+            await fill()
+        with pytest.raises(NoSpaceError):
+            await client.lock("b", ttl=60).acquire()
+        with pytest.raises(NoSpaceError):
+            await client.semaphore("s", limit=2, ttl=60).acquire()
+        assert await keys(client, "b") == []
+        assert await keys(client, "s") == [permit.key]
+        await held.release()
+        await permit.release()
+        assert await keys(client, "a") == []
+        assert await keys(client, "s") == []
+
+
+async def test_without_permission_it_is_refused_and_the_error_names_the_key(caplog: pytest.LogCaptureFixture) -> None:
+    async with EtcdServer(flags=[QUICK_LOGINS]) as server:
+        await enable_auth(server, web=True)
+        async with (
+            Client(server.endpoint, auth=ROOT, allow_insecure_auth=True) as root,
+            Client(server.endpoint, auth=WEB, allow_insecure_auth=True) as client,
+        ):
+            with pytest.raises(PermissionDeniedError, match="other/a/"):
+                await client.lock("other/a").acquire()
+            assert await keys(root, "other/a") == []
+            async with client.lock("app/a") as lock:
+                assert lock.is_held
+            async with client.lock("app/b", ttl=2) as lock:
+                await root.auth.user_revoke_role(WEB[0], "app")
+            assert any("could not be released yet" in record.message for record in caplog.records)
+            await until_free(root, "app/b")
+
+
 # Fencing.
 
 
@@ -725,14 +776,26 @@ async def test_a_release_wakes_one_of_many_in_the_order_of_arrival(own_server: E
 
 # Cancellation.
 
+Action = Callable[[Lock], Awaitable[object]]
 
-async def sweep(act: Callable[[Lock], Awaitable[object]], client: Client, other: Client, *, lasts: int) -> int:
-    """Cancel an action after each number of turns of the loop until it ends or `lasts`; returns how many there were."""
+
+async def sweep(
+    make: Callable[[], Lock], act: Action, other: Client, *, is_held: bool = False, late: bool = False
+) -> int:
+    """Cancel an action after each number of turns of the loop, until it ends or that is large. Returns the number.
+
+    Args:
+        make: makes the lock.
+        act: the action.
+        other: a client that looks.
+        is_held: the lock is held before.
+        late: its key may go a moment after the action has ended.
+    """
     before = await keys(other, "a")
     turns = 1  # with 0, the action never begins
-    while turns < lasts:
-        lock = client.lock("a", ttl=200)
-        if act.__name__ == "release":
+    while turns < 600:
+        lock = make()
+        if is_held:
             await lock.acquire()
         task = asyncio.ensure_future(act(lock))
         for _ in range(turns):
@@ -741,19 +804,32 @@ async def sweep(act: Callable[[Lock], Awaitable[object]], client: Client, other:
         task.cancel()
         await asyncio.wait([task])
         if lock.is_held:
-            assert act.__name__ != "release"
+            assert not is_held
             await lock.release()
         if is_done:
-            return turns
-        if act.__name__ == "release":
+            break
+        if is_held or late:
             await until_waiting(other, "a", len(before))
         assert await keys(other, "a") == before, f"after {turns} turns"
         turns += 1 if turns < 60 else 41
     return turns
 
 
+async def until_clean(server: EtcdServer, other: Client, held: int) -> None:
+    """Wait until nothing is left but so many locks of the other client."""
+
+    async def is_clean() -> bool:
+        watches = await metric(server, "etcd_debugging_mvcc_watcher_total")
+        leases = len((await other.leases.list()).ids)
+        names = [task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith("etcd_aio")]
+        own = [name for name in names if re.search("lock|semaphore|revocation|session|sweep|mark", name)]
+        return watches <= held and leases == held and len(own) <= 2 * held
+
+    await until(is_clean)
+
+
 @pytest.mark.parametrize("method", ["acquire", "try_acquire", "release", "contenders", "lost"])
-@pytest.mark.parametrize("is_taken", [False, True])
+@pytest.mark.parametrize("is_taken", [False, True], ids=["free", "taken"])
 async def test_cancelled_at_every_turn_of_the_loop_and_nothing_stays(
     own_server: EtcdServer, is_taken: bool, method: str
 ) -> None:
@@ -762,30 +838,48 @@ async def test_cancelled_at_every_turn_of_the_loop_and_nothing_stays(
     async with Client(own_server.endpoint) as other, AsyncExitStack() as stack:
         if is_taken:
             await stack.enter_async_context(other.lock("a", ttl=300))
-
-        async def action(lock: Lock) -> None:
-            if method == "lost":
-                lock = client.lock("b", ttl=200)
-                async with lock:
-                    await lock.lost()
-            else:
-                await getattr(lock, method)()
-
-        action.__name__ = method
         async with Client(own_server.endpoint) as client:
-            turns = await sweep(action, client, other, lasts=600)
+
+            async def action(lock: Lock) -> None:
+                if method == "lost":
+                    async with client.lock("b", ttl=200) as lock:
+                        await lock.lost()
+                else:
+                    await getattr(lock, method)()
+
+            turns = await sweep(lambda: client.lock("a", ttl=200), action, other, is_held=method == "release")
             assert turns >= 3
         assert await keys(other, "b") == []
+        await until_clean(own_server, other, int(is_taken))
 
-        async def is_clean() -> bool:
-            watches = await metric(own_server, "etcd_debugging_mvcc_watcher_total")
-            leases = len((await other.leases.list()).ids)
-            names = [task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith("etcd_aio")]
-            locks = [name for name in names if "lock" in name or "revocation" in name]
-            held = int(is_taken)
-            return watches <= held and leases == held and len(locks) <= 2 * held
 
-        await until(is_clean)
+@pytest.mark.parametrize("kind", ["reader", "writer", "head", "not the head", "of a session"])
+async def test_waiters_of_every_kind_are_cancelled_at_every_turn(own_server: EtcdServer, kind: str) -> None:
+    async with Client(own_server.endpoint) as other, AsyncExitStack() as stack:
+        held = 1
+        if kind in ("reader", "writer"):
+            await stack.enter_async_context(other.rwlock("a", ttl=300).writing())
+        elif kind == "of a session":
+            await stack.enter_async_context(other.lock("a", ttl=300))
+        else:
+            await stack.enter_async_context(other.semaphore("a", limit=1, ttl=300))
+        if kind == "not the head":
+            held = 2
+            waiter, _ = hold(other.semaphore("a", limit=1, ttl=300))
+            await until_waiting(other, "a", 2)
+            stack.callback(waiter.cancel)
+        async with Client(own_server.endpoint) as client, client.session(ttl=200) as session:
+            make: dict[str, Callable[[], Lock]] = {
+                "reader": lambda: client.rwlock("a", ttl=200).reading(),
+                "writer": lambda: client.rwlock("a", ttl=200).writing(),
+                "head": lambda: client.semaphore("a", limit=1, ttl=200),
+                "not the head": lambda: client.semaphore("a", limit=1, ttl=200),
+                "of a session": lambda: session.lock("a"),
+            }
+            # A session cannot be revoked, so a late copy of a request is swept.
+            late = kind == "of a session"
+            assert await sweep(make[kind], lambda lock: lock.acquire(), other, late=late) > 100
+        await until_clean(own_server, other, held)
 
 
 async def test_the_first_acquisition_of_a_client_is_cancelled_at_every_turn(own_server: EtcdServer) -> None:
