@@ -62,6 +62,7 @@ class Options:
         faults: the names of the faults.
         version: of the servers; None is the newest that is found.
         late: the part of the mutations that are applied late, or without an answer.
+        long: the part of the claims that last longer than a lease without renewals.
         patience: seconds within which everything that waits must end, once there is no trouble any more.
         sabotage: the name of a defect that every process has; empty for none.
     """
@@ -74,6 +75,7 @@ class Options:
     faults: Sequence[str] = tuple(FAULTS)
     version: str | None = None
     late: float = 0.05
+    long: float = 0.01
     patience: float = 90.0
     sabotage: str = ""
 
@@ -239,13 +241,14 @@ class Run:
         violations += miswritten(ownership.writes, logs.acknowledged, logs.refused)
         violations += miscounted(changes, logs.counted)
         violations += left_over(left)
-        truths = {name: leaders(changes, name) for _, name in logs.told}
+        truths = {name: _up_to_the_last(leaders(changes, name)) for _, name in logs.told}
         is_gapless = "compact" not in self._options.faults
         lasting = {process for process in logs.quiet if process not in self._ends}
         newest = {}
         for observer, _ in logs.told:
             newest[observer.rpartition("-")[0]] = observer
-        for (observer, name), told in logs.told.items():
+        for (observer, name), all_told in logs.told.items():
+            told = _up_to_the_last(all_told)
             process = observer.split("-")[0]
             is_whole = process in lasting and observer in newest.values()
             violations += misobserved(told, truths[name], observer, is_gapless=is_gapless, is_whole=is_whole)
@@ -273,7 +276,7 @@ class Run:
         command += ["--endpoints", ",".join(proxy.endpoint for proxy in proxies)]
         command += ["--log", str(self._folder / f"{name}.log"), "--ttl", str(options.ttl), "--seed", options.seed]
         command += ["--parts", ",".join(options.parts), "--rate", str(RATES[number % len(RATES)])]
-        command += ["--late", str(options.late), "--patience", str(options.patience)]
+        command += ["--late", str(options.late), "--long", str(options.long), "--patience", str(options.patience)]
         if options.sabotage:
             command += ["--sabotage", options.sabotage]
         with (self._folder / f"{name}.err").open("wb") as errors:
@@ -326,6 +329,14 @@ class Run:
                 for process in waiting
                 if f'"{word}"' not in logs[process.name].read_text() and process.child.returncode is None
             ]
+
+
+def _up_to_the_last(truth: list[Leader | None]) -> list[Leader | None]:
+    """The leaders up to the one that ends the run; observers need not be told what comes after it."""
+    for number, leader in enumerate(truth):
+        if leader is not None and leader[2] == _LAST:
+            return truth[: number + 1]
+    return truth
 
 
 @asynccontextmanager

@@ -1,10 +1,12 @@
 """A short run under faults keeps every rule, and each defect of `sabotage.py` breaks one; see `nox -s faults`."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from tests.faults import sabotage
+from tests.faults.ownership import RULES
 from tests.faults.run import Options, Run
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.slow]
@@ -12,25 +14,35 @@ pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.slow]
 LOCKS = ("lock",)
 ELECTIONS = ("election",)
 
-# What catches each of them soon: the parts, the faults, the part of late mutations, and the rules that it can break.
-CATCHES: dict[str, tuple[tuple[str, ...], tuple[str, ...], float, set[str]]] = {
-    "release-without-guard": (LOCKS, (), 0.3, {"bodies overlap", "entered before its turn"}),
-    "no-own-key-check": (LOCKS, ("delete-key",), 0.0, {"owned nothing"}),
-    "get-then-watch": (LOCKS, (), 0.0, {"waits for ever"}),
-    "get-then-watch-an-old-revision": (LOCKS, ("compact",), 0.0, {"unexpected error"}),
-    "lease-returned-dirty": (LOCKS, (), 0.3, {"left over", "waits for ever"}),
-    "queue-jumped": (LOCKS, (), 0.0, {"entered before its turn"}),
-    "fence-without-guard": (LOCKS, ("delete-key",), 0.3, {"fenced write without the key"}),
-    "no-cancellation": (LOCKS, ("revoke-lease", "delete-key"), 0.0, {"bodies overlap"}),
-    "local-deadline-too-late": (LOCKS, ("cut-off-client",), 0.0, {"bodies overlap"}),
-    "stale-proclamation": (ELECTIONS, (), 0.5, {"an older proclamation came back"}),
-    "youngest-observed": (ELECTIONS, (), 0.0, {"observed wrongly"}),
-    "changes-swallowed": (ELECTIONS, ("freeze-member",), 0.0, {"observed wrongly"}),
+
+class Catch(NamedTuple):
+    """What catches a defect soon: the parts, the faults, and the rules that it can break; see `Options`."""
+
+    parts: tuple[str, ...]
+    faults: tuple[str, ...]
+    rules: set[str]
+    late: float = 0.0
+    long: float = 0.0
+
+
+CATCHES: dict[str, Catch] = {
+    "release-without-guard": Catch(LOCKS, (), {"bodies overlap", "entered before its turn"}, late=0.3),
+    "no-own-key-check": Catch(LOCKS, ("delete-key",), {"owned nothing"}),
+    "get-then-watch": Catch(LOCKS, (), {"waits for ever"}),
+    "get-then-watch-an-old-revision": Catch(LOCKS, ("compact",), {"unexpected error"}, long=0.2),
+    "lease-returned-dirty": Catch(LOCKS, (), {"left over", "waits for ever"}, late=0.3),
+    "queue-jumped": Catch(LOCKS, (), {"entered before its turn"}),
+    "fence-without-guard": Catch(LOCKS, ("delete-key",), {"fenced write without the key"}, late=0.3),
+    "no-cancellation": Catch(LOCKS, ("revoke-lease", "delete-key"), {"bodies overlap"}, long=0.2),
+    "local-deadline-too-late": Catch(LOCKS, ("cut-off-client",), {"bodies overlap"}, long=0.5),
+    "stale-proclamation": Catch(ELECTIONS, (), {"an older proclamation came back"}, late=0.3, long=0.3),
+    "youngest-observed": Catch(ELECTIONS, (), {"observed wrongly"}),
+    "changes-swallowed": Catch(ELECTIONS, ("cut-off-client",), {"observed wrongly"}),
 }
 
 
 async def test_a_short_run_keeps_every_rule(tmp_path: Path) -> None:
-    verdict = await Run(Options(15.0, "1", workers=2, ttl=3, parts=("lock", "election")), tmp_path).go()
+    verdict = await Run(Options(15.0, "1", workers=2, ttl=3, parts=tuple(RULES)), tmp_path).go()
     assert list(verdict.violations) == []
     assert all(verdict.owned.values()), verdict.owned
     assert verdict.faults
@@ -43,7 +55,9 @@ def test_every_sabotage_is_tested() -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", CATCHES)
 async def test_a_defect_is_caught(name: str, tmp_path: Path) -> None:
-    parts, faults, late, rules = CATCHES[name]
-    options = Options(10.0, "1", 2, 3, parts, faults, late=late, patience=15.0, sabotage=name)
+    catch = CATCHES[name]
+    options = Options(
+        20.0, "1", 2, 3, catch.parts, catch.faults, late=catch.late, long=catch.long, patience=20.0, sabotage=name
+    )
     verdict = await Run(options, tmp_path).go()
-    assert rules & {violation.rule for violation in verdict.violations}
+    assert catch.rules & {violation.rule for violation in verdict.violations}

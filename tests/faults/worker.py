@@ -65,13 +65,22 @@ class Worker:
         ttl: seconds of every lease.
         seed: of what they do.
         patience: seconds within which all of those who wait hold in turn, some for longer than a lease lasts.
+        long: the part of their claims that last longer than a lease without renewals.
         log: where they log.
     """
 
     def __init__(
-        self, client: Client, name: str, ttl: int, seed: str, patience: float, log: Callable[..., None]
+        self,
+        client: Client,
+        name: str,
+        ttl: int,
+        seed: str,
+        *,
+        patience: float,
+        long: float,
+        log: Callable[..., None],
     ) -> None:
-        self._patience = patience
+        self._patience, self._long = patience, long
         self._client, self._name, self._ttl, self._log = client, name, ttl, log
         self._random = random.Random(f"{seed} {name}")
         self._claims = itertools.count()
@@ -125,7 +134,7 @@ class Worker:
 
     async def _body(self, kind: str, name: str, owned: Owned) -> None:
         claim, key, token = f"{self._name}-{next(self._claims)}", owned.key.decode(), owned.fencing_token
-        writer = owned.fenced
+        writer, proclamations = owned.fenced, itertools.count(1)
         permits = getattr(owned, "permits", 1)
         self._log("began", claim, kind, name, key, token, permits, _LIMIT, time.monotonic())
         try:
@@ -138,17 +147,18 @@ class Worker:
                         self._log("refused", text)
                     raise
                 self._log("wrote", text, result.revision)
+                if isinstance(owned, Leadership):
+                    await owned.proclaim(f"{claim} {next(proclamations)}")
+                    await owned.proclaim(f"{claim} {next(proclamations)}")
                 if step == "enter":
                     await asyncio.sleep(self._length())
-                elif step == "work" and isinstance(owned, Leadership):
-                    for number in range(1, 4):
-                        await owned.proclaim(f"{claim} {number}")
         finally:
             self._log("ended", claim, time.monotonic())
 
     def _length(self) -> float:
         """Seconds: mostly short, now and then longer than a lease lasts without renewals."""
-        return self._random.choice((0.0, 0.01, 0.05)) if self._random.random() < 0.98 else 1.5 * self._ttl
+        is_long = self._random.random() < self._long
+        return 1.5 * self._ttl if is_long else self._random.choice((0.0, 0.01, 0.05))
 
     async def _observe(self, name: str) -> None:
         for number in itertools.count():
@@ -239,7 +249,9 @@ async def _main(given: argparse.Namespace) -> None:
             client = await stack.enter_async_context(late)
             stalls = asyncio.create_task(tell_stalls(lambda began, ended: log("stall", began, ended)))
             stack.callback(stalls.cancel)
-            worker = Worker(client, given.name, given.ttl, given.seed, given.patience, log)
+            worker = Worker(
+                client, given.name, given.ttl, given.seed, patience=given.patience, long=given.long, log=log
+            )
             await worker.run(set(given.parts.split(",")), lambda: asyncio.to_thread(sys.stdin.readline))
             await asyncio.to_thread(sys.stdin.read)
 
@@ -255,6 +267,7 @@ def main() -> None:
     parser.add_argument("--parts", required=True)
     parser.add_argument("--patience", type=float, default=90.0, help="seconds to end; who waits for longer is stuck")
     parser.add_argument("--rate", type=float, default=1.0, help="of the clock of the event loop")
+    parser.add_argument("--long", type=float, default=0.01, help="part of the claims that last longer than a lease")
     parser.add_argument("--late", type=float, default=0.0, help="see late.py")
     parser.add_argument("--sabotage", default="", help=f"one of: {', '.join(sabotage.ALL)}")
     given = parser.parse_args()

@@ -38,6 +38,7 @@ from etcd_aio import (
     KeyLike,
     KeyRange,
     KeyValue,
+    LeadershipLostError,
     Lease,
     LeaseGrantResult,
     LeaseKeepAliveResult,
@@ -78,7 +79,18 @@ from etcd_aio import (
     Writer,
     op,
 )
-from etcd_aio.concurrency import Contender, Lock, ReadLock, RWLock, Semaphore, Session, WriteLock
+from etcd_aio.concurrency import (
+    Contender,
+    Election,
+    Leader,
+    Leadership,
+    Lock,
+    ReadLock,
+    RWLock,
+    Semaphore,
+    Session,
+    WriteLock,
+)
 from etcd_aio.errors import Attempt, CompactedError, Delivery, KeyNotFoundError, ServerError, StatusCode
 from etcd_aio.kv import DeleteOp, GetOp, PutOp, RangeOp, ScanPages, TxnOp
 
@@ -487,3 +499,25 @@ async def locks(client: Client) -> None:
         assert_type(session.lock("a"), Lock)
         assert_type(session.id, int)
         assert_type(session.orphan(), int)
+
+
+async def elections(client: Client) -> None:
+    election = client.election("scheduler", ttl=5)
+    assert_type(election, Election)
+    async with election.lead("host-1", timeout=1) as leadership:
+        assert_type(leadership, Leadership)
+        assert_type(leadership.fencing_token, int)
+        assert_type(leadership.is_leader(), Compare)
+        assert_type(await leadership.fenced.put("a", "b"), PutResult)
+        assert_type(await leadership.lost(), LeadershipLostError | None)
+    assert_type(await election.leader(), Leader | None)
+    async with election.observe() as leaders:
+        async for leader in leaders:
+            assert_type(leader, Leader | None)
+
+    async def work(leadership: Leadership) -> int:
+        return leadership.fencing_token
+
+    assert_type(await election.run(work), int)
+    await election.run(lambda: work)  # type: ignore[arg-type]
+    client.election("scheduler", on_lost="ignore")  # type: ignore[arg-type]
