@@ -12,9 +12,13 @@ from typing import Any
 import pytest
 
 from etcd_aio import Client, ClientClosedError, ConfigError, __version__, transport
+from etcd_aio.discovery.srv_records import SrvAnswer
 from etcd_aio.error_handler.credentials import Password
-from etcd_aio.errors import ClientUsageError
+from etcd_aio.errors import ClientUsageError, StatusCode, UserEmptyError
 from etcd_aio.transport import Engine, EngineName, Names, TransportOptions
+from tests.support.calls import answered
+from tests.support.fake_engine import Accept, FakeEngine, Hang, Refuse
+from tests.support.virtual_time import tasks, timers, turns
 
 pytestmark = pytest.mark.anyio
 
@@ -252,6 +256,68 @@ def test_the_layers_get_the_options_of_the_client(monkeypatch: pytest.MonkeyPatc
     assert (options.connect_timeout, options.keepalive_time, options.keepalive_timeout) == (1.0, 6.0, 4.0)
     assert (options.max_receive_bytes, options.user_agent) == (77, f"etcd_aio/{__version__}")
     assert client._invoker.max_send_bytes == 78
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
+    """The engine of every client that is made."""
+    made = FakeEngine()
+    monkeypatch.setattr("etcd_aio.client.create_engine", lambda *arguments: made)
+    return made
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("options", [{"endpoints": "m1", "auto_sync": 60.0}, {"discovery_srv": "example.com"}])
+async def test_closing_ends_every_task_of_the_client(
+    options: dict[str, Any], engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never_answered(name: str, timeout: float) -> SrvAnswer:
+        return await asyncio.get_running_loop().create_future()
+
+    monkeypatch.setattr("etcd_aio.discovery.srv.dns_lookup", never_answered)
+    client = Client(**options)
+    await client.connect()
+    await turns()
+    assert tasks()
+    await client.aclose()
+    assert not tasks()
+    assert not timers()
+
+
+@pytest.mark.virtual_time
+async def test_waiting_for_a_connection_is_patient_even_if_calls_fail_fast(engine: FakeEngine) -> None:
+    engine["m1:2379"].dial = Refuse()
+    client = Client("m1", fail_fast=True)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    loop.call_later(30, setattr, engine["m1:2379"], "dial", Accept())
+    await client.wait_ready(timeout=60)
+    assert loop.time() - began >= 30
+    await client.aclose()
+
+
+@pytest.mark.virtual_time
+async def test_a_cancelled_connect_that_checks_versions_leaves_no_client_to_close(engine: FakeEngine) -> None:
+    engine["m1:2379"].dial = Hang()
+    client = Client("m1", reject_old_cluster=True)
+    connecting = asyncio.create_task(client.connect())
+    await turns()
+    connecting.cancel()
+    await asyncio.wait([connecting])
+    assert connecting.cancelled()
+    assert repr(client) == "<Client closed>"
+    assert not tasks()
+
+
+@pytest.mark.virtual_time
+async def test_a_member_that_denies_a_ping_serves_requests(engine: FakeEngine) -> None:
+    member = engine["m1:2379"]
+    member.answers.append(answered(StatusCode.PERMISSION_DENIED, "etcdserver: permission denied"))
+    member.otherwise = answered(StatusCode.INVALID_ARGUMENT, "etcdserver: user name is empty")
+    async with Client("m1") as client:
+        assert await client.ping() >= 0
+        with pytest.raises(UserEmptyError):
+            await client.ping()
 
 
 def test_a_client_whose_arguments_are_refused_can_be_shown() -> None:
