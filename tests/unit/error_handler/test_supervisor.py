@@ -248,6 +248,16 @@ async def test_it_goes_on_elsewhere_at_once(lose: Callable[[World], Awaitable[No
     await world.aclose()
 
 
+async def test_an_answer_of_the_server_counts_even_if_this_side_leaves_at_the_same_time() -> None:
+    world = await World().open()
+    world.stream.member.connection.go_away()
+    world.stream.fail(answered(StatusCode.PERMISSION_DENIED, "etcdserver: permission denied"))
+    await turns(8)
+    assert isinstance(world.talk.losses[0], PermissionDeniedError)
+    assert world.talk.heard == ["open", "reply", "lost", "refused", "end"]
+    await world.aclose()
+
+
 async def test_a_draining_connection_is_not_kept_by_streams() -> None:
     world = await World().open()
     connection = world.stream.member.connection
