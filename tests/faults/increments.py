@@ -15,11 +15,12 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from etcd_aio import Client, Key, Writer, op
+from etcd_aio import Client, Key, RetryPolicy, Writer, op
 from etcd_aio.testing import EtcdServer, FaultProxy
 
 PREFIX = "increments/"
 _TIMEOUT = 60.0  # seconds for one increment, on a busy machine and over several cuts
+_POLICY = RetryPolicy(throttling=None)  # the cuts are as many as the budget for retries is there to prevent
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +65,10 @@ async def count(writer: Writer, direct: Client, key: str, number: int) -> tuple[
 
 
 async def cut_now_and_then(proxy: FaultProxy, seed: int, every: float) -> int:
-    """Break the open connections for ever, each time after some more bytes in one direction."""
+    """Break the open connections again and again, after some more bytes in one direction; the first time at once."""
     chance = random.Random(seed)
-    cuts = 0
+    proxy.cut_after(chance.randrange(400), "to_client", "rst", connection="open")
+    cuts = 1
     try:
         while True:
             await asyncio.sleep(chance.uniform(0, 2 * every))
@@ -94,8 +96,9 @@ async def increments(
         direct = await stack.enter_async_context(Client(endpoint, timeout=_TIMEOUT))
         await direct.delete(prefix=PREFIX)
         proxy = await stack.enter_async_context(FaultProxy(endpoint))
-        client = await stack.enter_async_context(Client(proxy.endpoint, timeout=_TIMEOUT))
+        client = await stack.enter_async_context(Client(proxy.endpoint, timeout=_TIMEOUT, retry_policy=_POLICY))
         once = await stack.enter_async_context(client.exactly_once(slots=workers))
+        await asyncio.gather(*(once.put("warm", "v") for _ in range(workers)))  # connects, and makes the slots
         cutting = asyncio.create_task(cut_now_and_then(proxy, seed, every))
         writer: Writer = client if plain else once
         shares = [number // workers + (worker < number % workers) for worker in range(workers)]
