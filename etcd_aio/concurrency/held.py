@@ -183,6 +183,13 @@ class Held(Generic[E]):
 
     def lose(self, reason: str, cause: BaseException | None = None) -> E:
         """It is lost: tell the block. Returns the error that leaving raises."""
+        error = self._lose(reason, cause)
+        if self._cancels and not self._is_over:
+            # A task that finds the loss by a call of its own goes on with the error: it may catch that.
+            self._loop.call_soon(self._canceller.cancel)
+        return error
+
+    def _lose(self, reason: str, cause: BaseException | None) -> E:
         if self.error is None and not self._is_over:
             self.error = error = self._subject.lost(f"{self._subject.what} is lost: {reason}")
             error.__cause__ = cause
@@ -192,8 +199,6 @@ class Held(Generic[E]):
             self._gone.set()
             if self._cancels:
                 self._canceller.cancel()
-                # A task that finds the loss by a call of its own goes on with the error: it may catch that.
-                self._loop.call_soon(self._canceller.cancel)
         return self.error or self._subject.lost(f"{self._subject.what} was left")
 
     def loss(self) -> E:
@@ -203,7 +208,7 @@ class Held(Generic[E]):
         return self.lose("")
 
     def _on_lease_lost(self, error: LeaseLostError) -> None:
-        self.lose(error.message, error)
+        self._lose(error.message, error)  # a task that loses it by closing the client is not cut short
 
     def _expire(self) -> None:
         lease = f"lease 0x{self._loan.id:x}"

@@ -2,8 +2,8 @@
 
 The calls, for a lock:
 
-    enter    When the own key is missing, put it with the lease, and list two keys; else get it, and list the same. If
-             no other key is there, it holds: one round trip, without a sort where etcd applies writes.
+    enter    When the own key is missing, put it with the lease, and list a few keys; else get it, and list the same.
+             If these are all, the place is known: one round trip, without a sort where etcd applies writes.
     look     List the keys that are not younger than the own one, youngest first.
     wait     Watch the next key from now, then get it: a deletion between the two is not missed, and no old revision is
              named, so compaction cannot end the wait.
@@ -24,7 +24,7 @@ from etcd_aio import Key, KeyValue, RangeResult, op
 from etcd_aio.concurrency.held import Held, Subject
 from etcd_aio.concurrency.interruption import Interruption
 from etcd_aio.concurrency.lease_pool import BACKOFF, LeaseSource, Loan
-from etcd_aio.concurrency.place import LineKeys, Listed, Place, State, Step
+from etcd_aio.concurrency.place import ENTRY_LIMIT, LineKeys, Listed, Place, State, Step
 from etcd_aio.errors import CompactedError, EtcdError, LeaseNotFoundError, NotHeldError, StoreRolledBackError
 from etcd_aio.store import Store
 
@@ -179,7 +179,7 @@ class Line(Generic[E]):
 
     def _entry_range(self) -> op.RangeOp:
         """What is listed in the txn that creates the key."""
-        return op.range(prefix=self._keys.before, limit=2, keys_only=True)
+        return op.range(prefix=self._keys.before, limit=ENTRY_LIMIT, keys_only=True)
 
     def _created(self, revision: int, found: RangeResult) -> None:
         """The key is there: find out whether it holds already."""

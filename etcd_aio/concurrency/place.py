@@ -6,7 +6,8 @@ key gets a larger revision. So once that is true, it stays true for as long as t
 
     state      meaning                                  left by
     OUT        it has no key                            BEGUN
-    ENTERING   its key is being created                 ALONE (no other key), JOINED (others), GIVEN_UP
+    ENTERING   its key is being created                 FIRST (no key before it), BEHIND (one to wait for), JOINED
+                                                        (too many keys to see all at once), GIVEN_UP
     LOOKING    the keys before it are being listed      FIRST (none), BEHIND (one to wait for), GONE (its own key is
                                                         not there), GIVEN_UP
     WAITING    it waits until the next key before its   VANISHED, GIVEN_UP, GONE (its lease is lost)
@@ -25,6 +26,9 @@ from enum import Enum
 from typing import Final, Protocol
 
 _DIGITS: Final = b"-0123456789abcdef"
+
+ENTRY_LIMIT: Final = 16
+"""Keys that are listed where etcd applies the write that creates the key: few, since writes wait for it."""
 
 SMALLEST_LOOK: Final = 2  # keys: its own and the next one
 
@@ -49,7 +53,6 @@ class Step(Enum):
     __hash__ = object.__hash__  # as for a state
 
     BEGUN = "begun"
-    ALONE = "alone"
     JOINED = "joined"
     FIRST = "first"
     BEHIND = "behind"
@@ -61,7 +64,8 @@ class Step(Enum):
 
 _NEXT: Final[Mapping[tuple[State, Step], State]] = {
     (State.OUT, Step.BEGUN): State.ENTERING,
-    (State.ENTERING, Step.ALONE): State.HELD,
+    (State.ENTERING, Step.FIRST): State.HELD,
+    (State.ENTERING, Step.BEHIND): State.WAITING,
     (State.ENTERING, Step.JOINED): State.LOOKING,
     (State.LOOKING, Step.FIRST): State.HELD,
     (State.LOOKING, Step.BEHIND): State.WAITING,
@@ -165,16 +169,20 @@ class Place:
         """Go to the next state. A step that the table does not have is a bug of the caller: KeyError."""
         self.state = _NEXT[self.state, step]
 
-    def created(self, revision: int, found: Sequence[Listed]) -> None:
+    def created(self, revision: int, found: Sequence[Listed], limit: int = ENTRY_LIMIT) -> None:
         """The key is there.
 
         Args:
             revision: the revision that created it.
-            found: up to two keys under `before`, as they were right after that.
+            found: the first `limit` keys under `before`, as they were right after that.
+            limit: the number of keys that were asked for.
         """
         self.revision = revision
-        is_alone = [kv.key for kv in found] == ([self.key] if self.keys.lists_own else [])
-        self.move(Step.ALONE if is_alone else Step.JOINED)
+        if len(found) >= limit:
+            self.move(Step.JOINED)
+            return
+        older = [kv for kv in found if kv.create_revision < revision and self.keys.has(kv.key)]
+        self._follow(max(older, key=lambda kv: kv.create_revision, default=None))
 
     def looked(self, found: Sequence[Listed], own: Listed | None) -> None:
         """The keys before it were listed.
@@ -186,13 +194,15 @@ class Place:
         if own is None or own.key != self.key or own.create_revision != self.revision:
             self.move(Step.GONE)
             return
-        self.ahead = next((kv for kv in found if kv.key != self.key and self.keys.has(kv.key)), None)
-        if self.ahead is not None:
-            self.move(Step.BEHIND)
-        elif len(found) < self.limit:
-            self.move(Step.FIRST)
-        else:  # all of them belong to other names: look again, at more
+        ahead = next((kv for kv in found if kv.key != self.key and self.keys.has(kv.key)), None)
+        if ahead is None and len(found) >= self.limit:  # all of them belong to other names: look again, at more
             self.limit *= 2
+        else:
+            self._follow(ahead)
+
+    def _follow(self, ahead: Listed | None) -> None:
+        self.ahead = ahead
+        self.move(Step.FIRST if ahead is None else Step.BEHIND)
 
     def checked(self, present: Listed | None) -> None:
         """The key to wait for was read, after its watch began; None if it is gone."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from etcd_aio import EventType, Key, KeyValue, RangeResult, op
 from etcd_aio.concurrency.held import OnLost, Subject
@@ -10,12 +10,10 @@ from etcd_aio.concurrency.lease_pool import BACKOFF, LeaseSource
 from etcd_aio.concurrency.line import Line
 from etcd_aio.concurrency.lock import Lock
 from etcd_aio.concurrency.permits import Request, Verdict, is_marked, judge, parse
-from etcd_aio.concurrency.place import LineKeys, Listed, State, Step
+from etcd_aio.concurrency.place import ENTRY_LIMIT, LineKeys, Listed, State, Step
 from etcd_aio.errors import EtcdError, InvalidRequestError, LockLostError
 from etcd_aio.store import Store
 from etcd_aio.types import KeyLike, whole_number
-
-_FEW: Final = 16  # keys that are read with values where etcd applies writes; with more there is a look afterwards
 
 
 class PermitLine(Line[LockLostError]):
@@ -34,13 +32,13 @@ class PermitLine(Line[LockLostError]):
         return wanted + self._request.permits > self._request.limit
 
     def _entry_range(self) -> op.RangeOp:
-        return op.range(prefix=self._keys.before, limit=_FEW)
+        return op.range(prefix=self._keys.before, limit=ENTRY_LIMIT)
 
     def _created(self, revision: int, found: RangeResult) -> None:
         place = self.place
         place.revision = revision
         is_held = not found.more and self._judge(found).is_held
-        place.move(Step.ALONE if is_held else Step.JOINED)
+        place.move(Step.FIRST if is_held else Step.JOINED)
 
     async def _look(self) -> None:
         place = self.place
