@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
+from typing import Any
 
 import anyio
 import pytest
@@ -264,20 +265,23 @@ def test_wrong_arguments_are_refused_before_anything_is_sent() -> None:
     client = Client()
     with pytest.raises(EmptyKeyError):
         client.lock("")
-    for wrong in ({"ttl": 0}, {"margin": -1.0}, {"margin": 4.0}, {"timeout": -1.0}, {"on_lost": "explode"}):
+    refused: list[dict[str, Any]] = [{"ttl": 0}, {"margin": -1.0}, {"margin": 4.0}, {"timeout": -1}, {"on_lost": "?"}]
+    for options in refused:
         with pytest.raises(InvalidRequestError):
-            client.lock("a", **wrong)
-    for wrong in ({"ttl": 2.5}, {"margin": "1"}, {"reentrant": 1}, {"value": 3}):
+            client.lock("a", **options)
+    wrong: list[dict[str, Any]] = [{"ttl": 2.5}, {"margin": "1"}, {"reentrant": 1}, {"value": 3}]
+    for options in wrong:
         with pytest.raises(TypeError):
-            client.lock("a", **wrong)
+            client.lock("a", **options)
 
 
 # Losing.
 
 
 async def test_a_block_whose_key_is_deleted_is_cancelled(client: Client, other: Client, name: str) -> None:
+    lock = client.lock(name)
     with pytest.raises(LockLostError, match="its key is gone"):
-        async with client.lock(name) as lock:
+        async with lock:
             await asyncio.sleep(0.6)
             await other.delete(lock.key)
             await asyncio.sleep(PATIENCE)

@@ -79,6 +79,25 @@ async def test_a_large_request_at_the_head_is_not_overtaken(client: Client, name
     await asyncio.wait([first, large, small])
 
 
+async def test_a_release_of_many_permits_lets_many_in(client: Client, name: str) -> None:
+    """Each that had to wait says so when it holds, which wakes the next one."""
+    end = asyncio.Event()
+    first, held = hold(client.semaphore(name, limit=3, permits=3), until_set=end)
+    await held.wait()
+    waiters = []
+    for number in range(3):
+        waiters.append(hold(client.semaphore(name, limit=3)))
+        await until_waiting(client, name, number + 2)
+    end.set()
+    for task, entered in waiters:
+        await asyncio.wait_for(entered.wait(), PATIENCE)
+        assert not task.done()
+    for task, _ in waiters:
+        task.cancel()
+    await asyncio.wait([first, *(task for task, _ in waiters)])
+    assert await keys(client, name) == []
+
+
 async def test_a_head_that_gives_up_lets_the_next_one_in(client: Client, name: str) -> None:
     first, held = hold(client.semaphore(name, limit=3))
     await held.wait()

@@ -12,7 +12,7 @@ from etcd_aio.concurrency.lease_pool import LeasePool, PooledLease
 from etcd_aio.errors import ClientClosedError, EtcdError, LeaseLostError, NoSpaceError, UnavailableError
 from etcd_aio.lease import Lease, OnLost
 from tests.support.leases import FakeLeases
-from tests.support.virtual_time import tasks, timers, turns
+from tests.support.virtual_time import VirtualTimeLoop, tasks, timers, turns
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
@@ -95,6 +95,15 @@ async def test_an_idle_lease_that_is_lost_is_not_lent(store: FakeStore, pool: Le
     first.give_back()
     del store.members.leases[first.id]
     await asyncio.sleep(10)
+    assert (await pool.borrow(10)).id != first.id
+
+
+async def test_an_idle_lease_is_not_lent_after_a_stop_of_the_loop(store: FakeStore, pool: LeasePool) -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    first = await pool.borrow(10)
+    first.give_back()
+    loop.block(20)
     assert (await pool.borrow(10)).id != first.id
 
 
