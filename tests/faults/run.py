@@ -212,6 +212,7 @@ class Run:
             async with _running(recorder.run()) as recording:
                 for number in range(options.workers):
                     self._processes.append(await self._start(cluster, number))
+                await self._until_all_say("began" if set(options.parts) & RULES.keys() else "counted")
                 chance = random.Random(options.seed)
                 trouble = Trouble(
                     cluster,
@@ -279,6 +280,7 @@ class Run:
         command += ["--late", str(options.late), "--long", str(options.long), "--patience", str(options.patience)]
         if options.sabotage:
             command += ["--sabotage", options.sabotage]
+        (self._folder / f"{name}.log").touch()
         with (self._folder / f"{name}.err").open("wb") as errors:
             child = await asyncio.create_subprocess_exec(
                 *command, stdin=asyncio.subprocess.PIPE, stdout=errors, stderr=errors
@@ -388,9 +390,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--faults", default=",".join(FAULTS), help="default: %(default)s")
     parser.add_argument("--server", help="which etcd, such as 3.5.35 (default: the newest that is found)")
     parser.add_argument("--late", type=float, default=0.05, help="part of the mutations (default: %(default)s)")
+    parser.add_argument("--long", type=float, default=0.01, help="part of the claims (default: %(default)s)")
     parser.add_argument("--sabotage", default="", choices=["", *sabotage.ALL], help="a defect for every client")
-    parser.add_argument("--folder", type=Path, help="where to keep the logs")
+    parser.add_argument("--folder", type=Path, help="where to keep the logs; a new one")
     given = parser.parse_args(arguments)
+    if given.folder is not None and given.folder.exists():
+        parser.error(f"{given.folder} exists")
     options = Options(
         60 * given.minutes,
         given.seed,
@@ -400,6 +405,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         [name for name in given.faults.split(",") if name],
         given.server,
         given.late,
+        given.long,
         sabotage=given.sabotage,
     )
     print(f"seed {options.seed}")
