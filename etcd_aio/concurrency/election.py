@@ -8,7 +8,7 @@ import asyncio
 import logging
 import random
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TypeVar, get_args
 
@@ -30,7 +30,7 @@ from etcd_aio.errors import (
     LeadershipLostError,
 )
 from etcd_aio.store import Store
-from etcd_aio.types import KeyLike, ValueLike, encode_key, flag, shown_key
+from etcd_aio.types import KeyLike, LeaseLike, ValueLike, encode_key, flag, lease_id, shown_key, whole_number
 
 if TYPE_CHECKING:
     from etcd_aio import Watcher
@@ -102,11 +102,37 @@ class Election:
 
     def _leadership(self, value: ValueLike, timeout: float | None, *, cancels: bool) -> Leadership:
         deadline_after(timeout, 0.0)
-        candidacy = Candidacy(self._store, self._new_line, self._margin, cancels, timeout, self._subject)
-        return Leadership(candidacy, value)
+        return self._made(value, self._source, cancels, lambda line: line.stand(timeout))
 
-    def _new_line(self, value: bytes) -> Line[LeadershipLostError]:
-        return Line(self._store, self._source, self._keys, value, self._subject)
+    def _made(
+        self,
+        value: ValueLike,
+        source: LeaseSource,
+        cancels: bool,
+        stand: Callable[[Line[LeadershipLostError]], Awaitable[None]],
+    ) -> Leadership:
+        def new_line(encoded: bytes) -> Line[LeadershipLostError]:
+            return Line(self._store, source, self._keys, encoded, self._subject)
+
+        return Leadership(Candidacy(self._store, new_line, self._margin, cancels, stand, self._subject), value)
+
+    def resume(self, lease: LeaseLike, fencing_token: int) -> Leadership:
+        """Go on with a leadership of an earlier process: `async with election.resume(lease, token) as leadership:`.
+
+        That process has left its lease to expire, as `session.orphan()` does, or was killed, and has stored both
+        numbers. Entering takes the lease over; leaving resigns, and revokes the lease with all that is attached to it.
+
+        Args:
+            lease: the id of the lease.
+            fencing_token: of that leadership.
+
+        Entering raises:
+            LeadershipLostError: it is over: the lease or the key is gone.
+            EtcdError: it could not be found out.
+        """
+        source = self._source.adopting(lease_id(lease))
+        revision = whole_number(fencing_token, "fencing_token", minimum=1)
+        return self._made("", source, self._cancels, lambda line: line.resume(revision))
 
     async def run(
         self,

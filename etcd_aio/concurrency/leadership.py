@@ -5,7 +5,7 @@ has left, so a copy that arrives late can never replace a newer value: that revi
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -29,7 +29,7 @@ class Candidacy:
         new_line: makes the place in line, with the value of its key.
         margin: seconds before the local deadline of the lease at which the leadership is lost.
         cancels: whether a loss cancels the task in the block.
-        timeout: seconds to wait for the leadership; None for no limit.
+        stand: waits until the line holds.
         subject: the election.
     """
 
@@ -37,7 +37,7 @@ class Candidacy:
     new_line: Callable[[bytes], Line[LeadershipLostError]]
     margin: float
     cancels: bool
-    timeout: float | None
+    stand: Callable[[Line[LeadershipLostError]], Awaitable[None]]
     subject: Subject[LeadershipLostError]
 
 
@@ -74,7 +74,7 @@ class Leadership:
         self._is_used = True
         candidacy = self._candidacy
         line = candidacy.new_line(self._value)
-        await line.stand(candidacy.timeout)
+        await candidacy.stand(line)
         held = line.hold(margin=candidacy.margin, cancels=candidacy.cancels)
         self._tenure = line, held
         self._revision = held.revision

@@ -44,6 +44,7 @@ IDLE_SECONDS: Final = 30.0
 CLOSE_SECONDS: Final = 0.5
 """Seconds that closing waits for revocations; what is left ends by its TTL."""
 
+_ADOPTED_TTL: Final = 1  # of no effect: an adopted lease has its own
 _REVOKE_SECONDS: Final = 2.0  # for one attempt: twice etcd's default election timeout
 BACKOFF: Final = Backoff(initial=0.05, multiplier=2.0, maximum=1.0, jitter=0.2)
 """Between two attempts of whatever is repeated here: a lock must follow the cluster back within a second."""
@@ -113,6 +114,10 @@ class LeaseSource(Protocol):
         """Run clean-up that may outlive the caller. Closing the client waits for it, for a limited time."""
         ...
 
+    def adopting(self, lease: int) -> "LeaseSource":
+        """A source that lends this lease, which exists already."""
+        ...
+
 
 class PooledLease:
     """One lease of a pool, with the task that keeps it. It is the `Loan` of its present holder.
@@ -121,12 +126,15 @@ class PooledLease:
         pool: the pool.
         store: grants the lease.
         wanted_ttl: the TTL to ask for.
+        adopted: the id of a lease that exists already, to take over in place of a new one. It is revoked when its
+            holder gives it back.
     """
 
     __slots__ = (
         "_callback",
         "_error",
         "_granted",
+        "_is_adopted",
         "_is_retired",
         "_lease",
         "_pool",
@@ -136,7 +144,7 @@ class PooledLease:
         "wanted_ttl",
     )
 
-    def __init__(self, pool: "LeasePool", store: Store, wanted_ttl: int) -> None:
+    def __init__(self, pool: "LeasePool", store: Store, wanted_ttl: int, adopted: int | None = None) -> None:
         self._pool = pool
         self._lease: Lease | None = None
         self._granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -146,7 +154,9 @@ class PooledLease:
         self.wanted_ttl = wanted_ttl
         self.idle_since = 0.0
         self.holder: asyncio.Task[object] | None = None  # the task that borrowed it
-        lease = store.lease(wanted_ttl, on_lost="signal")  # raises for a wrong TTL
+        self._is_adopted = adopted is not None
+        # Raises for a wrong TTL, or a wrong id.
+        lease = store.lease(wanted_ttl, id=adopted, adopt=self._is_adopted, on_lost="signal")
         self.task = start_background_task(self._live(lease), name="etcd_aio lease of a lock")
 
     async def _live(self, lease: Lease) -> None:
@@ -257,7 +267,11 @@ class PooledLease:
     def give_back(self) -> None:
         """See `Loan.give_back`."""
         self._callback = None
-        self._pool.take_back(self)
+        if self._is_adopted:
+            self._pool.forget(self)
+            self._pool.run(self.retire(), "revocation of an adopted lease")
+        else:
+            self._pool.take_back(self)
 
     async def discard(self) -> None:
         """See `Loan.discard`."""
@@ -327,6 +341,25 @@ class LeasePool:
                     raise
                 await asyncio.sleep(wait)
                 failures += 1
+
+    async def adopt(self, id: int) -> PooledLease:
+        """Take over a lease that exists already, and lend it.
+
+        Raises:
+            LeaseNotFoundError: there is no such lease.
+            EtcdError: it could not be renewed.
+
+        Cancellation: the lease is left alone.
+        """
+        if self._is_closed:
+            raise ClientClosedError
+        lease = PooledLease(self, self._store, _ADOPTED_TTL, id)
+        try:
+            await lease.granted()
+        except asyncio.CancelledError:
+            lease.task.cancel()
+            raise
+        return self._lend(lease)
 
     def _lend(self, lease: PooledLease) -> PooledLease:
         if self._is_closed:
@@ -439,3 +472,26 @@ class PoolSource:
     async def borrow(self, key_prefix: bytes) -> Loan:
         """See `LeaseSource.borrow`."""
         return await self._pool.borrow(self._ttl)
+
+    def adopting(self, lease: int) -> "AdoptingSource":
+        """See `LeaseSource.adopting`."""
+        return AdoptingSource(self._pool, lease)
+
+
+class AdoptingSource:
+    """A lease that exists already: a `LeaseSource`."""
+
+    __slots__ = ("_lease", "_pool", "run")
+
+    def __init__(self, pool: LeasePool, lease: int) -> None:
+        self._pool = pool
+        self._lease = lease
+        self.run = pool.run
+
+    async def borrow(self, key_prefix: bytes) -> Loan:
+        """See `LeaseSource.borrow`."""
+        return await self._pool.adopt(self._lease)
+
+    def adopting(self, lease: int) -> "AdoptingSource":
+        """See `LeaseSource.adopting`."""
+        return AdoptingSource(self._pool, lease)

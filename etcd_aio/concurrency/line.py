@@ -93,6 +93,35 @@ class Line(Generic[E]):
             raise
         interruption.stop()
 
+    async def resume(self, revision: int) -> None:
+        """Take the place of an earlier process with the same lease, whose key is there and holds.
+
+        Args:
+            revision: the `create_revision` of that key.
+
+        Raises:
+            LockLostError: or what `subject.lost` is: the lease or the key is gone, or it does not hold.
+            EtcdError: it could not be found out.
+        """
+        interruption = Interruption(None, self._late)
+        try:
+            try:
+                self._loan = loan = await self._source.borrow(self._keys.own)
+            except LeaseNotFoundError as error:
+                raise self.lost("its lease is gone", error) from error
+            self.place = place = Place(self._keys, loan.id)
+            loan.on_loss(lambda error: interruption.interrupt(self.lost(error.message, error)))
+            place.move(Step.BEGUN)
+            place.created(revision, ())
+            await self._advance()
+            if place.state is not State.HELD:
+                raise self.lost("another one is before it")
+            interruption.check()
+        except BaseException as raised:
+            await self._leave_early(interruption, raised)
+            raise
+        interruption.stop()
+
     async def try_stand(self) -> bool:
         """Enter the line if it is empty, and stay if this place holds at once. If it is not empty, write nothing."""
         if await self._is_taken():

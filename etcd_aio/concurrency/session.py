@@ -21,7 +21,7 @@ from etcd_aio import Key, Lease, op
 from etcd_aio.aio import start_background_task, wake
 from etcd_aio.concurrency.election import Election
 from etcd_aio.concurrency.held import OnLost
-from etcd_aio.concurrency.lease_pool import BACKOFF, LeasePool, Loan, OnLoss
+from etcd_aio.concurrency.lease_pool import BACKOFF, LeasePool, LeaseSource, Loan, OnLoss
 from etcd_aio.concurrency.lock import Lock
 from etcd_aio.concurrency.rwlock import RWLock
 from etcd_aio.concurrency.semaphore import Semaphore
@@ -187,6 +187,10 @@ class Session:
         loan = _SessionLoan(self, self._lease, key_prefix)
         self._loans.add(loan)
         return loan
+
+    def adopting(self, lease: int) -> LeaseSource:
+        """See `LeaseSource.adopting`; it is no lease of this session."""
+        return self._pool.source(self._ttl).adopting(lease)
 
     def run(self, work: Coroutine[object, object, T], name: str) -> "asyncio.Task[T]":
         """See `LeaseSource.run`."""

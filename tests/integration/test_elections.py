@@ -616,3 +616,49 @@ async def test_run_ends_with_an_error_that_would_come_again(client: Client) -> N
         await asyncio.wait([running])
     with pytest.raises(EtcdError):
         await client.election("e").run(work, "x" * 3_000_000)
+
+
+# Resuming.
+
+
+async def test_a_leadership_of_an_earlier_process_goes_on(
+    client: Client, shared_server: EtcdServer, prefix: str
+) -> None:
+    name = f"{prefix}e"
+    async with another(shared_server) as earlier, earlier.session(ttl=60) as session:
+        before = await session.election(name).lead("one").__aenter__()
+        await before.proclaim("two")
+        lease, token, key = session.id, before.fencing_token, before.key
+        session.orphan()
+    waiting = asyncio.create_task(client.election(name).lead("next").__aenter__())
+    await until_keys(client, f"{name}/", 2)
+    async with client.election(name).resume(lease, token) as leadership:
+        assert (leadership.key, leadership.fencing_token) == (key, token)
+        assert leadership.remaining > 20
+        await leadership.proclaim("three")
+        await leadership.fenced.put(f"{prefix}state", "1")
+        leader = await client.election(name).leader()
+        assert leader is not None
+        assert (leader.text(), leader.fencing_token) == ("three", token)
+        assert not waiting.done()
+    await (await waiting).resign()
+    assert (await client.leases.time_to_live(lease)).is_expired
+
+
+async def test_a_leadership_that_is_over_is_not_resumed(client: Client, prefix: str) -> None:
+    name = f"{prefix}e"
+    granted = await client.leases.grant(60)
+
+    async def resume(token: int) -> None:
+        async with client.election(name).resume(granted.id, token):
+            pytest.fail("it is over")
+
+    created = await client.put(f"{name}/{granted.id:x}", "one", lease=granted.id)
+    with pytest.raises(LeadershipLostError, match="gone"):
+        await resume(created.revision - 1)
+    for _ in range(2):  # with the lease, and without it
+        await client.delete(f"{name}/{granted.id:x}")
+        with pytest.raises(LeadershipLostError, match="gone"):
+            await resume(created.revision)
+    with pytest.raises(InvalidRequestError):
+        await resume(0)
