@@ -130,9 +130,10 @@ class Election:
             LeadershipLostError: it is over: the lease or the key is gone.
             EtcdError: it could not be found out.
         """
-        source = self._source.adopting(lease_id(lease))
+        id_ = lease_id(lease)
         revision = whole_number(fencing_token, "fencing_token", minimum=1)
-        return self._made("", source, self._cancels, lambda line: line.resume(revision))
+        source = self._source.adopting(id_)
+        return self._made("", source, self._cancels, lambda line: line.resume(id_, revision))
 
     async def run(
         self,

@@ -93,16 +93,21 @@ class Line(Generic[E]):
             raise
         interruption.stop()
 
-    async def resume(self, revision: int) -> None:
+    async def resume(self, lease: int, revision: int) -> None:
         """Take the place of an earlier process with the same lease, whose key is there and holds.
 
         Args:
+            lease: the id of the lease, which the source lends.
             revision: the `create_revision` of that key.
 
         Raises:
             LockLostError: or what `subject.lost` is: the lease or the key is gone, or it does not hold.
             EtcdError: it could not be found out.
         """
+        # Before the lease is taken over: if the key is gone, the lease is left alone.
+        own = await self._store.get(self._keys.key(lease), keys_only=True)
+        if own is None or own.create_revision != revision:
+            raise self.lost("its key is gone")
         interruption = Interruption(None, self._late)
         try:
             try:
