@@ -519,5 +519,5 @@ async def elections(client: Client) -> None:
         return leadership.fencing_token
 
     assert_type(await election.run(work), int)
-    await election.run(lambda: work)  # type: ignore[arg-type]
+    await election.run("work")  # type: ignore[arg-type]
     client.election("scheduler", on_lost="ignore")  # type: ignore[arg-type]
