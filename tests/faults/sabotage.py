@@ -97,7 +97,7 @@ def queue_jumped() -> None:
 
     def created(self: Place, revision: int, found: object) -> None:
         self.revision = revision
-        self.move(Step.ALONE)
+        self.move(Step.FIRST)
 
     _replace(Place, "created", created)
 

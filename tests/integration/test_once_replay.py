@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypedDict
 
 import pytest
 from hypothesis import settings
@@ -21,6 +21,14 @@ pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
 NAMES: Final = "abcde"
 
 
+class Keys(TypedDict, total=False):
+    """A key, or a range of keys, as arguments."""
+
+    key: str
+    prefix: str
+    range_end: str
+
+
 class RandomTxns:
     """Makes operations and conditions on a few keys below a prefix."""
 
@@ -33,7 +41,7 @@ class RandomTxns:
     def key(self) -> str:
         return self.prefix + self.random.choice(NAMES)
 
-    def keys(self) -> dict[str, str]:
+    def keys(self) -> Keys:
         if self.random.random() < 0.5:
             return {"key": self.key()}
         if self.random.random() < 0.5:

@@ -272,7 +272,8 @@ async def test_closing_ends_every_task_of_the_client(
     options: dict[str, Any], engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def never_answered(name: str, timeout: float) -> SrvAnswer:
-        return await asyncio.get_running_loop().create_future()
+        never: asyncio.Future[SrvAnswer] = asyncio.get_running_loop().create_future()
+        return await never
 
     monkeypatch.setattr("etcd_aio.discovery.srv.dns_lookup", never_answered)
     client = Client(**options)

@@ -448,7 +448,7 @@ async def test_a_refusal_that_health_tells_to_all_costs_no_budget() -> None:
 
 
 @pytest.mark.parametrize("make", [unsent, unprocessed])
-async def test_what_is_repeated_at_once_costs_no_budget(make: Make) -> None:
+async def test_what_is_repeated_at_once_costs_no_budget(make: Callable[[], AttemptFailure]) -> None:
     throttling = RetryThrottling(max_tokens=2, token_ratio=0.001)
     async with world(policy=RetryPolicy(jitter=0.0, throttling=throttling)) as calls:
         for _ in range(9):

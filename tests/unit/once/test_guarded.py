@@ -118,7 +118,12 @@ def test_a_write_must_not_touch_the_keys_of_slots(operation: op.Op) -> None:
 
 
 def test_a_write_may_touch_what_is_beside_them_and_read_them() -> None:
-    near = [op.put("own", "v"), op.delete("own0"), op.delete("a", range_end="own/"), op.delete(from_key="own0")]
+    near: list[op.Op] = [
+        op.put("own", "v"),
+        op.delete("own0"),
+        op.delete("a", range_end="own/"),
+        op.delete(from_key="own0"),
+    ]
     check_write(op.txn(then=[*near, op.range(prefix="own/"), op.get("own/x")]), OWN, has_id=False)
 
 

@@ -71,7 +71,7 @@ async def test_the_arguments_become_the_options_of_the_watch() -> None:
 def test_watches_with_the_same_name_share_a_stream_for_as_long_as_one_is_held() -> None:
     made: list[str] = []
 
-    def watches_on(stream: str) -> ScriptedService:
+    def watches_on(stream: str) -> Any:
         made.append(stream)
         return ScriptedService()
 
