@@ -81,11 +81,8 @@ def lose_answers(of: int, then: Callable[[], Awaitable[object]] | None = None) -
 
 def is_write(operation: Operation[Any]) -> bool:
     """Whether it is a write through a slot: neither the creation of a slot nor its settling."""
-    return (
-        isinstance(operation, op.TxnOp)
-        and bool(operation.then)
-        and (len(operation.then) > 1 or isinstance(operation.then[0], op.TxnOp))
-    )
+    then = list(operation.then) if isinstance(operation, op.TxnOp) else []
+    return len(then) > 1 or any(isinstance(part, op.TxnOp) for part in then)
 
 
 @pytest.fixture

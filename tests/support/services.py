@@ -19,7 +19,7 @@ Fields = dict[int, "bytes | int"]
 class _Raw(CodecBase):
     """Messages are bytes."""
 
-    __content_subtype__ = "proto"
+    __content_subtype__ = "proto"  # pyright: ignore[reportIncompatibleMethodOverride, reportAssignmentType]
 
     def encode(self, message: Any, message_type: Any) -> bytes:
         return bytes(message)

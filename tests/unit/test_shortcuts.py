@@ -40,7 +40,7 @@ def test_nothing_of_them_is_imported_with_the_client() -> None:
 
 
 def test_the_defaults_are_those_of_the_classes() -> None:
-    parameters = inspect.signature(Shortcuts.exactly_once).parameters
+    parameters = inspect.signature(Client.exactly_once).parameters
     defaults = {name: parameter.default for name, parameter in parameters.items() if name != "self"}
     expected = {"slots": DEFAULT_SLOTS, "ttl": DEFAULT_TTL, "window": DEFAULT_WINDOW, "prefix": DEFAULT_PREFIX}
     assert defaults == expected
