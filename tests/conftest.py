@@ -26,8 +26,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Log at DEBUG for the leak detector; tests and reports still get warnings only."""
+    """Log at DEBUG for the leak detector; tests and reports still get warnings only, and none about a slow machine."""
     logging.getLogger("etcd_aio").setLevel(logging.DEBUG)
+    logging.getLogger("asyncio").addFilter(lambda record: not record.msg.startswith("Executing %s took"))
     plugin: Any = session.config.pluginmanager.get_plugin("logging-plugin")
     for handler in (plugin.caplog_handler, plugin.report_handler):
         handler.addFilter(lambda record, own=handler: own.level > 0 or record.levelno >= logging.WARNING)

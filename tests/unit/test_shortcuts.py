@@ -10,7 +10,6 @@ import pytest
 from etcd_aio import Client, InvalidRequestError
 from etcd_aio.errors import EmptyKeyError
 from etcd_aio.once import DEFAULT_PREFIX, DEFAULT_SLOTS, DEFAULT_TTL, DEFAULT_WINDOW, ExactlyOnce
-from etcd_aio.shortcuts import Shortcuts
 
 ROOT = Path(__file__).parent.parent.parent
 

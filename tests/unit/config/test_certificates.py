@@ -233,7 +233,7 @@ async def test_a_rotation_that_is_half_written_keeps_the_last_context_and_is_tol
     own["cert"].write_bytes(new["cert"].read_bytes())
     for _ in range(3):
         assert await files.context() is first
-    assert len([record for record in caplog.records if record.name.startswith("etcd_aio")]) == 1
+    assert len(caplog.records) == 1
     assert "cannot be used; the last certificates stay in use" in caplog.text
     for damage in (own["key"].unlink, lambda: own["key"].write_text(""), lambda: own["key"].write_text(CANARY)):
         damage()
