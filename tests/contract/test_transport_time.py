@@ -1,6 +1,7 @@
 """What every engine makes of time: in virtual time, with a peer that says at which turn of the loop bytes come."""
 
 import asyncio
+from itertools import pairwise
 
 import hpack
 import pytest
@@ -168,6 +169,24 @@ async def pings_of_an_hour(wired: Wired) -> list[float]:
                 wired.receive(frame(frames.PING, one.payload, flags=frames.ACK))
     stream.cancel()
     return found
+
+
+async def test_calls_without_an_answer_earn_no_early_ping(name: EngineName) -> None:
+    """A server forgets the pings that it counts when it answers a call, and not before."""
+    wired = Wired(name)
+    loop = asyncio.get_running_loop()
+    pinged: list[float] = []
+    for _ in range(20):
+        call = asyncio.ensure_future(wired.connection.unary("/x/Get", b"", (), soon(0.9)))
+        while not call.done():
+            await asyncio.sleep(0.05)
+            if pings(wired):
+                pinged.append(loop.time())
+                wired.receive(frame(frames.PING, b"liveness", flags=frames.ACK))
+        assert (await failure_of(call)).reason is LocalReason.DEADLINE
+    assert len(pinged) > 2
+    assert all(later - earlier > 4.9 for earlier, later in pairwise(pinged))
+    await wired.connection.aclose()
 
 
 async def test_a_server_that_complains_of_pings_gets_half_as_many(name: EngineName) -> None:
