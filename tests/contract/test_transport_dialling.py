@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -40,6 +41,31 @@ async def test_a_peer_that_accepts_and_never_speaks(name: EngineName) -> None:
         error = await connect_error(name, port)
         assert isinstance(error, ConnectError)
         assert "no answer within 0.3 s" in str(error)
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+async def test_a_dial_that_ends_without_a_handshake_leaves_no_connection(name: EngineName, is_cancelled: bool) -> None:
+    is_begun, is_over = asyncio.Event(), asyncio.Event()
+
+    async def script(wire: Wire) -> None:
+        await wire.reader.readexactly(24)  # the client's preface
+        is_begun.set()
+        with suppress(ConnectionError):
+            while await wire.reader.read(1000):
+                pass
+        is_over.set()
+
+    async with scripted(script, speaks=False) as port:
+        seconds = 60.0 if is_cancelled else 0.3
+        dial = asyncio.ensure_future(engine(name, connect_timeout=seconds).connect(target(port), Owner()))
+        await is_begun.wait()
+        if is_cancelled:
+            dial.cancel()
+        await asyncio.wait([dial])
+        assert dial.cancelled() is is_cancelled
+        assert is_cancelled or isinstance(dial.exception(), ConnectError)
+        async with asyncio.timeout(10):
+            await is_over.wait()
 
 
 async def test_a_listener_whose_backlog_is_full(name: EngineName) -> None:
