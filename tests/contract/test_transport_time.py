@@ -61,6 +61,23 @@ async def test_a_deadline_that_passed_while_the_loop_was_held_up_is_put_off_for_
     await wired.connection.aclose()
 
 
+# --- a full socket ---
+
+
+async def test_a_socket_that_takes_no_bytes_gets_none_and_what_waits_is_unsent(name: EngineName) -> None:
+    wired = Wired(name, silence_time=100.0)
+    wired.take_bytes(takes=False)
+    call = asyncio.ensure_future(wired.connection.unary("/x/Put", b"one", (), soon(1.0)))
+    assert (await failure_of(call)).delivery is Delivery.UNSENT
+    assert not wired.sent()
+    wired.take_bytes(takes=True)
+    call = asyncio.ensure_future(wired.connection.unary("/x/Put", b"two", (), soon(1.0)))
+    await turns(5)
+    assert [one.kind for one in wired.sent() if one.kind == frames.HEADERS] == [frames.HEADERS]
+    assert (await failure_of(call)).delivery is Delivery.UNKNOWN
+    await wired.connection.aclose()
+
+
 # --- uploads ---
 
 

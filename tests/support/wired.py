@@ -88,6 +88,10 @@ class Wired:
             loop.call_soon(self.receive, pieces[0])
             loop.call_soon(self.receive_in_turns, *pieces[1:])
 
+    def take_bytes(self, *, takes: bool) -> None:
+        """The socket takes no more bytes, or takes them again."""
+        (self._protocol.resume_writing if takes else self._protocol.pause_writing)()
+
     def sent(self) -> list[Frame]:
         """The frames that were written since the last call."""
         written, self.socket.written = self.socket.written, b""
