@@ -40,9 +40,10 @@ class Ids:
         if not name:
             raise InvalidRequestError("id is empty")
         digest = sha256(op.TxnOp(write.when, write.then, write.otherwise).message()).hexdigest().encode()
-        if self._lease == 0 or asyncio.get_running_loop().time() >= self._valid_until:
-            await self._granting.result(deadline)
-        return IdKey(self._prefix + name, digest, self._lease)
+        lease = self._lease
+        if lease == 0 or asyncio.get_running_loop().time() >= self._valid_until:
+            lease = await self._granting.result(deadline)
+        return IdKey(self._prefix + name, digest, lease)
 
     async def is_lost(self, deadline: float) -> bool:
         """Whether the lease is gone on the server, since another client has revoked it; then there will be a new one.
@@ -62,7 +63,8 @@ class Ids:
         """Grant no lease any more. The one that there is stays, with the ids."""
         self._granting.cancel()
 
-    async def _grant(self) -> None:
+    async def _grant(self) -> int:
         began = asyncio.get_running_loop().time()
         granted = await self._store.leases.grant(2 * self._window, timeout=self._timeout)
         self._lease, self._valid_until = granted.id, began + granted.ttl - self._window
+        return granted.id

@@ -99,8 +99,9 @@ class ExactlyOnce:
         self._ids.close()
         try:
             await self._pool.close()
+            await self._settler.finish()
         finally:
-            await self._settler.close()
+            self._settler.stop()
 
     # Writes.
 

@@ -53,17 +53,18 @@ class Settler:
         settling.add_done_callback(self._on_done)
         return settling
 
-    async def close(self) -> None:
+    async def finish(self) -> None:
         """Wait until all slots are settled, 2 seconds at most. By now their lease is revoked."""
-        try:
-            if self._settlings:
-                await asyncio.wait(tuple(self._settlings), timeout=_CLOSE_SECONDS)
-        finally:
-            if self._settlings:
-                keys = ", ".join(repr(slot.key) for slot in self._settlings.values())
-                logger.warning("exactly-once: the outcome of %d writes is not known: %s", len(self._settlings), keys)
-            for settling in self._settlings:
-                settling.cancel()
+        if self._settlings:
+            await asyncio.wait(tuple(self._settlings), timeout=_CLOSE_SECONDS)
+
+    def stop(self) -> None:
+        """Give up what is not settled; log the keys of its slots."""
+        if self._settlings:
+            keys = ", ".join(repr(slot.key) for slot in self._settlings.values())
+            logger.warning("exactly-once: the outcome of %d writes is not known: %s", len(self._settlings), keys)
+        for settling in self._settlings:
+            settling.cancel()
 
     async def _settle(self, slot: Slot) -> Applied | Fate:
         failures = 0
