@@ -107,7 +107,7 @@ class KV:
             key: the key.
             revision: read the store as it was at this revision; 0 is now.
             serializable: let one member answer from its own state, which is faster, needs no quorum, and may be stale.
-            keys_only: leave the value out.
+            keys_only: leave the value out; etcd 3.7 also leaves out the lease.
 
         Returns:
             KeyValue | None: None if the key does not exist.
@@ -156,7 +156,7 @@ class KV:
                 server reads the whole range, even if there is a limit.
             sort_order: `"ascend"` or `"descend"`.
             serializable: let one member answer from its own state, which is faster, needs no quorum, and may be stale.
-            keys_only: leave the values out.
+            keys_only: leave the values out; etcd 3.7 also leaves out the leases.
             count_only: return only `count`, no keys.
             min_mod_revision: leave out keys whose last change is before this revision; 0 is no bound.
             max_mod_revision: leave out keys whose last change is after this revision; 0 is no bound.
@@ -215,7 +215,7 @@ class KV:
 
         Args:
             revision: read the store as it was at this revision; 0 is the revision of the first page.
-            keys_only: leave the values out.
+            keys_only: leave the values out; etcd 3.7 also leaves out the leases.
             serializable: let one member answer from its own state, which is faster, needs no quorum, and may be stale.
             page_size: the most keys in a page; 1000, as in etcd's own mirror. A server that does not stream counts the
                 rest of the range for every page, so larger pages are cheaper for it, and smaller pages take less memory
