@@ -7,7 +7,7 @@ that it is known which of the two did not hold. A write with an id is within a t
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
-from etcd_aio import Compare, Key, KeyRange, TxnResult, op
+from etcd_aio import Compare, Header, Key, KeyRange, TxnResult, op
 from etcd_aio.errors import InvalidRequestError, TooManyOpsError
 from etcd_aio.once.outcome import CREATED, Branch, slot_value
 from etcd_aio.once.slot import Slot
@@ -66,15 +66,19 @@ class IdKey:
 
 @dataclass(slots=True)
 class Answer:
-    """The answer to a copy of a write that was applied itself.
+    """What is known of a write that was applied: all that its result is made of.
 
     Attributes:
-        branch: which of the write's operations ran.
-        responses: their results.
+        branch: which of its operations ran.
+        header: of the reply. If the reply was lost, it has only the revision.
+        responses: the results of the operations.
+        is_replayed: whether the reply was lost, and the results were computed.
     """
 
     branch: Branch
+    header: Header
     responses: tuple[OpResult, ...] = ()
+    is_replayed: bool = False
 
 
 def create_slot(slot: Slot) -> op.TxnOp:
@@ -87,7 +91,7 @@ def settle_slot(slot: Slot) -> op.TxnOp:
 
     It has no put, so it also works when the store is full.
     """
-    return op.TxnOp((slot.mod_revision == slot.revision,), (op.delete(slot.key),), (slot.look,))
+    return op.TxnOp((_is_unchanged(slot),), (op.delete(slot.key),), (slot.look,))
 
 
 def write_through(slot: Slot, write: Write, id_key: IdKey | None) -> op.TxnOp:
@@ -98,7 +102,13 @@ def write_through(slot: Slot, write: Write, id_key: IdKey | None) -> op.TxnOp:
     if id_key is not None:
         # Also a duplicate puts the slot, so that no copy of it finds the id free when its time is over.
         inner = (op.TxnOp((Key(id_key.key).missing,), inner, (_mark(slot, Branch.DUPLICATE),)),)
-    return op.TxnOp((slot.mod_revision == slot.revision,), inner, (slot.look,))
+    return op.TxnOp((_is_unchanged(slot),), inner, (slot.look,))
+
+
+def _is_unchanged(slot: Slot) -> Compare:
+    """The slot is as this client left it."""
+    made = slot.comparison  # copied: to make it anew takes as long as the rest of the txn
+    return Compare(made.keys, made.target, made.operator, slot.revision)
 
 
 def _marks(slot: Slot, id_key: IdKey | None, branch: Branch) -> tuple[op.PutOp, ...]:
@@ -112,13 +122,13 @@ def _mark(slot: Slot, branch: Branch) -> op.PutOp:
 
 
 def unwrap(write: Write, has_id: bool, result: TxnResult) -> Answer:
-    """The answer to the write, in the answer to its copy that was applied."""
-    responses, own_puts = result.responses, 1
+    """The answer to the write, in the reply to its copy that was applied."""
+    header, responses, own_puts = result.header, result.responses, 1
     if has_id:
         (within,) = responses
         assert isinstance(within, TxnResult)  # noqa: S101 - `TxnOp.result` has checked the kinds
         if not within.succeeded:
-            return Answer(Branch.DUPLICATE)
+            return Answer(Branch.DUPLICATE, header)
         responses, own_puts = within.responses, 2
     branch = Branch.THEN
     if _is_conditional(write):
@@ -126,7 +136,7 @@ def unwrap(write: Write, has_id: bool, result: TxnResult) -> Answer:
         assert isinstance(within, TxnResult)  # noqa: S101 - as above
         branch = Branch.THEN if within.succeeded else Branch.OTHERWISE
         responses = within.responses
-    return Answer(branch, responses[:-own_puts])
+    return Answer(branch, header, responses[:-own_puts])
 
 
 def operations_of(write: Write, branch: Branch) -> tuple[op.Op, ...]:

@@ -1,6 +1,7 @@
 """ExactlyOnce: `client.exactly_once()`, writes that are applied once although their answers may be lost."""
 
 import asyncio
+from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self
 
@@ -8,13 +9,20 @@ from etcd_aio import DeleteResult, KeyRange, OutcomeUnknownError, PutResult, Sto
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.deadline import deadline_after
 from etcd_aio.errors import ClientUsageError
-from etcd_aio.once.guarded import SingleWrite, Write, check_write, operations_of
+from etcd_aio.once.guarded import Answer, SingleWrite, Write, check_write, operations_of
 from etcd_aio.once.ids import Ids
 from etcd_aio.once.outcome import Branch
-from etcd_aio.once.results import OnceStatistics, Outcome, ReplayedDeleteResult, ReplayedPutResult, ReplayedTxnResult
+from etcd_aio.once.results import (
+    OnceStatistics,
+    Outcome,
+    ReplayedDeleteResult,
+    ReplayedPutResult,
+    ReplayedTxnResult,
+    WriteResult,
+)
 from etcd_aio.once.settle import Settler
 from etcd_aio.once.slots import SlotPool
-from etcd_aio.once.writes import Known, Request, Writes
+from etcd_aio.once.writes import Request, Writes
 from etcd_aio.types import KeyLike, LeaseLike, ValueLike, encode_key, whole_number
 
 DEFAULT_SLOTS: Final = 64
@@ -138,7 +146,7 @@ class ExactlyOnce:
         Cancellation: the put was applied, or never will be; which of them is found out in the background.
         """
         write = SingleWrite((op.put(key, value, lease=lease, prev_kv=prev_kv),))
-        return _as_put(write, await self._write(Request(write, id, _as_put, "always"), timeout))
+        return _as_put(write, await self._write(write, id, _as_put, timeout))
 
     async def delete(
         self,
@@ -174,7 +182,7 @@ class ExactlyOnce:
         """
         delete = op.delete(key, range_end=range_end, prefix=prefix, from_key=from_key, prev_kv=prev_kv)
         write = SingleWrite((delete,))
-        return _as_delete(write, await self._write(Request(write, id, _as_delete, "always"), timeout))
+        return _as_delete(write, await self._write(write, id, _as_delete, timeout))
 
     def txn(self, *, id: str | None = None) -> Txn:
         """Build a txn that is applied exactly once: `await once.txn().when(...).then(...).otherwise(...).commit()`.
@@ -190,8 +198,7 @@ class ExactlyOnce:
         async def do(operation: op.TxnOp, *, timeout: Timeout, retry: RetryMode | None) -> TxnResult:
             if operation.is_read_only:
                 return await self._store.do(operation, timeout=timeout, retry=retry)
-            known = await self._write(Request(operation, id, _as_txn, retry or "always"), timeout)
-            return _as_txn(operation, known)
+            return _as_txn(operation, await self._write(operation, id, _as_txn, timeout, retry or "always"))
 
         return Txn(do)
 
@@ -206,7 +213,7 @@ class ExactlyOnce:
             Outcome: whether it was applied, and what the write would have returned.
 
         Raises:
-            OutcomeUnknownError: the same error: it is still not known. If the history of the slot is compacted, or the
+            OutcomeUnknownError: the same error: it is still not answer. If the history of the slot is compacted, or the
                 block has ended, it never will be.
             ClientUsageError: the error was not raised by this object.
             EtcdError: the write was applied, and its result could not be read now.
@@ -214,7 +221,9 @@ class ExactlyOnce:
         Cancellation changes nothing.
         """
         try:
-            outcome = await self._writes.settle(error, self._deadline(timeout))
+            seconds = self._timeout if timeout is UNSET else timeout
+            deadline = deadline_after(seconds, asyncio.get_running_loop().time())
+            outcome = await self._writes.settle(error, deadline)
         except LookupError:
             raise ClientUsageError("settle() takes an OutcomeUnknownError that a write of this object raised") from None
         if outcome is None:
@@ -234,31 +243,36 @@ class ExactlyOnce:
             lease_losses=pool.lease_losses,
         )
 
-    async def _write(self, request: Request, timeout: Timeout) -> Known:
+    async def _write(
+        self,
+        write: Write,
+        id: str | None,
+        shape: Callable[[Write, Answer], WriteResult],
+        timeout: Timeout,
+        retry: RetryMode = "always",
+    ) -> Answer:
         if not self._is_entered:
             raise ClientUsageError("write `async with client.exactly_once() as once:`")
-        check_write(request.write, self._keys, has_id=request.id is not None)
-        return await self._writes.run(request, self._deadline(timeout))
-
-    def _deadline(self, timeout: Timeout) -> float:
-        return deadline_after(self._timeout if timeout is UNSET else timeout, asyncio.get_running_loop().time())
+        check_write(write, self._keys, has_id=id is not None)
+        seconds = self._timeout if timeout is UNSET else timeout
+        return await self._writes.run(Request(write, id, shape, retry, seconds))
 
 
-def _as_txn(write: Write, known: Known) -> TxnResult:
-    kind = ReplayedTxnResult if known.is_replayed else TxnResult
-    operations = operations_of(write, known.branch)
-    return kind(known.branch is Branch.THEN, known.header, known.responses, operations)
+def _as_txn(write: Write, answer: Answer) -> TxnResult:
+    kind = ReplayedTxnResult if answer.is_replayed else TxnResult
+    operations = operations_of(write, answer.branch)
+    return kind(answer.branch is Branch.THEN, answer.header, answer.responses, operations)
 
 
-def _as_put(write: Write, known: Known) -> PutResult:
-    (put,) = known.responses
+def _as_put(write: Write, answer: Answer) -> PutResult:
+    (put,) = answer.responses
     assert isinstance(put, PutResult)  # noqa: S101 - the only operation of the write
-    kind = ReplayedPutResult if known.is_replayed else PutResult
-    return kind(known.header, put.prev_kv)
+    kind = ReplayedPutResult if answer.is_replayed else PutResult
+    return kind(answer.header, put.prev_kv)
 
 
-def _as_delete(write: Write, known: Known) -> DeleteResult:
-    (delete,) = known.responses
+def _as_delete(write: Write, answer: Answer) -> DeleteResult:
+    (delete,) = answer.responses
     assert isinstance(delete, DeleteResult)  # noqa: S101 - the only operation of the write
-    kind = ReplayedDeleteResult if known.is_replayed else DeleteResult
-    return kind(known.header, delete.deleted, delete.prev_kvs)
+    kind = ReplayedDeleteResult if answer.is_replayed else DeleteResult
+    return kind(answer.header, delete.deleted, delete.prev_kvs)

@@ -61,7 +61,7 @@ class Refusal(Enum):
 
 def slot_value(number: int, branch: Branch) -> bytes:
     """The value that write `number` gives its slot."""
-    return b"%d:%b" % (number, branch.value)
+    return b"%d:%b" % (number, branch._value_)  # `.value` is a function call
 
 
 def judge(number: int, found: KeyValue | None) -> Applied | Fate:

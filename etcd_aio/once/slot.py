@@ -79,16 +79,16 @@ class Slot:
         state: what may happen to it.
         number: n, of the last write that was begun; the first is 1.
         revision: m, its mod_revision before that write; 0 before it is created.
-        mod_revision: what a txn compares m with.
+        comparison: of its mod_revision with some number: what the condition of its txns is made of.
         look: what reads the slot.
     """
 
-    __slots__ = ("key", "lease", "look", "mod_revision", "number", "revision", "state")
+    __slots__ = ("comparison", "key", "lease", "look", "number", "revision", "state")
 
     def __init__(self, key: bytes, lease: int) -> None:
         self.key = key
         self.lease = lease
-        self.mod_revision = Key(key).mod_revision
+        self.comparison = Key(key).mod_revision == 0
         self.look = op.get(key)
         self.state = SlotState.NEW
         self.number = 0

@@ -21,20 +21,22 @@ class Generation:
 
     Attributes:
         lease: the lease; its losses do not cancel anything.
+        lease_id: its id.
         free: the slots that no write uses.
     """
 
-    __slots__ = ("_next_index", "_prefix", "free", "lease")
+    __slots__ = ("_next_index", "_prefix", "free", "lease", "lease_id")
 
     def __init__(self, lease: Lease, prefix: bytes) -> None:
         self.lease = lease
+        self.lease_id = lease.id
         self.free: list[Slot] = []
-        self._prefix = b"%b%x/" % (prefix, lease.id & (2**64 - 1))
+        self._prefix = b"%b%x/" % (prefix, self.lease_id & (2**64 - 1))
         self._next_index = 0
 
     def new_slot(self) -> Slot:
         """A slot with a key that no other slot has had."""
-        slot = Slot(b"%b%d" % (self._prefix, self._next_index), self.lease.id)
+        slot = Slot(b"%b%d" % (self._prefix, self._next_index), self.lease_id)
         self._next_index += 1
         return slot
 
@@ -121,11 +123,11 @@ class SlotPool:
     def put_back(self, slot: Slot) -> None:
         """A write has ended, and its slot is free or gone."""
         generation = self._generation
-        if slot.state is SlotState.FREE and (generation is None or generation.lease.id != slot.lease):
+        if slot.state is SlotState.FREE and (generation is None or generation.lease_id != slot.lease):
             slot.move(Transition.LOST)
         if slot.state is SlotState.GONE:
             self._give_up_place()
-        elif not self._hand(slot) and generation is not None:
+        elif generation is not None and not (self._waiters and self._hand(slot)):
             generation.free.append(slot)
 
     async def is_lost(self, slot: Slot, deadline: float) -> bool:
@@ -135,7 +137,7 @@ class SlotPool:
             EtcdError: the server could not be asked.
         """
         generation = self._generation
-        if generation is None or generation.lease.id != slot.lease:
+        if generation is None or generation.lease_id != slot.lease:
             return True
         found = await self._store.leases.time_to_live(slot.lease, timeout=seconds_left(deadline))
         if found.is_expired:

@@ -21,8 +21,9 @@ from etcd_aio import (
     Store,
 )
 from etcd_aio.call_options import RetryMode
+from etcd_aio.deadline import deadline_after
 from etcd_aio.errors import CompactedError, LeaseNotFoundError, with_history
-from etcd_aio.once.guarded import IdKey, Write, operations_of, parse_id_value, unwrap, write_through
+from etcd_aio.once.guarded import Answer, IdKey, Write, operations_of, parse_id_value, unwrap, write_through
 from etcd_aio.once.ids import Ids
 from etcd_aio.once.outcome import Applied, Branch, Fate, Refusal, judge, judge_error
 from etcd_aio.once.replay import needs_values, ranges_to_read, replay
@@ -31,26 +32,9 @@ from etcd_aio.once.settle import Settler, Settling
 from etcd_aio.once.single_flight import seconds_left
 from etcd_aio.once.slot import Slot, Transition
 from etcd_aio.once.slots import SlotPool
-from etcd_aio.types import NO_END, OpResult
+from etcd_aio.types import NO_END
 
 _OF_OTHER_REQUEST: Final = "the id was used for another request: use an id for one request only"
-
-
-@dataclass(slots=True)
-class Known:
-    """What is known of a write that was applied: all that its result is made of.
-
-    Attributes:
-        branch: which of its operations ran.
-        header: of the answer. If the answer was lost, it has only the revision.
-        responses: the results of the operations.
-        is_replayed: whether the answer was lost, and the results were computed.
-    """
-
-    branch: Branch
-    header: Header
-    responses: tuple[OpResult, ...]
-    is_replayed: bool = False
 
 
 @dataclass(slots=True)
@@ -62,12 +46,14 @@ class Request:
         id: the idempotency id; None if there is none.
         shape: makes the result of the user's call.
         retry: which failed attempts are retried.
+        timeout: seconds for the whole call; None for no limit.
     """
 
     write: Write
     id: str | None
-    shape: Callable[[Write, Known], WriteResult]
+    shape: Callable[[Write, Answer], WriteResult]
     retry: RetryMode
+    timeout: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,28 +86,30 @@ class Writes:
         self._open: WeakKeyDictionary[OutcomeUnknownError, _Open] = WeakKeyDictionary()
         self.replays = 0
 
-    async def run(self, request: Request, deadline: float) -> Known:
+    async def run(self, request: Request) -> Answer:
         """Apply a write; see `ExactlyOnce.put`."""
-        write = request.write
+        write, timeout = request.write, request.timeout
+        deadline = deadline_after(timeout, asyncio.get_running_loop().time())
         while True:
             id_key = None if request.id is None else await self._ids.key(request.id, write, deadline)
-            slot = self._pool.take_free() or await self._pool.take(deadline)
+            slot = self._pool.take_free()
+            if slot is None:
+                slot = await self._pool.take(deadline)
+                timeout = seconds_left(deadline)
             try:
-                result = await self._store.do(
-                    write_through(slot, write, id_key), timeout=seconds_left(deadline), retry=request.retry
-                )
+                result = await self._store.do(write_through(slot, write, id_key), timeout=timeout, retry=request.retry)
             except EtcdError as error:
                 applied = await self._after_error(slot, error, request, id_key, deadline)
             except BaseException:  # a cancellation: copies may travel
                 self._settler.settle(slot, Transition.GIVEN_UP)
                 raise
             else:
-                if result:
-                    slot.move(Transition.APPLIED, result.revision)
+                if result.succeeded:
+                    slot.move(Transition.APPLIED, result.header.revision)
                     self._pool.put_back(slot)
                     answer = unwrap(write, id_key is not None, result)
                     if answer.branch is not Branch.DUPLICATE:
-                        return Known(answer.branch, result.header, answer.responses)
+                        return answer
                     applied = Applied(result.revision, Branch.DUPLICATE)
                 else:
                     found = result.responses[0]
@@ -129,12 +117,8 @@ class Writes:
                         slot, found if isinstance(found, KeyValue) else None, request, id_key, deadline
                     )
             if applied is not None:
-                try:
-                    return await self._replay(request, id_key, applied, deadline)
-                except (ResultLostError, InvalidRequestError):
-                    raise
-                except EtcdError as error:
-                    raise self._unknown(_Open(request, id_key, applied), error) from error
+                return await self._result(request, id_key, applied, deadline)
+            timeout = seconds_left(deadline)
 
     async def settle(self, error: OutcomeUnknownError, deadline: float) -> Outcome | None:
         """Find out about a write; None if it is not known yet, or never will be. See `ExactlyOnce.settle`.
@@ -150,11 +134,11 @@ class Writes:
         if not isinstance(verdict, Applied):
             return None
         try:
-            known = await self._replay(opened.request, opened.id_key, verdict, deadline)
+            answer = await self._replay(opened.request, opened.id_key, verdict, deadline)
         except ResultLostError as lost:
             return Outcome(applied=True, revision=lost.revision)
-        result = opened.request.shape(opened.request.write, known)
-        return Outcome(applied=True, revision=known.header.revision, result=result)
+        result = opened.request.shape(opened.request.write, answer)
+        return Outcome(applied=True, revision=answer.header.revision, result=result)
 
     # Answers that are none. Each returns what was applied, or None: the write was not applied, and begins again.
 
@@ -215,7 +199,16 @@ class Writes:
 
     # Results.
 
-    async def _replay(self, request: Request, id_key: IdKey | None, applied: Applied, deadline: float) -> Known:
+    async def _result(self, request: Request, id_key: IdKey | None, applied: Applied, deadline: float) -> Answer:
+        """The result of a write that was applied; if it cannot be read in time, `settle` may read it later."""
+        try:
+            return await self._replay(request, id_key, applied, deadline)
+        except (ResultLostError, InvalidRequestError):
+            raise
+        except EtcdError as error:
+            raise self._unknown(_Open(request, id_key, applied), error) from error
+
+    async def _replay(self, request: Request, id_key: IdKey | None, applied: Applied, deadline: float) -> Answer:
         """Compute the result of a write that was applied, and whose answer was lost or is that of another process.
 
         Raises:
@@ -234,7 +227,7 @@ class Writes:
         except CompactedError as error:
             raise ResultLostError(revision=applied.revision, succeeded=applied.branch is Branch.THEN) from error
         self.replays += 1
-        return Known(applied.branch, header, replay(operations, before, header), is_replayed=True)
+        return Answer(applied.branch, header, replay(operations, before, header), is_replayed=True)
 
     async def _first_of_id(self, id_key: IdKey, revision: int, deadline: float) -> Applied:
         """The write that had an id first; `revision` is when the key of the id was seen."""
