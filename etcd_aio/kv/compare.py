@@ -27,6 +27,8 @@ class CompareTarget(Enum):
     VALUE = "value"
     LEASE = "lease"
 
+    __hash__ = object.__hash__  # that of an enum is a function in Python
+
 
 class CompareOperator(Enum):
     """The operators that etcd has."""
@@ -35,6 +37,8 @@ class CompareOperator(Enum):
     NOT_EQUAL = "!="
     LESS = "<"
     GREATER = ">"
+
+    __hash__ = object.__hash__
 
 
 # etcd calls the revisions CREATE and MOD here.

@@ -96,12 +96,12 @@ def settle_slot(slot: Slot) -> op.TxnOp:
 
 def write_through(slot: Slot, write: Write, id_key: IdKey | None) -> op.TxnOp:
     """Make a write, and put the slot: if the slot is as this client left it."""
-    inner: tuple[op.Op, ...] = write.then + _marks(slot, id_key, Branch.THEN)
-    if _is_conditional(write):
-        inner = (op.TxnOp(write.when, inner, write.otherwise + _marks(slot, id_key, Branch.OTHERWISE)),)
+    inner: tuple[op.Op, ...] = (*write.then, *_marks(slot, id_key, Branch.THEN))
+    if write.when or write.otherwise:
+        inner = (op.TxnOp(write.when, inner, (*write.otherwise, *_marks(slot, id_key, Branch.OTHERWISE))),)
     if id_key is not None:
         # Also a duplicate puts the slot, so that no copy of it finds the id free when its time is over.
-        inner = (op.TxnOp((Key(id_key.key).missing,), inner, (_mark(slot, Branch.DUPLICATE),)),)
+        inner = (op.TxnOp((Key(id_key.key).missing,), inner, _marks(slot, None, Branch.DUPLICATE)),)
     return op.TxnOp((_is_unchanged(slot),), inner, (slot.look,))
 
 
@@ -112,13 +112,9 @@ def _is_unchanged(slot: Slot) -> Compare:
 
 
 def _marks(slot: Slot, id_key: IdKey | None, branch: Branch) -> tuple[op.PutOp, ...]:
-    mark = _mark(slot, branch)
+    """Put the slot, and the key of the id: the write was made, and this branch of it ran."""
+    mark = op.PutOp(slot.key, slot_value(slot.number, branch), slot.lease)
     return (mark,) if id_key is None else (id_key.put(branch), mark)
-
-
-def _mark(slot: Slot, branch: Branch) -> op.PutOp:
-    """Put the slot: the write was made, and this branch of it ran."""
-    return op.PutOp(slot.key, slot_value(slot.number, branch), slot.lease)
 
 
 def unwrap(write: Write, has_id: bool, result: TxnResult) -> Answer:
@@ -131,7 +127,7 @@ def unwrap(write: Write, has_id: bool, result: TxnResult) -> Answer:
             return Answer(Branch.DUPLICATE, header)
         responses, own_puts = within.responses, 2
     branch = Branch.THEN
-    if _is_conditional(write):
+    if write.when or write.otherwise:
         (within,) = responses
         assert isinstance(within, TxnResult)  # noqa: S101 - as above
         branch = Branch.THEN if within.succeeded else Branch.OTHERWISE
@@ -169,7 +165,7 @@ def check_write(write: Write, own: KeyRange, *, has_id: bool) -> None:
         TooManyOpsError: with what is added, it has more operations than etcd accepts.
         InvalidRequestError: it writes in the range of `own`.
     """
-    most = _MAX_OPS[_is_conditional(write), has_id]
+    most = _MAX_OPS[bool(write.when or write.otherwise), has_id]
     for part in (write.when, write.then, write.otherwise):
         if len(part) > most:
             raise TooManyOpsError(f"an exactly-once txn of this form has at most {most} operations, got {len(part)}")
@@ -177,10 +173,6 @@ def check_write(write: Write, own: KeyRange, *, has_id: bool) -> None:
         _check_keys(operation, own)
     for operation in write.otherwise:
         _check_keys(operation, own)
-
-
-def _is_conditional(write: Write) -> bool:
-    return bool(write.when or write.otherwise)
 
 
 def _check_keys(operation: op.Op, own: KeyRange) -> None:
