@@ -13,6 +13,10 @@ from etcd_aio.codec.fields import FIXED_32, FIXED_64, LENGTH, MAX_FIELD_NUMBER, 
 CUT_SHORT: Final = "a field is cut short"
 
 _CACHED_BELOW: Final = 1 << 14  # smaller numbers are cached, at about 100 bytes each
+_REVISION_BITS: Final = (
+    50  # larger numbers are ids of leases, which are few, and are sent again with each of their keys
+)
+_MOST_CACHED: Final = _CACHED_BELOW + 1024
 LONGEST: Final = 10
 """Bytes of the longest varint."""
 
@@ -134,7 +138,8 @@ class _Varints(dict[int, bytes]):
 
     def __missing__(self, number: int) -> bytes:
         written = _write(number if number >= 0 else number + (1 << 64))
-        if 0 <= number < _CACHED_BELOW:
+        is_lease_id = number >> _REVISION_BITS > 0 and len(self) < _MOST_CACHED
+        if is_lease_id or 0 <= number < _CACHED_BELOW:
             self[number] = written
         return written
 
@@ -149,4 +154,4 @@ def _write(number: int) -> bytes:
 
 
 VARINT_BYTES: Final = _Varints()
-"""The bytes of a number: `VARINT_BYTES[number]`. Small ones are cached."""
+"""The bytes of a number: `VARINT_BYTES[number]`. Small ones are cached, and so are ids of leases."""
