@@ -39,8 +39,22 @@ _LEAVE_SECONDS: Final = 2.0  # that leaving waits for an answer: twice etcd's de
 _REPEATED: Final = (CompactedError, StoreRolledBackError)  # a watch that ends with one of them begins anew
 
 
+class Entry:
+    """The txn that creates a key with a value and a lease. The next acquisition mostly has the same."""
+
+    __slots__ = ("found", "lease", "own", "txn", "value")
+
+    def __init__(self, key: bytes, value: bytes, lease: int, found: op.RangeOp) -> None:
+        self.value = value
+        self.lease = lease
+        self.found = found
+        self.own = op.get(key)
+        put = op.put(key, value, lease=lease)
+        self.txn = op.txn(when=[Key(key).missing], then=[put, found], otherwise=[self.own, found])
+
+
 class Line(Generic[E]):
-    """One acquisition. `stand` or `try_stand`, then `leave`.
+    """Acquisitions, one after the other: each is `stand` or `try_stand`, then `leave`.
 
     Args:
         store: carries out the calls.
@@ -50,6 +64,7 @@ class Line(Generic[E]):
         subject: what is waited for.
 
     Attributes:
+        value: the same, for the next acquisition.
         present: the own key, if it was there already: of an earlier request of this acquisition, or of an earlier
             process with the same lease.
         place: the place in the line, from `stand` on.
@@ -59,8 +74,9 @@ class Line(Generic[E]):
         self._store = store
         self._source = source
         self._keys = keys
-        self._value = value
+        self.value = value
         self._subject = subject
+        self._entry: Entry | None = None  # of the last acquisition
         self._is_dirty = False  # a request that creates the key may still travel
         self._trouble: EtcdError | None = None  # the last error that was survived
         self._loan: Loan | None = None
@@ -168,6 +184,7 @@ class Line(Generic[E]):
 
     async def _enter(self, interruption: Interruption) -> None:
         """Borrow a lease and create the own key."""
+        self._is_dirty, self._trouble = False, None
         is_first = True
         while True:
             self._loan = loan = await self._source.borrow(self._keys.own)
@@ -189,15 +206,14 @@ class Line(Generic[E]):
                 return
 
     async def _create(self, place: Place, loan: Loan) -> None:
-        found = self._entry_range()
-        own = op.get(place.key)
-        put = op.put(place.key, self._value, lease=loan.id)
-        txn = op.txn(when=[Key(place.key).missing], then=[put, found], otherwise=[own, found])
+        entry = self._entry
+        if entry is None or entry.lease != loan.id or entry.value != self.value:
+            self._entry = entry = Entry(place.key, self.value, loan.id, self._entry_range())
         failures = 0
         self._is_dirty = True  # until it is answered, also if the call is cancelled
         while True:
             try:
-                result = await self._store.do(txn, retry="safe")
+                result = await self._store.do(entry.txn, retry="safe")
             except EtcdError as error:
                 # The key is this acquisition's alone, so it can be created again; an unanswered copy leaves doubt.
                 if not (error.maybe_applied and error.retryable):
@@ -207,8 +223,8 @@ class Line(Generic[E]):
                 failures += 1
             else:
                 self._is_dirty = failures > 0
-                self.present = kv = None if result.succeeded else result[own]
-                self._created(result.revision if kv is None else kv.create_revision, result[found])
+                self.present = kv = None if result.succeeded else result[entry.own]
+                self._created(result.revision if kv is None else kv.create_revision, result[entry.found])
                 return
 
     def _entry_range(self) -> op.RangeOp:
@@ -296,9 +312,9 @@ class Line(Generic[E]):
             place.move(Step.GIVEN_UP)
         if not is_dirty and not is_cancelled:
             try:
-                await self._delete()
+                await self._delete(place)
             except asyncio.CancelledError:
-                await self._in_background(loan, is_dirty=True)
+                await self._in_background(loan, place, is_dirty=True)
                 raise
             except EtcdError as error:
                 logger.warning("%s could not be released yet: %s", self._subject.what, error)
@@ -306,7 +322,7 @@ class Line(Generic[E]):
             else:
                 loan.give_back()
         else:
-            await self._in_background(loan, is_dirty=is_dirty)
+            await self._in_background(loan, place, is_dirty=is_dirty)
         place.move(Step.LEFT)
 
     def leave_lost(self) -> None:
@@ -321,16 +337,16 @@ class Line(Generic[E]):
             self._source.run(loan.discard(), f"end of {self._subject.what}")
             self.place.move(Step.LEFT)
 
-    async def _in_background(self, loan: Loan, *, is_dirty: bool) -> None:
-        work = self._source.run(self._clear(loan, is_dirty), f"release of {self._subject.what}")
+    async def _in_background(self, loan: Loan, place: Place, *, is_dirty: bool) -> None:
+        work = self._source.run(self._clear(loan, place, is_dirty), f"release of {self._subject.what}")
         # Scopes of anyio wait for this. A cancellation by asyncio ends the wait, and the task goes on by itself.
         with CancelScope(shield=True):
             await asyncio.wait([work], timeout=CANCELLED_SECONDS)
 
-    async def _clear(self, loan: Loan, is_dirty: bool) -> None:
+    async def _clear(self, loan: Loan, place: Place, is_dirty: bool) -> None:
         if not is_dirty:
             try:
-                await self._delete()
+                await self._delete(place)
             except EtcdError as error:
                 logger.warning("%s could not be released yet: %s", self._subject.what, error)
             else:
@@ -338,8 +354,7 @@ class Line(Generic[E]):
                 return
         await loan.discard()
 
-    async def _delete(self) -> None:
-        place = self.place
+    async def _delete(self, place: Place) -> None:
         txn = op.txn(when=[Key(place.key).create_revision == place.revision], then=[op.delete(place.key)])
         await self._store.do(txn, timeout=_LEAVE_SECONDS, retry="always")
 

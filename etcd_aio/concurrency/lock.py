@@ -92,6 +92,7 @@ class Lock:
         self._keys = self._line_keys(self._name)
         self._subject = Subject(f"{self._kind} {shown_key(self._name)[1:]}", LockLostError, LockTimeoutError)
         self._is_entering = False
+        self._line: Line[LockLostError] | None = None
         self._tenure: tuple[Line[LockLostError], Held[LockLostError]] | None = None
         self._owner: asyncio.Task[object] | None = None
         self._depth = 0
@@ -104,13 +105,20 @@ class Lock:
         return self._line_keys(name)
 
     def _new_line(self) -> Line[LockLostError]:
-        value = self._default_value() if self._value is None else self._value
-        return Line(self._store, self._source, self._keys, value, self._subject)
+        return Line(self._store, self._source, self._keys, self._key_value(), self._subject)
 
-    @staticmethod
-    def _default_value() -> bytes:
+    def _key_value(self) -> bytes:
+        if self._value is not None:
+            return self._value
         task = asyncio.current_task()
         return f"{_HOST} {os.getpid()} {'' if task is None else task.get_name()}".encode(errors="replace")
+
+    def _next_acquisition(self) -> Line[LockLostError]:
+        if self._line is None:
+            self._line = self._new_line()
+        else:
+            self._line.value = self._key_value()
+        return self._line
 
     def __repr__(self) -> str:
         state = "lost" if self.is_lost else "held" if self.is_held else "not held"
@@ -144,7 +152,7 @@ class Lock:
         """
         if self._enter_again():
             return
-        line = self._new_line()
+        line = self._next_acquisition()
         self._is_entering = True
         try:
             await line.stand(self._timeout)
@@ -162,7 +170,7 @@ class Lock:
         """
         if self._enter_again():
             return True
-        line = self._new_line()
+        line = self._next_acquisition()
         self._is_entering = True
         try:
             is_held = await line.try_stand()

@@ -10,7 +10,7 @@ from etcd_aio.concurrency.lease_pool import BACKOFF, LeaseSource
 from etcd_aio.concurrency.line import Line
 from etcd_aio.concurrency.lock import Lock
 from etcd_aio.concurrency.permits import Request, Verdict, is_marked, judge, parse
-from etcd_aio.concurrency.place import ENTRY_LIMIT, LineKeys, Listed, State, Step
+from etcd_aio.concurrency.place import ENTRY_LIMIT, LineKeys, Listed, Place, State, Step
 from etcd_aio.errors import EtcdError, InvalidRequestError, LockLostError
 from etcd_aio.store import Store
 from etcd_aio.types import KeyLike, whole_number
@@ -48,7 +48,7 @@ class PermitLine(Line[LockLostError]):
             place.move(Step.GONE)
         elif verdict.is_held:
             place.move(Step.FIRST)
-            self._source.run(self._mark(), f"mark of {self._subject.what}")
+            self._source.run(self._mark(place), f"mark of {self._subject.what}")
         else:
             place.ahead, self._is_head = verdict.ahead, verdict.is_head
             place.move(Step.BEHIND)
@@ -72,9 +72,8 @@ class PermitLine(Line[LockLostError]):
                 if event.type is EventType.DELETE or is_marked(event.kv):
                     place.vanished()
 
-    async def _mark(self) -> None:
+    async def _mark(self, place: Place) -> None:
         """Wake the next waiter, which cannot know otherwise that this one holds now."""
-        place = self.place
         value = self._request.value(is_held=True)
         mark = op.put(place.key, value, ignore_lease=True)
         txn = op.txn(when=[Key(place.key).create_revision == place.revision], then=[mark])
@@ -135,6 +134,9 @@ class Semaphore(Lock):
     def permits(self) -> int:
         """The permits that this acquires."""
         return self._request.permits
+
+    def _key_value(self) -> bytes:
+        return self._request.value(is_held=False)
 
     def _new_line(self) -> Line[LockLostError]:
         return PermitLine(self._store, self._source, self._keys, self._request, self._subject)

@@ -221,6 +221,7 @@ class TxnOp(KVOperation[TxnResult]):
     otherwise: "tuple[Op, ...]" = ()
     is_read_only: bool = field(init=False, repr=False, compare=False)
     serializable: bool = field(init=False, repr=False, compare=False)
+    _message: bytes = field(init=False, repr=False, compare=False)  # once it is encoded, for those that are sent again
 
     def __post_init__(self) -> None:
         operations = self.then + self.otherwise
@@ -233,9 +234,13 @@ class TxnOp(KVOperation[TxnResult]):
                 serializable = False
         object.__setattr__(self, "is_read_only", is_read_only)
         object.__setattr__(self, "serializable", serializable)
+        object.__setattr__(self, "_message", b"")
 
     def message(self) -> bytes:
-        return self._linearizable()._encode(1, writes=not self.is_read_only)
+        if not self._message:
+            encoded = self._linearizable()._encode(1, writes=not self.is_read_only)
+            object.__setattr__(self, "_message", encoded)
+        return self._message
 
     def result(self, reply: TxnResult, outer: Header = _NO_HEADER) -> TxnResult:
         """As for every operation; `outer` is the header of the txn around this one.
