@@ -398,7 +398,7 @@ class Client(KV, WatchCalls, Shortcuts):
             ClientUsageError: the client belongs to another loop or process.
         """
         try:
-            if not self._lifetime.is_closed and self._pool is not None:
+            if self._pool is not None and self._lifetime.is_used and not self._lifetime.is_closed:
                 self._lifetime.enter()
                 await self._pool.aclose()
         finally:

@@ -189,7 +189,8 @@ class Lock:
 
         Cancellation: the lock is released all the same.
         """
-        await self._leave(sys.exc_info()[1])
+        raised = sys.exc_info()[1]  # a cancellation goes on, also if the lock was lost meanwhile
+        await self._leave(raised if isinstance(raised, asyncio.CancelledError) else None)
 
     def _enter_again(self) -> bool:
         if self._tenure is None and not self._is_entering:

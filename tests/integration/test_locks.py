@@ -323,6 +323,45 @@ async def test_with_signal_the_block_goes_on_and_leaving_raises(client: Client, 
                 await lock.fenced.put(f"{name}-x", "v")
 
 
+async def test_a_release_of_a_lost_lock_raises_and_lets_a_cancellation_go_on(
+    client: Client, other: Client, name: str
+) -> None:
+    lock = client.lock(name)
+
+    async def hold_by_hand() -> None:
+        await lock.acquire()
+        try:
+            await asyncio.sleep(PATIENCE)
+        finally:
+            await lock.release()
+
+    for is_cancelled_too in (False, True):
+        task = asyncio.create_task(hold_by_hand())
+        await until_waiting(client, name, 1)
+        await asyncio.sleep(0.6)
+        await other.delete(prefix=f"{name}/")
+        lost = asyncio.create_task(lock.lost())
+        await asyncio.wait([lost, task], return_when=asyncio.FIRST_COMPLETED, timeout=PATIENCE)
+        lost.cancel()
+        if is_cancelled_too and not task.done():
+            task.cancel()
+        with pytest.raises((LockLostError, asyncio.CancelledError)):
+            await task
+        assert not lock.is_held
+        with pytest.raises(NotHeldError):
+            await lock.release()
+    lock = client.lock(name, on_lost="signal")
+    await lock.acquire()
+    await asyncio.sleep(0.6)
+    await other.delete(lock.key)
+    await asyncio.wait_for(lock.lost(), PATIENCE)
+    try:
+        raise LookupError
+    except LookupError:
+        with pytest.raises(LockLostError):
+            await lock.release()
+
+
 async def test_lost_tells_of_a_release_too(client: Client, name: str) -> None:
     async with client.lock(name) as lock:
         waiting = asyncio.create_task(lock.lost())

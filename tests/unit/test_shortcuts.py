@@ -69,3 +69,11 @@ async def test_wait_deleted_checks_its_arguments_first() -> None:
     with pytest.raises(InvalidRequestError, match="timeout must be"):
         await client.wait_deleted("k", timeout=-1)
     assert not client.statistics()
+
+
+@pytest.mark.anyio
+async def test_closing_a_client_that_was_not_used_starts_nothing() -> None:
+    client = Client()
+    client.lock("a")
+    await client.aclose()
+    assert client.statistics() == ()
