@@ -701,6 +701,28 @@ async def test_fenced_writes_are_writes(client: Client, name: str) -> None:
         assert (await fenced.delete(prefix=f"{name}-")).deleted == 3
 
 
+async def test_fenced_writes_can_be_applied_exactly_once(tampered: TamperedClient, other: Client, name: str) -> None:
+    async with tampered.exactly_once() as once, tampered.lock(name, on_lost="signal") as lock:
+        fenced = lock.fenced_by(once)
+        lost = tampered.lose_answer(lambda one: isinstance(one, op.TxnOp) and f"{name}-a" in repr(one))
+        put = await fenced.put(f"{name}-a", "1")
+        assert lost.done()
+        kv = await other.get(f"{name}-a")
+        assert kv is not None
+        assert (kv.version, kv.mod_revision) == (1, put.revision)
+        get = op.get(f"{name}-a")
+        result = await fenced.txn().when(Key(f"{name}-a").value == "1").then(op.put(f"{name}-b", "x"), get).commit()
+        assert result
+        assert result[get] is not None
+        assert (await fenced.delete(prefix=f"{name}-")).deleted == 2
+        await other.delete(lock.key)
+        with pytest.raises(LockLostError):
+            await fenced.put(f"{name}-a", "late")
+        with pytest.raises(LockLostError):
+            await lock.release()
+    assert await other.get(f"{name}-a") is None
+
+
 async def test_a_fenced_write_after_the_ownership_is_refused_by_etcd(
     client: Client, other: Client, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
