@@ -8,10 +8,12 @@ import pytest
 
 from etcd_aio import Client, EtcdError
 from etcd_aio.concurrency import Leadership
+from etcd_aio.errors import NoSpaceError, PermissionDeniedError
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy
 from tests.faults.account import Leader, leaders, misobserved
 from tests.faults.run import Recorder
 from tests.faults.store import ROOT, checked
+from tests.support.auth import QUICK_LOGINS, WEB, enable_auth
 from tests.support.servers import QUICK_ELECTIONS
 from tests.support.until import PATIENCE, until, until_keys
 
@@ -155,3 +157,71 @@ async def test_observers_miss_nothing_while_members_restart(changes: int) -> Non
     assert len(truth) >= changes
     for number, each in enumerate(told):
         assert list(misobserved(each, truth, f"{number}", is_gapless=True, is_whole=True)) == []
+
+
+async def test_after_a_compaction_an_observer_goes_on_with_the_present_leader() -> None:
+    async with (
+        EtcdServer() as server,
+        FaultProxy(server.endpoint) as proxy,
+        Client(proxy.endpoint) as watching,
+        Client(server.endpoint) as client,
+        watching.election("e").observe() as following,
+    ):
+        assert await anext(following) is None
+        proxy.refuse()
+        proxy.reset()
+        for number in range(5):
+            async with client.election("e").lead(f"{number}"):
+                pass
+        async with client.election("e").lead("last") as leadership:
+            await client.compact(leadership.fencing_token)
+            proxy.heal()
+            async with asyncio.timeout(PATIENCE):
+                leader = await anext(following)
+            assert leader is not None
+            assert (leader.text(), leader.fencing_token) == ("last", leadership.fencing_token)
+            await leadership.resign()
+            async with asyncio.timeout(PATIENCE):
+                assert await anext(following) is None
+
+
+async def test_in_a_full_store_the_leader_leads_on_and_resigns() -> None:
+    async with EtcdServer(flags=["--quota-backend-bytes=1000000"]) as server, Client(server.endpoint) as client:
+        election = client.election("e", ttl=60)
+        async with election.lead("one") as leadership:
+
+            async def fill() -> None:
+                for number in range(500):
+                    await client.put(f"k{number}", b"x" * 100_000)
+
+            with pytest.raises(NoSpaceError):
+                await fill()
+            with pytest.raises(NoSpaceError):
+                await leadership.proclaim("two")
+            assert not leadership.is_lost
+            leader = await election.leader()
+            assert leader is not None
+            assert leader.text() == "one"
+            with pytest.raises(NoSpaceError):
+                await client.election("another").lead().__aenter__()
+        assert await election.leader() is None
+
+
+async def test_without_permission_it_is_refused_and_the_error_names_the_key() -> None:
+    async def work(leadership: Leadership) -> None:
+        pytest.fail("there is no leadership")
+
+    async with EtcdServer(flags=[QUICK_LOGINS]) as server:
+        await enable_auth(server, web=True)
+        async with Client(server.endpoint, auth=WEB, allow_insecure_auth=True) as client:
+            election = client.election("other/e")
+            with pytest.raises(PermissionDeniedError, match="other/e/"):
+                await election.lead().__aenter__()
+            with pytest.raises(PermissionDeniedError, match="other/e/"):
+                await election.run(work)
+            with pytest.raises(PermissionDeniedError):
+                await election.leader()
+            with pytest.raises(PermissionDeniedError):
+                await election.observe().__aenter__()
+            async with client.election("app/e").lead("web") as leadership:
+                await leadership.proclaim("web, ready")
