@@ -177,7 +177,15 @@ class Leadership:
         Raises:
             NotLeaderError: this candidate does not lead.
         """
-        return FencedWriter(self._candidacy.store, self._held)
+        return self.fenced_by(self._candidacy.store)
+
+    def fenced_by(self, writer: Writer) -> Writer:
+        """As `fenced`, with the writes of another writer, such as `client.exactly_once()`.
+
+        Raises:
+            NotLeaderError: this candidate does not lead.
+        """
+        return FencedWriter(writer, self._held)
 
     def is_leader(self) -> Compare:
         """The condition that this candidate leads, for the `when` of a txn.

@@ -23,6 +23,7 @@ class Catch(NamedTuple):
     rules: set[str]
     late: float = 0.0
     long: float = 0.0
+    seconds: float = 20.0
 
 
 CATCHES: dict[str, Catch] = {
@@ -34,7 +35,7 @@ CATCHES: dict[str, Catch] = {
     "queue-jumped": Catch(LOCKS, (), {"entered before its turn"}),
     "fence-without-guard": Catch(LOCKS, ("delete-key",), {"fenced write without the key"}, late=0.3),
     "no-cancellation": Catch(LOCKS, ("revoke-lease", "delete-key"), {"bodies overlap"}, long=0.2),
-    "local-deadline-too-late": Catch(LOCKS, ("cut-off-client",), {"bodies overlap"}, long=0.5),
+    "local-deadline-too-late": Catch(LOCKS, ("cut-off-client",), {"bodies overlap"}, long=0.5, seconds=60.0),
     "stale-proclamation": Catch(ELECTIONS, (), {"an older proclamation came back"}, late=0.3, long=0.3),
     "youngest-observed": Catch(ELECTIONS, (), {"observed wrongly"}),
     "changes-swallowed": Catch(ELECTIONS, ("cut-off-client",), {"observed wrongly"}),
@@ -57,7 +58,7 @@ def test_every_sabotage_is_tested() -> None:
 async def test_a_defect_is_caught(name: str, tmp_path: Path) -> None:
     catch = CATCHES[name]
     options = Options(
-        20.0, "1", 2, 3, catch.parts, catch.faults, late=catch.late, long=catch.long, patience=20.0, sabotage=name
+        catch.seconds, "1", 2, 3, catch.parts, catch.faults, None, catch.late, catch.long, 20.0, sabotage=name
     )
     verdict = await Run(options, tmp_path).go()
     assert catch.rules & {violation.rule for violation in verdict.violations}

@@ -195,7 +195,10 @@ class Worker:
                 except EtcdError:
                     await asyncio.sleep(0.5)
                     continue
-                return ("applied", settled.revision) if settled.applied else ("not applied", 0)
+                if settled.applied and settled.result is None:
+                    return "unknown", 0  # which branch was applied, only the history would tell
+                is_counted = settled.applied and settled.result.succeeded
+                return ("applied", settled.revision) if is_counted else ("not applied", 0)
             return "unknown", 0
         return ("applied", result.revision) if result.succeeded else ("not applied", 0)
 
