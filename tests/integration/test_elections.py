@@ -65,6 +65,8 @@ async def test_a_leader_leads_and_resigns(client: Client, prefix: str) -> None:
         assert 5 < leadership.remaining <= 9
         assert (await client.txn().when(leadership.is_leader()).commit()).succeeded
         await leadership.fenced.put(f"{prefix}state", "1")
+        async with client.exactly_once() as once:
+            await leadership.fenced_by(once).put(f"{prefix}once", "1")
         assert "leading" in repr(leadership)
     assert await election.leader() is None
     assert await keys(client, name) == []
