@@ -10,10 +10,13 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from tests.faults.ownership import Violation, is_writer
 from tests.faults.store import Change, Life, Lines, Place
+
+SHORTEST: Final = 0.03
+"""Seconds: shorter standstills are not logged, and shorter overlaps prove nothing."""
 
 Leader: TypeAlias = tuple[str, int, str]
 """The key of a leader, its create_revision and its value."""
@@ -64,11 +67,12 @@ def overlapping(bodies: Iterable[Body], standstills: Sequence[Standstill]) -> It
         for body in sorted(line, key=lambda each: each.began):
             inside = [other for other in inside if other.ended > body.began]
             for other in inside:
-                if _exclude(body, other):
-                    late = min(other.ended, body.ended) - body.began
+                late = min(other.ended, body.ended) - body.began
+                if _exclude(body, other) and late > SHORTEST:
                     yield Violation("bodies overlap", f"{other.claim} and {body.claim} for {late:.3f} s")
             inside.append(body)
-            if body.kind == "semaphore" and sum(each.permits for each in inside) > body.limit:
+            lasting = [each for each in inside if each.ended > body.began + SHORTEST]
+            if body.kind == "semaphore" and sum(each.permits for each in lasting) > body.limit:
                 yield Violation("bodies overlap", f"{len(inside)} holders of {body.limit} permits of {body.name}")
 
 

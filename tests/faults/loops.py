@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-_TICK: Final = 0.02
-STALL: Final = 0.1
-"""Seconds: shorter stalls are within every margin."""
+from tests.faults.account import SHORTEST
+
+_TICK: Final = 0.01
 
 
 class _Selector(selectors.DefaultSelector):
@@ -38,11 +38,11 @@ def new_loop(rate: float) -> Callable[[], asyncio.AbstractEventLoop]:
 
 
 async def tell_stalls(tell: Callable[[float, float], None]) -> None:
-    """Tell the beginning and the end of each time in which the loop did nothing for longer than `STALL`."""
+    """Tell the beginning and the end of each time in which the loop did nothing for longer than `SHORTEST`."""
     before = time.monotonic()
     while True:
         await asyncio.sleep(_TICK)
         now = time.monotonic()
-        if now - before > STALL:
+        if now - before > SHORTEST:
             tell(before, now)
         before = now

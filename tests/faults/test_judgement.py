@@ -271,6 +271,11 @@ def test_bodies_that_overlap() -> None:
     assert len(overlaps([body("a", 0, inf), body("b", 1, 2), body("c", 2, 3)])) == 2
 
 
+def test_an_overlap_that_is_too_short_proves_nothing() -> None:
+    assert overlaps([body("a", 0, 1.02), body("b", 1, 2)]) == []
+    assert len(overlaps([body("a", 0, 1.04), body("b", 1, 2)])) == 1
+
+
 def test_a_standstill_excuses_the_process_that_stood_still_and_no_other() -> None:
     bodies = [body("a", 0, 5), body("b", 3, 4)]
     assert overlaps(bodies, Standstill("a", 1, 2)) == []
