@@ -183,7 +183,9 @@ def test_too_many_operations_are_counted_as_etcd_does() -> None:
     assert error.detail == "199 operations; etcd accepts 128 unless --max-txn-ops is set"
 
 
-@pytest.mark.parametrize(("leases", "says"), [((), ""), ((0xA,), "a"), ((0xA, 0xB, 0xA), "one of b, a")])
+@pytest.mark.parametrize(
+    ("leases", "says"), [((), ""), ((0xA,), "a"), ((0xA, 0), "a"), ((0xA, 0xB, 0xA), "one of b, a")]
+)
 def test_a_txn_tells_the_leases_of_which_one_was_not_found(leases: tuple[int, ...], says: str) -> None:
     puts = [op.put(str(number), "x", lease=lease) for number, lease in enumerate(leases)]
     assert of_txn(LeaseNotFoundError(), op.txn(then=puts[1:]), *puts[:1], op.get("k")).detail == says

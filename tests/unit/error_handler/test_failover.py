@@ -152,6 +152,16 @@ async def test_at_once_waits_only_if_all_members_have_failed() -> None:
     await calls.aclose()
 
 
+async def test_a_reply_ends_the_errors_of_an_outage() -> None:
+    calls = await Calls(1).ready()
+    failures = new(calls)
+    fail(calls, failures)
+    assert failures.is_everywhere(ConnectionLostError)
+    failures.on_reply()
+    assert not failures.is_everywhere(ConnectionLostError)
+    await calls.aclose()
+
+
 async def test_refusals_wait_longer_after_each_quorum_up_to_the_maximum() -> None:
     calls = await Calls().ready()
     failures = new(calls)

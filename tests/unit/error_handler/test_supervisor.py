@@ -916,8 +916,10 @@ async def test_the_log_has_one_line_for_each_change(caplog: pytest.LogCaptureFix
     for name in world.calls.names:
         world.engine[name].on_stream = lambda stream: stream.say(said())
     await asyncio.sleep(5)
+    world.stream.fail(no_leader())
+    await asyncio.sleep(5)
     lines = [(record.levelname, record.getMessage()) for record in caplog.records if "streams" in record.name]
-    assert [level for level, _ in lines] == ["WARNING", "INFO"]
+    assert [level for level, _ in lines] == ["WARNING", "INFO"] * 2
     assert "lost at" in lines[0][1]
     assert "no leader" in lines[0][1]
     assert "resumed at" in lines[1][1]
@@ -1146,6 +1148,21 @@ async def test_a_stream_that_is_not_needed_any_more_stops_waiting_for_a_token() 
     await world.calls.put()  # the login goes on for others
     assert world.doorman.given == 1
     await world.aclose()
+
+
+async def test_a_renewal_for_the_owner_tells_only_why_there_will_be_no_token() -> None:
+    tokens = ["one"]
+
+    async def give() -> str:
+        return tokens.pop()  # or an IndexError, which may pass
+
+    world = await World(credentials=TokenSource(give)).open()
+    assert await world.supervisor.renew_token(InvalidTokenError()) is None
+    await world.aclose()
+    guarded = await Guarded().open()
+    guarded.doorman.password = "another"
+    assert isinstance(await guarded.supervisor.renew_token(InvalidTokenError()), AuthenticationFailedError)
+    await guarded.aclose()
 
 
 async def test_a_refused_token_is_no_news(caplog: pytest.LogCaptureFixture) -> None:

@@ -180,6 +180,9 @@ async def test_a_call_that_is_not_repeated_has_the_next_one_begin_with_a_new_tok
         assert made.carried == "c"
         made.tokens.refused_for_good("b", REFUSED, made.loop.time(), was_renewed=True)
         assert not made.tokens.state.is_due, "it was renewed since"
+        assert made.tokens.state.remembered(made.loop.time()) is None, (
+            "nor does the refusal say anything of the new one"
+        )
 
 
 @pytest.mark.parametrize("may_repeat", [True, False])
