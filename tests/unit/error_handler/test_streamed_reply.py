@@ -23,6 +23,7 @@ from etcd_aio.errors import (
     LocalReason,
     MalformedReplyError,
     NotSupportedByServerError,
+    PermissionDeniedError,
     ReplyTooLargeError,
     RequestTooLargeError,
     StatusCode,
@@ -546,6 +547,19 @@ async def test_attempts_are_bounded(streams: Streams) -> None:
     with pytest.raises(ConnectionError):
         await read(calls, new())
     assert len(streams.opened) == 3
+    await calls.aclose()
+
+
+async def test_an_answer_that_comes_with_the_deadline_counts(streams: Streams) -> None:
+    calls = await Calls().ready()
+    streams.script("m1", Hang())
+    at = calls.loop.time() + 1.0
+    reading = asyncio.ensure_future(read(calls, new(), timeout=1.0))
+    await turns()
+    denied = answered(StatusCode.PERMISSION_DENIED, "etcdserver: permission denied")
+    calls.loop.call_at(at, lambda: streams.opened[0].give(denied))
+    with pytest.raises(PermissionDeniedError):
+        await reading
     await calls.aclose()
 
 
