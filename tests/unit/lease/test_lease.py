@@ -86,6 +86,37 @@ async def test_a_lease_that_is_gone_is_not_adopted(members: FakeLeases) -> None:
         Lease(members.group, members.keeper, 1, id=5, adopt="no")  # type: ignore[arg-type]
 
 
+async def test_an_orphan_is_neither_renewed_nor_revoked(members: FakeLeases) -> None:
+    async with lease(members, 10) as one:
+        assert one.orphan() == one.id
+        assert one.remaining == pytest.approx(9.99)
+        await asyncio.sleep(6)
+        assert one.remaining == pytest.approx(3.99), "it is not renewed any more"
+    assert members.ttl_of(100), "it lasts until its TTL ends"
+    assert "Revoke" not in members.calls
+    assert "KeepAlive" not in members.calls
+    assert await one.lost() is None
+    await asyncio.sleep(6)
+    assert not members.ttl_of(100)
+    assert not tasks()
+    assert not timers()
+
+
+async def test_an_orphan_that_another_adopts_lives_on(members: FakeLeases) -> None:
+    async with lease(members, 10) as one:
+        one.orphan()
+    async with adopted(members, one.id) as two:
+        await asyncio.sleep(60)
+        assert two.id == one.id
+        assert members.ttl_of(one.id)
+    assert not members.ttl_of(one.id)
+
+
+async def test_only_an_entered_lease_becomes_an_orphan(members: FakeLeases) -> None:
+    with pytest.raises(ClientUsageError):
+        lease(members).orphan()
+
+
 async def test_a_cancelled_adoption_leaves_the_lease_alone(members: FakeLeases) -> None:
     await members.group.grant(7, id=5)
     members.is_silent = True

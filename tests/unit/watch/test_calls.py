@@ -75,7 +75,7 @@ def test_watches_with_the_same_name_share_a_stream_for_as_long_as_one_is_held() 
         made.append(stream)
         return ScriptedService()
 
-    calls = WatchCalls(watches_on) # as much of a service as a watcher uses
+    calls = WatchCalls(watches_on)  # as much of a service as a watcher uses
     common = [calls.watch("a"), calls.watch("b", stream="")]
     held = [calls.watch("c", stream="slow"), calls.watch("d", stream="slow"), calls.watch("e", stream="mark")]
     assert made == ["", "slow", "mark"]
