@@ -62,6 +62,19 @@ async def test_it_searches_once_and_reports_the_leader() -> None:
     await world.closed()
 
 
+async def test_it_does_not_search_while_no_member_is_connected() -> None:
+    world = World(then=LEADS)
+    world.monitor.search()
+    await turns()
+    assert not tasks()
+    assert not timers()
+    await world.started()
+    world.monitor.search()
+    await asyncio.sleep(1)
+    assert world.leaders == ["m1:2379"]
+    await world.closed()
+
+
 async def test_a_change_during_a_search_makes_it_search_again() -> None:
     world = await World(then=LEADS).started()
     world.monitor.search()

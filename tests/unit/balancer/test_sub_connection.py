@@ -219,9 +219,11 @@ async def test_a_stable_connection_that_is_lost_is_redialled_at_once() -> None:
     await asyncio.sleep(STABLE_AFTER)
     lost_at = asyncio.get_running_loop().time()
     error = ConnectionResetError(104, "reset")
+    world.sub.is_leader = True
     world.member.connection.lose(error)
     assert world.sub.state is IDLE
     assert world.sub.last_error is error
+    assert not world.sub.is_leader
     await turns()
     assert world.member.dials[1:] == [lost_at]
     assert world.sub.state is READY
@@ -449,6 +451,16 @@ async def test_latency_is_a_moving_average() -> None:
         world.member.latency = latency
         await world.attempt()
     assert world.sub.latency == pytest.approx(1.1)
+    await closed(world)
+
+
+async def test_a_member_that_fails_fast_does_not_look_fast() -> None:
+    world = await World().ready()
+    world.p99_latency = 0.5
+    world.member.answers.append(AttemptFailure(StatusCode.UNAVAILABLE, "gone", Delivery.UNKNOWN))
+    with pytest.raises(AttemptFailure):
+        await world.attempt()
+    assert world.sub.latency == 0.5
     await closed(world)
 
 
