@@ -1,10 +1,13 @@
 """The handshake: proof of HTTP/2, and explanations for what fails."""
 
+import errno
 import ssl
+from typing import NoReturn
 
 import pytest
 
 from etcd_aio.errors import ConnectError, ConnectionLostError, TLSError
+from etcd_aio.transport import Names, Target, handshake
 from etcd_aio.transport.handshake import Handshake, explain_hang_up, explain_tls
 
 pytestmark = pytest.mark.anyio
@@ -43,6 +46,18 @@ async def test_an_end_that_says_nothing_is_said_to_be_one_before_http2(error: Ba
     handshake.fail(error)
     with pytest.raises(ConnectError, match="did not begin HTTP/2"):
         await handshake.wait()
+
+
+@pytest.mark.parametrize("is_the_systems", [True, False])
+async def test_a_timeout_of_the_system_says_more_than_that_of_the_dial(
+    monkeypatch: pytest.MonkeyPatch, is_the_systems: bool
+) -> None:
+    async def dial(*arguments: object) -> NoReturn:
+        raise TimeoutError(errno.ETIMEDOUT, "no route at all") if is_the_systems else TimeoutError
+
+    monkeypatch.setattr(handshake, "dial", dial)
+    with pytest.raises((OSError, ConnectError), match="no route" if is_the_systems else "no answer within 1 s"):
+        await handshake.connect(Target("127.0.0.1", 1, "", "m1"), Names(), 1.0, handshake.HandshakingProtocol)
 
 
 def ssl_error(reason: str, kind: type[ssl.SSLError] = ssl.SSLError) -> ssl.SSLError:

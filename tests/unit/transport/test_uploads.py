@@ -63,9 +63,9 @@ def test_a_link_is_never_slower_than_the_slowest_and_no_wait_is_endless(uploads:
 
 
 def test_what_was_abandoned_is_still_on_its_way(uploads: Uploads) -> None:
-    request = begin(uploads, 1000.0, 80_000)
+    request = begin(uploads, 1000.0, 160_000)
     uploads.ended(request, 1003.0, 1002.0, is_answered=False)
-    assert uploads.drained_by(1002.0) == 1002.0 + 80_000 / SLOWEST
+    assert uploads.drained_by(1002.0) == 1002.0 + 160_000 / SLOWEST
     later = begin(uploads, 1006.0, 20_000)
     uploads.ended(later, 1007.0, 1007.0, is_answered=True)
     assert uploads.drained_by(1007.0) <= 1007.0, "what came behind it has arrived"
