@@ -60,6 +60,15 @@ def test_a_long_upload_earns_the_window_updates_that_it_costs() -> None:
     assert not machine.errors
 
 
+def test_tiny_window_updates_are_a_flood_however_much_was_sent() -> None:
+    machine = Machine()
+    machine.open(bytes(60_000), end=False)
+    machine.take()
+    for _ in range(1_500):
+        machine.receive(frame(8, u32(16)))
+    assert [error.code for error in machine.errors] == [E.ENHANCE_YOUR_CALM]
+
+
 # --- flow control, sending ---
 
 
