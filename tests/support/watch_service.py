@@ -49,7 +49,8 @@ class ScriptedService:
         watch.drop()
 
     def resume(self, watch: WatchState) -> None:
-        del watch
+        assert watch.phase is Phase.PAUSED
+        self.said.append("resume")
 
     def request_progress(self, watch: WatchState) -> None:
         del watch

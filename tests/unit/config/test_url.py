@@ -46,6 +46,7 @@ def test_urls(url: str, expected: Settings) -> None:
         ("etcd://m1,", "host #2"),
         ("etcd://m1:0", "host #1"),
         ("etcd://m1,m2:port", "host #2"),
+        ("etcd://[fe80::1%25eth0]", "host #1"),
         ("etcd://m1/app", "namespace"),
         ("etcd://m1/#top", "%23"),
         ("etcd://m1 ", "white space"),

@@ -47,6 +47,12 @@ def test_weights_say_how_often_a_record_comes_first() -> None:
     assert 0 < firsts["http://none:1"] / 4000 < 0.06, "seldom, but not never"
 
 
+def test_each_of_several_small_weights_may_come_first() -> None:
+    records = [SrvRecord(0, 1, 1, "a"), SrvRecord(0, 1, 1, "b")]
+    assert resolved(*records)[0] == "http://a:1"
+    assert resolved(*records, chance=lambda: 0.99)[0] == "http://b:1"
+
+
 def test_the_largest_chance_finds_a_record_too() -> None:
     assert len(resolved(SrvRecord(0, 5, 1, "a"), SrvRecord(0, 0, 1, "b"), chance=lambda: 0.999999999)) == 2
 

@@ -257,6 +257,18 @@ def test_a_missing_lease_is_not_renewed_until_it_is_restored() -> None:
     assert listener.renewed == [16.25]
 
 
+def test_a_lease_is_missing_for_those_who_asked_and_once_for_each() -> None:
+    schedule = Schedule()
+    (_, early), (asking, once) = schedule.hold(), (Listener(), Listener())
+    schedule.ids(5.0)
+    schedule.answer(5.1, ttl=0)
+    _, asking = schedule.hold(ttl=30, now=5.2)
+    schedule.keepalive.renew_once(7, once, 5.25)
+    assert schedule.ids(5.3) == [7]
+    schedule.answer(5.4, ttl=0)
+    assert [len(listener.missing) for listener in (early, asking, once)] == [1, 0, 1]
+
+
 def test_a_missing_lease_is_lost_at_its_deadline_if_it_is_not_verified_in_time() -> None:
     schedule = Schedule()
     _, listener = schedule.hold()

@@ -163,6 +163,20 @@ async def test_a_reply_in_any_pieces(step: int) -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("step", [1, 6, 100])
+async def test_a_reply_may_be_as_large_as_the_limit_and_no_larger(step: int) -> None:
+    for payload in (b"four", b"fives"):
+        call, body = unary(4), framed(payload)
+        for start in range(0, len(body), step):
+            call.on_data(body[start : start + step])
+        call.on_headers(HeaderBlock(TAIL), ended=True)
+        if len(payload) == 4:
+            assert call.future.result() == payload
+        else:
+            assert failure_of(call).code is StatusCode.RESOURCE_EXHAUSTED
+
+
+@pytest.mark.anyio
 async def test_the_empty_reply() -> None:
     call = unary()
     call.on_data(framed(b""))

@@ -9,6 +9,7 @@ import pytest
 from etcd_aio.errors import ClientUsageError, CompactedError, EtcdTimeoutError, PermissionDeniedError, WrongLoopError
 from etcd_aio.types import KeyValue
 from etcd_aio.watch.compaction_resync import difference
+from etcd_aio.watch.state import Transition
 from etcd_aio.watch.watcher import Watcher
 from tests.support.virtual_time import turns
 from tests.support.watch_service import entered, make
@@ -105,6 +106,17 @@ async def test_batches_are_whole() -> None:
     await batches.aclose()
     with pytest.raises(StopAsyncIteration):
         await anext(batches)
+
+
+async def test_whoever_takes_from_a_paused_watch_has_it_go_on() -> None:
+    service, watcher = await entered()
+    for revision in (11, 12):
+        service.come(revision)
+    assert (await anext(watcher)).revision == 11
+    assert service.said == ["add"]
+    service.watch.move(Transition.FILLED)
+    assert (await anext(watcher)).revision == 12
+    assert service.said == ["add", "resume"]
 
 
 async def test_the_error_of_the_end_comes_after_the_events_every_time() -> None:
