@@ -22,7 +22,6 @@ from etcd_aio.aio import resolve, start_background_task, wake
 from etcd_aio.backoff import Backoff
 from etcd_aio.errors import (
     ClientClosedError,
-    ClientUsageError,
     EtcdError,
     EtcdTimeoutError,
     LeaseLostError,
@@ -139,6 +138,7 @@ class PooledLease:
         "_lease",
         "_pool",
         "holder",
+        "id",
         "idle_since",
         "task",
         "wanted_ttl",
@@ -147,6 +147,7 @@ class PooledLease:
     def __init__(self, pool: "LeasePool", store: Store, wanted_ttl: int, adopted: int | None = None) -> None:
         self._pool = pool
         self._lease: Lease | None = None
+        self.id = 0  # until it is granted
         self._granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._callback: OnLoss | None = None
         self._error: LeaseLostError | None = None
@@ -162,7 +163,7 @@ class PooledLease:
     async def _live(self, lease: Lease) -> None:
         try:
             async with lease:
-                self._lease = lease
+                self._lease, self.id = lease, lease.id
                 resolve(self._granted, None)
                 await lease.lost()
         except EtcdError as error:
@@ -223,34 +224,27 @@ class PooledLease:
             else:
                 return
 
+    @property
+    def was_told(self) -> bool:
+        """Whether its holder was told that it is lost."""
+        return self._error is not None
+
     # As the loan of its holder.
-
-    @property
-    def lease(self) -> Lease:
-        """The lease, once it is granted."""
-        if self._lease is None:
-            raise ClientUsageError("the lease is not granted yet")
-        return self._lease
-
-    @property
-    def id(self) -> int:
-        """The id of the lease."""
-        return self.lease.id
 
     @property
     def ttl(self) -> int:
         """Its TTL in seconds, as etcd granted it."""
-        return self.lease.ttl
+        return self.wanted_ttl if self._lease is None else self._lease.ttl
 
     @property
     def remaining(self) -> float:
         """Seconds until its local deadline; 0 if it is gone. Thread-safe."""
-        return 0.0 if self._error is not None else self.lease.remaining
+        return 0.0 if self._error is not None or self._lease is None else self._lease.remaining
 
     @property
     def is_lost(self) -> bool:
         """Whether it was lost. Thread-safe."""
-        return self._error is not None or self.lease.is_lost
+        return self._error is not None or self._lease is None or self._lease.is_lost
 
     @property
     def is_orphan(self) -> bool:
@@ -377,7 +371,7 @@ class LeasePool:
     def take_back(self, lease: PooledLease) -> None:
         """Keep a clean lease for its next holder, or revoke it if there are enough."""
         self.forget(lease)
-        if lease.is_lost:
+        if lease.was_told:
             return
         idle = self._idle.setdefault(lease.wanted_ttl, [])
         if self._is_closed or len(idle) >= MAX_IDLE:

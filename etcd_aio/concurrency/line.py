@@ -40,17 +40,20 @@ _REPEATED: Final = (CompactedError, StoreRolledBackError)  # a watch that ends w
 
 
 class Entry:
-    """The txn that creates a key with a value and a lease. The next acquisition mostly has the same."""
+    """The txn that creates a key, and parts of that which deletes it. The next acquisition mostly has the same."""
 
-    __slots__ = ("found", "lease", "own", "txn", "value")
+    __slots__ = ("created", "deletion", "found", "key", "lease", "own", "txn", "value")
 
     def __init__(self, key: bytes, value: bytes, lease: int, found: op.RangeOp) -> None:
+        self.key = key
         self.value = value
         self.lease = lease
         self.found = found
         self.own = op.get(key)
         put = op.put(key, value, lease=lease)
         self.txn = op.txn(when=[Key(key).missing], then=[put, found], otherwise=[self.own, found])
+        self.created = Key(key).create_revision
+        self.deletion = op.delete(key)
 
 
 class Line(Generic[E]):
@@ -355,7 +358,10 @@ class Line(Generic[E]):
         await loan.discard()
 
     async def _delete(self, place: Place) -> None:
-        txn = op.txn(when=[Key(place.key).create_revision == place.revision], then=[op.delete(place.key)])
+        entry = self._entry
+        if entry is None or entry.key != place.key:  # another lease has had its turn since
+            entry = Entry(place.key, b"", 0, self._entry_range())
+        txn = op.txn(when=[entry.created == place.revision], then=[entry.deletion])
         await self._store.do(txn, timeout=_LEAVE_SECONDS, retry="always")
 
     # Errors.

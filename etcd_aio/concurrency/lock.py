@@ -8,6 +8,7 @@ import os
 import socket
 import sys
 from dataclasses import dataclass
+from functools import lru_cache
 from types import TracebackType
 from typing import ClassVar, Final, Self, get_args
 
@@ -29,6 +30,12 @@ from etcd_aio.store import Store
 from etcd_aio.types import KeyLike, ValueLike, encode_key, flag, shown_key, to_bytes, whole_number
 
 _HOST: Final = socket.gethostname()
+
+
+@lru_cache(maxsize=64)
+def _description(task: str, process: int) -> bytes:
+    """The default value of a key."""
+    return f"{_HOST} {process} {task}".encode(errors="replace")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -111,7 +118,7 @@ class Lock:
         if self._value is not None:
             return self._value
         task = asyncio.current_task()
-        return f"{_HOST} {os.getpid()} {'' if task is None else task.get_name()}".encode(errors="replace")
+        return _description("" if task is None else task.get_name(), os.getpid())
 
     def _next_acquisition(self) -> Line[LockLostError]:
         if self._line is None:

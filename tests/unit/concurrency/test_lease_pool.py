@@ -25,8 +25,8 @@ class FakeStore:
     def __init__(self) -> None:
         self.members = FakeLeases()
 
-    def lease(self, ttl: int, *, on_lost: OnLost = "cancel") -> Lease:
-        return Lease(self.members.group, self.members.keeper, ttl, on_lost=on_lost)
+    def lease(self, ttl: int, *, id: int | None = None, adopt: bool = False, on_lost: OnLost = "cancel") -> Lease:
+        return Lease(self.members.group, self.members.keeper, ttl, id=id, adopt=adopt, on_lost=on_lost)
 
 
 @pytest.fixture
