@@ -684,11 +684,11 @@ async def test_an_id_is_used_by_one_write_of_all_processes(shared_server: EtcdSe
     async with AsyncExitStack() as stack:
         clients = [await stack.enter_async_context(Client(shared_server.endpoint)) for _ in range(3)]
         once_blocks = [client.exactly_once(prefix=f"{prefix}once/") for client in clients]
-        onces = [await stack.enter_async_context(once) for once in once_blocks]
+        writers = [await stack.enter_async_context(once) for once in once_blocks]
         client = clients[0]
         await client.put(prefix, "old")
         results = await asyncio.gather(
-            *(once.put(prefix, "new", prev_kv=True, id="order-42") for once in onces for _ in range(5))
+            *(once.put(prefix, "new", prev_kv=True, id="order-42") for once in writers for _ in range(5))
         )
         assert await version(client, prefix) == 2
         assert len({result.revision for result in results}) == 1
@@ -696,17 +696,17 @@ async def test_an_id_is_used_by_one_write_of_all_processes(shared_server: EtcdSe
         assert all(result.prev_kv for result in results)
         assert sum(not result.is_replayed for result in results) == 1
         with pytest.raises(InvalidRequestError, match="for another request"):
-            await onces[0].put(prefix, "another", id="order-42")
-        again = await onces[1].put(prefix, "new", prev_kv=True, id="order-42")
+            await writers[0].put(prefix, "another", id="order-42")
+        again = await writers[1].put(prefix, "new", prev_kv=True, id="order-42")
         assert again.revision == results[0].revision
         txn = [
             await once.txn(id="txn").when(Key(f"{prefix}t").missing).then(op.put(f"{prefix}t", "v")).commit()
-            for once in onces
+            for once in writers
         ]
         assert [(result.succeeded, result.is_replayed) for result in txn] == [(True, False), (True, True), (True, True)]
         failed = [
             await once.txn(id="no").when(Key(f"{prefix}t").missing).then(op.put(f"{prefix}t", "v")).commit()
-            for once in onces
+            for once in writers
         ]
         assert [result.succeeded for result in failed] == [False] * 3
         assert await version(client, f"{prefix}t") == 1
