@@ -113,7 +113,8 @@ class Waiters:
 
 def _is_running(task: "asyncio.Task[Any]") -> bool:
     """Whether a task is in the middle of a step: the current one, and each one that is just starting another task."""
-    return bool(getattr(task.get_coro(), "cr_running", False))
+    # An eager task that has ended has no coroutine; to ask for it ends the process on Python 3.12.1.
+    return not task.done() and bool(getattr(task.get_coro(), "cr_running", False))
 
 
 class TaskCanceller:
