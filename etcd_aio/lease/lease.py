@@ -261,11 +261,10 @@ class Lease:
 
     async def _undo(self, granting: "asyncio.Task[LeaseGrantResult]") -> None:
         """Revoke a lease that was granted, or may have been, after entering was cancelled or failed."""
-        try:
-            await granting
-        except EtcdError as error:
-            if not (error.maybe_applied and self._is_own_id):
-                return  # there is none, or it could be another client's
+        await asyncio.wait([granting])
+        error = granting.exception()  # not raised here: it would get this traceback, and the caller has it too
+        if isinstance(error, EtcdError) and not (error.maybe_applied and self._is_own_id):
+            return  # there is none, or it could be another client's
         await self._revoke_quietly()
 
     async def _revoke_quietly(self) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from threading import Thread
+from traceback import extract_tb
 
 import anyio
 import pytest
@@ -446,6 +447,16 @@ async def test_a_grant_that_fails_is_raised_and_leaves_nothing(members: FakeLeas
     await asyncio.sleep(1)
     assert members.calls == ["Grant"], "it was surely not granted"
     assert not tasks()
+
+
+async def test_the_error_of_a_grant_keeps_the_traceback_of_whoever_got_it(members: FakeLeases) -> None:
+    members.failures.append(NoSpaceError())
+    with pytest.raises(NoSpaceError) as caught:
+        await lease(members).__aenter__()
+    before = extract_tb(caught.value.__traceback__)
+    await asyncio.sleep(1)
+    assert extract_tb(caught.value.__traceback__) == before
+    assert "__aenter__" in [frame.name for frame in before]
 
 
 @pytest.mark.parametrize("id", [None, 7])
