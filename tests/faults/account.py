@@ -1,14 +1,14 @@
 """What clients say of themselves, held against the history of the store, and against each other. Pure.
 
 Bodies of different processes are compared by the machine's clock, which all of them share: the promise that a body has
-ended before the next one begins is one about time. If a process stood still, or its event loop did, what it does from
-then on is excused.
+ended before the next one begins is one about time. The time in which a process stood still, or its event loop did, does
+not count: it learns of a loss when it goes on.
 """
 
 import json
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, TypeAlias
 
@@ -16,7 +16,10 @@ from tests.faults.ownership import Violation, is_writer
 from tests.faults.store import Change, Life, Lines, Place
 
 SHORTEST: Final = 0.03
-"""Seconds: shorter standstills are not logged, and shorter overlaps prove nothing."""
+"""Seconds: shorter standstills are not logged."""
+
+TOLERANCE: Final = 0.1
+"""Seconds: shorter overlaps prove nothing. A body needs a moment to end, and some standstills are not logged."""
 
 Leader: TypeAlias = tuple[str, int, str]
 """The key of a leader, its create_revision and its value."""
@@ -61,19 +64,31 @@ def overlapping(bodies: Iterable[Body], standstills: Sequence[Standstill]) -> It
     """Bodies that ran at the same time, and must not."""
     lines: dict[tuple[str, str], list[Body]] = {}
     for body in bodies:
-        lines.setdefault((body.kind, body.name), []).append(excused(body, standstills))
+        lines.setdefault((body.kind, body.name), []).append(body)
+    still: dict[str, list[Standstill]] = {}
+    for standstill in standstills:
+        still.setdefault(standstill.process, []).append(standstill)
     for line in lines.values():
         inside: list[Body] = []
         for body in sorted(line, key=lambda each: each.began):
             inside = [other for other in inside if other.ended > body.began]
-            for other in inside:
-                late = min(other.ended, body.ended) - body.began
-                if _exclude(body, other) and late > SHORTEST:
-                    yield Violation("bodies overlap", f"{other.claim} and {body.claim} for {late:.3f} s")
+            beside = {other: _ran(other, body.began, body.ended, still.get(other.process, ())) for other in inside}
+            for other, seconds in beside.items():
+                if _exclude(body, other) and seconds > TOLERANCE:
+                    yield Violation("bodies overlap", f"{other.claim} and {body.claim} for {seconds:.3f} s")
+            lasting = [other for other, seconds in beside.items() if seconds > TOLERANCE]
             inside.append(body)
-            lasting = [each for each in inside if each.ended > body.began + SHORTEST]
-            if body.kind == "semaphore" and sum(each.permits for each in lasting) > body.limit:
-                yield Violation("bodies overlap", f"{len(inside)} holders of {body.limit} permits of {body.name}")
+            if body.kind == "semaphore" and sum(each.permits for each in (*lasting, body)) > body.limit:
+                yield Violation("bodies overlap", f"{len(lasting) + 1} holders of {body.limit} permits of {body.name}")
+
+
+def _ran(body: Body, began: float, ended: float, standstills: Iterable[Standstill]) -> float:
+    """The seconds that a body ran from `began` to `ended`: without the time in which its process stood still."""
+    end = min(body.ended, ended)
+    ran = end - began
+    for standstill in standstills:
+        ran -= max(0.0, min(end, standstill.ended) - max(began, standstill.began))
+    return ran
 
 
 def unowned(bodies: Iterable[Body], owned: Container[tuple[str, int]]) -> Iterator[Violation]:
@@ -81,16 +96,6 @@ def unowned(bodies: Iterable[Body], owned: Container[tuple[str, int]]) -> Iterat
     for body in bodies:
         if (body.key, body.token) not in owned:
             yield Violation("owned nothing", f"{body.claim}: {body.key} of {body.token}")
-
-
-def excused(body: Body, standstills: Sequence[Standstill]) -> Body:
-    """The body up to the first standstill of its process: what it does after that, it does without knowing."""
-    meeting = [
-        each.began
-        for each in standstills
-        if each.process == body.process and body.began <= each.ended and each.began < body.ended
-    ]
-    return replace(body, ended=max(body.began, min(meeting))) if meeting else body
 
 
 def _exclude(one: Body, other: Body) -> bool:

@@ -272,15 +272,17 @@ def test_bodies_that_overlap() -> None:
 
 
 def test_an_overlap_that_is_too_short_proves_nothing() -> None:
-    assert overlaps([body("a", 0, 1.02), body("b", 1, 2)]) == []
-    assert len(overlaps([body("a", 0, 1.04), body("b", 1, 2)])) == 1
+    assert overlaps([body("a", 0, 1.09), body("b", 1, 2)]) == []
+    assert len(overlaps([body("a", 0, 1.11), body("b", 1, 2)])) == 1
 
 
-def test_a_standstill_excuses_the_process_that_stood_still_and_no_other() -> None:
-    bodies = [body("a", 0, 5), body("b", 3, 4)]
-    assert overlaps(bodies, Standstill("a", 1, 2)) == []
-    assert len(overlaps(bodies, Standstill("b", 1, 2))) == 1
-    assert len(overlaps(bodies, Standstill("a", 3.5, 4.5))) == 1
+def test_the_time_of_a_standstill_does_not_count() -> None:
+    bodies = [body("a", 0, 5), body("b", 3, 4.5)]
+    assert overlaps(bodies, Standstill("a", 1, 4.5)) == []
+    assert overlaps(bodies, Standstill("a", 2, 3.5), Standstill("a", 3.5, 4.45)) == []
+    assert overlaps(bodies, Standstill("a", 1, 2.9)) == ["a and b for 1.500 s"]  # it was over by then
+    assert overlaps(bodies, Standstill("a", 1, 4.0)) == ["a and b for 0.500 s"]
+    assert overlaps(bodies, Standstill("b", 1, 5)) == ["a and b for 1.500 s"]
 
 
 def test_a_body_whose_key_never_owned() -> None:

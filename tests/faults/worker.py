@@ -158,7 +158,7 @@ class Worker:
     def _length(self) -> float:
         """Seconds: mostly short, now and then longer than a lease lasts without renewals."""
         is_long = self._random.random() < self._long
-        return 1.5 * self._ttl if is_long else self._random.choice((0.0, 0.01, 0.05, 0.2))
+        return 1.5 * self._ttl if is_long else self._random.choice((0.0, 0.01, 0.05, 0.4))
 
     async def _observe(self, name: str) -> None:
         for number in itertools.count():
