@@ -21,6 +21,9 @@ SHORTEST: Final = 0.03
 TOLERANCE: Final = 0.1
 """Seconds: shorter overlaps prove nothing. A body needs a moment to end, and some standstills are not logged."""
 
+UNWATCHED: Final = 0.6
+"""Seconds: a block watches its own key when it has lasted for 0.5 s."""
+
 Leader: TypeAlias = tuple[str, int, str]
 """The key of a leader, its create_revision and its value."""
 
@@ -60,8 +63,16 @@ class Counted:
     revision: int = 0
 
 
-def overlapping(bodies: Iterable[Body], standstills: Sequence[Standstill]) -> Iterator[Violation]:
-    """Bodies that ran at the same time, and must not."""
+def overlapping(
+    bodies: Iterable[Body], standstills: Sequence[Standstill], meddled: Container[str] = ()
+) -> Iterator[Violation]:
+    """Bodies that ran at the same time, and must not.
+
+    Args:
+        bodies: all of them.
+        standstills: of all processes.
+        meddled: the keys that an operator has deleted while they were held: a body learns of that a while later.
+    """
     lines: dict[tuple[str, str], list[Body]] = {}
     for body in bodies:
         lines.setdefault((body.kind, body.name), []).append(body)
@@ -74,12 +85,16 @@ def overlapping(bodies: Iterable[Body], standstills: Sequence[Standstill]) -> It
             inside = [other for other in inside if other.ended > body.began]
             beside = {other: _ran(other, body.began, body.ended, still.get(other.process, ())) for other in inside}
             for other, seconds in beside.items():
-                if _exclude(body, other) and seconds > TOLERANCE:
+                if _exclude(body, other) and seconds > _tolerance(other, meddled):
                     yield Violation("bodies overlap", f"{other.claim} and {body.claim} for {seconds:.3f} s")
-            lasting = [other for other, seconds in beside.items() if seconds > TOLERANCE]
+            lasting = [other for other, seconds in beside.items() if seconds > _tolerance(other, meddled)]
             inside.append(body)
             if body.kind == "semaphore" and sum(each.permits for each in (*lasting, body)) > body.limit:
                 yield Violation("bodies overlap", f"{len(lasting) + 1} holders of {body.limit} permits of {body.name}")
+
+
+def _tolerance(body: Body, meddled: Container[str]) -> float:
+    return TOLERANCE + (UNWATCHED if body.key in meddled else 0.0)
 
 
 def _ran(body: Body, began: float, ended: float, standstills: Iterable[Standstill]) -> float:

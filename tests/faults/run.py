@@ -90,6 +90,7 @@ class Logs:
     told: dict[tuple[str, str], list[Leader | None]] = field(default_factory=dict)
     counted: list[Counted] = field(default_factory=list)
     standstills: list[Standstill] = field(default_factory=list)
+    meddled: set[str] = field(default_factory=set)
     errors: Counter[str] = field(default_factory=Counter)
     quiet: set[str] = field(default_factory=set)
     violations: list[Violation] = field(default_factory=list)
@@ -230,7 +231,7 @@ class Run:
                     await recorder.until(last.revision)
                 if recording.done():
                     recording.result()
-        logs = Logs(standstills=trouble.standstills)
+        logs = Logs(standstills=trouble.standstills, meddled=trouble.meddled)
         for path in sorted(self._folder.glob("*.log")):
             logs.read(path.stem, path.read_text(), self._ends.get(path.stem, inf))
         return self._judge(checked(recorder.changes), logs, left, trouble.counts)
@@ -238,7 +239,7 @@ class Run:
     def _judge(self, changes: list[Change], logs: Logs, left: list[str], faults: Mapping[str, int]) -> Verdict:
         ownership = Ownership.judge(changes)
         violations = [*ownership.violations, *logs.violations, *unowned(logs.bodies, ownership.owned)]
-        violations += overlapping(logs.bodies, logs.standstills)
+        violations += overlapping(logs.bodies, logs.standstills, logs.meddled)
         violations += miswritten(ownership.writes, logs.acknowledged, logs.refused)
         violations += miscounted(changes, logs.counted)
         violations += left_over(left)

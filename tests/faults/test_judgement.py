@@ -285,6 +285,13 @@ def test_the_time_of_a_standstill_does_not_count() -> None:
     assert overlaps(bodies, Standstill("b", 1, 5)) == ["a and b for 1.500 s"]
 
 
+def test_a_key_that_an_operator_deletes_is_missed_a_while_later() -> None:
+    bodies = [body("a", 0, 3.6, key=A), body("b", 3, 5, key=B), body("c", 5, 9, key=C), body("d", 8, 9, key=A)]
+    assert overlaps(bodies[:2]) == ["a and b for 0.600 s"]
+    assert list(overlapping(bodies[:2], (), {A})) == []
+    assert [violation.text for violation in overlapping(bodies, (), {A, C})] == ["c and d for 1.000 s"]
+
+
 def test_a_body_whose_key_never_owned() -> None:
     store = Store()
     store.put(A)

@@ -47,6 +47,7 @@ class Trouble:
     Attributes:
         counts: how often each fault was made.
         standstills: the times in which processes were stopped.
+        meddled: the keys that were deleted, by themselves or with their leases.
     """
 
     cluster: EtcdCluster
@@ -58,6 +59,7 @@ class Trouble:
     random: random.Random
     counts: dict[str, int] = field(default_factory=dict)
     standstills: list[Standstill] = field(default_factory=list)
+    meddled: set[str] = field(default_factory=set)
 
     async def go_on(self, until: float, chosen: Mapping[str, Fault]) -> None:
         """Make one fault after the other until an instant of the monotonic clock."""
@@ -89,6 +91,7 @@ class Trouble:
         if not found:
             return None
         kv = found[0] if is_oldest else self.random.choice(found.kvs)
+        self.meddled.add(kv.key_text())
         return kv.key, kv.lease
 
 
