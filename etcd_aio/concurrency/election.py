@@ -152,7 +152,7 @@ class Election:
         about 1 to 15 seconds. It never gives up by itself.
 
         Args:
-            work: the function; it gets the leadership. It runs in a task of its own.
+            work: the function; it gets the leadership. It runs in a task of its own, to its end also if it resigns.
             value: what observers see while this candidate leads.
             again: stand again after `work` has returned. Default: False, its return ends the run.
 
@@ -195,13 +195,15 @@ class Election:
 
         Args:
             work: the function.
-            leadership: its argument; the work is cancelled when it is lost.
+            leadership: its argument; the work is cancelled when it is lost, but goes on if the work itself resigns.
             done: gets the result.
         """
         working = start_task(work(leadership), name=f"etcd_aio leader of {self._subject.what}")
         losing = start_task(leadership.lost(), name=f"etcd_aio loss of {self._subject.what}")
         try:
             await asyncio.wait([working, losing], return_when=asyncio.FIRST_COMPLETED)
+            if losing.done() and losing.result() is None:
+                await asyncio.wait([working])
         finally:
             losing.cancel()
             await self._end(working)

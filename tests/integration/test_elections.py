@@ -521,6 +521,30 @@ async def test_run_raises_what_the_work_raises_and_resigns(
     assert await keys(client, f"{prefix}e") == []
 
 
+@pytest.mark.parametrize("again", [False, True])
+async def test_work_that_resigns_goes_on_to_its_end(client: Client, prefix: str, again: bool) -> None:
+    election = client.election(f"{prefix}e")
+    tokens: list[int] = []
+
+    async def work(leadership: Leadership) -> int:
+        tokens.append(leadership.fencing_token)
+        if len(tokens) == 3:
+            raise ValueError("enough")
+        await leadership.resign()
+        async with client.election(f"{prefix}e").lead():  # it waits for others, and others lead meanwhile
+            pass
+        return 42
+
+    if again:
+        with pytest.raises(ValueError, match="enough"):
+            await election.run(work, again=True)
+        assert tokens == sorted(set(tokens))
+    else:
+        assert await election.run(work) == 42
+        assert len(tokens) == 1
+    assert await keys(client, f"{prefix}e") == []
+
+
 async def test_run_again_stands_again(client: Client, prefix: str) -> None:
     tokens: list[int] = []
 
