@@ -10,7 +10,7 @@ from etcd_aio import Compare, DeleteResult, Key, Op, PutResult, Txn, TxnResult, 
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.concurrency.held import E, Held
 from etcd_aio.errors import NotHeldError, TooManyOpsError
-from etcd_aio.types import KeyLike, LeaseLike, ValueLike
+from etcd_aio.types import KeyLike, LeaseLike, ValueLike, delete_within, put_within, txn_within
 
 
 class FencedWriter(Generic[E]):
@@ -41,7 +41,8 @@ class FencedWriter(Generic[E]):
     ) -> PutResult:
         """Put a value under a key, as `client.put()` does."""
         put = op.put(key, value, lease=lease, prev_kv=prev_kv)
-        return (await self._send((put,), timeout))[put]
+        result = await self._send((put,), timeout)
+        return put_within(result.header, result[put], is_replayed=result.is_replayed)
 
     async def delete(
         self,
@@ -55,7 +56,8 @@ class FencedWriter(Generic[E]):
     ) -> DeleteResult:
         """Delete a key or a range, as `client.delete()` does."""
         deletion = op.delete(key, range_end=range_end, prefix=prefix, from_key=from_key, prev_kv=prev_kv)
-        return (await self._send((deletion,), timeout))[deletion]
+        result = await self._send((deletion,), timeout)
+        return delete_within(result.header, result[deletion], is_replayed=result.is_replayed)
 
     def txn(self) -> Txn:
         """Build a txn, as `client.txn()` does. The ownership takes one of the operations that etcd allows in a txn."""
@@ -63,9 +65,13 @@ class FencedWriter(Generic[E]):
 
     async def _commit(self, operation: op.TxnOp, *, timeout: Timeout, retry: RetryMode | None) -> TxnResult:
         if operation.when:
-            return (await self._send((operation,), timeout, retry))[operation]
-        result = await self._send(operation.then, timeout, retry)
-        return TxnResult(True, result.header, result.responses, result.operations)
+            result = await self._send((operation,), timeout, retry)
+            part = result[operation]
+        else:
+            part = result = await self._send(operation.then, timeout, retry)
+        return txn_within(
+            part.succeeded, result.header, part.responses, part.operations, is_replayed=result.is_replayed
+        )
 
     async def _send(self, then: tuple[Op, ...], timeout: Timeout, retry: RetryMode | None = None) -> TxnResult:
         held = self._held

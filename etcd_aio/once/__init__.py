@@ -16,10 +16,10 @@ from etcd_aio.once.once import DEFAULT_WINDOW as DEFAULT_WINDOW
 from etcd_aio.once.once import ExactlyOnce as ExactlyOnce
 from etcd_aio.once.results import OnceStatistics as OnceStatistics
 from etcd_aio.once.results import Outcome as Outcome
-from etcd_aio.once.results import ReplayedDeleteResult as ReplayedDeleteResult
-from etcd_aio.once.results import ReplayedPutResult as ReplayedPutResult
-from etcd_aio.once.results import ReplayedTxnResult as ReplayedTxnResult
 from etcd_aio.once.results import WriteResult as WriteResult
+from etcd_aio.types import ReplayedDeleteResult as ReplayedDeleteResult
+from etcd_aio.types import ReplayedPutResult as ReplayedPutResult
+from etcd_aio.types import ReplayedTxnResult as ReplayedTxnResult
 
 if not TYPE_CHECKING:  # type checkers take the imports above
     __all__ = public_names(globals())

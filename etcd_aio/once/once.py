@@ -12,18 +12,20 @@ from etcd_aio.errors import ClientUsageError
 from etcd_aio.once.guarded import Answer, SingleWrite, Write, check_write, operations_of
 from etcd_aio.once.ids import Ids
 from etcd_aio.once.outcome import Branch
-from etcd_aio.once.results import (
-    OnceStatistics,
-    Outcome,
-    ReplayedDeleteResult,
-    ReplayedPutResult,
-    ReplayedTxnResult,
-    WriteResult,
-)
+from etcd_aio.once.results import OnceStatistics, Outcome, WriteResult
 from etcd_aio.once.settle import Settler
 from etcd_aio.once.slots import SlotPool
 from etcd_aio.once.writes import Request, Writes
-from etcd_aio.types import KeyLike, LeaseLike, ValueLike, encode_key, whole_number
+from etcd_aio.types import (
+    KeyLike,
+    LeaseLike,
+    ValueLike,
+    delete_within,
+    encode_key,
+    put_within,
+    txn_within,
+    whole_number,
+)
 
 DEFAULT_SLOTS: Final = 64
 """Writes at a time: as many as one member can have under way before it gets slower."""
@@ -259,20 +261,17 @@ class ExactlyOnce:
 
 
 def _as_txn(write: Write, answer: Answer) -> TxnResult:
-    kind = ReplayedTxnResult if answer.is_replayed else TxnResult
-    operations = operations_of(write, answer.branch)
-    return kind(answer.branch is Branch.THEN, answer.header, answer.responses, operations)
+    succeeded, operations = answer.branch is Branch.THEN, operations_of(write, answer.branch)
+    return txn_within(succeeded, answer.header, answer.responses, operations, is_replayed=answer.is_replayed)
 
 
 def _as_put(write: Write, answer: Answer) -> PutResult:
     (put,) = answer.responses
     assert isinstance(put, PutResult)  # noqa: S101 - the only operation of the write
-    kind = ReplayedPutResult if answer.is_replayed else PutResult
-    return kind(answer.header, put.prev_kv)
+    return put_within(answer.header, put, is_replayed=answer.is_replayed)
 
 
 def _as_delete(write: Write, answer: Answer) -> DeleteResult:
     (delete,) = answer.responses
     assert isinstance(delete, DeleteResult)  # noqa: S101 - the only operation of the write
-    kind = ReplayedDeleteResult if answer.is_replayed else DeleteResult
-    return kind(answer.header, delete.deleted, delete.prev_kvs)
+    return delete_within(answer.header, delete, is_replayed=answer.is_replayed)

@@ -1,33 +1,12 @@
-"""Results of exactly-once writes: what is known of a write whose answer was lost, and counters."""
+"""Results of exactly-once writes: what became of a write that was not answered in time, and counters."""
 
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 from etcd_aio import DeleteResult, PutResult, TxnResult
 
 WriteResult: TypeAlias = PutResult | DeleteResult | TxnResult
 """The result of an exactly-once write."""
-
-
-class ReplayedPutResult(PutResult):
-    """The result of a put whose own answer was lost: computed from the history of the store."""
-
-    __slots__ = ()
-    is_replayed: ClassVar[bool] = True
-
-
-class ReplayedDeleteResult(DeleteResult):
-    """The result of a delete whose own answer was lost: computed from the history of the store."""
-
-    __slots__ = ()
-    is_replayed: ClassVar[bool] = True
-
-
-class ReplayedTxnResult(TxnResult):
-    """The result of a txn whose own answer was lost: computed from the history of the store."""
-
-    __slots__ = ()
-    is_replayed: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)

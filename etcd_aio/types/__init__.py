@@ -80,6 +80,12 @@ from etcd_aio.types.maintenance import SnapshotChunk as SnapshotChunk
 from etcd_aio.types.maintenance import StatusResult as StatusResult
 from etcd_aio.types.maintenance import newest_leader as newest_leader
 from etcd_aio.types.maintenance import version_tuple as version_tuple
+from etcd_aio.types.replayed import ReplayedDeleteResult as ReplayedDeleteResult
+from etcd_aio.types.replayed import ReplayedPutResult as ReplayedPutResult
+from etcd_aio.types.replayed import ReplayedTxnResult as ReplayedTxnResult
+from etcd_aio.types.replayed import delete_within as delete_within
+from etcd_aio.types.replayed import put_within as put_within
+from etcd_aio.types.replayed import txn_within as txn_within
 from etcd_aio.types.watch import Event as Event
 from etcd_aio.types.watch import EventType as EventType
 from etcd_aio.types.watch import ResyncEvent as ResyncEvent

@@ -721,6 +721,36 @@ async def test_fenced_writes_can_be_applied_exactly_once(tampered: TamperedClien
     assert await other.get(f"{name}-a") is None
 
 
+async def test_fenced_writes_whose_answers_are_lost_say_that_they_are_replayed(
+    tampered: TamperedClient, name: str
+) -> None:
+    def answer_is_lost() -> None:
+        tampered.lose_answer(lambda one: isinstance(one, op.TxnOp) and f"{name}-a" in repr(one))
+
+    async with tampered.exactly_once() as once, tampered.lock(name) as lock:
+        fenced = lock.fenced_by(once)
+        first = await fenced.put(f"{name}-a", "0")
+        assert not first.is_replayed
+        assert first.header.cluster_id
+        answer_is_lost()
+        put = await fenced.put(f"{name}-a", "1", prev_kv=True)
+        assert put.is_replayed
+        assert put.prev_kv is not None
+        assert put.prev_kv.value == b"0"
+        answer_is_lost()
+        plain = await fenced.txn().then(op.put(f"{name}-a", "2")).commit()
+        assert plain.is_replayed
+        answer_is_lost()
+        conditional = await fenced.txn().when(Key(f"{name}-a").value == "2").then(op.put(f"{name}-a", "3")).commit()
+        assert conditional.succeeded
+        assert conditional.is_replayed
+        answer_is_lost()
+        deletion = await fenced.delete(f"{name}-a")
+        assert deletion.deleted == 1
+        assert deletion.is_replayed
+        assert first.revision < put.revision < plain.revision < conditional.revision < deletion.revision
+
+
 async def test_a_fenced_write_after_the_ownership_is_refused_by_etcd(
     client: Client, other: Client, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
