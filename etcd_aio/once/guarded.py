@@ -4,6 +4,7 @@ A write without conditions stands beside the condition of the slot. One with con
 that it is known which of the two did not hold. A write with an id is within a txn on a key that has its name.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
@@ -11,7 +12,7 @@ from etcd_aio import Compare, Header, Key, KeyRange, TxnResult, op
 from etcd_aio.errors import InvalidRequestError, TooManyOpsError
 from etcd_aio.once.outcome import CREATED, Branch, slot_value
 from etcd_aio.once.slot import Slot
-from etcd_aio.types import OpResult
+from etcd_aio.types import OpResult, shown_keys
 
 # etcd accepts 128 operations in a txn, unless it is configured otherwise. A txn within another one may have 128 less
 # the longest list of the outer one: its conditions, or one of its branches.
@@ -144,6 +145,29 @@ def operations_of(write: Write, branch: Branch) -> tuple[op.Op, ...]:
             return write.otherwise
         case Branch.DUPLICATE:
             return ()
+
+
+def described(write: Write) -> str:
+    """A write in words, for its errors: its kind, and the keys that it changes."""
+    match write:
+        case SingleWrite(then=(op.PutOp(key=key),)):
+            return f"put {shown_keys(key)}"
+        case SingleWrite(then=(op.DeleteOp(keys=keys),)):
+            return f"delete {shown_keys(keys.key, keys.range_end)}"
+        case _:
+            subjects = dict.fromkeys(_changed(write.then + write.otherwise))
+            return f"txn on {', '.join(subjects)}"
+
+
+def _changed(operations: tuple[op.Op, ...]) -> Iterator[str]:
+    for operation in operations:
+        match operation:
+            case op.PutOp():
+                yield shown_keys(operation.key)
+            case op.DeleteOp():
+                yield shown_keys(operation.keys.key, operation.keys.range_end)
+            case op.TxnOp():
+                yield from _changed(operation.then + operation.otherwise)
 
 
 def parse_id_value(value: bytes) -> tuple[bytes, Branch] | None:

@@ -7,7 +7,6 @@ applied" is raised only if no copy can be applied any more.
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
 from weakref import WeakKeyDictionary
 
 from etcd_aio import (
@@ -23,7 +22,7 @@ from etcd_aio import (
 from etcd_aio.call_options import RetryMode
 from etcd_aio.deadline import deadline_after
 from etcd_aio.errors import CompactedError, LeaseNotFoundError, with_history
-from etcd_aio.once.guarded import Answer, IdKey, Write, operations_of, parse_id_value, unwrap, write_through
+from etcd_aio.once.guarded import Answer, IdKey, Write, described, operations_of, parse_id_value, unwrap, write_through
 from etcd_aio.once.ids import Ids
 from etcd_aio.once.outcome import Applied, Branch, Fate, Refusal, judge, judge_error
 from etcd_aio.once.replay import needs_values, ranges_to_read, replay
@@ -32,9 +31,7 @@ from etcd_aio.once.settle import Settler, Settling
 from etcd_aio.once.single_flight import seconds_left
 from etcd_aio.once.slot import Slot, Transition
 from etcd_aio.once.slots import SlotPool
-from etcd_aio.types import NO_END
-
-_OF_OTHER_REQUEST: Final = "the id was used for another request: use an id for one request only"
+from etcd_aio.types import NO_END, shown_keys
 
 
 @dataclass(slots=True)
@@ -217,7 +214,7 @@ class Writes:
             EtcdError: the history could not be read.
         """
         if applied.branch is Branch.DUPLICATE and id_key is not None:
-            applied = await self._first_of_id(id_key, applied.revision, deadline)
+            applied = await self._first_of_id(request, id_key, applied.revision, deadline)
         operations = operations_of(request.write, applied.branch)
         header = Header(revision=applied.revision)
         before: list[KeyValue] = []
@@ -229,14 +226,14 @@ class Writes:
         self.replays += 1
         return Answer(applied.branch, header, replay(operations, before, header), is_replayed=True)
 
-    async def _first_of_id(self, id_key: IdKey, revision: int, deadline: float) -> Applied:
+    async def _first_of_id(self, request: Request, id_key: IdKey, revision: int, deadline: float) -> Applied:
         """The write that had an id first; `revision` is when the key of the id was seen."""
         kv = await self._store.get(id_key.key, timeout=seconds_left(deadline))
         if kv is None or kv.mod_revision > revision:  # its time is over
             raise ResultLostError(revision=revision)
         parsed = parse_id_value(kv.value)
         if parsed is None or parsed[0] != id_key.digest:
-            raise InvalidRequestError(_OF_OTHER_REQUEST)
+            raise _of_other_request(id_key, request.write)
         return Applied(kv.mod_revision, parsed[1])
 
     async def _read(self, keys: KeyRange, revision: int, with_values: bool, deadline: float) -> list[KeyValue]:
@@ -248,6 +245,14 @@ class Writes:
             else self._store.scan(key, range_end=end, revision=revision, keys_only=not with_values, timeout=timeout)
         )
         return [kv async for kv in scan]
+
+
+def _of_other_request(id_key: IdKey, write: Write) -> InvalidRequestError:
+    error = InvalidRequestError(
+        f"the id of the key {shown_keys(id_key.key)} was used for another request: use an id for one request only"
+    )
+    error.call = described(write)
+    return error
 
 
 async def _wait(settling: Settling, deadline: float) -> Applied | Fate:

@@ -695,8 +695,12 @@ async def test_an_id_is_used_by_one_write_of_all_processes(shared_server: EtcdSe
         assert {result.prev_kv.value for result in results if result.prev_kv is not None} == {b"old"}
         assert all(result.prev_kv for result in results)
         assert sum(not result.is_replayed for result in results) == 1
-        with pytest.raises(InvalidRequestError, match="for another request"):
-            await writers[0].put(prefix, "another", id="order-42")
+        with pytest.raises(InvalidRequestError) as raised:
+            await writers[0].put(prefix, "another-value", id="order-42")
+        assert raised.value.call == f"put '{prefix}'"
+        assert f"'{prefix}once/ids/order-42'" in str(raised.value)
+        assert "for another request" in str(raised.value)
+        assert "another-value" not in str(raised.value)
         again = await writers[1].put(prefix, "new", prev_kv=True, id="order-42")
         assert again.revision == results[0].revision
         txn = [
