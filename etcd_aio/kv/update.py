@@ -1,6 +1,7 @@
 """Update: read a key, compute its next value, put it if the key is unchanged; again after a conflict."""
 
 import asyncio
+import inspect
 import random
 from collections.abc import Awaitable, Callable
 from typing import Final, Protocol, TypeVar
@@ -64,6 +65,11 @@ class Update:
 
     def _next(self, found: KeyValue | None) -> PutOp:
         value = self._function(None if found is None else found.value)
+        if inspect.iscoroutine(value):
+            value.close()  # else Python warns that it is never awaited
+            raise TypeError(
+                "an async function was passed to update(): its function returns the value, and awaits nothing"
+            )
         if value is None:
             raise TypeError("the function of update() returned None, not a value")
         keeps_lease = found is not None and found.lease != 0 and self._lease is None

@@ -1,6 +1,8 @@
 """Small steps on one key, on a real server: put if it is missing, update, wait until it is deleted."""
 
 import asyncio
+import gc
+import warnings
 from contextlib import AsyncExitStack
 
 import pytest
@@ -75,6 +77,23 @@ async def test_an_update_in_doubt_says_so(shared_server: EtcdServer, prefix: str
         assert getattr(caught.value, "maybe_applied", False)
         kv = await direct.get(prefix)
         assert kv is None or kv.value == b"1", "it was not applied twice"
+
+
+async def test_an_update_by_an_async_function_is_refused(client: Client, prefix: str) -> None:
+    began = False
+
+    async def increase(value: bytes | None) -> str:
+        nonlocal began
+        began = True
+        return increased(value)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a coroutine that is never awaited, too
+        with pytest.raises(TypeError, match=r"async function was passed to update\(\)"):
+            await client.update(prefix, increase)  # type: ignore[arg-type]
+        gc.collect()
+    assert not began
+    assert await client.get(prefix) is None
 
 
 async def test_wait_deleted(client: Client, prefix: str) -> None:
