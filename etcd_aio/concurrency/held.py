@@ -19,6 +19,7 @@ from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
 from etcd_aio.aio import TaskCanceller, start_background_task
 from etcd_aio.concurrency.lease_pool import BACKOFF, Loan
+from etcd_aio.deadline import deadline_after
 from etcd_aio.errors import EtcdError, InvalidRequestError, LeaseExpiredError, LeaseLostError, PermissionDeniedError
 from etcd_aio.store import Store
 
@@ -42,11 +43,13 @@ class Subject(Generic[E]):
         what: its kind and name, such as "lock 'jobs/42'".
         lost: the class of the error that a loss raises.
         late: the class of the error that a timeout raises.
+        reached: what the wait for it is for, as a participle.
     """
 
     what: str
     lost: type[E]
     late: type[EtcdError]
+    reached: str = "acquired"
 
 
 def checked_margin(margin: float | None, ttl: int) -> float:
@@ -65,6 +68,23 @@ def checked_margin(margin: float | None, ttl: int) -> float:
             f"margin must be at least 0 and at most a third of the ttl of {ttl} s, got {margin!r}"
         )
     return float(margin)
+
+
+def check_timeout(timeout: float | None, instead: str = "") -> None:
+    """Check the seconds that an acquisition may take: even a free lock takes a round trip.
+
+    Args:
+        timeout: the seconds.
+        instead: what does not wait, for the error.
+
+    Raises:
+        InvalidRequestError: they are not above 0.
+        TypeError: they are no number.
+    """
+    deadline_after(timeout, 0.0)
+    if timeout == 0:
+        text = "timeout must be above 0 seconds, or None for no limit"
+        raise InvalidRequestError(f"{text}; {instead}" if instead else f"{text}; got {timeout!r}")
 
 
 class Held(Generic[E]):
@@ -241,7 +261,7 @@ class Held(Generic[E]):
                     if kv is not None and kv.create_revision == self.revision:
                         failures = 0
                         await anext(watcher)
-                    self.lose("its key is gone: it was deleted, or its lease was revoked")
+                    self.lose(f"its key is gone: it was deleted, or its lease 0x{self._loan.id:x} was revoked")
                     return
             except PermissionDeniedError:
                 return  # the lease alone decides then

@@ -88,10 +88,13 @@ class Loan(Protocol):
         """End the acquisition: its key is deleted, and no request that could create it again is unanswered."""
         ...
 
-    async def discard(self) -> None:
+    async def discard(self) -> bool:
         """End the acquisition and have its key deleted, whatever request may still create it.
 
         It returns when that is done, or when etcd does it by itself. It raises no `EtcdError`.
+
+        Returns:
+            Whether it is done.
         """
         ...
 
@@ -195,14 +198,17 @@ class PooledLease:
             if callback is not None:
                 callback(error)
 
-    async def retire(self) -> None:
+    async def retire(self) -> bool:
         """Revoke it, with patience: until that is done, or the TTL has passed. It raises no `EtcdError`.
 
         A lost lease is revoked too, with one attempt: a new leader may have given it another TTL.
+
+        Returns:
+            Whether it is gone by this call.
         """
         lease = self._lease
         if self._is_retired or lease is None:
-            return
+            return False
         self._is_retired = True
         loop = asyncio.get_running_loop()
         deadline = loop.time() + (0 if self.is_lost else lease.ttl)
@@ -211,18 +217,18 @@ class PooledLease:
             try:
                 await lease.revoke(timeout=_REVOKE_SECONDS)
             except LeaseNotFoundError:
-                return
+                return True
             except EtcdError as error:
                 wait = BACKOFF.wait(failures, random.random)
                 if not error.retryable or loop.time() + wait >= deadline:
                     logger.warning(
                         "lease 0x%x of a lock could not be revoked, and ends by its TTL: %s", lease.id, error
                     )
-                    return
+                    return False
                 failures += 1
                 await asyncio.sleep(wait)
             else:
-                return
+                return True
 
     @property
     def was_told(self) -> bool:
@@ -267,11 +273,11 @@ class PooledLease:
         else:
             self._pool.take_back(self)
 
-    async def discard(self) -> None:
+    async def discard(self) -> bool:
         """See `Loan.discard`."""
         self._callback = None
         try:
-            await self.retire()
+            return await self.retire()
         finally:
             self._pool.forget(self)
 

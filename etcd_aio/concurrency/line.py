@@ -257,7 +257,8 @@ class Line(Generic[E]):
             await asyncio.sleep(BACKOFF.wait(failures, random.random))
             failures += 1
         if self.place.state is State.LOST:
-            raise self.lost("its key is gone: it was deleted, or its lease was revoked")
+            lease = f"its lease 0x{self._loan.id:x}" if self._loan is not None else "its lease"
+            raise self.lost(f"its key is gone: it was deleted, or {lease} was revoked")
 
     async def _look(self) -> None:
         place, keys = self.place, self._keys
@@ -320,8 +321,8 @@ class Line(Generic[E]):
                 await self._in_background(loan, place, is_dirty=True)
                 raise
             except EtcdError as error:
-                logger.warning("%s could not be released yet: %s", self._subject.what, error)
-                self._source.run(loan.discard(), f"release of {self._subject.what}")
+                self._warn(loan, error)
+                self._source.run(self._release_later(loan), f"release of {self._subject.what}")
             else:
                 loan.give_back()
         else:
@@ -351,11 +352,23 @@ class Line(Generic[E]):
             try:
                 await self._delete(place)
             except EtcdError as error:
-                logger.warning("%s could not be released yet: %s", self._subject.what, error)
+                self._warn(loan, error)
+                await self._release_later(loan)
             else:
                 loan.give_back()
-                return
-        await loan.discard()
+        else:
+            await loan.discard()
+
+    def _warn(self, loan: Loan, error: EtcdError) -> None:
+        text = (
+            "%s could not be released yet; this goes on in the background, until its lease 0x%x ends at the latest: %s"
+        )
+        logger.warning(text, self._subject.what, loan.id, error)
+
+    async def _release_later(self, loan: Loan) -> None:
+        """Have the key deleted with patience, after an attempt to delete it has failed."""
+        if await loan.discard():
+            logger.info("%s is released now", self._subject.what)
 
     async def _delete(self, place: Place) -> None:
         entry = self._entry
@@ -378,6 +391,6 @@ class Line(Generic[E]):
             reason = f"the contender {ahead.key!r} is still before this one"
         else:
             reason = "etcd has not answered in time"
-        error = self._subject.late(f"{self._subject.what} was not acquired in time: {reason}")
+        error = self._subject.late(f"{self._subject.what} was not {self._subject.reached} in time: {reason}")
         error.__cause__ = self._trouble
         return error

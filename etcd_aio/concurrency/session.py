@@ -243,22 +243,27 @@ class Session:
             await asyncio.sleep(BACKOFF.wait(failures, random.random))
             failures += 1
 
-    async def delete(self, key: bytes) -> None:
-        """Delete the key that is there now, until that is answered; a lost lease takes its keys along."""
+    async def delete(self, key: bytes) -> bool:
+        """Delete the key that is there now, until that is answered; a lost lease takes its keys along.
+
+        Returns:
+            Whether it is gone for sure.
+        """
         failures = 0
         while not self._lease.is_lost:
             try:
                 kv = await self._store.get(key, keys_only=True)
                 if kv is None:
-                    return
+                    return True
                 seen = Key(key).create_revision == kv.create_revision
                 await self._store.do(op.txn(when=[seen], then=[op.delete(key)]), retry="always")
             except EtcdError as error:
                 if not error.retryable:
                     logger.warning("the key %r of a session cannot be deleted: %s", key, error)
-                    return
+                    return False
                 await asyncio.sleep(BACKOFF.wait(failures, random.random))
                 failures += 1
+        return False
 
 
 class _SessionLoan:
@@ -316,9 +321,9 @@ class _SessionLoan:
         """See `Loan.give_back`."""
         self._session.end(self, is_clean=True)
 
-    async def discard(self) -> None:
+    async def discard(self) -> bool:
         """See `Loan.discard`: the session deletes the key, and sweeps it until it ends."""
         try:
-            await self._session.delete(self.key_prefix + f"{self.id:x}".encode())
+            return await self._session.delete(self.key_prefix + f"{self.id:x}".encode())
         finally:
             self._session.end(self, is_clean=False)

@@ -579,12 +579,26 @@ async def test_an_entry_that_is_cancelled_without_an_answer_creates_no_key(tampe
 async def test_a_release_that_fails_goes_on_in_the_background(
     tampered: TamperedClient, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO", "etcd_aio.locks")
     gone = EtcdError("no answer")
     tampered.refuse(is_leaving, gone)
-    async with tampered.lock(name):
-        pass
+    async with tampered.lock(name) as lock:
+        lease = lock.key.decode().rpartition("/")[2]
     await until_free(tampered, name)
-    assert sum("could not be released yet" in record.message for record in caplog.records) == 1
+
+    async def is_told() -> bool:
+        return any("is released" in record.message for record in caplog.records)
+
+    await until(is_told)
+    said = [(record.levelname, record.message) for record in caplog.records if record.name == "etcd_aio.locks"]
+    assert said == [
+        (
+            "WARNING",
+            f"lock '{name}' could not be released yet; this goes on in the background, until its lease 0x{lease} ends "
+            "at the latest: no answer",
+        ),
+        ("INFO", f"lock '{name}' is released now"),
+    ]
 
 
 async def test_an_entry_that_is_refused_leaves_no_lease(tampered: TamperedClient, name: str) -> None:
