@@ -62,7 +62,7 @@ class Shortcuts:
             name: its name. The keys are `<name>/<lease>`.
             ttl: seconds until another may hold it after a crash of this process, or in an outage. Default: 10, which
                 outlasts a leader election several times. etcd raises values below its minimum, 2 by default.
-            timeout: seconds to wait for it; None for no limit.
+            timeout: seconds to wait for it, above 0; `try_acquire()` does not wait. None for no limit.
             value: of the key, for `contenders()`. Default: the names of the host, the process and the task.
             margin: seconds before the end of the lease at which the block is cancelled, if no renewal was acknowledged.
                 It pays for the time that the block needs to end, and for clocks of different rates. Default: a tenth
@@ -127,7 +127,7 @@ class Shortcuts:
             limit: the number of permits; all contenders must name the same.
             permits: how many of them the block needs.
             ttl: as of `lock()`, like the other arguments.
-            timeout: seconds to wait for them; None for no limit.
+            timeout: seconds to wait for them, above 0; `try_acquire()` does not wait. None for no limit.
             margin: seconds before the end of the lease at which the block is cancelled.
             on_lost: `"cancel"` or `"signal"`.
 

@@ -10,18 +10,17 @@ import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self, TypeVar, get_args
+from typing import TYPE_CHECKING, Final, NoReturn, Self, TypeVar, get_args
 
 from etcd_aio.aio import start_task
 from etcd_aio.backoff import Backoff
 from etcd_aio.call_options import UNSET, Timeout
-from etcd_aio.concurrency.held import OnLost, Subject, checked_margin
+from etcd_aio.concurrency.held import OnLost, Subject, check_timeout, checked_margin
 from etcd_aio.concurrency.leadership import Candidacy, Leadership
 from etcd_aio.concurrency.lease_pool import LeaseSource
 from etcd_aio.concurrency.line import Line
 from etcd_aio.concurrency.observe import Candidates, Leader
 from etcd_aio.concurrency.place import lock_keys
-from etcd_aio.deadline import deadline_after
 from etcd_aio.errors import (
     ClientUsageError,
     ElectionTimeoutError,
@@ -68,7 +67,7 @@ class Election:
         self._margin = checked_margin(margin, ttl)
         self._cancels = on_lost == "cancel"
         self._subject = Subject(
-            f"election {shown_key(self._name)[1:]}", lost=LeadershipLostError, late=ElectionTimeoutError
+            f"election {shown_key(self._name)[1:]}", lost=LeadershipLostError, late=ElectionTimeoutError, reached="won"
         )
 
     def __repr__(self) -> str:
@@ -79,6 +78,14 @@ class Election:
         """The name."""
         return self._name
 
+    if not TYPE_CHECKING:  # type checkers refuse `async with` on an election by themselves
+
+        async def __aenter__(self) -> NoReturn:
+            raise TypeError("an election is no block: write `async with election.lead() as leadership:`")
+
+        async def __aexit__(self, *exc_info: object) -> None:
+            """Python looks for it before it enters."""
+
     # Candidates.
 
     def lead(self, value: ValueLike = "", *, timeout: float | None = None) -> Leadership:
@@ -88,8 +95,8 @@ class Election:
 
         Args:
             value: what observers see while this candidate leads, such as its address.
-            timeout: seconds that entering may take. Default: None, it waits until it leads, is cancelled, or loses its
-                lease.
+            timeout: seconds that entering may take, above 0. Default: None, it waits until it leads, is cancelled, or
+                loses its lease.
 
         Entering raises:
             ElectionTimeoutError: it did not lead within `timeout`.
@@ -101,7 +108,7 @@ class Election:
         return self._leadership(value, timeout, cancels=self._cancels)
 
     def _leadership(self, value: ValueLike, timeout: float | None, *, cancels: bool) -> Leadership:
-        deadline_after(timeout, 0.0)
+        check_timeout(timeout)
         return self._made(value, self._source, cancels, lambda line: line.stand(timeout))
 
     def _made(
@@ -163,9 +170,22 @@ class Election:
             Exception: what `work` has raised; the candidate has resigned then.
             EtcdError: an error that would come again, such as a denied permission.
 
+        An error is logged too, since a caller that gathers tasks may never look at it.
+
         Cancellation: `work` is cancelled, the candidate waits for its end, and resigns.
         """
         flag(again, "again")
+        try:
+            return await self._run(work, value, again)
+        except Exception as error:
+            # Its text is left out: that of an error of the work may have values.
+            text = "%s: run() ends by %s, so this candidate does not stand again"
+            logger.warning(text, self._subject.what, type(error).__name__)
+            raise
+
+    async def _run(
+        self, work: Callable[[Leadership], Coroutine[object, object, T]], value: ValueLike, again: bool
+    ) -> T:
         failures = 0
         while True:
             leadership = self._leadership(value, None, cancels=False)

@@ -14,11 +14,10 @@ from typing import ClassVar, Final, Self, get_args
 
 from etcd_aio import Compare, Key, Writer
 from etcd_aio.concurrency.fenced import FencedWriter
-from etcd_aio.concurrency.held import Held, OnLost, Subject, checked_margin
+from etcd_aio.concurrency.held import Held, OnLost, Subject, check_timeout, checked_margin
 from etcd_aio.concurrency.lease_pool import LeaseSource
 from etcd_aio.concurrency.line import Line
 from etcd_aio.concurrency.place import LineKeys, lock_keys
-from etcd_aio.deadline import deadline_after
 from etcd_aio.errors import (
     ClientUsageError,
     InvalidRequestError,
@@ -86,7 +85,7 @@ class Lock:
         if on_lost not in get_args(OnLost):
             words = ", ".join(map(repr, get_args(OnLost)))
             raise InvalidRequestError(f"on_lost must be one of {words}; got {on_lost!r}")
-        deadline_after(timeout, 0.0)
+        check_timeout(timeout, "try_acquire() does not wait")
         self._store = store
         self._source = source
         self._name = encode_key(name, "name")

@@ -4,7 +4,7 @@ A reader waits for the writers that came before it, a writer for everything that
 keys are those of the `RWMutex` among the recipes of Go's client, so the two exclude each other.
 """
 
-from typing import ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar, NoReturn, TypeVar
 
 from etcd_aio.concurrency.held import OnLost
 from etcd_aio.concurrency.lease_pool import LeaseSource
@@ -78,11 +78,19 @@ class RWLock:
         """The name."""
         return self._any.name
 
+    if not TYPE_CHECKING:  # type checkers refuse `async with` on a read-write lock by themselves
+
+        async def __aenter__(self) -> NoReturn:
+            raise TypeError("a read-write lock is no block: enter what .reading() or .writing() returns")
+
+        async def __aexit__(self, *exc_info: object) -> None:
+            """Python looks for it before it enters."""
+
     def reading(self, *, timeout: float | None = None) -> ReadLock:
         """A lock for one reader.
 
         Args:
-            timeout: seconds to wait for it; None for no limit.
+            timeout: seconds to wait for it, above 0; None for no limit.
         """
         return self._make(ReadLock, timeout)
 
@@ -90,7 +98,7 @@ class RWLock:
         """A lock for one writer.
 
         Args:
-            timeout: seconds to wait for it; None for no limit.
+            timeout: seconds to wait for it, above 0; None for no limit.
         """
         return self._make(WriteLock, timeout)
 

@@ -94,7 +94,7 @@ async def test_candidates_lead_in_the_order_of_arrival(client: Client, prefix: s
 async def test_a_candidate_gives_up_after_its_timeout(client: Client, prefix: str) -> None:
     name = f"{prefix}e"
     async with client.election(name).lead("first"):
-        with pytest.raises(ElectionTimeoutError, match="still before") as raised:
+        with pytest.raises(ElectionTimeoutError, match=r"not won in time.*still before") as raised:
             async with client.election(name).lead("second", timeout=0.1):
                 pytest.fail("there is a leader")
         assert isinstance(raised.value, TimeoutError)
@@ -110,6 +110,14 @@ async def test_wrong_arguments_are_refused_before_anything_is_sent(client: Clien
         client.election("e").lead(1)  # type: ignore[arg-type]
     with pytest.raises((TypeError, InvalidRequestError)):
         client.election("e").lead(timeout=-1)
+    with pytest.raises(InvalidRequestError, match=r"above 0 .* got 0"):
+        client.election("e").lead(timeout=0)
+
+
+async def test_entering_an_election_itself_says_what_to_enter(client: Client) -> None:
+    with pytest.raises(TypeError, match=r"\.lead\(\)"):
+        async with client.election("e"):  # type: ignore[attr-defined]
+            pytest.fail("it is no block")
 
 
 async def test_a_leadership_is_entered_once_and_over_when_it_was_left(client: Client, prefix: str) -> None:
@@ -508,7 +516,7 @@ async def test_run_works_as_the_leader_and_returns_its_result(client: Client, pr
 
 @pytest.mark.parametrize("kind", [ValueError, EtcdTimeoutError, LeadershipLostError, asyncio.CancelledError])
 async def test_run_raises_what_the_work_raises_and_resigns(
-    client: Client, prefix: str, kind: type[BaseException]
+    client: Client, prefix: str, kind: type[BaseException], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Also an error that it would survive itself: of another call, or of another election."""
 
@@ -519,6 +527,9 @@ async def test_run_raises_what_the_work_raises_and_resigns(
         async with asyncio.timeout(PATIENCE):
             await client.election(f"{prefix}e").run(work)
     assert await keys(client, f"{prefix}e") == []
+    said = [record.getMessage() for record in caplog.records if record.name == "etcd_aio.elections"]
+    ends = f"election '{prefix}e': run() ends by {kind.__name__}, so this candidate does not stand again"
+    assert said == ([] if kind is asyncio.CancelledError else [ends])
 
 
 @pytest.mark.parametrize("again", [False, True])

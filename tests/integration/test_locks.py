@@ -269,6 +269,14 @@ def test_wrong_arguments_are_refused_before_anything_is_sent() -> None:
     for options in refused:
         with pytest.raises(InvalidRequestError):
             client.lock("a", **options)
+    for make in (
+        lambda: client.lock("a", timeout=0),
+        lambda: client.rwlock("a").reading(timeout=0),
+        lambda: client.rwlock("a").writing(timeout=0.0),
+        lambda: client.semaphore("a", limit=1, timeout=0),
+    ):
+        with pytest.raises(InvalidRequestError, match=r"above 0.*try_acquire\(\)"):
+            make()
     wrong: list[dict[str, Any]] = [{"ttl": 2.5}, {"margin": "1"}, {"reentrant": 1}, {"value": 3}]
     for options in wrong:
         with pytest.raises(TypeError):

@@ -20,6 +20,12 @@ async def waiting(client: Client, name: str) -> int:
     return len(await client.rwlock(name).contenders())
 
 
+async def test_entering_a_read_write_lock_itself_says_what_to_enter(client: Client) -> None:
+    with pytest.raises(TypeError, match=r"\.reading\(\) or \.writing\(\)"):
+        async with client.rwlock("a"):  # type: ignore[attr-defined]
+            pytest.fail("it is no block")
+
+
 async def test_readers_hold_together_and_a_writer_waits_for_all(client: Client, name: str) -> None:
     rw = client.rwlock(name)
     end = asyncio.Event()
