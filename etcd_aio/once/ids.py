@@ -45,15 +45,15 @@ class Ids:
             lease = await self._granting.result(deadline)
         return IdKey(self._prefix + name, digest, lease)
 
-    async def is_lost(self, deadline: float) -> bool:
-        """Whether the lease is gone on the server, since another client has revoked it; then there will be a new one.
+    async def is_lost(self, id_key: IdKey, deadline: float) -> bool:
+        """Whether the lease of a write's id is gone, since another client has revoked it; the next key has a new one.
 
         Raises:
             EtcdError: the server could not be asked.
         """
-        if self._lease == 0:
-            return False
-        lease = self._lease
+        lease = id_key.lease
+        if lease != self._lease:  # another write has found out
+            return True
         found = await self._store.leases.time_to_live(lease, timeout=seconds_left(deadline))
         if found.is_expired and lease == self._lease:
             self._lease = 0

@@ -182,7 +182,7 @@ class Writes:
         """Whether a lease that does not exist is one of this object's, and not one of the user's write."""
         try:
             is_lost = await self._pool.is_lost(slot, deadline)
-            return is_lost or (id_key is not None and await self._ids.is_lost(deadline))
+            return is_lost or (id_key is not None and await self._ids.is_lost(id_key, deadline))
         except EtcdError:
             return False
 

@@ -756,6 +756,19 @@ async def test_a_lost_lease_of_ids_is_replaced(own_server: EtcdServer) -> None:
         assert await version(client, "k") == 2
 
 
+async def test_a_lost_lease_of_ids_is_replaced_for_many_writes_at_a_time(own_server: EtcdServer) -> None:
+    """Some of them find out only when another one has a new lease already."""
+    async with Client(own_server.endpoint) as client, Client(own_server.endpoint) as other:
+        for at in range(5):
+            async with client.exactly_once(slots=3) as once:
+                await once.put("warm", "v", id=f"warm {at}")
+                kv = await other.get(f"{DEFAULT_PREFIX}ids/warm {at}")
+                assert kv is not None
+                await other.leases.revoke(kv.lease)
+                await asyncio.gather(*(once.put(f"{at}/{number}", "v", id=f"{at}/{number}") for number in range(12)))
+                assert (await other.range(prefix=f"{at}/", count_only=True)).count == 12
+
+
 # Closing.
 
 
