@@ -4,7 +4,7 @@ import asyncio
 import os
 import sys
 
-from etcd_aio import Client, LeadershipLostError
+from etcd_aio import Client, EtcdError, LeadershipLostError
 from etcd_aio.concurrency import Leadership
 
 NAME = "example/reports"
@@ -17,7 +17,12 @@ async def report(leadership: Leadership) -> None:
     number = 0
     while True:
         number += 1
-        await leadership.fenced.put(f"{NAME}-written", f"report {number} of leader {leadership.fencing_token}")
+        try:
+            await leadership.fenced.put(f"{NAME}-written", f"report {number} of leader {leadership.fencing_token}")
+        except EtcdError as error:
+            if not error.retryable:  # such as a lost leadership
+                raise
+            print("not written this time:", error)  # the next report is; an error that is raised would end the run
         await asyncio.sleep(0.1)
 
 
