@@ -53,7 +53,7 @@ OnLoss: TypeAlias = Callable[[LeaseLostError], None]
 
 
 class Loan(Protocol):
-    """A lease for one acquisition. It ends by `give_back` or `discard`, whichever comes first."""
+    """A lease for one acquisition. It ends by `give_back`, `let_go` or `discard`, whichever comes first."""
 
     @property
     def id(self) -> int:
@@ -86,6 +86,10 @@ class Loan(Protocol):
 
     def give_back(self) -> None:
         """End the acquisition: its key is deleted, and no request that could create it again is unanswered."""
+        ...
+
+    def let_go(self) -> None:
+        """End the acquisition, and leave the lease and its keys as they are, for another process."""
         ...
 
     async def discard(self) -> bool:
@@ -273,6 +277,14 @@ class PooledLease:
         else:
             self._pool.take_back(self)
 
+    def let_go(self) -> None:
+        """See `Loan.let_go`: it is not renewed any more, and not revoked."""
+        self._callback = None
+        if self._lease is not None:
+            self._lease.orphan()
+        self.task.cancel()
+        self._pool.forget(self)
+
     async def discard(self) -> bool:
         """See `Loan.discard`."""
         self._callback = None
@@ -357,8 +369,11 @@ class LeasePool:
         try:
             await lease.granted()
         except asyncio.CancelledError:
-            lease.task.cancel()
+            lease.let_go()
             raise
+        if self._is_closed:
+            lease.let_go()
+            raise ClientClosedError
         return self._lend(lease)
 
     def _lend(self, lease: PooledLease) -> PooledLease:

@@ -122,8 +122,9 @@ class Line(Generic[E]):
         Raises:
             LockLostError: or what `subject.lost` is: the lease or the key is gone, or it does not hold.
             EtcdError: it could not be found out.
+
+        After an error or a cancellation, the lease and the key are as they were.
         """
-        # Before the lease is taken over: if the key is gone, the lease is left alone.
         own = await self._store.get(self._keys.key(lease), keys_only=True)
         if own is None or own.create_revision != revision:
             raise self.lost("its key is gone")
@@ -136,13 +137,15 @@ class Line(Generic[E]):
             self.place = place = Place(self._keys, loan.id)
             loan.on_loss(lambda error: interruption.interrupt(self.lost(error.message, error)))
             place.move(Step.BEGUN)
-            place.created(revision, ())
+            place.created(revision, (), limit=0)  # nothing was listed yet
             await self._advance()
             if place.state is not State.HELD:
                 raise self.lost("another one is before it")
             interruption.check()
         except BaseException as raised:
-            await self._leave_early(interruption, raised)
+            interruption.stop()
+            self._let_go()
+            interruption.leave_with(raised)
             raise
         interruption.stop()
 
@@ -303,13 +306,12 @@ class Line(Generic[E]):
         Args:
             is_cancelled: the caller is cancelled and waits for at most half a second, but even in a cancelled scope.
         """
+        if self._loan is not None and self._loan.is_orphan:
+            self._let_go()
         loan, self._loan = self._loan, None
         if loan is None:
             return
         loan.on_loss(None)
-        if loan.is_orphan:
-            loan.give_back()
-            return
         place = self.place
         is_dirty = self._is_dirty or place.state is State.LOST or (place.state is not State.HELD and loan.is_lost)
         if place.state is not State.LOST:
@@ -331,15 +333,21 @@ class Line(Generic[E]):
 
     def leave_lost(self) -> None:
         """Leave the line in the background: what was held is lost."""
+        if self._loan is not None and self._loan.is_orphan:
+            self._let_go()
         loan, self._loan = self._loan, None
         if loan is not None:
             loan.on_loss(None)
             self.place.move(Step.GONE)
-            if loan.is_orphan:
-                loan.give_back()
-                return
             self._source.run(loan.discard(), f"end of {self._subject.what}")
             self.place.move(Step.LEFT)
+
+    def _let_go(self) -> None:
+        """Leave the lease and the key as they are: another process has made them, or will take them over."""
+        loan, self._loan = self._loan, None
+        if loan is not None:
+            loan.on_loss(None)
+            loan.let_go()
 
     async def _in_background(self, loan: Loan, place: Place, *, is_dirty: bool) -> None:
         work = self._source.run(self._clear(loan, place, is_dirty), f"release of {self._subject.what}")

@@ -321,6 +321,10 @@ class _SessionLoan:
         """See `Loan.give_back`."""
         self._session.end(self, is_clean=True)
 
+    def let_go(self) -> None:
+        """See `Loan.let_go`."""
+        self._session.end(self, is_clean=True)
+
     async def discard(self) -> bool:
         """See `Loan.discard`: the session deletes the key, and sweeps it until it ends."""
         try:

@@ -682,6 +682,39 @@ async def test_a_leadership_of_an_earlier_process_goes_on(
     assert (await client.leases.time_to_live(lease)).is_expired
 
 
+@pytest.mark.parametrize("is_interrupted", [True, False], ids=["cancelled", "key behind another"])
+async def test_a_leadership_that_is_not_resumed_is_left_as_it_was(
+    client: Client, shared_server: EtcdServer, prefix: str, is_interrupted: bool
+) -> None:
+    """At whatever await of entering it is cancelled, the lease and the key stay for the next attempt."""
+    name = f"{prefix}e"
+    async with another(shared_server) as later:
+        if not is_interrupted:
+            await client.put(f"{name}/1", "before")
+        granted = await client.leases.grant(60)
+        created = await client.put(f"{name}/{granted.id:x}", "one", lease=granted.id)
+        at = 0  # turns of the loop
+        while True:
+            at += 1 + at // 32
+            entering = asyncio.create_task(later.election(name).resume(granted.id, created.revision).__aenter__())
+            for _ in range(at):
+                if not entering.done():
+                    await asyncio.sleep(0)
+            was_in_time = is_interrupted and entering.cancel()
+            await asyncio.wait([entering])
+            await asyncio.sleep(0.02)  # for a revocation in the background
+            if entering.cancelled() or entering.exception():
+                kv = await client.get(f"{name}/{granted.id:x}")
+                assert kv is not None
+                assert kv.create_revision == created.revision
+            if not was_in_time:
+                break
+        assert is_interrupted == (entering.exception() is None)
+        if is_interrupted:
+            await (await entering).resign()
+            assert at > 3
+
+
 async def test_a_leadership_that_is_over_is_not_resumed(client: Client, prefix: str) -> None:
     name = f"{prefix}e"
     granted = await client.leases.grant(60)

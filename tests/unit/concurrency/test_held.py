@@ -57,6 +57,9 @@ class FakeLoan:
     def give_back(self) -> None:
         raise NotImplementedError
 
+    def let_go(self) -> None:
+        raise NotImplementedError
+
     async def discard(self) -> bool:
         raise NotImplementedError
 
