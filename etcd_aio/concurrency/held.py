@@ -15,13 +15,17 @@ import asyncio
 import random
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Literal, TypeAlias, TypeVar
 
+from etcd_aio import Event
 from etcd_aio.aio import TaskCanceller, start_background_task
 from etcd_aio.concurrency.lease_pool import BACKOFF, Loan
 from etcd_aio.deadline import deadline_after
 from etcd_aio.errors import EtcdError, InvalidRequestError, LeaseExpiredError, LeaseLostError, PermissionDeniedError
 from etcd_aio.store import Store
+
+if TYPE_CHECKING:
+    from etcd_aio import Watcher
 
 E = TypeVar("E", bound=EtcdError)
 
@@ -85,6 +89,18 @@ def check_timeout(timeout: float | None, instead: str = "") -> None:
     if timeout == 0:
         text = "timeout must be above 0 seconds, or None for no limit"
         raise InvalidRequestError(f"{text}; {instead}" if instead else f"{text}; got {timeout!r}")
+
+
+async def later_event(watcher: "Watcher", revision: int) -> Event:
+    """The next event that is later than a revision.
+
+    A watch of a member that is behind begins with what that member has still to apply. A lease that is used again gives
+    the same key again, so the deletion of an earlier one may come first.
+    """
+    while True:
+        event = await anext(watcher)
+        if event.revision > revision:
+            return event
 
 
 class Held(Generic[E]):
@@ -260,7 +276,7 @@ class Held(Generic[E]):
                     kv = await self._store.get(self.key, keys_only=True)
                     if kv is not None and kv.create_revision == self.revision:
                         failures = 0
-                        await anext(watcher)
+                        await later_event(watcher, self.revision)
                     self.lose(f"its key is gone: it was deleted, or its lease 0x{self._loan.id:x} was revoked")
                     return
             except PermissionDeniedError:

@@ -21,7 +21,7 @@ from typing import Final, Generic, TypeVar
 from anyio import CancelScope
 
 from etcd_aio import Key, KeyValue, RangeResult, op
-from etcd_aio.concurrency.held import Held, Subject
+from etcd_aio.concurrency.held import Held, Subject, later_event
 from etcd_aio.concurrency.interruption import Interruption
 from etcd_aio.concurrency.lease_pool import BACKOFF, LeaseSource, Loan
 from etcd_aio.concurrency.place import ENTRY_LIMIT, LineKeys, Listed, Place, State, Step
@@ -286,7 +286,7 @@ class Line(Generic[E]):
         async with self._store.watch(ahead.key, filters=("no_put",), timeout=None) as watcher:
             place.checked(await self._store.get(ahead.key, keys_only=True))
             if place.state is State.WAITING:
-                await anext(watcher)
+                await later_event(watcher, ahead.create_revision)
                 place.vanished()
 
     # Holding and leaving.

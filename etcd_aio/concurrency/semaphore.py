@@ -5,7 +5,7 @@ import random
 from typing import ClassVar
 
 from etcd_aio import EventType, Key, KeyValue, RangeResult, op
-from etcd_aio.concurrency.held import OnLost, Subject
+from etcd_aio.concurrency.held import OnLost, Subject, later_event
 from etcd_aio.concurrency.lease_pool import BACKOFF, LeaseSource
 from etcd_aio.concurrency.line import Line
 from etcd_aio.concurrency.lock import Lock
@@ -68,7 +68,7 @@ class PermitLine(Line[LockLostError]):
             kv = await self._store.get(ahead.key)
             place.checked(None if kv is None or is_marked(kv) else kv)
             while place.state is State.WAITING:
-                event = await anext(watcher)
+                event = await later_event(watcher, ahead.create_revision)
                 if event.type is EventType.DELETE or is_marked(event.kv):
                     place.vanished()
 

@@ -19,13 +19,17 @@ from etcd_aio.errors import (
     PermissionDeniedError,
     UnavailableError,
 )
-from etcd_aio.types import KeyValue
+from etcd_aio.types import Event, EventType, KeyValue
 from tests.support.virtual_time import VirtualTimeLoop, tasks, timers, turns
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
 SUBJECT = Subject("lock 'a'", LockLostError, LockTimeoutError)
 KEY = b"a/1"
+
+
+def deletion(revision: int) -> Event:
+    return Event(EventType.DELETE, KeyValue(KEY, b"", 0, revision, 0, 0), None)
 
 
 class FakeLoan:
@@ -71,6 +75,7 @@ class FakeStore:
         self.kv: KeyValue | None = KeyValue(KEY, b"", 7, 7, 1, 1)
         self.deleted = asyncio.Event()
         self.errors: list[Exception] = []
+        self.late: list[Event] = []  # what a member that is behind tells first
         self.watches = 0
 
     def watch(self, key: bytes, **options: Any) -> "FakeStore":
@@ -88,8 +93,11 @@ class FakeStore:
     ) -> None:
         pass
 
-    async def __anext__(self) -> None:
+    async def __anext__(self) -> Event:
+        if self.late:
+            return self.late.pop(0)
         await self.deleted.wait()
+        return deletion(revision=8)
 
     async def get(self, key: bytes, **options: Any) -> KeyValue | None:
         return self.kv
@@ -187,6 +195,15 @@ async def test_a_deleted_key_is_a_loss(loan: FakeLoan, store: FakeStore) -> None
         async with Block(loan, store):
             await asyncio.sleep(60)
     assert now() - began == pytest.approx(2.0)
+    await nothing_is_left()
+
+
+async def test_the_deletion_of_an_earlier_key_of_that_name_is_no_loss(loan: FakeLoan, store: FakeStore) -> None:
+    """The member that serves the watch is behind: it tells of the last acquisition with the same lease."""
+    store.late = [deletion(revision=5), deletion(revision=6)]
+    async with Block(loan, store):
+        await asyncio.sleep(WATCH_AFTER * 4)
+    assert (store.watches, store.late) == (1, [])
     await nothing_is_left()
 
 
