@@ -110,6 +110,7 @@ class LeaseSource(Protocol):
         """Lend a lease for a key with this prefix.
 
         Raises:
+            LeaseLostError: it is a session that is over.
             EtcdError: there is none.
 
         Cancellation: the lease stays with the source.

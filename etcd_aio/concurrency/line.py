@@ -25,7 +25,14 @@ from etcd_aio.concurrency.held import Held, Subject, later_event
 from etcd_aio.concurrency.interruption import Interruption
 from etcd_aio.concurrency.lease_pool import BACKOFF, LeaseSource, Loan
 from etcd_aio.concurrency.place import ENTRY_LIMIT, LineKeys, Listed, Place, State, Step
-from etcd_aio.errors import CompactedError, EtcdError, LeaseNotFoundError, NotHeldError, StoreRolledBackError
+from etcd_aio.errors import (
+    CompactedError,
+    EtcdError,
+    LeaseLostError,
+    LeaseNotFoundError,
+    NotHeldError,
+    StoreRolledBackError,
+)
 from etcd_aio.store import Store
 
 E = TypeVar("E", bound=EtcdError)
@@ -193,7 +200,10 @@ class Line(Generic[E]):
         self._is_dirty, self._trouble = False, None
         is_first = True
         while True:
-            self._loan = loan = await self._source.borrow(self._keys.own)
+            try:
+                self._loan = loan = await self._source.borrow(self._keys.own)
+            except LeaseLostError as error:
+                raise self.lost(error.message, error) from error
             self.place = place = Place(self._keys, loan.id)
             loan.on_loss(lambda error: interruption.interrupt(self.lost(error.message, error)))
             place.move(Step.BEGUN)

@@ -40,7 +40,9 @@ class Session:
     """A session: `async with client.session(ttl=60) as session:`.
 
     Entering grants the lease, leaving revokes it, and with it goes everything that is attached to it. A lost session
-    loses all its locks; it cancels the block as `Lease` does.
+    loses all its locks; it cancels the block as `Lease` does. Leaving it, or revoking its lease, loses the locks
+    of other tasks: the tasks that hold one are told before the lease is revoked, and those that wait raise
+    `LockLostError`.
     """
 
     def __init__(self, store: Store, pool: LeasePool, *, ttl: int, on_lost: OnLost = "cancel") -> None:
@@ -54,7 +56,9 @@ class Session:
         self._loans: set[_SessionLoan] = set()
         self._sweeps: dict[bytes, asyncio.Task[None]] = {}  # by prefix; of keys in doubt that are not in use
         self._doubtful: set[bytes] = set()
-        self._following: asyncio.Task[None] | None = None
+        self._error: LeaseLostError | None = None  # why it is over
+        self._timer: asyncio.TimerHandle | None = None  # of an orphan
+        self._lease._on_gone = self._on_gone
 
     def __repr__(self) -> str:
         return f"<Session {self._lease!r}>"
@@ -62,25 +66,35 @@ class Session:
     async def __aenter__(self) -> Self:
         await self._lease.__aenter__()
         self._is_entered = True
-        self._following = start_background_task(self._follow(), name="etcd_aio session")
         return self
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        for sweep in self._sweeps.values():
-            sweep.cancel()
-        if self._following is not None:
-            self._following.cancel()
+        self._tell(LeaseLostError("its session was left"))
         await self._lease.__aexit__(exc_type, exc, traceback)
 
-    async def _follow(self) -> None:
-        error = await self._lease.lost()
+    def _on_gone(self, error: LeaseLostError | None) -> None:
+        self._tell(error or LeaseLostError("the lease of its session was revoked by this process"))
+
+    def _tell(self, error: LeaseLostError) -> None:
+        """The session is over, for all that uses it; told before the lease is revoked, so before others may hold."""
+        if self._error is not None:
+            return
+        self._error = error
+        if self._timer is not None:
+            self._timer.cancel()
         for sweep in self._sweeps.values():
             sweep.cancel()
-        if error is not None:
-            for loan in tuple(self._loans):
-                loan.tell(error)
+        for loan in tuple(self._loans):
+            loan.tell(error)
+        for queue in self._queues.values():
+            for turn in queue:
+                wake(turn)
+
+    def _check(self) -> None:
+        if self._error is not None:
+            raise self._error.with_traceback(None)  # of the task that was told before
 
     # State.
 
@@ -112,14 +126,18 @@ class Session:
     def orphan(self) -> int:
         """Stop renewing the lease without revoking it, and return its id.
 
-        The keys live until the TTL ends, or until another process adopts the lease. Locks that are held stay held until
-        shortly before that; leaving them or the session deletes nothing.
+        The keys live until the TTL ends, or until another process adopts the lease. Within the block of the session,
+        locks that are held stay held until shortly before the TTL ends, and those that wait do so until it ends.
+        Leaving them or the session deletes nothing.
 
         Raises:
             ClientUsageError: the session is not entered.
         """
         id_ = self.lease.orphan()
         self._is_orphan = True
+        if self._timer is None:
+            late = LeaseLostError("its session was orphaned, and the TTL has ended since")
+            self._timer = asyncio.get_running_loop().call_later(self._lease.remaining, self._tell, late)
         return id_
 
     # What stands on it.
@@ -165,6 +183,7 @@ class Session:
     async def borrow(self, key_prefix: bytes) -> Loan:
         """See `LeaseSource.borrow`: wait until no other task of this session uses the name."""
         id_ = self.id
+        self._check()
         queue = self._queues.get(key_prefix)
         if queue is None:
             self._queues[key_prefix] = deque()
@@ -180,7 +199,9 @@ class Session:
                     queue.remove(turn)
                 raise
         try:
+            self._check()
             await self._stop_sweeping(key_prefix, id_)
+            self._check()
         except BaseException:
             self._next(key_prefix)
             raise
@@ -206,6 +227,8 @@ class Session:
         self._next(loan.key_prefix)
 
     def _next(self, key_prefix: bytes) -> None:
+        if self._error is not None:
+            return  # all that wait were woken
         queue = self._queues[key_prefix]
         while queue:
             turn = queue.popleft()
@@ -244,13 +267,13 @@ class Session:
             failures += 1
 
     async def delete(self, key: bytes) -> bool:
-        """Delete the key that is there now, until that is answered; a lost lease takes its keys along.
+        """Delete the key that is there now, until that is answered; a session that is over takes its keys along.
 
         Returns:
             Whether it is gone for sure.
         """
         failures = 0
-        while not self._lease.is_lost:
+        while self._error is None and not self._lease.is_lost:
             try:
                 kv = await self._store.get(key, keys_only=True)
                 if kv is None:
@@ -298,12 +321,12 @@ class _SessionLoan:
     @property
     def remaining(self) -> float:
         """Seconds until its local deadline; 0 if it is gone. Thread-safe."""
-        return self._lease.remaining
+        return 0.0 if self._error is not None else self._lease.remaining
 
     @property
     def is_lost(self) -> bool:
         """Whether it was lost. Thread-safe."""
-        return self._lease.is_lost
+        return self._error is not None or self._lease.is_lost
 
     @property
     def is_orphan(self) -> bool:

@@ -20,6 +20,8 @@ from etcd_aio.lease.calls import Leases, checked_id, checked_ttl
 from etcd_aio.types import LeaseGrantResult, LeaseKeepAliveResult, LeaseRevokeResult, flag, shown_lease
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from etcd_aio.lease.keeper import LeaseKeeper
     from etcd_aio.lease.schedule import ScheduledLease
 
@@ -85,6 +87,7 @@ class Lease:
         self._is_orphan = False
         self._is_overdue = False  # a caller has seen that the deadline has passed
         self._canceller: TaskCanceller | None = None
+        self._on_gone: Callable[[LeaseLostError | None], None] | None = None  # of the session; before a revocation
 
     def __repr__(self) -> str:
         if self._error is not None:
@@ -228,6 +231,8 @@ class Lease:
         self._gone.set()
         if self._cancels and self._canceller is not None:
             self._canceller.cancel()
+        if self._on_gone is not None:
+            self._on_gone(error)
 
     def _expire(self) -> None:
         if self._scheduled is not None:
@@ -252,6 +257,8 @@ class Lease:
         self._gone.set()
         if self._scheduled is not None:
             self._keeper.forget(self._scheduled)
+        if self._on_gone is not None:
+            self._on_gone(None)
 
     async def _revoke_shielded(self, longest: float | None) -> None:
         task = self._keeper.run(self._revoke_quietly(), f"revoke lease 0x{self._id:x}")

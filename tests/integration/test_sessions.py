@@ -131,6 +131,75 @@ async def test_a_lost_session_loses_its_locks(client: Client, shared_server: Etc
     await asyncio.wait(tasks)
 
 
+@pytest.mark.parametrize("how", ["left", "revoked"])
+async def test_what_other_tasks_hold_ends_before_the_session_does(
+    client: Client, shared_server: EtcdServer, name: str, how: str
+) -> None:
+    """Also a block so young that its key is not watched yet."""
+    order: list[str] = []
+    held = asyncio.Event()
+
+    async def body() -> None:
+        async with session.lock(name):
+            held.set()
+            try:
+                await asyncio.sleep(PATIENCE)
+            finally:
+                order.append("out")
+
+    async def next_one() -> None:
+        async with other.lock(name):
+            order.append("in")
+
+    async with Client(shared_server.endpoint) as other, client.session() as session:
+        holder = asyncio.create_task(body())
+        await held.wait()
+        waiter = asyncio.create_task(next_one())
+        await until_waiting(client, name, 2)
+        if how == "left":
+            await session.__aexit__(None, None, None)
+        else:
+            await session.lease.revoke()
+        with pytest.raises(LockLostError, match="session"):
+            await holder
+        await waiter
+        assert order == ["out", "in"]
+
+
+@pytest.mark.parametrize("how", ["left", "revoked", "orphaned"])
+async def test_waiters_in_line_and_in_the_queue_are_told_of_the_end(
+    client: Client, shared_server: EtcdServer, name: str, how: str
+) -> None:
+    async with Client(shared_server.endpoint) as other, other.lock(name), client.session(ttl=2) as session:
+        in_line, _ = hold(session.lock(name))
+        await until_waiting(client, name, 2)
+        queued, _ = hold(session.lock(name))
+        await asyncio.sleep(0)
+        if how == "left":
+            await session.__aexit__(None, None, None)
+        elif how == "revoked":
+            await session.lease.revoke()
+        else:
+            session.orphan()
+        await asyncio.wait([in_line, queued], timeout=PATIENCE)
+        for waiter in (in_line, queued):
+            with pytest.raises(LockLostError, match="session"):
+                await waiter
+        with pytest.raises(LockLostError, match="session"):
+            await session.lock(f"{name}-later").acquire()
+
+
+async def test_a_holder_that_revokes_its_session_is_not_cut_short(client: Client, name: str) -> None:
+    async with client.session() as session:
+        lock = session.lock(name)
+        await lock.acquire()
+        await session.lease.revoke()
+        assert lock.is_lost
+        with pytest.raises(LockLostError, match="revoked by this process"):
+            await lock.release()
+        assert (await client.leases.time_to_live(session.id)).is_expired
+
+
 async def test_a_key_in_doubt_is_swept_until_the_session_ends(shared_server: EtcdServer, name: str) -> None:
     """The lease lives on, so a late copy of an entry that was given up is applied, and its key must go."""
     async with TamperedClient(shared_server.endpoint) as client, client.session() as session:
