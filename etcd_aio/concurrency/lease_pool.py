@@ -81,7 +81,7 @@ class Loan(Protocol):
         ...
 
     def on_loss(self, callback: OnLoss | None) -> None:
-        """Call this when the lease is lost, at once if it is lost already; None: call nothing any more."""
+        """Call this when the lease is lost, at once if it is lost already; None: the acquisition is ending."""
         ...
 
     def give_back(self) -> None:
@@ -111,10 +111,15 @@ class LeaseSource(Protocol):
 
         Raises:
             LeaseLostError: it is a session that is over.
+            ClientUsageError: it is a session, and this task has a key with this prefix already.
             EtcdError: there is none.
 
         Cancellation: the lease stays with the source.
         """
+        ...
+
+    async def try_borrow(self, key_prefix: bytes) -> Loan | None:
+        """As `borrow`; but None at once if it is a session, and a task uses the prefix."""
         ...
 
     def run(self, work: Coroutine[object, object, T], name: str) -> "asyncio.Task[T]":
@@ -489,6 +494,10 @@ class PoolSource:
         """See `LeaseSource.borrow`."""
         return await self._pool.borrow(self._ttl)
 
+    async def try_borrow(self, key_prefix: bytes) -> Loan | None:
+        """See `LeaseSource.try_borrow`."""
+        return await self.borrow(key_prefix)
+
     def adopting(self, lease: int) -> "AdoptingSource":
         """See `LeaseSource.adopting`."""
         return AdoptingSource(self._pool, lease)
@@ -507,6 +516,10 @@ class AdoptingSource:
     async def borrow(self, key_prefix: bytes) -> Loan:
         """See `LeaseSource.borrow`."""
         return await self._pool.adopt(self._lease)
+
+    async def try_borrow(self, key_prefix: bytes) -> Loan | None:
+        """See `LeaseSource.try_borrow`."""
+        return await self.borrow(key_prefix)
 
     def adopting(self, lease: int) -> "AdoptingSource":
         """See `LeaseSource.adopting`."""

@@ -16,6 +16,7 @@ back. A late `enter` attaches the key to the lease: if one is unanswered, the le
 import asyncio
 import logging
 import random
+from collections.abc import Callable, Coroutine
 from typing import Final, Generic, TypeVar
 
 from anyio import CancelScope
@@ -110,7 +111,7 @@ class Line(Generic[E]):
         """
         interruption = Interruption(timeout, self._late)
         try:
-            await self._enter(interruption)
+            await self._enter(interruption, self._source.borrow)
             while self.place.state is not State.HELD:
                 await self._advance()
             interruption.check()
@@ -162,15 +163,15 @@ class Line(Generic[E]):
             return False
         interruption = Interruption(None, self._late)
         try:
-            await self._enter(interruption)
-            while self.place.state is State.LOOKING:
+            is_in_line = await self._enter(interruption, self._source.try_borrow)
+            while is_in_line and self.place.state is State.LOOKING:
                 await self._advance()
             interruption.check()
         except BaseException as raised:
             await self._leave_early(interruption, raised)
             raise
         interruption.stop()
-        if self.place.state is State.HELD:
+        if is_in_line and self.place.state is State.HELD:
             return True
         await self.leave()
         return False
@@ -195,15 +196,19 @@ class Line(Generic[E]):
                 return False
             limit *= 2
 
-    async def _enter(self, interruption: Interruption) -> None:
-        """Borrow a lease and create the own key."""
+    async def _enter(
+        self, interruption: Interruption, borrow: Callable[[bytes], Coroutine[object, object, Loan | None]]
+    ) -> bool:
+        """Borrow a lease and create the own key. Returns False if none is lent."""
         self._is_dirty, self._trouble = False, None
         is_first = True
         while True:
             try:
-                self._loan = loan = await self._source.borrow(self._keys.own)
+                self._loan = loan = await borrow(self._keys.own)
             except LeaseLostError as error:
                 raise self.lost(error.message, error) from error
+            if loan is None:
+                return False
             self.place = place = Place(self._keys, loan.id)
             loan.on_loss(lambda error: interruption.interrupt(self.lost(error.message, error)))
             place.move(Step.BEGUN)
@@ -219,7 +224,7 @@ class Line(Generic[E]):
                 self._is_dirty = False
                 await loan.discard()
             else:
-                return
+                return True
 
     async def _create(self, place: Place, loan: Loan) -> None:
         entry = self._entry

@@ -27,7 +27,7 @@ from etcd_aio.concurrency.rwlock import RWLock
 from etcd_aio.concurrency.semaphore import Semaphore
 from etcd_aio.errors import ClientUsageError, EtcdError, LeaseLostError
 from etcd_aio.store import Store
-from etcd_aio.types import KeyLike, ValueLike
+from etcd_aio.types import KeyLike, ValueLike, shown_key
 
 T = TypeVar("T")
 
@@ -43,6 +43,11 @@ class Session:
     loses all its locks; it cancels the block as `Lease` does. Leaving it, or revoking its lease, loses the locks
     of other tasks: the tasks that hold one are told before the lease is revoked, and those that wait raise
     `LockLostError`.
+
+    A session has one lock, one reader, one request for permits or one candidate of each name at a time, since all
+    would have the same key. Other tasks of the session wait for it, and `try_acquire` returns False, also where etcd
+    would let another reader or request in; for those, use `Client.rwlock` and `Client.semaphore`. A task that
+    acquires what it has on the session already would wait for itself: `ClientUsageError`.
     """
 
     def __init__(self, store: Store, pool: LeasePool, *, ttl: int, on_lost: OnLost = "cancel") -> None:
@@ -184,6 +189,10 @@ class Session:
         """See `LeaseSource.borrow`: wait until no other task of this session uses the name."""
         id_ = self.id
         self._check()
+        task = asyncio.current_task()
+        if any(loan.key_prefix == key_prefix and loan.holder is task for loan in self._loans):
+            text = f"this task uses {shown_key(key_prefix)[1:]} on this session already: one task, one key of each name"
+            raise ClientUsageError(text)
         queue = self._queues.get(key_prefix)
         if queue is None:
             self._queues[key_prefix] = deque()
@@ -208,6 +217,10 @@ class Session:
         loan = _SessionLoan(self, self._lease, key_prefix)
         self._loans.add(loan)
         return loan
+
+    async def try_borrow(self, key_prefix: bytes) -> Loan | None:
+        """See `LeaseSource.try_borrow`."""
+        return None if key_prefix in self._queues else await self.borrow(key_prefix)
 
     def adopting(self, lease: int) -> LeaseSource:
         """See `LeaseSource.adopting`; it is no lease of this session."""
@@ -292,7 +305,7 @@ class Session:
 class _SessionLoan:
     """The session's lease for one acquisition: a `Loan`."""
 
-    __slots__ = ("_callback", "_error", "_lease", "_session", "key_prefix")
+    __slots__ = ("_callback", "_error", "_lease", "_session", "holder", "key_prefix")
 
     def __init__(self, session: Session, lease: Lease, key_prefix: bytes) -> None:
         self._session = session
@@ -300,6 +313,7 @@ class _SessionLoan:
         self._callback: OnLoss | None = None
         self._error: LeaseLostError | None = None
         self.key_prefix = key_prefix
+        self.holder = asyncio.current_task()  # which must not wait for itself; None once the acquisition is ending
 
     def tell(self, error: LeaseLostError) -> None:
         """The session is lost."""
@@ -336,6 +350,8 @@ class _SessionLoan:
     def on_loss(self, callback: OnLoss | None) -> None:
         """See `Loan.on_loss`."""
         self._callback = callback
+        if callback is None:
+            self.holder = None
         if callback is not None and self._error is not None:
             self._callback = None
             callback(self._error)

@@ -1,10 +1,12 @@
 """Sessions on real servers: several things on one lease, also when a request of one of them is in doubt."""
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
 from etcd_aio import Client, LeaseLostError, LockLostError, Operation
+from etcd_aio.concurrency import Lock
 from etcd_aio.errors import ClientUsageError, EtcdError
 from etcd_aio.testing import EtcdServer
 from tests.support.locks import PATIENCE, hold, keys, until, until_free, until_waiting
@@ -77,6 +79,59 @@ async def test_a_task_that_gives_up_in_the_queue_of_a_session_wakes_the_next(cli
         await asyncio.wait_for(third_held.wait(), PATIENCE)
         third.cancel()
         await asyncio.wait([first, second, third])
+
+
+@pytest.mark.parametrize("kind", ["lock", "reader", "permit"])
+async def test_try_acquire_waits_for_no_other_task_of_the_session(client: Client, name: str, kind: str) -> None:
+    async with client.session() as session:
+
+        def make() -> Lock:
+            if kind == "lock":
+                return session.lock(name)
+            return session.semaphore(name, limit=3) if kind == "permit" else session.rwlock(name).reading()
+
+        holder, held = hold(make())
+        queued, queued_held = hold(make())
+        assert not await make().try_acquire(), "the others are entering"
+        await held.wait()
+        assert not await make().try_acquire()
+        assert not queued_held.is_set()
+        for task in (holder, queued):
+            task.cancel()
+        await asyncio.wait([holder, queued])
+        async with make():
+            assert not await make().try_acquire(), "by the same task, too"
+
+
+async def test_two_tasks_that_try_at_once_do_not_wait_for_each_other(client: Client, name: str) -> None:
+    async with client.session() as session:
+        locks = [session.lock(name) for _ in range(2)]
+        async with asyncio.timeout(PATIENCE):
+            results = await asyncio.gather(*(lock.try_acquire() for lock in locks))
+        assert sorted(results) == [False, True]
+
+
+async def test_a_task_that_would_wait_for_itself_is_told(client: Client, name: str) -> None:
+    async with client.session() as session:
+        async with session.lock(name):
+            with pytest.raises(ClientUsageError, match="already"):
+                await session.lock(name).acquire()
+        async with session.semaphore(name, limit=3):
+            with pytest.raises(ClientUsageError, match="already"):
+                await session.semaphore(name, limit=3).acquire()
+
+
+async def test_a_task_whose_last_attempt_is_still_cleaned_up_acquires_again(
+    shared_server: EtcdServer, name: str
+) -> None:
+    async with TamperedClient(shared_server.endpoint) as client, client.session() as session:
+        client.lose_answer(is_entering)
+        for _ in range(3):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0), session.lock(name):
+                    pass
+        async with session.lock(name) as lock:
+            assert await keys(client, name) == [lock.key]
 
 
 async def test_it_stands_in_line_with_others(client: Client, shared_server: EtcdServer, name: str) -> None:
