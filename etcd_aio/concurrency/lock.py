@@ -150,7 +150,8 @@ class Lock:
 
         Raises:
             LockTimeoutError: the lock was not acquired within `timeout`.
-            LockLostError: the lease was lost, or the key deleted, while this waited.
+            LockLostError: the lease was lost, or the key deleted, while this waited; or it is held by this task, and
+                lost.
             ClientUsageError: this object is in use, by another task, or by this one and it is not `reentrant`.
             EtcdError: no lease was granted, or the key could not be created.
 
@@ -170,7 +171,7 @@ class Lock:
         """Acquire the lock if it is free; if it is taken, nothing is written. Returns whether it is held now.
 
         Raises:
-            ClientUsageError, EtcdError: as `acquire`.
+            LockLostError, ClientUsageError, EtcdError: as `acquire`.
 
         Cancellation: as of `acquire`.
         """
@@ -207,6 +208,8 @@ class Lock:
         if not self._is_reentrant:
             text = f"{self._subject.what} is held by this task already: make it with reentrant=True to enter it again"
             raise ClientUsageError(text)
+        if self.is_lost:
+            raise self._held.loss()
         self._depth += 1
         return True
 

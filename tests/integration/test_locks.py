@@ -248,6 +248,23 @@ async def test_a_reentrant_lock_is_entered_again_by_its_task(client: Client, nam
     assert await keys(client, name) == []
 
 
+async def test_a_reentrant_lock_that_is_lost_is_not_entered_again(client: Client, other: Client, name: str) -> None:
+    lock = client.lock(name, reentrant=True, on_lost="signal")
+    await lock.acquire()
+    (contender,) = await lock.contenders()
+    await other.leases.revoke(contender.lease)
+    await lock.lost()
+    async with other.lock(name):
+        with pytest.raises(LockLostError):
+            await lock.acquire()
+        with pytest.raises(LockLostError):
+            await lock.try_acquire()
+    with pytest.raises(LockLostError):
+        await lock.release()
+    async with lock:
+        assert lock.is_held, "it may be used again"
+
+
 async def test_a_body_that_raises_releases_all_the_same(client: Client, name: str) -> None:
     with pytest.raises(LookupError):
         async with client.lock(name):
