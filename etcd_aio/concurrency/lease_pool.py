@@ -80,6 +80,11 @@ class Loan(Protocol):
         """Whether its keys are to stay when the acquisition ends, for another process that adopts the lease."""
         ...
 
+    @property
+    def was_idle(self) -> bool:
+        """Whether it was granted before this acquisition, so that it may have ended unnoticed."""
+        ...
+
     def on_loss(self, callback: OnLoss | None) -> None:
         """Call this when the lease is lost, at once if it is lost already; None: the acquisition is ending."""
         ...
@@ -166,7 +171,7 @@ class PooledLease:
         self._error: LeaseLostError | None = None
         self._is_retired = False
         self.wanted_ttl = wanted_ttl
-        self.idle_since = 0.0
+        self.idle_since = inf  # it never was
         self.holder: asyncio.Task[object] | None = None  # the task that borrowed it
         self._is_adopted = adopted is not None
         # Raises for a wrong TTL, or a wrong id.
@@ -266,6 +271,11 @@ class PooledLease:
     def is_orphan(self) -> bool:
         """Never: a lease of the pool is no other's."""
         return False
+
+    @property
+    def was_idle(self) -> bool:
+        """Whether it was an idle lease before."""
+        return self.idle_since < inf
 
     def on_loss(self, callback: OnLoss | None) -> None:
         """See `Loan.on_loss`."""

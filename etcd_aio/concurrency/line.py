@@ -201,7 +201,6 @@ class Line(Generic[E]):
     ) -> bool:
         """Borrow a lease and create the own key. Returns False if none is lent."""
         self._is_dirty, self._trouble = False, None
-        is_first = True
         while True:
             try:
                 self._loan = loan = await borrow(self._keys.own)
@@ -215,10 +214,10 @@ class Line(Generic[E]):
             try:
                 await self._create(place, loan)
             except LeaseNotFoundError as error:
-                # The lease ended while it was idle: nothing was written, and nothing can be any more.
-                if not is_first or interruption.error is not None:
+                # A lease that ended while it was idle: nothing was written, and nothing can be any more. There may be
+                # several, as after a restore of the store; the pool comes to the end of them.
+                if not loan.was_idle or interruption.error is not None:
                     raise self.lost("its lease is gone", error) from error
-                is_first = False
                 loan.on_loss(None)
                 self._loan = None
                 self._is_dirty = False

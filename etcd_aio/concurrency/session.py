@@ -347,6 +347,11 @@ class _SessionLoan:
         """Whether its keys are to stay when the acquisition ends."""
         return self._session.is_orphan
 
+    @property
+    def was_idle(self) -> bool:
+        """Never: a session does not outlive its lease."""
+        return False
+
     def on_loss(self, callback: OnLoss | None) -> None:
         """See `Loan.on_loss`."""
         self._callback = callback

@@ -650,6 +650,19 @@ async def test_an_idle_lease_that_was_revoked_is_replaced(client: Client, other:
         assert str(contender.lease) not in lock.key.decode()
 
 
+async def test_an_idle_lease_that_was_revoked_is_replaced_however_many_there_are(
+    client: Client, other: Client, name: str
+) -> None:
+    locks = [client.lock(f"{name}-{at}", ttl=300) for at in range(4)]
+    await asyncio.gather(*(lock.acquire() for lock in locks))
+    leases = [(await lock.contenders())[0].lease for lock in locks]
+    await asyncio.gather(*(lock.release() for lock in locks))
+    for lease in leases:
+        await other.leases.revoke(lease)
+    async with client.lock(name, ttl=300) as lock:
+        assert lock.is_held
+
+
 async def test_compaction_at_every_step_is_not_noticed(tampered: TamperedClient, other: Client, name: str) -> None:
     """etcd-io/etcd#9715, #9386, #21128: Go's mutex watches from an old revision."""
 

@@ -38,6 +38,7 @@ class FakeLoan:
     id = 1
     ttl = 10
     is_orphan = False
+    was_idle = False
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
