@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from types import TracebackType
-from typing import ClassVar, Final, Self, get_args
+from typing import ClassVar, Final, Self, TypeAlias, get_args
 
 from etcd_aio import Compare, Key, Writer
 from etcd_aio.concurrency.fenced import FencedWriter
@@ -29,6 +29,11 @@ from etcd_aio.store import Store
 from etcd_aio.types import KeyLike, ValueLike, encode_key, flag, shown_key, to_bytes, whole_number
 
 _HOST: Final = socket.gethostname()
+
+
+_Tenure: TypeAlias = tuple[Line[LockLostError], Held[LockLostError]]
+_Block: TypeAlias = "tuple[asyncio.Task[object] | None, _Tenure | None]"
+"""The task that has entered it, and what was held then."""
 
 
 @lru_cache(maxsize=64)
@@ -99,9 +104,10 @@ class Lock:
         self._subject = Subject(f"{self._kind} {shown_key(self._name)[1:]}", LockLostError, LockTimeoutError)
         self._is_entering = False
         self._line: Line[LockLostError] | None = None
-        self._tenure: tuple[Line[LockLostError], Held[LockLostError]] | None = None
+        self._tenure: _Tenure | None = None
         self._owner: asyncio.Task[object] | None = None
         self._depth = 0
+        self._blocks: list[_Block] = []  # that are entered, the youngest last
 
     def _line_keys(self, name: bytes) -> LineKeys:
         return lock_keys(name)
@@ -134,13 +140,27 @@ class Lock:
 
     async def __aenter__(self) -> Self:
         await self.acquire()
+        self._blocks.append((asyncio.current_task(), self._tenure))
         return self
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._tenure is not None:  # otherwise it was released within the block
+        task = asyncio.current_task()
+        tenure = self._block_of(task)[1]
+        # Otherwise it was released within the block, and another task may have acquired it since.
+        if self._tenure is not None and (self._tenure is tenure or self._owner is task):
             await self._leave(exc)
+
+    def _block_of(self, task: "asyncio.Task[object] | None") -> "_Block":
+        """Take the block that this task leaves: its youngest; if it has entered none, the one that holds."""
+        blocks = self._blocks[::-1]
+        found = next((block for block in blocks if block[0] is task), None)
+        found = found or next((block for block in blocks if block[1] is self._tenure), None)
+        if found is None:
+            return (None, None)
+        self._blocks.remove(found)
+        return found
 
     async def acquire(self) -> None:
         """Wait until the lock is held. `async with` does this on entering, and releases the lock whatever happens.
@@ -150,7 +170,8 @@ class Lock:
 
         Raises:
             LockTimeoutError: the lock was not acquired within `timeout`.
-            LockLostError: the lease was lost, or the key deleted, while this waited; or it is held by this task, and
+            LockLostError: the lease was lost, or the key deleted, while this waited: a deleted key is noticed when the
+                contender before it leaves; or it is held by this task, and
                 lost.
             ClientUsageError: this object is in use, by another task, or by this one and it is not `reentrant`.
             EtcdError: no lease was granted, or the key could not be created.

@@ -278,6 +278,47 @@ async def test_a_released_block_is_left_quietly(client: Client, name: str) -> No
         assert await keys(client, name) == []
 
 
+async def test_leaving_a_released_block_spares_the_next_holder_of_the_object(
+    client: Client, other: Client, name: str
+) -> None:
+    lock = client.lock(name)
+    released, held, left = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def first() -> None:
+        async with lock:
+            await lock.release()
+            released.set()
+            await held.wait()
+        left.set()
+
+    async def second() -> None:
+        await released.wait()
+        async with lock:
+            held.set()
+            await left.wait()
+            assert lock.is_held
+            assert not await other.lock(name).try_acquire()
+        assert await keys(client, name) == []
+
+    await asyncio.gather(first(), second())
+
+
+async def test_leaving_a_block_releases_what_was_acquired_again_within_it(client: Client, name: str) -> None:
+    async with client.lock(name) as lock:
+        await lock.release()
+        await lock.acquire()
+    assert not lock.is_held
+
+
+async def test_a_block_may_be_left_in_another_task(client: Client, name: str) -> None:
+    lock = client.lock(name, on_lost="signal")
+    for _ in range(2):
+        await asyncio.create_task(lock.__aenter__())
+        await asyncio.create_task(lock.__aexit__(None, None, None))
+        assert not lock.is_held
+        assert await keys(client, name) == []
+
+
 def test_wrong_arguments_are_refused_before_anything_is_sent() -> None:
     client = Client()
     with pytest.raises(EmptyKeyError):
