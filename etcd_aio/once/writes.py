@@ -7,6 +7,7 @@ applied" is raised only if no copy can be applied any more.
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 from weakref import WeakKeyDictionary
 
 from etcd_aio import (
@@ -32,6 +33,8 @@ from etcd_aio.once.single_flight import seconds_left
 from etcd_aio.once.slot import Slot, Transition
 from etcd_aio.once.slots import SlotPool
 from etcd_aio.types import NO_END, shown_keys
+
+_NOT_SENT: Final = "the write itself was not sent: this is what exactly-once writes need before"
 
 
 @dataclass(slots=True)
@@ -88,11 +91,18 @@ class Writes:
         write, timeout = request.write, request.timeout
         deadline = deadline_after(timeout, asyncio.get_running_loop().time())
         while True:
-            id_key = None if request.id is None else await self._ids.key(request.id, write, deadline)
-            slot = self._pool.take_free()
-            if slot is None:
-                slot = await self._pool.take(deadline)
-                timeout = seconds_left(deadline)
+            id_key = None
+            try:
+                if request.id is not None:
+                    id_key = await self._ids.key(request.id, write, deadline)
+                    timeout = seconds_left(deadline)
+                slot = self._pool.take_free()
+                if slot is None:
+                    slot = await self._pool.take(deadline)
+                    timeout = seconds_left(deadline)
+            except EtcdError as error:
+                _was_not_sent(error)
+                raise
             try:
                 result = await self._store.do(write_through(slot, write, id_key), timeout=timeout, retry=request.retry)
             except EtcdError as error:
@@ -253,6 +263,13 @@ def _of_other_request(id_key: IdKey, write: Write) -> InvalidRequestError:
     )
     error.call = described(write)
     return error
+
+
+def _was_not_sent(error: EtcdError) -> None:
+    """The call that failed may have been applied, but it is not the write: it grants a lease or creates a slot."""
+    if error.maybe_applied:  # writes that wait for one grant share its error
+        error.maybe_applied = False
+        error.add_note(_NOT_SENT)
 
 
 async def _wait(settling: Settling, deadline: float) -> Applied | Fate:

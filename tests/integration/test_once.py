@@ -484,6 +484,39 @@ async def test_the_deadline_passes_and_settle_tells(shared_server: EtcdServer, p
                 await other.settle(error)
 
 
+@pytest.mark.parametrize("needs", ["a slot", "a lease", "a lease of ids"])
+async def test_a_write_that_was_never_sent_was_not_applied(shared_server: EtcdServer, prefix: str, needs: str) -> None:
+    """No answer comes to the call that makes ready for it."""
+    async with (
+        FaultProxy(shared_server.endpoint) as proxy,
+        Client(proxy.endpoint, timeout=0.5) as client,
+        client.exactly_once(prefix=f"{prefix}once/") as once,
+    ):
+        if needs != "a lease":
+            await once.put(f"{prefix}warm", "v", timeout=PATIENCE)
+        else:
+            await client.get(prefix)
+        opened = []
+        proxy.black_hole("to_client")
+        if needs == "a slot":
+            opened.append(asyncio.create_task(once.put(f"{prefix}open", "v", timeout=1)))
+            await asyncio.sleep(0)
+        name = "a" if needs == "a lease of ids" else None
+        writes = [once.put(f"{prefix}never/{number}", "v", id=name, timeout=1) for number in range(2)]
+        for error in await asyncio.gather(*writes, return_exceptions=True):
+            assert isinstance(error, EtcdTimeoutError)
+            assert not isinstance(error, OutcomeUnknownError)
+            assert not error.maybe_applied
+            assert "may have been applied" not in str(error)
+            assert [note for note in error.__notes__ if "was not sent" in note] == [
+                "the write itself was not sent: this is what exactly-once writes need before"
+            ]
+        proxy.heal()
+        for result in await asyncio.gather(*opened, return_exceptions=True):
+            assert isinstance(result, OutcomeUnknownError)
+        assert (await client.range(prefix=f"{prefix}never/", count_only=True, timeout=PATIENCE)).count == 0
+
+
 async def test_an_error_that_leaves_the_outcome_open_is_settled_before_it_is_raised(
     hooked: Hooked, prefix: str
 ) -> None:
@@ -644,8 +677,9 @@ async def test_no_space() -> None:
             await once.put("k", "w")
         assert not caught.value.maybe_applied
         for _ in range(5):
-            with pytest.raises(NoSpaceError):
+            with pytest.raises(NoSpaceError) as caught:
                 await once.put("k", "w")
+            assert not caught.value.maybe_applied, "the slot could not be created"
         assert once.statistics().slots == 0
         assert await version(client, "k") == 1
         assert once.statistics().settled_not_applied == 1, "its slot was deleted, which needs no space"
