@@ -234,7 +234,8 @@ class Shortcuts:
             slots: the most writes at a time; more wait for their turn. Each is a key on the server.
             ttl: seconds for which these keys outlive a crash of this process. They are under one lease; an outage that
                 is longer ends it, and the next write needs another one.
-            window: seconds for which an idempotency id is remembered at least. Default: a day.
+            window: seconds for which an idempotency id is remembered at least, from the end of the call on. Default:
+                a day. If a call takes longer than a day, its window begins at the end of its first day.
             prefix: of all these keys. With authentication, the user needs the permission to read and write it.
 
         Raises:

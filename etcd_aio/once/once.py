@@ -56,7 +56,8 @@ class ExactlyOnce:
         store: the client.
         slots: the most writes at a time.
         ttl: seconds for which the keys of this object outlive the process.
-        window: seconds for which an id is remembered at least.
+        window: seconds for which an id is remembered at least, from the end of the call on; if a call takes longer than
+            a day, from the end of its first day on.
         prefix: of all its keys. With authentication, the user needs the permission to read and write it.
         timeout: seconds for a write that has no `timeout` of its own; None for no limit.
 
