@@ -5,6 +5,11 @@ order of `create_revision`, a contender holds if its permits and those of all be
 before it only ever vanish, so once that is true, it stays true. At any revision the youngest holder has counted all
 others, which are older and alive, so the sum of those that hold never exceeds the limit.
 
+A contender with another limit than the oldest one leaves with an error. Until its key is gone, it counts for those
+behind it as one that wants more than there is: they wait for it. So two that hold have named the same limit, also if
+the oldest one leaves meanwhile, and such a key, which stands for a moment, drives none away that agrees with the
+oldest. Who comes in that moment, when the last one that agrees has left, finds that key the oldest, and gets the error.
+
 The sums only grow from one contender to the next, so those that hold are the first ones, and none overtakes a large
 request. The first that does not hold is the head. It waits for a deletion of any key. Each other one waits for the one
 before it, until that is gone or holds; a contender that had to wait marks its key when it holds. So a release wakes the
@@ -83,21 +88,34 @@ def judge(found: Iterable[Listed], key: bytes, revision: int, request: Request) 
         request: what it wants.
 
     Raises:
-        LockError: a key has another limit, or is not one of a semaphore.
+        LockError: the oldest key has another limit, or one is not that of a semaphore. Younger keys are not looked at.
     """
     total = 0
     ahead: Listed | None = None
     is_head = True
-    for kv in sorted(found, key=lambda kv: kv.create_revision):
-        wanted = parse(kv, request)
+    for kv in _by_age(found):
         if kv.create_revision >= revision:
             if kv.create_revision > revision or kv.key != key:
                 break
-            return Verdict(True, total + wanted <= request.limit, ahead, is_head)
-        total += wanted
+            return Verdict(True, total + parse(kv, request) <= request.limit, ahead, is_head)
+        total += _counted(kv, request, is_oldest=ahead is None)
         is_head = total <= request.limit
         ahead = kv
     return Verdict(False)
+
+
+def is_free(found: Iterable[Listed], request: Request) -> bool:
+    """Whether a contender that comes after these would hold at once.
+
+    Args:
+        found: all keys of the semaphore.
+        request: what it wants.
+
+    Raises:
+        LockError: as `judge`.
+    """
+    counted = [_counted(kv, request, is_oldest=number == 0) for number, kv in enumerate(_by_age(found))]
+    return sum(counted) + request.permits <= request.limit
 
 
 def parse(kv: Listed, request: Request) -> int:
@@ -106,13 +124,24 @@ def parse(kv: Listed, request: Request) -> int:
     Raises:
         LockError: its limit is another one, or the key is not one of a semaphore.
     """
+    return _counted(kv, request, is_oldest=True)
+
+
+def _by_age(found: Iterable[Listed]) -> list[Listed]:
+    return sorted(found, key=lambda kv: kv.create_revision)
+
+
+def _counted(kv: Listed, request: Request, *, is_oldest: bool) -> int:
+    """The permits that a contender counts for; more than there are, if it is about to leave."""
     value, key = _fields(kv.value), shown_key(kv.key)
     limit, permits = value.get("limit"), value.get("permits")
     if not isinstance(limit, int) or not isinstance(permits, int):
         raise LockError(f"the key {key} is not one of a semaphore: use a name for one kind of lock only")
-    if limit != request.limit:
+    if limit == request.limit:
+        return permits
+    if is_oldest:
         raise LockError(f"the limit is {request.limit} here, and {limit} for the contender {key}: use the same one")
-    return permits
+    return request.limit + 1
 
 
 def is_marked(kv: Listed) -> bool:

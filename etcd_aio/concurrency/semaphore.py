@@ -9,7 +9,7 @@ from etcd_aio.concurrency.held import OnLost, Subject, later_event
 from etcd_aio.concurrency.lease_pool import BACKOFF, LeaseSource
 from etcd_aio.concurrency.line import Line
 from etcd_aio.concurrency.lock import Lock
-from etcd_aio.concurrency.permits import Request, Verdict, is_marked, judge, parse
+from etcd_aio.concurrency.permits import Request, Verdict, is_free, is_marked, judge
 from etcd_aio.concurrency.place import ENTRY_LIMIT, LineKeys, Listed, Place, State, Step
 from etcd_aio.errors import EtcdError, InvalidRequestError, LockLostError
 from etcd_aio.store import Store
@@ -28,8 +28,7 @@ class PermitLine(Line[LockLostError]):
 
     async def _is_taken(self) -> bool:
         found = await self._store.range(prefix=self._keys.before)
-        wanted = sum(parse(kv, self._request) for kv in self._mine(found))
-        return wanted + self._request.permits > self._request.limit
+        return not is_free(self._mine(found), self._request)
 
     def _entry_range(self) -> op.RangeOp:
         return op.range(prefix=self._keys.before, limit=ENTRY_LIMIT)
@@ -101,7 +100,8 @@ class Semaphore(Lock):
     of arrival, so a large one at the head is not overtaken by small ones. `fencing_token` orders the holders, but does
     not exclude the others: several hold at the same time.
 
-    All contenders must name the same limit. The name cannot be that of a lock.
+    All contenders must name the same limit: one with another limit than the oldest gets a `LockError`. Its key stands
+    until it has found that out, and those that came after it wait for so long. The name cannot be that of a lock.
     """
 
     _kind: ClassVar[str] = "semaphore"

@@ -135,6 +135,26 @@ async def test_another_limit_is_an_error_that_names_both(client: Client, name: s
         assert await keys(client, name) == [permit.key]
 
 
+async def test_a_contender_with_another_limit_leaves_the_others_alone(client: Client, name: str) -> None:
+    """Its key, which stands for a moment, is here for longer."""
+    first = client.semaphore(name, limit=1)
+    await first.acquire()
+    await client.put(f"{name}/77", b'{"limit": 2, "permits": 1, "held": false}')
+    waiter, entered = hold(client.semaphore(name, limit=1))
+    await until_waiting(client, name, 3)
+    assert not await client.semaphore(name, limit=1).try_acquire()
+    with pytest.raises(LockError, match="the limit is 2 here, and 1 for"):
+        await client.semaphore(name, limit=2).try_acquire()
+    await client.delete(f"{name}/77")
+    await first.release()
+    await asyncio.wait_for(entered.wait(), PATIENCE)
+    with pytest.raises(LockError, match="the limit is 2 here, and 1 for"):
+        await client.semaphore(name, limit=2).acquire()
+    waiter.cancel()
+    await asyncio.wait([waiter])
+    assert await keys(client, name) == []
+
+
 async def test_the_name_of_a_lock_is_refused(client: Client, name: str) -> None:
     async with client.lock(name):
         with pytest.raises(LockError, match="not one of a semaphore"):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from etcd_aio.concurrency.permits import Request, Verdict, is_marked, judge, parse
+from etcd_aio.concurrency.permits import Request, Verdict, is_free, is_marked, judge, parse
 from etcd_aio.errors import LockError
 
 ROUNDS = 300
@@ -59,6 +59,55 @@ def test_what_is_held_is_never_more_than_the_limit(seed: int) -> None:
                 assert judge(store.values(), b"s/%d" % one, one, request[one]).is_head
 
 
+@pytest.mark.parametrize("seed", range(ROUNDS))
+def test_contenders_with_another_limit_neither_hold_beside_others_nor_drive_them_away(seed: int) -> None:
+    """Contenders look at any time, as above; who gets an error leaves, at once or some time later."""
+    chance = random.Random(seed)
+    request: dict[int, Request] = {}
+    store: dict[int, Listed] = {}
+    holding: set[int] = set()
+    leaving: set[int] = set()
+
+    def look(one: int) -> None:
+        try:
+            verdict = judge(store.values(), b"s/%d" % one, one, request[one])
+        except LockError:
+            assert one not in holding
+            assert request[min(store)].limit != request[one].limit, "it agrees with the oldest"
+            leaving.add(one)
+        else:
+            assert verdict.is_held or one not in holding, "once held, it stays held"
+            if verdict.is_held:
+                holding.add(one)
+
+    for revision in range(1, 80):
+        match chance.randrange(4):
+            case 0:
+                request[revision] = Request(chance.choice((2, 2, 2, 3)), chance.randrange(1, 3))
+                store[revision] = kv(revision, request[revision].permits, request[revision].limit)
+                look(revision)  # the txn that creates a key lists the others
+            case 1 if store:
+                gone = chance.choice(sorted(leaving) or list(store))
+                del store[gone]
+                holding.discard(gone)
+                leaving.discard(gone)
+            case _ if len(store) > len(leaving):
+                look(chance.choice([one for one in store if one not in leaving]))
+            case _:
+                pass
+        assert len({request[one].limit for one in holding}) <= 1
+        assert sum(request[one].permits for one in holding) <= 3
+        assert all(sum(request[one].permits for one in holding) <= request[one].limit for one in holding)
+    while len(store) > len(leaving):  # nothing waits for ever
+        for one in sorted(store):
+            if one not in leaving:
+                look(one)
+        for one in leaving | holding:
+            store.pop(one)
+        leaving.clear()
+        holding.clear()
+
+
 def test_the_first_ones_hold_and_the_next_is_the_head() -> None:
     found = [kv(4), kv(1), kv(2, 2), kv(3)]
     assert judge(found, b"s/2", 2, Request(3, 2)) == Verdict(True, True, found[1], True)
@@ -85,6 +134,21 @@ def test_keys_that_are_not_of_a_semaphore_are_refused(value: bytes) -> None:
 def test_another_limit_is_refused() -> None:
     with pytest.raises(LockError, match=r"the limit is 4 here, and 3 for the contender b's/1'"):
         judge([kv(1), kv(2, limit=4)], b"s/2", 2, Request(4, 1))
+
+
+def test_another_limit_than_that_of_the_oldest_is_waited_for() -> None:
+    found = [kv(1), kv(2, limit=4), kv(3), kv(4), kv(5, limit=2)]
+    assert judge(found, b"s/1", 1, Request(3, 1)) == Verdict(True, True, None, True)
+    assert judge(found, b"s/3", 3, Request(3, 1)) == Verdict(True, False, found[1], False)
+    assert judge(found, b"s/4", 4, Request(3, 1)) == Verdict(True, False, found[2], False)
+    with pytest.raises(LockError, match="the limit is 2 here, and 3 for"):
+        judge(found, b"s/5", 5, Request(2, 1))
+    with pytest.raises(LockError, match="the limit is 3 here, and 4 for"):
+        judge(found[1:], b"s/3", 3, Request(3, 1))
+    assert not is_free(found, Request(3, 1))
+    assert is_free(found[:1], Request(3, 1))
+    with pytest.raises(LockError, match="the limit is 4 here, and 3 for"):
+        is_free(found, Request(4, 1))
 
 
 def test_a_mark_is_in_the_value() -> None:
