@@ -3,8 +3,11 @@
 The layers above are imported at their first use.
 """
 
-from typing import TYPE_CHECKING, Protocol
+import asyncio
+from typing import TYPE_CHECKING, Final, Protocol
+from weakref import WeakSet
 
+from etcd_aio.aio import start_background_task
 from etcd_aio.call_options import UNSET
 from etcd_aio.kv import op
 from etcd_aio.lease import OnLost
@@ -18,11 +21,16 @@ if TYPE_CHECKING:
     from etcd_aio.once import ExactlyOnce
 
 
+_CLOSE_SECONDS: Final = 0.5
+"""Seconds that the blocks of `exactly_once` get to end when the client is closed: as many as locks."""
+
+
 class _Client(Store, Protocol):
     """What the shortcuts need of the client that has them."""
 
     _invoker: "Invoker"
     _pool: "LeasePool | None"
+    _blocks: "WeakSet[ExactlyOnce] | None"
 
     def _lease_pool(self) -> "LeasePool":
         """The leases of locks and elections; made by the first of them."""
@@ -33,6 +41,8 @@ class Shortcuts:
     """The shortcuts of a client."""
 
     _pool: "LeasePool | None" = None
+    _blocks: "WeakSet[ExactlyOnce] | None" = None
+    _closings: "list[asyncio.Task[None]] | None" = None
 
     def _lease_pool(self: _Client) -> "LeasePool":
         """The leases of locks and elections; made by the first of them."""
@@ -41,6 +51,21 @@ class Shortcuts:
 
             self._pool = LeasePool(self)
         return self._pool
+
+    async def _close_layers(self) -> None:
+        """End what the layers above have under way, while the client still works; within half a second."""
+        ends = asyncio.get_running_loop().time() + _CLOSE_SECONDS
+        if self._closings is None:  # a second close waits for those of the first
+            blocks = tuple(self._blocks or ())
+            self._closings = [start_background_task(block.aclose(), name="etcd_aio once close") for block in blocks]
+        try:
+            if self._pool is not None:
+                await self._pool.aclose()
+            if self._closings:
+                await asyncio.wait(self._closings, timeout=max(0.0, ends - asyncio.get_running_loop().time()))
+        finally:
+            for closing in self._closings:
+                closing.cancel()
 
     def lock(
         self: _Client,
@@ -244,4 +269,8 @@ class Shortcuts:
         from etcd_aio.once import ExactlyOnce
 
         timeout = self._invoker.deadline(UNSET, 0.0)  # the client's default, in seconds
-        return ExactlyOnce(self, slots=slots, ttl=ttl, window=window, prefix=prefix, timeout=timeout)
+        block = ExactlyOnce(self, slots=slots, ttl=ttl, window=window, prefix=prefix, timeout=timeout)
+        if self._blocks is None:
+            self._blocks = WeakSet()
+        self._blocks.add(block)
+        return block

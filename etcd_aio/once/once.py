@@ -103,9 +103,16 @@ class ExactlyOnce:
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Remove all its keys but those of ids, within 4 seconds. Writes under way are applied before that, or never.
+        await self.aclose()
 
-        Writes that are not settled by then are logged with the keys of their slots.
+    async def aclose(self) -> None:
+        """End the block: remove all its keys but those of ids, within 4 seconds. Leaving does this. Safe to repeat.
+
+        Writes under way are applied before that, or never. Those that are not settled by then are logged with the keys
+        of their slots. Closing the client does this too, within half a second: if etcd does not answer in that time,
+        the keys last for the TTL, and writes under way may still be applied for so long.
+
+        Cancellation: as if the time was over.
         """
         self._ids.close()
         try:

@@ -840,6 +840,48 @@ async def test_the_client_is_closed_before_it(shared_server: EtcdServer, prefix:
     assert not own_tasks()
 
 
+@pytest.mark.parametrize("closes", ["in the block", "in another task", "twice"])
+async def test_closing_the_client_ends_its_blocks(own_server: EtcdServer, closes: str) -> None:
+    async with Client(own_server.endpoint) as direct:
+        client = await Client(own_server.endpoint).connect()
+        async with client.exactly_once(slots=4) as once, client.exactly_once(prefix="other/"):
+            await asyncio.gather(*(once.put(f"warm/{number}", "v") for number in range(4)))
+            tasks = [asyncio.create_task(once.put(f"k/{number}", "v")) for number in range(20)]
+            await asyncio.sleep(0.001)
+            if closes == "in the block":
+                await client.aclose()
+            else:
+                await asyncio.gather(*(asyncio.create_task(client.aclose()) for _ in range(1 + (closes == "twice"))))
+            after = await direct.range(prefix="k/")
+            assert (await direct.range(prefix=DEFAULT_PREFIX, count_only=True)).count == 0
+            assert (await direct.leases.list()).ids == ()
+        for number, result in enumerate(await asyncio.gather(*tasks, return_exceptions=True)):
+            found = [kv.mod_revision for kv in after if kv.key == b"k/%d" % number]
+            if isinstance(result, PutResult):
+                assert found == [result.revision]
+            elif not isinstance(result, OutcomeUnknownError):
+                assert isinstance(result, ClientUsageError), result
+        assert (await direct.range(prefix="k/")).kvs == after.kvs, "nothing lands later"
+        assert not own_tasks()
+
+
+async def test_closing_the_client_does_not_wait_for_a_cluster_that_is_silent(
+    shared_server: EtcdServer, prefix: str
+) -> None:
+    async with FaultProxy(shared_server.endpoint) as proxy:
+        client = await Client(proxy.endpoint).connect()
+        async with client.exactly_once(ttl=2, prefix=f"{prefix}once/") as once:
+            await once.put(prefix, "v")
+            proxy.black_hole()
+            writing = asyncio.create_task(once.put(prefix, "v", timeout=PATIENCE))
+            await asyncio.sleep(0)
+            async with asyncio.timeout(PATIENCE / 2):
+                await client.aclose()
+            (error,) = await asyncio.gather(writing, return_exceptions=True)
+            assert isinstance(error, ClientUsageError | OutcomeUnknownError)
+        assert not own_tasks()
+
+
 async def test_what_is_not_settled_in_time_is_logged_with_the_keys_of_its_slots(
     shared_server: EtcdServer, prefix: str, caplog: pytest.LogCaptureFixture
 ) -> None:
