@@ -198,6 +198,11 @@ class Election:
                 if leadership.is_entered and not leadership.is_lost:
                     raise  # it is of another election, and was raised by the work
                 logger.warning("%s", error)
+            except ExceptionGroup as group:  # of the work's own tasks
+                losses, others = group.split(LeadershipLostError)
+                if losses is None or others is not None or not leadership.is_lost:
+                    raise
+                logger.warning("%s is lost, as tasks of the work have found", self._subject.what)
             except EtcdError as error:
                 if leadership.is_entered or not error.retryable:
                     raise

@@ -619,6 +619,33 @@ async def test_run_after_a_loss_waits_for_the_work_and_leads_again(client: Clien
     assert await keys(client, name) == []
 
 
+async def test_run_after_a_loss_that_a_task_group_has_found_leads_again(client: Client, prefix: str) -> None:
+    """The group raises an `ExceptionGroup` around the error of the loss. One with another error too ends the run."""
+    tokens: list[int] = []
+
+    async def write(leadership: Leadership) -> None:
+        await client.delete(leadership.key)
+        await leadership.fenced.put(f"{prefix}x", "late")
+
+    async def fail(leadership: Leadership) -> None:
+        await leadership.lost()
+        raise ValueError("of the work")
+
+    async def work(leadership: Leadership) -> None:
+        tokens.append(leadership.fencing_token)
+        async with asyncio.TaskGroup() as group, asyncio.TaskGroup() as inner:
+            inner.create_task(write(leadership))
+            if len(tokens) == 3:
+                group.create_task(fail(leadership))
+
+    with pytest.raises(ExceptionGroup) as raised:
+        async with asyncio.timeout(PATIENCE):
+            await client.election(f"{prefix}e").run(work)
+    assert raised.group_contains(ValueError, match="of the work")
+    assert len(tokens) == 3
+    assert await client.get(f"{prefix}x") is None
+
+
 async def test_work_that_does_not_end_is_reported(
     client: Client, prefix: str, caplog: pytest.LogCaptureFixture
 ) -> None:
