@@ -327,12 +327,13 @@ def test_wrong_arguments_are_refused_before_anything_is_sent() -> None:
     for options in refused:
         with pytest.raises(InvalidRequestError):
             client.lock("a", **options)
-    for make in (
+    without_time: list[Callable[[], Lock]] = [
         lambda: client.lock("a", timeout=0),
         lambda: client.rwlock("a").reading(timeout=0),
         lambda: client.rwlock("a").writing(timeout=0.0),
         lambda: client.semaphore("a", limit=1, timeout=0),
-    ):
+    ]
+    for make in without_time:
         with pytest.raises(InvalidRequestError, match=r"above 0.*try_acquire\(\)"):
             make()
     wrong: list[dict[str, Any]] = [{"ttl": 2.5}, {"margin": "1"}, {"reentrant": 1}, {"value": 3}]
