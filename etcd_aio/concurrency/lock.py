@@ -20,6 +20,7 @@ from etcd_aio.concurrency.line import Line
 from etcd_aio.concurrency.place import LineKeys, lock_keys
 from etcd_aio.errors import (
     ClientUsageError,
+    ForkedError,
     InvalidRequestError,
     LockLostError,
     LockTimeoutError,
@@ -108,6 +109,7 @@ class Lock:
         self._owner: asyncio.Task[object] | None = None
         self._depth = 0
         self._blocks: list[_Block] = []  # that are entered, the youngest last
+        self._process = 0  # of the holder
 
     def _line_keys(self, name: bytes) -> LineKeys:
         return lock_keys(name)
@@ -214,6 +216,7 @@ class Lock:
         Raises:
             NotHeldError: the lock is not held.
             LockLostError: the lock was lost before.
+            ForkedError: this process is a fork of the one that holds the lock, which goes on to hold it.
 
         Cancellation: the lock is released all the same.
         """
@@ -237,13 +240,17 @@ class Lock:
     async def _hold(self, line: Line[LockLostError]) -> None:
         held = line.hold(margin=self._margin, cancels=self._cancels)
         self._tenure = line, held
-        self._owner, self._depth = asyncio.current_task(), 1
+        self._owner, self._depth, self._process = asyncio.current_task(), 1, os.getpid()
         if held.is_late:  # the wait took until the end of the lease
             await self._leave(None)
 
     async def _leave(self, raised: BaseException | None) -> None:
         if self._tenure is None:
             raise NotHeldError(f"{self._subject.what} is not held")
+        if self._process != os.getpid():
+            if raised is None:
+                raise ForkedError
+            return
         self._depth -= 1
         if self._depth:
             return

@@ -194,6 +194,33 @@ os._exit(0)
     assert (done.returncode, told(done)) == (0, [])
 
 
+def test_a_lock_held_across_a_fork_is_that_of_the_parent(shared_server: EtcdServer, prefix: str) -> None:
+    done = run_program(
+        f"""
+from etcd_aio.errors import ForkedError
+async def use():
+    async with Client(ENDPOINT) as client:
+        async with client.lock({prefix!r}) as lock:
+            child = os.fork()
+            if not child:
+                try:
+                    await lock.release()
+                except ForkedError:
+                    os._exit(0 if lock.is_held else 4)
+                finally:
+                    os._exit(3)
+            _, status = os.waitpid(child, 0)
+            assert lock.is_held
+            assert len(await lock.contenders()) == 1
+        assert not await lock.contenders()
+        sys.exit(os.waitstatus_to_exitcode(status))
+asyncio.run(use())
+""",
+        shared_server.endpoint,
+    )
+    assert (done.returncode, told(done)) == (0, [])
+
+
 async def test_a_thousand_calls_leave_nothing_behind(shared_server: EtcdServer) -> None:
     async with Client(shared_server.endpoint) as client:
 
