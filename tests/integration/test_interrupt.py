@@ -100,7 +100,7 @@ async def go_on():
 
 async def main():
     asyncio.get_running_loop().slow_callback_duration = 10  # of a loaded machine nothing is to be said
-    async with Client({endpoints!r}, engine={engine!r}) as client:
+    async with Client({endpoints!r}, engine={engine!r}, timeout=30) as client:  # patient with a loaded machine
         for n in range(3):
             await client.put(f"k/{{n}}", "v")
 {body}

@@ -92,7 +92,7 @@ ERRORS: dict[str, tuple[Call, type[ServerError], StatusCode, str]] = {
         lambda c, p: anext(c.scan(prefix=p, revision=FUTURE)), FutureRevisionError, RANGE, FUTURE_TEXT
     ),
     "txn that reads a future revision": (
-        lambda c, p: txn(c, op.put(p, ""), op.get(p, revision=FUTURE)), FutureRevisionError, RANGE, FUTURE_TEXT
+        lambda c, p: txn(c, op.get(p), op.get(p, revision=FUTURE)), FutureRevisionError, RANGE, FUTURE_TEXT
     ),
     "compaction of the future": (lambda c, p: c.compact(FUTURE), FutureRevisionError, RANGE, FUTURE_TEXT),
     "129 operations": (lambda c, p: puts(c, p, 129), TooManyOpsError, WRONG, OPS_TEXT),
@@ -157,7 +157,7 @@ async def test_compacted(client: Client, shared_server: EtcdServer, prefix: str)
         client.range(prefix=prefix, revision=old, serializable=True),
         anext(client.scan(prefix=prefix, revision=old)),
         txn(client, op.get(prefix, revision=old)),
-        txn(client, op.put(prefix + "a", ""), op.get(prefix, revision=old)),
+        txn(client, op.get(prefix + "a"), op.get(prefix, revision=old)),
         client.compact(old),
         client.compact(kept),
     ]
