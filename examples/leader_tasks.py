@@ -37,7 +37,7 @@ async def main() -> None:
         async with client.election(NAME).observe() as leaders:
             async for leader in leaders:
                 if leader is None:
-                    print("nobody leads")
+                    print("no instance leads")
                     if not instances:
                         break
                     continue

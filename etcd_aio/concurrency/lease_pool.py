@@ -44,6 +44,7 @@ CLOSE_SECONDS: Final = 0.5
 """Seconds that closing waits for revocations; what is left ends by its TTL."""
 
 _ADOPTED_TTL: Final = 1  # of no effect: an adopted lease has its own
+_EARLY: Final = 0.001  # seconds: a timer may fire a little early
 _REVOKE_SECONDS: Final = 2.0  # for one attempt: twice etcd's default election timeout
 BACKOFF: Final = Backoff(initial=0.05, multiplier=2.0, maximum=1.0, jitter=0.2)
 """Between two attempts of whatever is repeated here: a lock must follow the cluster back within a second."""
@@ -435,11 +436,11 @@ class LeasePool:
     def _retire_idle(self) -> None:
         """Revoke what was idle for too long, and come back for the next."""
         loop = asyncio.get_running_loop()
-        longest = loop.time() - IDLE_SECONDS
+        due = loop.time() + _EARLY  # without this it would come back at once, and again, until the clock has moved
         self._timer = None
         oldest = inf
         for idle in self._idle.values():
-            while idle and idle[0].idle_since <= longest:
+            while idle and idle[0].idle_since + IDLE_SECONDS <= due:
                 self.run(idle.pop(0).retire(), "revocation of an idle lease")
             oldest = min([oldest, *(lease.idle_since for lease in idle)])
         if oldest < inf:

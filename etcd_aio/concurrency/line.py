@@ -115,7 +115,7 @@ class Line(Generic[E]):
             while self.place.state is not State.HELD:
                 await self._advance()
             interruption.check()
-        except BaseException as raised:
+        except BaseException as raised:  # a cancellation too: the key must not stay in the line
             await self._leave_early(interruption, raised)
             raise
         interruption.stop()
@@ -150,7 +150,7 @@ class Line(Generic[E]):
             if place.state is not State.HELD:
                 raise self.lost("another one is before it")
             interruption.check()
-        except BaseException as raised:
+        except BaseException as raised:  # a cancellation too: the lease and the key go on by themselves
             interruption.stop()
             self._let_go()
             interruption.leave_with(raised)
@@ -167,7 +167,7 @@ class Line(Generic[E]):
             while is_in_line and self.place.state is State.LOOKING:
                 await self._advance()
             interruption.check()
-        except BaseException as raised:
+        except BaseException as raised:  # a cancellation too: the key must not stay in the line
             await self._leave_early(interruption, raised)
             raise
         interruption.stop()

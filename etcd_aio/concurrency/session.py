@@ -211,7 +211,7 @@ class Session:
             self._check()
             await self._stop_sweeping(key_prefix, id_)
             self._check()
-        except BaseException:
+        except BaseException:  # a cancellation too: the next in the queue has its turn
             self._next(key_prefix)
             raise
         loan = _SessionLoan(self, self._lease, key_prefix)

@@ -30,7 +30,13 @@ PRINTS = {
     "follow_prefix": ("the snapshot is of revision", "the copy is the store: 51 keys"),
     "kv": ("it was hello at revision", "a scan gave 30 keys", "deleted 31 keys"),
     "lock": ("the counter is 30", "the lock is taken by one", "it was not free within half a second"),
-    "leader_tasks": ("the leader is web-1", "the leader is web-3", "nobody leads", "written: report", "lost: election"),
+    "leader_tasks": (
+        "the leader is web-1",
+        "the leader is web-3",
+        "no instance leads",
+        "written: report",
+        "lost: election",
+    ),
     "service_registration": ("now registered: web-1, web-2, web-3", "now registered: none"),
     "txn_compare_and_swap": ("the counter is 50",),
 }

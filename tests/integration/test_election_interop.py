@@ -99,7 +99,7 @@ async def test_a_go_candidate_that_is_killed_gives_way(client: Client, shared_se
 async def test_etcd_9921_our_key_taken_by_the_service_ends_the_block(
     client: Client, shared_server: EtcdServer, prefix: str
 ) -> None:
-    """v3lock releases by key, whoever's it is: then another may hold, so the block is over."""
+    """v3lock releases a key without a check of its owner: then another may hold, so the block is over."""
     name = f"{prefix}e"
 
     async def block() -> None:

@@ -585,7 +585,7 @@ async def test_when_a_middle_waiter_goes_nobody_enters_early(client: Client, oth
 async def test_a_release_that_is_repeated_leaves_the_next_holder_alone(
     tampered: TamperedClient, other: Client, name: str
 ) -> None:
-    """etcd-io/etcd#22082: Go's unlock deletes the key whoever holds it by then."""
+    """etcd-io/etcd#22082: Go's unlock deletes the key even if another client holds it by then."""
     async with tampered.lock(name):
         pass
     release = tampered.sent[-1]

@@ -101,7 +101,7 @@ async def hooked(shared_server: EtcdServer) -> AsyncIterator[Hooked]:
 async def settled(once: ExactlyOnce) -> None:
     """Wait until no outcome is open."""
     async with asyncio.timeout(PATIENCE):
-        while once.statistics().unsettled:  # noqa: ASYNC110 - it tells nobody
+        while once.statistics().unsettled:  # noqa: ASYNC110 - there is no event for it
             await asyncio.sleep(0.005)
 
 
@@ -328,7 +328,7 @@ async def test_a_leader_is_killed(cluster: EtcdCluster, prefix: str) -> None:
         written: dict[int, int] = {}
         writers = [asyncio.create_task(write(worker)) for worker in range(8)]
         for share in (100, 250):
-            while begun < share:  # noqa: ASYNC110 - it tells nobody
+            while begun < share:  # noqa: ASYNC110 - there is no event for it
                 await asyncio.sleep(0.001)
             leader = await cluster.leader()
             await leader.kill()
@@ -638,7 +638,7 @@ async def test_an_outage_longer_than_the_ttl(shared_server: EtcdServer, prefix: 
         async with asyncio.timeout(PATIENCE):
             while (await direct.range(prefix=f"{prefix}once/", count_only=True)).count:  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
-            while once.statistics().lease_losses == 0:  # noqa: ASYNC110 - it tells nobody
+            while once.statistics().lease_losses == 0:  # noqa: ASYNC110 - there is no event for it
                 await asyncio.sleep(0.1)
         proxy.accept()
         results = await asyncio.gather(*writes)

@@ -99,7 +99,7 @@ async def test_an_update_by_an_async_function_is_refused(client: Client, prefix:
 async def test_wait_deleted(client: Client, prefix: str) -> None:
     found = (await client.put(prefix, "v")).revision
     waits = [asyncio.create_task(client.wait_deleted(prefix, revision)) for revision in (0, found)]
-    while sum(stream.is_open for stream in client.streams()) == 0:  # noqa: ASYNC110 - it tells nobody
+    while sum(stream.is_open for stream in client.streams()) == 0:  # noqa: ASYNC110 - there is no event for it
         await asyncio.sleep(0.01)
     await client.put(prefix, "w")
     assert not any(wait.done() for wait in waits)
@@ -123,7 +123,7 @@ async def test_a_deletion_while_no_server_is_reached_ends_the_wait(shared_server
     ):
         await direct.put(prefix, "v")
         waiting = asyncio.create_task(client.wait_deleted(prefix))
-        while not (await client.get(prefix) and client.streams()):  # noqa: ASYNC110 - it tells nobody
+        while not (await client.get(prefix) and client.streams()):  # noqa: ASYNC110 - there is no event for it
             await asyncio.sleep(0.01)
         proxy.refuse()
         proxy.cut()

@@ -639,7 +639,7 @@ async def test_watches_that_name_a_stream_share_it_and_no_other(own_server: Etcd
             await watcher.aclose()
         await until_watchers(own_server, 1)
         async with asyncio.timeout(PATIENCE):
-            while len(client.streams()) > 1:  # noqa: ASYNC110 - it tells nobody
+            while len(client.streams()) > 1:  # noqa: ASYNC110 - there is no event for it
                 await asyncio.sleep(0.01)
         async with client.watch(prefix, stream="mark") as again:  # a name may be used again
             await client.put(prefix, "v")

@@ -16,7 +16,7 @@ PATIENCE: Final = 60.0  # seconds, after which a test that waits has failed
 async def until(fact: Callable[[], Awaitable[bool]]) -> None:
     """Wait for a fact that the server tells only when asked."""
     async with asyncio.timeout(PATIENCE):
-        while not await fact():  # noqa: ASYNC110 - another process tells nobody
+        while not await fact():  # noqa: ASYNC110 - another process signals nothing
             await asyncio.sleep(0.01)
 
 
