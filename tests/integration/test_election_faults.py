@@ -68,7 +68,6 @@ async def test_work_has_ended_before_the_next_leader_begins(rounds: int) -> None
             await until_keys(other, f"e{number}/", 0)
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("seconds", [4, *(pytest.param(each, marks=pytest.mark.nightly) for each in (10, 30, 300))])
 async def test_one_leader_after_an_outage(seconds: int) -> None:
     """etcd is away for longer than a lease lasts: every candidate stands again, and one of them leads."""
