@@ -393,15 +393,16 @@ class Client(KV, WatchCalls, Shortcuts):
         A second close only waits for the first. If a close is cancelled while it waits, the client is closed all the
         same. Leases and locks that are still held are lost, which does not cancel the task that closes: see `Lease`.
         Other tasks that hold locks get half a second to end and release them; in that time blocks of `exactly_once` are
-        ended too, as by leaving them.
+        ended too, as by leaving them, and leases are revoked whose blocks were cancelled.
 
         Raises:
             ClientUsageError: the client belongs to another loop or process.
         """
         try:
-            if (self._pool or self._blocks) and self._lifetime.is_used and not self._lifetime.is_closed:
+            has_layers = self._pool or self._blocks or self._keeper.endings
+            if has_layers and self._lifetime.is_used and not self._lifetime.is_closed:
                 self._lifetime.enter()
-                await self._close_layers()
+                await self._close_layers(self._keeper.endings)
         finally:
             if self._lifetime.close():
                 self._unwinding = close_all((self._discovery, self._invoker, self._balancer))

@@ -4,6 +4,7 @@ The layers above are imported at their first use.
 """
 
 import asyncio
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Final, Protocol
 from weakref import WeakSet
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 _CLOSE_SECONDS: Final = 0.5
-"""Seconds that the blocks of `exactly_once` get to end when the client is closed: as many as locks."""
+"""Seconds that blocks of `exactly_once` and revocations of leases get to end when the client is closed: as locks."""
 
 
 class _Client(Store, Protocol):
@@ -52,8 +53,12 @@ class Shortcuts:
             self._pool = LeasePool(self)
         return self._pool
 
-    async def _close_layers(self) -> None:
-        """End what the layers above have under way, while the client still works; within half a second."""
+    async def _close_layers(self, endings: AbstractSet[asyncio.Task[None]]) -> None:
+        """End what the layers above have under way, while the client still works; within half a second.
+
+        Args:
+            endings: tasks that are ending something already.
+        """
         ends = asyncio.get_running_loop().time() + _CLOSE_SECONDS
         if self._closings is None:  # a second close waits for those of the first
             blocks = tuple(self._blocks or ())
@@ -61,8 +66,9 @@ class Shortcuts:
         try:
             if self._pool is not None:
                 await self._pool.aclose()
-            if self._closings:
-                await asyncio.wait(self._closings, timeout=max(0.0, ends - asyncio.get_running_loop().time()))
+            tasks = {*self._closings, *endings}
+            if tasks:
+                await asyncio.wait(tasks, timeout=max(0.0, ends - asyncio.get_running_loop().time()))
         finally:
             for closing in self._closings:
                 closing.cancel()

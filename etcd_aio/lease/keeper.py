@@ -65,6 +65,7 @@ class LeaseKeeper:
         clock: the clock of all deadlines of leases.
         losses: the warning for leases that were lost.
         leftovers: the warning for leases that could not be revoked.
+        endings: the tasks that revoke a lease whose block is over; closing the client waits for them a little.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class LeaseKeeper:
         adapter = LeaseClockAdapter(self._schedule, self.clock)
         self._supervisor = invoker.supervise(LEASE_KEEP_ALIVE, adapter, "lease keepalive", needs_token=False)
         self._tasks: set[asyncio.Task[object]] = set()
+        self.endings: set[asyncio.Task[None]] = set()
         self._outage: EtcdError | None = None  # of this turn of the loop
         self.losses = RateLimitedWarning(logger, "%d leases were lost; the first: %s")
         self.leftovers = RateLimitedWarning(
@@ -149,6 +151,13 @@ class LeaseKeeper:
         task = start_background_task(coroutine, name=f"etcd_aio {name}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
+
+    def end(self, revocation: Coroutine[object, object, None], name: str) -> "asyncio.Task[None]":
+        """Run what revokes a lease in a background task, which may outlive its caller, but not a close for long."""
+        task = self.run(revocation, name)
+        self.endings.add(task)
+        task.add_done_callback(self.endings.discard)
         return task
 
     def verify(self, scheduled: ScheduledLease) -> None:

@@ -250,7 +250,7 @@ class Lease:
             await asyncio.wait([granting])
             return granting.result()
         except (asyncio.CancelledError, EtcdError):
-            self._keeper.run(self._undo(granting), f"undo lease 0x{self._id:x}")
+            self._keeper.end(self._undo(granting), f"undo lease 0x{self._id:x}")
             raise
 
     def _end(self) -> None:
@@ -261,7 +261,7 @@ class Lease:
             self._on_gone(None)
 
     async def _revoke_shielded(self, longest: float | None) -> None:
-        task = self._keeper.run(self._revoke_quietly(), f"revoke lease 0x{self._id:x}")
+        task = self._keeper.end(self._revoke_quietly(), f"revoke lease 0x{self._id:x}")
         # Scopes of anyio wait for this. A cancellation by asyncio ends the wait, and the task goes on by itself.
         with CancelScope(shield=True):
             await asyncio.wait([task], timeout=longest)

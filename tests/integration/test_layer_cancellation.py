@@ -1,0 +1,211 @@
+"""Sessions, fenced writes and settling are cancelled at every await: no key, lease, watch, slot or task stays.
+
+Locks, elections and exactly-once writes have such tests in their own files.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from etcd_aio import Client, OutcomeUnknownError, op
+from etcd_aio.testing import EtcdServer, FaultProxy
+from tests.support.locks import PATIENCE, keys, metric, until
+
+pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
+
+_QUICK_TURNS = 60  # that are tried one by one; later ones in larger steps
+_STEP = 41
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[EtcdServer]:
+    async with EtcdServer() as server:
+        yield server
+
+
+async def enter_and_leave(client: Client) -> None:
+    async with client.session(ttl=200):
+        pass
+
+
+async def lock_in_session(client: Client) -> None:
+    async with client.session(ttl=200) as session, session.lock("a"):
+        pass
+
+
+async def leave_while_a_task_waits(client: Client) -> None:
+    async with client.session(ttl=200) as session, session.lock("a"), asyncio.TaskGroup() as group:
+        waiting = group.create_task(session.lock("a").acquire())
+        await asyncio.sleep(0)
+        waiting.cancel()
+
+
+async def fenced_put(client: Client) -> None:
+    async with client.lock("a", ttl=200) as lock:
+        await lock.fenced.put("k", "v")
+
+
+async def fenced_delete(client: Client) -> None:
+    async with client.lock("a", ttl=200) as lock:
+        await lock.fenced.delete("k")
+
+
+async def fenced_txn(client: Client) -> None:
+    async with client.lock("a", ttl=200) as lock:
+        await lock.fenced.txn().then(op.put("k", "v")).commit()
+
+
+async def fenced_exactly_once(client: Client) -> None:
+    async with client.exactly_once() as once, client.lock("a", ttl=200) as lock:
+        await lock.fenced_by(once).put("k", "v")
+
+
+async def wait_deleted(client: Client) -> None:
+    put = await client.put("w", "v")
+    async with asyncio.TaskGroup() as group:
+        group.create_task(client.wait_deleted("w", put.revision))
+        await client.delete("w")
+
+
+async def update(client: Client) -> None:
+    await client.update("u", lambda value: str(int(value or 0) + 1))
+
+
+def own_tasks() -> list[str]:
+    """The tasks that belong to one use, and not to the client."""
+    words = ("lock", "session", "sweep", "revocation", "slot", "settling", "watch of", "key of")
+    names = [task.get_name() for task in asyncio.all_tasks()]
+    return [name for name in names if name.startswith("etcd_aio") and any(word in name for word in words)]
+
+
+async def cancelled_after(turns: int, action: Awaitable[object]) -> bool:
+    """Cancel an action after so many turns of the loop. Returns whether it had ended before."""
+    task = asyncio.ensure_future(action)
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    is_done = task.done()
+    task.cancel()
+    await asyncio.wait([task], timeout=PATIENCE)
+    assert task.done(), f"a cancellation after {turns} turns did not end it"
+    if is_done:
+        task.result()
+    return is_done
+
+
+def after(turns: int) -> int:
+    """The next number of turns to try."""
+    return turns + (1 if turns < _QUICK_TURNS else _STEP)
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        enter_and_leave,
+        lock_in_session,
+        leave_while_a_task_waits,
+        fenced_put,
+        fenced_delete,
+        fenced_txn,
+        fenced_exactly_once,
+        wait_deleted,
+        update,
+    ],
+    ids=lambda act: act.__name__,
+)
+async def test_nothing_stays(server: EtcdServer, act: Callable[[Client], Awaitable[Any]]) -> None:
+    async with Client(server.endpoint) as other:
+        turns = 1  # with 0, the action never begins
+        async with Client(server.endpoint) as client:
+            while not await cancelled_after(turns, act(client)):
+                turns = after(turns)
+            assert turns > 3, "the action never waited: the test proves nothing"
+
+        async def is_clean() -> bool:
+            watches = await metric(server, "etcd_debugging_mvcc_watcher_total")
+            return not watches and not (await other.leases.list()).ids
+
+        await until(is_clean)
+        assert await keys(other, "a") == []
+        found = await other.range(all_keys=True, keys_only=True)
+        assert {kv.key for kv in found} <= {b"k", b"u", b"w"}
+        assert own_tasks() == []
+
+
+async def test_closing_the_client_after_a_cancelled_lease_revokes_it(server: EtcdServer) -> None:
+    """Also one whose revocation, or whose grant, was under way when the block was cancelled."""
+    async with Client(server.endpoint) as other:
+        turns = 0
+        is_done = False
+        while not is_done:
+            async with Client(server.endpoint) as client:
+                await client.get("k")
+
+                async def hold(client: Client = client) -> None:
+                    async with client.lease(200):
+                        pass
+
+                is_done = await cancelled_after(turns, hold())
+            assert (await other.leases.list()).ids == (), f"after {turns} turns"
+            turns = after(turns)
+        assert turns > 5
+
+
+async def test_an_orphan_keeps_its_lease_and_nothing_else_stays(server: EtcdServer) -> None:
+    """Whenever it is cancelled: either the lease was orphaned, and lives, or it is revoked."""
+    async with Client(server.endpoint) as other:
+        turns = 1
+        is_done = False
+        orphaned = 0
+        while not is_done:
+            ids: list[int] = []
+
+            async def orphan(client: Client, ids: list[int] = ids) -> None:
+                async with client.session(ttl=200) as session, session.lock("a"):
+                    ids.append(session.orphan())
+                    await client.get("k")
+
+            async with Client(server.endpoint) as client:
+                is_done = await cancelled_after(turns, orphan(client))
+
+            async def are_left(ids: list[int] = ids) -> bool:
+                return list((await other.leases.list()).ids) == ids
+
+            await until(are_left)
+            assert len(await keys(other, "a")) == len(ids)
+            for id_ in ids:
+                await other.leases.revoke(id_)
+            orphaned += len(ids)
+            turns = after(turns)
+        assert orphaned > 1, "no cancellation came after the lease was orphaned"
+        assert own_tasks() == []
+
+
+async def test_settling_is_cancelled_and_goes_on(server: EtcdServer) -> None:
+    """The outcome can be asked for again, and is what the key shows."""
+    async with (
+        Client(server.endpoint) as direct,
+        FaultProxy(server.endpoint) as proxy,
+        Client(proxy.endpoint, timeout=PATIENCE) as client,
+    ):
+        async with client.exactly_once(slots=2) as once:
+            turns = 1
+            is_done = False
+            while not is_done:
+                await once.put("warm", "v")
+                proxy.black_hole("to_client")
+                with pytest.raises(OutcomeUnknownError) as caught:
+                    await once.put(f"k/{turns}", "v", timeout=0.02)
+                proxy.heal()
+                is_done = await cancelled_after(turns, once.settle(caught.value))
+                outcome = await once.settle(caught.value)
+                kv = await direct.get(f"k/{turns}")
+                assert outcome.applied == (kv is not None)
+                assert kv is None or kv.version == 1
+                turns = after(turns)
+            assert turns > 3, "settling never waited: the test proves nothing"
+            assert once.statistics().in_use == 0
+            assert once.statistics().unsettled == 0
+        assert (await direct.leases.list()).ids == ()
+    assert own_tasks() == []
