@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import trustme
 
+from etcd_aio import Client
 from etcd_aio.testing import EtcdNotFoundError, EtcdServer, EtcdStartError, ServerTLS
 from etcd_aio.testing.health_probe import ask, is_healthy
 from etcd_aio.testing.ports import free_ports
@@ -105,8 +106,9 @@ async def test_terminate_is_graceful(server: EtcdServer) -> None:
 
 
 async def test_a_server_that_does_not_terminate_in_time_is_killed(server: EtcdServer) -> None:
-    with pytest.raises(TimeoutError, match="was killed"):
-        await server.terminate(timeout=0)
+    async with Client(server.endpoint) as client, client.watch("a"):  # for which etcd waits some seconds
+        with pytest.raises(TimeoutError, match="was killed"):
+            await server.terminate(timeout=0)
     assert not server.is_running
 
 
