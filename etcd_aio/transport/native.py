@@ -111,14 +111,8 @@ class NativeConnection(HandshakingProtocol):
         if not self.handshake.is_over:
             self.handshake.on_bytes(data)
         self._http2.receive_data(data, now)
-        if not self._outgoing.has_data_to_send:
-            return
-        if self.is_established:
-            # The caller whom these bytes answer may send its next request before the loop's turn is over. One write
-            # then takes that and the acknowledgement of the PING that etcd sends with each request.
-            self._schedule_flush()
-        else:
-            self._flush()  # the dial may be cancelled; uvloop then closes the socket without a word to the protocol
+        if self._outgoing.has_data_to_send:
+            self._flush()
 
     def eof_received(self) -> None:
         """The peer sends no more, so no call can be answered any more."""
