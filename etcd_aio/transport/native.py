@@ -86,6 +86,7 @@ class NativeConnection(HandshakingProtocol):
         self._is_flush_due = False
         self._unflushed = 0  # calls since the last flush
         self._calls = 0  # unary calls and streams that are not over
+        self._streams = 0  # that are not over
         self._is_draining = False
         self._is_lost = False
         self._cause: ConnectionLostError | None = None  # the text of the peer's GOAWAY
@@ -199,6 +200,7 @@ class NativeConnection(HandshakingProtocol):
         call = StreamCall(self._headers.of(path, metadata), self._limit, self._took)
         call.deadline = deadline
         self._open(call, b"", end=False)
+        self._streams += 1
         self._liveness.stream_opened(now)
         self._liveness_timer.watch()
         stream = NativeStream(self, call)
@@ -249,6 +251,7 @@ class NativeConnection(HandshakingProtocol):
         self._close(call)
         self._liveness.stream_closed()
         self._calls -= 1
+        self._streams -= 1
         if self._is_draining:
             self._close_if_drained()
 
@@ -270,7 +273,8 @@ class NativeConnection(HandshakingProtocol):
             self._calls -= 1
             raise closed() from None
         self._unflushed += 1
-        if self._calls == 1 or self._unflushed >= _FLUSH_AT:
+        # A call that is alone does not wait for others. Streams beside it, such as watches, say nothing about that.
+        if self._calls == self._streams + 1 or self._unflushed >= _FLUSH_AT:
             self._flush()
         else:
             self._schedule_flush()
