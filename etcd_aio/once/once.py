@@ -223,7 +223,7 @@ class ExactlyOnce:
             Outcome: whether it was applied, and what the write would have returned.
 
         Raises:
-            OutcomeUnknownError: the same error: it is still not answer. If the history of the slot is compacted, or the
+            OutcomeUnknownError: the same error: there is still no answer. If the history of the slot is compacted, or the
                 block has ended, it never will be.
             ClientUsageError: the error was not raised by this object.
             EtcdError: the write was applied, and its result could not be read now.
