@@ -466,7 +466,7 @@ async def test_an_ended_connection_does_not_wait_for_the_collector(name: EngineN
             gc.enable()
 
 
-@pytest.mark.parametrize("calls", [1_000, pytest.param(10_000, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("calls", [500, pytest.param(10_000, marks=pytest.mark.nightly)])
 async def test_thousands_of_calls_leave_nothing_behind(name: EngineName, calls: int) -> None:
     async with example_server() as (port, examples), connected(name, port) as (connection, owner):
 
