@@ -16,6 +16,8 @@ OUTSIDE: Final = {
     "explanation/failover.svg": ROOT / "docs" / "failover.svg",
     "explanation/health.svg": ROOT / "docs" / "health.svg",
     "explanation/performance.svg": ROOT / "docs" / "performance.svg",
+    "explanation/locks.svg": ROOT / "docs" / "locks.svg",
+    "explanation/elections.svg": ROOT / "docs" / "elections.svg",
 }
 SEARCHED_LAST: Final = ("reference/", "changelog.md")
 

@@ -195,6 +195,26 @@ def performance() -> str:
     return table(head, rows, numbers=4)
 
 
+def locks() -> str:
+    """Ratios of locks to the official Go client, from the result file."""
+    return _beside_go("locks")
+
+
+def elections() -> str:
+    """Ratios of elections to the official Go client, from the result file."""
+    return _beside_go("elections")
+
+
+def _beside_go(suite: str) -> str:
+    measured = json.loads(read(ROOT / "docs" / f"{suite}.json"))
+    results = {result["case"]: result for result in measured["results"] if result["client"] == "etcd_aio"}
+    rows = []
+    for case, text in measured["cases"].items():
+        ratios = results[case]["ratios"]["go"]
+        rows.append((text, f"{ratios['rate']:.2f}", f"{ratios['cpu']:.2f}"))
+    return table(("case", "rate ÷ Go", "CPU ÷ Go"), rows, numbers=2)
+
+
 def failover_reads() -> str:
     """Recovery of gets after each fault: this client and the official Go client, from the result file."""
     return _failover("get")
@@ -347,7 +367,7 @@ MADE: Final[Mapping[str, Callable[[], str]]] = {
     function.__name__: function
     for function in (
         *(verdicts, stream_verdicts, remedies, repeatable, defaults),
-        *(policies, performance, failover_reads, failover_writes, error_tree, errors),
+        *(policies, performance, locks, elections, failover_reads, failover_writes, error_tree, errors),
         *(client_options, client_calls),
     )
 }
