@@ -254,7 +254,7 @@ async def test_an_answer_that_comes_too_late_disturbs_no_other_call(name: Engine
         wire.headers(second, OK, end=True)
 
     async with scripted(script) as port, connected(name, port) as (connection, _):
-        assert (await failure_of(echo(connection, seconds=0.05))).reason is LocalReason.DEADLINE
+        assert (await failure_of(echo(connection, seconds=0.3))).reason is LocalReason.DEADLINE
         assert await echo(connection) == b"in time"
 
 
@@ -346,7 +346,7 @@ async def test_a_window_that_opens_just_after_a_call_has_failed_lets_nothing_out
             fail(call, failure)
 
         monkeypatch.setattr(kind, "fail", fail_as_the_window_opens)
-        deadline = soon(0.05) if way == "deadline" else soon()
+        deadline = soon(0.3) if way == "deadline" else soon()
         call = asyncio.ensure_future(connection.unary("/x/Put", b"x" * 995, (), deadline, None, True))
         if way == "given up":
             async with asyncio.timeout(PATIENCE):
