@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from etcd_aio.concurrency.election import Election as Election
 from etcd_aio.concurrency.election import Leaders as Leaders
+from etcd_aio.concurrency.leaders import Leader as Leader
 from etcd_aio.concurrency.leadership import Leadership as Leadership
 from etcd_aio.concurrency.lease_pool import LeasePool as LeasePool
 from etcd_aio.concurrency.lock import Contender as Contender
 from etcd_aio.concurrency.lock import Lock as Lock
-from etcd_aio.concurrency.observe import Leader as Leader
 from etcd_aio.concurrency.rwlock import ReadLock as ReadLock
 from etcd_aio.concurrency.rwlock import RWLock as RWLock
 from etcd_aio.concurrency.rwlock import WriteLock as WriteLock

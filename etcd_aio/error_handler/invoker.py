@@ -19,8 +19,8 @@ from etcd_aio.error_handler.login import Login
 from etcd_aio.error_handler.retry_policy import RetryPolicy
 from etcd_aio.error_handler.stream_handler import StreamHandler
 from etcd_aio.error_handler.stream_history import StreamStatistics
+from etcd_aio.error_handler.stream_supervisor import StreamContext, StreamSupervisor
 from etcd_aio.error_handler.streamed_reply import NextReply, StreamedReply
-from etcd_aio.error_handler.supervisor import StreamContext, StreamSupervisor
 from etcd_aio.error_handler.token_manager import TokenManager
 from etcd_aio.error_handler.token_state import TokenState
 from etcd_aio.errors import EtcdError, InvalidRequestError, RequestTooLargeError, with_history

@@ -1,6 +1,6 @@
 """LeaseKeeper: grants the leases of a client and keeps them alive, on one stream that moves from member to member.
 
-`schedule.py` decides when a lease is due, and `lease.py` what its loss does to the task that holds it.
+`keepalive_schedule.py` decides when a lease is due, and `lease.py` what its loss does to the task that holds it.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from etcd_aio.errors import (
     PermissionDeniedError,
 )
 from etcd_aio.lease.clock import LeaseClock, LeaseClockAdapter, suspended_seconds
-from etcd_aio.lease.schedule import KeepAliveSchedule, LeaseState, ScheduledLease
+from etcd_aio.lease.keepalive_schedule import KeepAliveSchedule, LeaseState, ScheduledLease
 from etcd_aio.methods import LEASE_GRANT, LEASE_KEEP_ALIVE, LEASE_TIME_TO_LIVE, RANGE
 from etcd_aio.pb import (
     LeaseGrantRequest,

@@ -22,8 +22,8 @@ from etcd_aio.types import LeaseGrantResult, LeaseKeepAliveResult, LeaseRevokeRe
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from etcd_aio.lease.keepalive_schedule import ScheduledLease
     from etcd_aio.lease.keeper import LeaseKeeper
-    from etcd_aio.lease.schedule import ScheduledLease
 
 OnLost: TypeAlias = Literal["cancel", "signal"]
 """The effect of a loss on the task that holds the lease: `"cancel"` cancels it, `"signal"` leaves it alone."""

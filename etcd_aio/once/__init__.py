@@ -1,9 +1,9 @@
 """Exactly-once writes: each write is applied once, whatever happens to connections, members and answers.
 
 `slot.py` is the state machine of one slot, the key through which writes are made one at a time; `guarded.py` has the
-txns, `outcome.py` says what an answer means, `replay.py` computes a result that was lost: these are pure. `slots.py`
-holds the slots and their lease, `settle.py` finds out what became of writes that were given up, `ids.py` holds
-idempotency ids. `once.py` is what users see. Everything stands on the public client.
+txns, `write_verdicts.py` says what an answer means, `replay.py` computes a result that was lost: these are pure.
+`slots.py` holds the slots and their lease, `settle.py` finds out what became of writes that were given up, `ids.py`
+holds idempotency ids. `once.py` is what users see. Everything stands on the public client.
 """
 
 from typing import TYPE_CHECKING

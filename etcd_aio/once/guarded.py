@@ -10,8 +10,8 @@ from typing import Final, NamedTuple, Protocol
 
 from etcd_aio import Compare, Header, Key, KeyRange, TxnResult, op
 from etcd_aio.errors import InvalidRequestError, TooManyOpsError
-from etcd_aio.once.outcome import CREATED, Branch, slot_value
 from etcd_aio.once.slot import Slot
+from etcd_aio.once.write_verdicts import CREATED, Branch, slot_value
 from etcd_aio.types import OpResult, shown_keys
 
 # etcd accepts 128 operations in a txn, unless it is configured otherwise. A txn within another one may have 128 less

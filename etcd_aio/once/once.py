@@ -11,10 +11,10 @@ from etcd_aio.deadline import deadline_after
 from etcd_aio.errors import ClientUsageError
 from etcd_aio.once.guarded import Answer, SingleWrite, Write, check_write, operations_of
 from etcd_aio.once.ids import Ids
-from etcd_aio.once.outcome import Branch
 from etcd_aio.once.results import OnceStatistics, Outcome, WriteResult
 from etcd_aio.once.settle import Settler
 from etcd_aio.once.slots import SlotPool
+from etcd_aio.once.write_verdicts import Branch
 from etcd_aio.once.writes import Request, Writes
 from etcd_aio.types import (
     KeyLike,
@@ -223,7 +223,7 @@ class ExactlyOnce:
             Outcome: whether it was applied, and what the write would have returned.
 
         Raises:
-            OutcomeUnknownError: the same error: there is still no answer. If the history of the slot is compacted, or the
+            OutcomeUnknownError: the same error: there is no answer yet. If the history of the slot is compacted, or the
                 block has ended, it never will be.
             ClientUsageError: the error was not raised by this object.
             EtcdError: the write was applied, and its result could not be read now.

@@ -10,9 +10,9 @@ from etcd_aio.aio import start_background_task
 from etcd_aio.backoff import Backoff
 from etcd_aio.errors import ClientUsageError, CompactedError, StoreRolledBackError
 from etcd_aio.once.guarded import settle_slot
-from etcd_aio.once.outcome import Applied, Fate, judge, judge_history
 from etcd_aio.once.slot import Slot, SlotState, Transition
 from etcd_aio.once.slots import SlotPool
+from etcd_aio.once.write_verdicts import Applied, Fate, judge, judge_history
 
 logger: Final = logging.getLogger("etcd_aio.once")
 

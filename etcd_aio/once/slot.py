@@ -15,7 +15,7 @@ again after a deletion, so no write creates its own slot.)
     GONE        the slot is never used again                   -
 
 The client and all copies of a write agree on n, which the slot's value holds, and on m. So the answer to any copy, or
-to the settling txn, says whether the write was applied: see `outcome.py`.
+to the settling txn, says whether the write was applied: see `write_verdicts.py`.
 """
 
 from collections.abc import Mapping

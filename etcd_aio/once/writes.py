@@ -25,13 +25,13 @@ from etcd_aio.deadline import deadline_after
 from etcd_aio.errors import CompactedError, LeaseNotFoundError, with_history
 from etcd_aio.once.guarded import Answer, IdKey, Write, described, operations_of, parse_id_value, unwrap, write_through
 from etcd_aio.once.ids import Ids
-from etcd_aio.once.outcome import Applied, Branch, Fate, Refusal, judge, judge_error
 from etcd_aio.once.replay import needs_values, ranges_to_read, replay
 from etcd_aio.once.results import Outcome, WriteResult
 from etcd_aio.once.settle import Settler, Settling
 from etcd_aio.once.single_flight import seconds_left
 from etcd_aio.once.slot import Slot, Transition
 from etcd_aio.once.slots import SlotPool
+from etcd_aio.once.write_verdicts import Applied, Branch, Fate, Refusal, judge, judge_error
 from etcd_aio.types import NO_END, shown_keys
 
 _NOT_SENT: Final = "the write itself was not sent: this is what exactly-once writes need before"

@@ -10,9 +10,9 @@ from typing import Any, Final
 from etcd_aio import Key, op
 from etcd_aio.concurrency import held, line
 from etcd_aio.concurrency.fenced import FencedWriter
+from etcd_aio.concurrency.leaders import Candidates, Leader
 from etcd_aio.concurrency.leadership import Leadership
 from etcd_aio.concurrency.line import Line
-from etcd_aio.concurrency.observe import Candidates, Leader
 from etcd_aio.concurrency.place import Place, State, Step
 
 

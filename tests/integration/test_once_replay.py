@@ -11,9 +11,9 @@ from hypothesis import settings
 from etcd_aio import Client, Compare, Key, KeyValue, RangeResult, SortBy, SortOrder, TxnResult, op
 from etcd_aio.errors import DuplicateKeyError, KeyNotFoundError
 from etcd_aio.once.guarded import operations_of
-from etcd_aio.once.outcome import Branch
 from etcd_aio.once.replay import needs_values, ranges_to_read
 from etcd_aio.once.replay import replay as recompute
+from etcd_aio.once.write_verdicts import Branch
 from etcd_aio.types import OpResult
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from etcd_aio.errors import ConnectionLostError, EtcdError
-from etcd_aio.lease.schedule import WINDOW, KeepAliveSchedule, LeaseState, ScheduledLease
+from etcd_aio.lease.keepalive_schedule import WINDOW, KeepAliveSchedule, LeaseState, ScheduledLease
 from etcd_aio.types import Header, LeaseKeepAliveResult
 from tests.support.tiers import nightly_examples
 

@@ -1,10 +1,10 @@
 """The slot of exactly-once writes by an explicit-state model check: every interleaving of two writes on one slot.
 
 A state has the store, the copies of txns that travel, and the client: the real `Slot`, the real txns of `guarded.py`,
-and the real judgements of `outcome.py`. In each state everything that can happen next is tried: a copy is applied, now
-or later or never, and its answer arrives or is lost; the client sends another copy, gives up, settles, reads the
-history; another user deletes the slot; the lease ends; a permission is taken away, and given back; the history is
-compacted.
+and the real judgements of `write_verdicts.py`. In each state everything that can happen next is tried: a copy is
+applied, now or later or never, and its answer arrives or is lost; the client sends another copy, gives up, settles,
+reads the history; another user deletes the slot; the lease ends; a permission is taken away, and given back; the history
+is compacted.
 """
 
 from collections import deque
@@ -15,9 +15,9 @@ from typing import TypeAlias
 import pytest
 
 from etcd_aio import Event, EventType, KeyValue, op
-from etcd_aio.once import guarded, outcome
-from etcd_aio.once.outcome import Applied, Branch, Fate
+from etcd_aio.once import guarded, write_verdicts
 from etcd_aio.once.slot import Slot, SlotState, Transition
+from etcd_aio.once.write_verdicts import Applied, Branch, Fate
 
 SLOT, LEASE = b"slot", 7
 WRITES = 2  # one after the other, on the same slot
@@ -61,10 +61,10 @@ class Client:
         self.most = {"create": creations, "write": 2, "settle": 2}
 
     def judge(self, number: int, found: KeyValue | None) -> Applied | Fate:
-        return outcome.judge(number, found)
+        return write_verdicts.judge(number, found)
 
     def judge_history(self, number: int, first: Event) -> Applied | Fate:
-        return outcome.judge_history(number, first)
+        return write_verdicts.judge_history(number, first)
 
     def settling(self, slot: Slot) -> op.TxnOp:
         return guarded.settle_slot(slot)

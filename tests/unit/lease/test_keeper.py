@@ -17,8 +17,8 @@ from etcd_aio.errors import (
     NoLeaderError,
     PermissionDeniedError,
 )
+from etcd_aio.lease.keepalive_schedule import LeaseState
 from etcd_aio.lease.keeper import LeaseKeeper, RateLimitedWarning, grant_result
-from etcd_aio.lease.schedule import LeaseState
 from etcd_aio.types import Header, LeaseGrantResult
 from tests.support.leases import FakeLeases
 from tests.support.virtual_time import VirtualTimeLoop, tasks, timers, turns

@@ -15,8 +15,8 @@ from etcd_aio.once.guarded import (
     unwrap,
     write_through,
 )
-from etcd_aio.once.outcome import Branch
 from etcd_aio.once.slot import Slot
+from etcd_aio.once.write_verdicts import Branch
 from etcd_aio.types import OpResult
 
 HEADER = Header(1, 2, 9, 3)

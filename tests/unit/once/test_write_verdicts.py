@@ -4,7 +4,7 @@ import pytest
 
 from etcd_aio import Event, EventType, KeyValue
 from etcd_aio.errors import ConnectionLostError, EtcdError, LeaseNotFoundError, NoSpaceError, PermissionDeniedError
-from etcd_aio.once.outcome import (
+from etcd_aio.once.write_verdicts import (
     CREATED,
     Applied,
     Branch,

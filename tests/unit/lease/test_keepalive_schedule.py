@@ -14,7 +14,7 @@ from etcd_aio.errors import (
     NoLeaderError,
     PermissionDeniedError,
 )
-from etcd_aio.lease.schedule import WINDOW, KeepAliveSchedule, LeaseState, ScheduledLease
+from etcd_aio.lease.keepalive_schedule import WINDOW, KeepAliveSchedule, LeaseState, ScheduledLease
 from etcd_aio.types import Header, LeaseKeepAliveResult
 
 

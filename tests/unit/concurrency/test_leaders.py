@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import pytest
 
 from etcd_aio import Event, EventType, KeyValue
-from etcd_aio.concurrency.observe import Candidates, Leader
+from etcd_aio.concurrency.leaders import Candidates, Leader
 from etcd_aio.concurrency.place import lock_keys
 from etcd_aio.types import ResyncEvent
 
