@@ -3,8 +3,8 @@
 A state has the store, the copies of txns that travel, and the client: the real `Slot`, the real txns of `guarded.py`,
 and the real judgements of `write_verdicts.py`. In each state everything that can happen next is tried: a copy is
 applied, now or later or never, and its answer arrives or is lost; the client sends another copy, gives up, settles,
-reads the history; another user deletes the slot; the lease ends; a permission is taken away, and given back; the history
-is compacted.
+reads the history; another user deletes the slot; the lease ends; a permission is taken away, and given back; the
+history is compacted.
 """
 
 from collections import deque
