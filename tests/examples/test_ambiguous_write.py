@@ -29,15 +29,17 @@ async def test_maybe_applied_of_an_earlier_round_survives_a_later_round_that_was
     async with (
         Client(server.endpoint) as direct,
         FaultProxy(server.endpoint) as proxy,
-        Client(proxy.endpoint, timeout=1.0) as client,
+        Client(proxy.endpoint, timeout=3.0) as client,
     ):
         before = await client.put(KEY, "free")
-        proxy.cut_after(0, "to_client", connection="open")
-        proxy.refuse()
-        with pytest.raises(NoAvailableEndpointsError) as caught:
-            await put_once(client, KEY, "mine", revision=before.revision)
-        assert caught.value.maybe_applied
+        proxy.black_hole("to_client")
+        writing = asyncio.create_task(put_once(client, KEY, "mine", revision=before.revision))
         await wait_for_value(direct, "mine")  # so "not applied" would be wrong
+        proxy.refuse()
+        proxy.reset()
+        with pytest.raises(NoAvailableEndpointsError) as caught:
+            await writing
+        assert caught.value.maybe_applied
         await direct.delete(KEY)
 
 
@@ -48,12 +50,13 @@ async def test_a_value_that_was_first_counts_as_written_even_if_it_was_overwritt
         Client(proxy.endpoint, timeout=TIMEOUT) as client,
     ):
         before = await client.put(KEY, "free")
-        proxy.cut_after(0, "to_client", connection="open")
-        proxy.refuse()
+        proxy.black_hole("to_client")
         writing = asyncio.create_task(put_once(client, KEY, "mine", revision=before.revision))
         await wait_for_value(direct, "mine")
+        proxy.refuse()
+        proxy.reset()
         await direct.put(KEY, "theirs")
-        proxy.accept()
+        proxy.heal()
         assert await writing
         await direct.delete(KEY)
 

@@ -301,9 +301,11 @@ async def test_etcd_22082_a_resignation_that_is_repeated_spares_the_next_leader(
         leading = other.election(name, ttl=60).lead("x")
         await leading.__aenter__()
         assert await next_leader(leaders) is not None
-        proxy.cut_after(0, "to_client", connection="open")  # applied, and the answer is lost
+        proxy.black_hole("to_client")
         resigning = asyncio.create_task(leading.resign())
         assert await next_leader(leaders) is None
+        proxy.reset()  # applied, and the answer is lost
+        proxy.heal()
         async with client.election(name).lead("next") as leadership:
             await resigning
             assert await keys(client, name) == [leadership.key]

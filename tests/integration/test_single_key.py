@@ -68,15 +68,21 @@ async def test_an_update_in_doubt_says_so(shared_server: EtcdServer, prefix: str
         Client(proxy.endpoint, retry="always") as client,
     ):
 
-        def cut(value: bytes | None) -> str:
-            proxy.cut_after(0, "to_client", connection="open")
+        def lose_the_answer(value: bytes | None) -> str:
+            proxy.black_hole("to_client")
             return increased(value)
 
+        before = await direct.range(prefix, count_only=True)
+        updating = asyncio.create_task(client.update(prefix, lose_the_answer))
+        async with direct.watch(prefix, start_revision=before.revision + 1) as watcher:
+            await anext(watcher)
+        proxy.reset()
         with pytest.raises(ConnectionError) as caught:
-            await client.update(prefix, cut)
+            await updating
         assert getattr(caught.value, "maybe_applied", False)
         kv = await direct.get(prefix)
-        assert kv is None or kv.value == b"1", "it was not applied twice"
+        assert kv is not None
+        assert kv.version == 1, "it was not applied twice"
 
 
 async def test_an_update_by_an_async_function_is_refused(client: Client, prefix: str) -> None:

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 import trustme
 
-from etcd_aio import Client
 from etcd_aio.testing import EtcdNotFoundError, EtcdServer, EtcdStartError, ServerTLS
 from etcd_aio.testing.health_probe import ask, is_healthy
 from etcd_aio.testing.ports import free_ports
@@ -105,10 +104,18 @@ async def test_terminate_is_graceful(server: EtcdServer) -> None:
     await server.restart()
 
 
-async def test_a_server_that_does_not_terminate_in_time_is_killed(server: EtcdServer) -> None:
-    async with Client(server.endpoint) as client, client.watch("a"):  # for which etcd waits some seconds
-        with pytest.raises(TimeoutError, match="was killed"):
-            await server.terminate(timeout=0)
+async def test_a_server_that_does_not_terminate_in_time_is_killed(
+    server: EtcdServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send = ChildProcess.send
+
+    def send_all_but_sigterm(process: ChildProcess, number: signal.Signals) -> None:
+        if number != signal.SIGTERM:
+            send(process, number)
+
+    monkeypatch.setattr(ChildProcess, "send", send_all_but_sigterm)  # as if etcd paid no attention to it
+    with pytest.raises(TimeoutError, match="was killed"):
+        await server.terminate(timeout=0)
     assert not server.is_running
 
 
