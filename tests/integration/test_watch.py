@@ -24,7 +24,7 @@ from etcd_aio.errors import (
 )
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy
 from etcd_aio.watch.resuming_stream import SILENCE
-from tests.support.auth import enable_auth
+from tests.support.auth import QUICK_LOGINS, WEB, enable_auth
 from tests.support.versions import need
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine")]
@@ -383,6 +383,24 @@ async def test_what_a_server_refuses_ends_no_other_watch(own_server: EtcdServer)
         (event,) = await take(stays, 1)  # the lease has expired, which needs no permission
         assert event.is_delete
         assert stays.statistics().reconnects == 0
+
+
+async def test_a_refused_watch_does_not_silence_the_oldest_one() -> None:
+    """etcd 3.5.1 gives a watch that it refuses the id 0, and forgets the watch that has it."""
+    async with EtcdServer(flags=[QUICK_LOGINS]) as server:
+        await enable_auth(server, web=True)
+        async with (
+            Client(server.endpoint, auth=WEB, allow_insecure_auth=True) as client,
+            client.watch(prefix="app/") as oldest,
+        ):
+            await client.put("app/1", "v")
+            await take(oldest, 1)
+            with pytest.raises(PermissionDeniedError):
+                async with client.watch("other"):
+                    pass
+            put = await client.put("app/2", "v")
+            (event,) = await take(oldest, 1)
+            assert event.revision == put.revision
 
 
 async def test_a_watch_that_is_dropped_leaves_the_server(own_server: EtcdServer) -> None:

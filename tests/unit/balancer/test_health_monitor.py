@@ -408,6 +408,21 @@ async def test_what_drains_on_an_old_connection_is_no_evidence_about_the_new_one
         assert it.sub("m1").in_flight == 0
 
 
+async def test_a_new_connection_is_watched_while_an_old_one_drains() -> None:
+    async with world() as it:
+        it.engine["m1:2379"].latency = 60.0
+        old = it.begin("m1", may_move=True)
+        await turns()
+        it.engine["m1:2379"].connection.go_away()
+        await asyncio.sleep(2)  # the timer has run out
+        probes = len(it.probes)
+        new = it.begin("m1", may_move=True)
+        await asyncio.sleep(3)
+        assert len(it.probes) > probes, "no other call has armed the timer"
+        for call in (old, new):
+            call.cancel()
+
+
 async def test_a_mistake_in_a_probe_does_not_end_the_probing(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

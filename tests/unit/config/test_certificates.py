@@ -3,6 +3,7 @@ import logging
 import os
 import ssl
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +181,19 @@ async def test_a_mode_is_warned_of_once_however_often_the_files_change(
 
 
 # --- rotation ---
+
+
+async def test_reading_needs_no_thread_of_the_application(ca: Path, own: dict[str, Any]) -> None:
+    go = threading.Event()
+    loop = asyncio.get_running_loop()
+    with ThreadPoolExecutor(1) as executor:
+        loop.set_default_executor(executor)
+        busy = loop.run_in_executor(None, go.wait)
+        try:
+            assert trusted(await CertificateFiles(TLS(ca=ca, **own)).context()) == 1
+        finally:
+            go.set()
+            await busy
 
 
 async def test_what_did_not_change_is_not_built_again(ca: Path, own: dict[str, Any]) -> None:
