@@ -3,6 +3,9 @@
 One task lives from `start()` to the end of the sub-connection. A failed dial waits its backoff. A connection that is
 lost or drains is replaced at once if it had lived for `STABLE_AFTER`, else after the backoff, so that an endpoint that
 accepts connections and drops them makes no busy loop.
+
+The dial at once has no jitter, as in gRPC: it would add to the outage of every connection that is lost alone. If a
+member restarts, all its clients dial at once, and it refuses them; the dials that follow have jitter.
 """
 
 import asyncio
