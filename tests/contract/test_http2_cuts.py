@@ -61,7 +61,7 @@ async def test_a_greeting_that_breaks_off_is_no_connection(name: EngineName, end
 
     async def dial(port: int) -> BaseException | None:
         try:
-            await engine(name, connect_timeout=0.3 if end == "silence" else PATIENCE).connect(target(port), Owner())
+            await engine(name, connect_timeout=2.0 if end == "silence" else PATIENCE).connect(target(port), Owner())
         except (ConnectError, OSError) as error:
             return error
         return None

@@ -483,11 +483,14 @@ def end(wire: Wire, gently: bool) -> None:
 
 @pytest.mark.parametrize("gently", [True, False])
 async def test_a_connection_lost_after_the_request_leaves_the_outcome_unknown(name: EngineName, gently: bool) -> None:
+    was_received = asyncio.Event()
+
     async def script(wire: Wire) -> None:
         stream_id = await wire.request()
         wire.headers(stream_id, GRPC)
         wire.data(stream_id, framed(b"whole"))
-        await asyncio.sleep(0.01)
+        await wire.request()
+        await was_received.wait()  # a reset takes along what was not read yet
         end(wire, gently)
 
     async with scripted(script) as port, connected(name, port) as (connection, owner):
@@ -495,6 +498,7 @@ async def test_a_connection_lost_after_the_request_leaves_the_outcome_unknown(na
         await stream.half_close()
         calls = [asyncio.ensure_future(one) for one in (stream.receive(), echo(connection))]
         assert await calls[0] == b"whole"
+        was_received.set()
         assert (await failure_of(calls[1])).delivery is U
         failure = await failure_of(stream.receive())
         assert (failure.code, failure.delivery) == (C.UNAVAILABLE, U)
