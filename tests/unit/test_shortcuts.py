@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from etcd_aio import Client, InvalidRequestError
+from etcd_aio import Client, InvalidRequestError, concurrency, once
 from etcd_aio.errors import EmptyKeyError
 from etcd_aio.once import DEFAULT_PREFIX, DEFAULT_SLOTS, DEFAULT_TTL, DEFAULT_WINDOW, ExactlyOnce
 
@@ -23,6 +23,38 @@ def test_they_make_objects_that_share_the_leases_of_the_client() -> None:
     assert not client.session().is_orphan
     assert client._lease_pool() is client._lease_pool()
     assert Client()._pool is None
+
+
+class Recorder:
+    """Stands for a class; it has the arguments that it was called with."""
+
+    def __init__(self, *args: object, **options: object) -> None:
+        self.args = args
+        self.options = options
+
+
+@pytest.mark.parametrize(
+    ("shortcut", "made"),
+    [
+        ("lock", "Lock"),
+        ("rwlock", "RWLock"),
+        ("semaphore", "Semaphore"),
+        ("election", "Election"),
+        ("session", "Session"),
+        ("exactly_once", "ExactlyOnce"),
+    ],
+)
+def test_every_argument_is_passed_on(shortcut: str, made: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(once if made == "ExactlyOnce" else concurrency, made, Recorder)
+    client = Client("127.0.0.1:1", timeout=7.0)
+    method = getattr(client, shortcut)
+    options: dict[str, object] = {name: object() for name in inspect.signature(method).parameters if name != "name"}
+    result = method(*(("a",) if shortcut not in ("session", "exactly_once") else ()), **options)
+    expected = options if shortcut != "exactly_once" else {**options, "timeout": 7.0}  # the client's own
+    assert result.options == expected
+    if shortcut not in ("session", "exactly_once"):
+        _, source, name = result.args
+        assert (name, source._ttl) == ("a", options["ttl"])
 
 
 def test_an_error_names_the_method_of_the_client() -> None:

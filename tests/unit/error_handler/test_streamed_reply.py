@@ -100,6 +100,8 @@ class Streams:
         self.opened: list[ScriptedStream] = []
         self.where: list[str] = []
         self.scripts: dict[str, deque[Sequence[Item]]] = {}
+        self.may_open = asyncio.Event()  # as after a wait for a free stream
+        self.may_open.set()
 
     def script(self, member: str, *items: Item) -> None:
         """What the member's next stream without a script will do."""
@@ -125,6 +127,7 @@ def streams(monkeypatch: pytest.MonkeyPatch) -> Streams:
             raise AttemptFailure(StatusCode.UNAVAILABLE, "the connection is closed", Delivery.UNSENT)
         assert path == RANGE_STREAM.path
         assert deadline > asyncio.get_running_loop().time()
+        await streams.may_open.wait()
         name = connection._member.authority[:2]
         scripts = streams.scripts.get(name)
         stream = ScriptedStream(scripts.popleft() if scripts else (), metadata)
@@ -467,6 +470,21 @@ async def test_cancel_ends_a_step_under_way(streams: Streams) -> None:
     reading.cancel()
     assert await task is None
     assert len(streams.opened) == 1, "no other member was asked"
+    await calls.aclose()
+
+
+async def test_cancel_while_the_stream_is_being_opened_sends_nothing_on_it(streams: Streams) -> None:
+    calls = await Calls().ready()
+    streams.may_open.clear()
+    reading = new()
+    task = asyncio.create_task(read(calls, reading))
+    await turns()
+    reading.cancel()
+    streams.may_open.set()
+    assert await task is None
+    (stream,) = streams.opened
+    assert stream.is_cancelled
+    assert not stream.sent
     await calls.aclose()
 
 

@@ -1,0 +1,43 @@
+"""FencedWriter: what it passes on to the writer that carries out its calls. The rest is in the integration tests."""
+
+from typing import Any
+
+import pytest
+
+from etcd_aio import Header, Key, Txn, TxnResult, op
+from etcd_aio.call_options import RetryMode, Timeout
+from etcd_aio.concurrency.fenced import FencedWriter
+
+pytestmark = pytest.mark.anyio
+
+
+class FakeHeld:
+    """A lock that is held."""
+
+    key = b"a/1"
+    revision = 7
+    is_over = False
+    is_lost = False
+
+
+class FakeWriter:
+    """Applies every txn, and notes how it was sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[Timeout, RetryMode | None]] = []
+
+    def txn(self) -> Txn:
+        return Txn(self.do)
+
+    async def do(self, operation: op.TxnOp, *, timeout: Timeout, retry: RetryMode | None) -> TxnResult:
+        self.sent.append((timeout, retry))
+        responses = tuple(TxnResult(True, Header(8)) for _ in operation.then)
+        return TxnResult(True, Header(8), responses, operation.then)
+
+
+@pytest.mark.parametrize("when", [(), (Key("k").missing,)])
+async def test_a_txn_keeps_its_timeout_and_its_retry_mode(when: tuple[Any, ...]) -> None:
+    writer = FakeWriter()
+    txn = FencedWriter(writer, FakeHeld()).txn()  # type: ignore[arg-type] # as much of them as it needs
+    await txn.when(*when).then(op.txn(then=[op.put("k", "v")])).commit(timeout=3.0, retry="never")
+    assert writer.sent == [(3.0, "never")]
