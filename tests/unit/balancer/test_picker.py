@@ -187,6 +187,15 @@ def test_the_less_busy_and_faster_of_two_is_picked_almost_always() -> None:
     assert 0 < asked[slow.endpoint_name] / 3000 < 0.03, "asked now and then, or it would stay slow for ever"
 
 
+@pytest.mark.parametrize("better", [0, 1])
+def test_of_two_members_the_better_one_is_picked_whatever_its_place(better: int) -> None:
+    members = candidates(2)
+    members[better].latency, members[1 - better].latency = 0.002, 0.2
+    picker = Policy[FakeCandidate]("power_of_two", random.Random(1).random).picker(members)
+    asked = Counter(picker.pick().endpoint_name for _ in range(3000))
+    assert 0 < asked[members[1 - better].endpoint_name] / 3000 < 0.03
+
+
 def test_a_member_that_has_not_answered_yet_is_not_given_everything() -> None:
     chances = random.Random(2)
     old, new = members = candidates(2)

@@ -189,6 +189,14 @@ async def test_a_member_that_asks_for_a_pause_gets_it_and_the_others_are_tried()
     await calls.aclose()
 
 
+async def test_a_member_that_has_failed_is_tried_again_before_one_whose_pause_has_not_ended() -> None:
+    calls = await Calls(2).ready()
+    failures = new(calls)
+    pushed = fail(calls, failures, pushback=20.0)
+    assert pushed not in [fail(calls, failures, now=1.0) for _ in range(6)]
+    await calls.aclose()
+
+
 async def test_if_all_members_ask_for_a_pause_the_shortest_one_is_waited_for() -> None:
     calls = await Calls().ready()
     failures = new(calls)
