@@ -4,6 +4,7 @@ import asyncio
 import copy
 import gc
 import pickle
+import ssl
 import traceback
 import warnings
 from collections.abc import Callable, Iterable
@@ -193,6 +194,14 @@ async def test_etcdctls_variables_become_a_client() -> None:
     assert client.endpoints == ("m1:1", "http://m2:2379")
     assert client.options == {"timeout": 60.0, "connect_timeout": 1.0, "discovery_srv": ""}
     assert Client.from_env({}).endpoints == ("127.0.0.1:2379",)
+
+
+def test_with_tls_of_the_caller_the_variables_about_tls_do_not_count() -> None:
+    variables = {"ETCDCTL_INSECURE_SKIP_TLS_VERIFY": "true", "ETCDCTL_CERT": "a certificate without its key"}
+    client = Client.from_env(variables, tls=ssl.create_default_context())
+    assert client.endpoints == ("127.0.0.1:2379",)
+    with pytest.raises(ConfigError, match="INSECURE_SKIP_TLS_VERIFY"):
+        Client.from_env(variables)
 
 
 def test_the_variables_are_those_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """Shortcuts of a client: they send nothing, and import what they need at the first use."""
 
+import asyncio
 import inspect
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 from etcd_aio import Client, InvalidRequestError, concurrency, once
 from etcd_aio.errors import EmptyKeyError
 from etcd_aio.once import DEFAULT_PREFIX, DEFAULT_SLOTS, DEFAULT_TTL, DEFAULT_WINDOW, ExactlyOnce
+from tests.support.virtual_time import turns
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -109,3 +111,18 @@ async def test_closing_a_client_that_was_not_used_starts_nothing() -> None:
     client.lock("a")
     await client.aclose()
     assert client.statistics() == ()
+
+
+@pytest.mark.anyio
+async def test_closing_leaves_no_block_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Block(Recorder):
+        async def aclose(self) -> None:
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr(once, "ExactlyOnce", Block)
+    client = await Client("127.0.0.1:1").connect()
+    block = client.exactly_once()
+    await client.aclose()
+    await turns()
+    assert not [task for task in asyncio.all_tasks() if task.get_name() == "etcd_aio once close"]
+    assert isinstance(block, Block)

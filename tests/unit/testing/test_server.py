@@ -3,6 +3,7 @@
 import pytest
 
 from etcd_aio.testing import EtcdServer
+from etcd_aio.testing.options import Membership
 
 
 def test_before_the_start_there_is_nothing_to_tell() -> None:
@@ -15,3 +16,10 @@ def test_before_the_start_there_is_nothing_to_tell() -> None:
             read()
     with pytest.raises(RuntimeError, match="does not run"):
         server.pause()
+
+
+@pytest.mark.anyio
+async def test_a_member_of_two_is_not_wiped() -> None:
+    server = EtcdServer("m0", membership=Membership({"m0": "http://a:1", "m1": "http://b:1"}))
+    with pytest.raises(ValueError, match=r"EtcdCluster\.replace"):
+        await server.restart(wipe=True)
