@@ -84,6 +84,23 @@ async def test_an_outage_loses_a_lease_at_its_deadline_and_names_the_endpoints()
     assert members.loop.time() - begun < 10.02
 
 
+async def test_each_outage_has_its_own_error() -> None:
+    members = FakeLeases()
+    causes = []
+    for _ in range(2):
+        members.is_reachable = True
+        holder = await held(members)
+        await turns()
+        members.is_reachable = False
+        await asyncio.sleep(10.01)
+        [error] = holder.lost
+        causes.append(error.__cause__)
+    first, second = causes
+    assert isinstance(first, NoAvailableEndpointsError)
+    assert isinstance(second, NoAvailableEndpointsError)
+    assert first is not second
+
+
 async def test_a_revoked_lease_is_lost_at_the_next_renewal_with_the_reason() -> None:
     members = FakeLeases()
     holder = await held(members)

@@ -70,6 +70,17 @@ async def test_events_come_singly_and_revision_counts_whole_revisions() -> None:
     assert watcher.statistics().delivered == 3
 
 
+async def test_events_of_a_batch_are_pending_until_each_is_delivered() -> None:
+    service, watcher = await entered()
+    service.come(11, 11, 12)
+    counts = []
+    for _ in range(3):
+        await anext(watcher)
+        statistics = watcher.statistics()
+        counts.append((statistics.delivered, statistics.pending_events))
+    assert counts == [(1, 2), (2, 1), (3, 0)]
+
+
 async def test_a_waiting_step_gets_the_next_event_and_a_cancelled_one_loses_none() -> None:
     service, watcher = await entered()
     step = asyncio.ensure_future(anext(watcher))
