@@ -58,8 +58,9 @@ class SilentStore:
 async def test_a_timeout_has_the_trouble_as_its_cause_and_the_lease_in_doubt_is_discarded() -> None:
     source = FakeSource()
     subject = Subject("lock 'a'", LockLostError, LockTimeoutError)
-    parts: Any = (SilentStore(), source)  # as much of them as it needs
-    line = Line(*parts, lock_keys(b"a"), b"", subject)
+    store: Any = SilentStore()  # as much of them as it needs
+    lender: Any = source
+    line = Line(store, lender, lock_keys(b"a"), b"", subject)
     with pytest.raises(LockTimeoutError, match="etcd has not answered in time") as caught:
         await line.stand(3.0)
     assert isinstance(caught.value.__cause__, UnavailableError)
