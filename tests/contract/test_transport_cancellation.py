@@ -28,6 +28,7 @@ from tests.support.transport import (
     target,
     tls_contexts,
 )
+from tests.support.until import until
 
 pytestmark = pytest.mark.anyio
 
@@ -307,6 +308,17 @@ async def test_a_stream_may_be_cancelled_at_any_turn(name: EngineName) -> None:
             await check_usable(connection)
         assert cancelled > 5
         assert owner.lost == []
+
+
+async def test_a_stream_whose_opening_was_cancelled_does_not_keep_a_draining_connection(name: EngineName) -> None:
+    limit = {SettingCodes.MAX_CONCURRENT_STREAMS: 1}
+    async with scripted(Wire.forever, settings=limit) as port, connected(name, port) as (connection, owner):
+        stream = await connection.open_stream("/x/Chat", (), soon())
+        assert await cancelled_after(5, lambda: connection.open_stream("/x/Chat", (), soon()))
+        connection.drain()
+        assert owner.lost == []
+        stream.cancel()
+        await until(lambda: bool(owner.lost))
 
 
 async def test_every_cancelled_call_is_reset_on_the_wire(name: EngineName) -> None:

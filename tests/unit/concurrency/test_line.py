@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
+from etcd_aio import Header, KeyValue, PutResult, RangeResult, TxnResult, op
 from etcd_aio.aio import start_background_task
 from etcd_aio.concurrency.held import Subject
 from etcd_aio.concurrency.lease_pool import OnLoss
 from etcd_aio.concurrency.line import Line
 from etcd_aio.concurrency.place import lock_keys
-from etcd_aio.errors import LockLostError, LockTimeoutError, UnavailableError
+from etcd_aio.errors import CompactedError, LockLostError, LockTimeoutError, UnavailableError
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
@@ -31,6 +32,9 @@ class FakeLoan:
     async def discard(self) -> bool:
         self.is_discarded = True
         return True
+
+    def give_back(self) -> None:
+        """It is lent once."""
 
 
 class FakeSource:
@@ -55,12 +59,39 @@ class SilentStore:
         raise error
 
 
+class CompactedStore:
+    """Has another contender's key, and compacts what the watch of it needs."""
+
+    def __init__(self) -> None:
+        self.watches = 0
+
+    async def do(self, txn: op.TxnOp, **options: object) -> TxnResult:
+        header = Header(revision=9)
+        other = KeyValue(b"a/2", b"", 5, 5, 1, 2)
+        responses = (PutResult(header), RangeResult(header, (other,), more=False, count=1))
+        return TxnResult(True, header, responses[: len(txn.then)], txn.then)
+
+    def watch(self, key: bytes, **options: object) -> None:
+        self.watches += 1
+        raise CompactedError
+
+
+def new_line(store: Any, source: Any) -> Line[LockLostError]:
+    """A line with as much of a store and a source as it needs."""
+    return Line(store, source, lock_keys(b"a"), b"", Subject("lock 'a'", LockLostError, LockTimeoutError))
+
+
+async def test_a_compaction_does_not_end_the_wait() -> None:
+    store = CompactedStore()
+    line = new_line(store, FakeSource())
+    with pytest.raises(LockTimeoutError, match="b'a/2' is still before this one"):
+        await line.stand(3.0)
+    assert store.watches > 1
+
+
 async def test_a_timeout_has_the_trouble_as_its_cause_and_the_lease_in_doubt_is_discarded() -> None:
     source = FakeSource()
-    subject = Subject("lock 'a'", LockLostError, LockTimeoutError)
-    store: Any = SilentStore()  # as much of them as it needs
-    lender: Any = source
-    line = Line(store, lender, lock_keys(b"a"), b"", subject)
+    line = new_line(SilentStore(), source)
     with pytest.raises(LockTimeoutError, match="etcd has not answered in time") as caught:
         await line.stand(3.0)
     assert isinstance(caught.value.__cause__, UnavailableError)
