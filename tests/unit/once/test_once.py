@@ -4,6 +4,7 @@ import pytest
 
 from etcd_aio import Client, Header, TxnResult, op
 from etcd_aio.call_options import RetryMode, Timeout
+from etcd_aio.once import ExactlyOnce
 
 
 @pytest.mark.anyio
@@ -16,6 +17,6 @@ async def test_a_txn_that_only_reads_is_sent_as_it_is(monkeypatch: pytest.Monkey
         return TxnResult(True, Header(8))
 
     monkeypatch.setattr(client, "do", do)
-    once = client.exactly_once()
+    once = ExactlyOnce(client)
     await once.txn().then(op.get("k")).commit(timeout=3.0, retry="never")
     assert sent == [(op.txn(then=[op.get("k")]), 3.0, "never")]
