@@ -399,8 +399,8 @@ class Client(KV, WatchCalls, Shortcuts):
             ClientUsageError: the client belongs to another loop or process.
         """
         try:
-            has_layers = self._pool or self._blocks or self._keeper.endings
-            if has_layers and self._lifetime.is_used and not self._lifetime.is_closed:
+            has_more_to_end = self._pool or self._blocks or self._keeper.endings
+            if has_more_to_end and self._lifetime.is_used and not self._lifetime.is_closed:
                 self._lifetime.enter()
                 await self._close_layers(self._keeper.endings)
         finally:

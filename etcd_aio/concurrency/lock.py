@@ -173,8 +173,7 @@ class Lock:
         Raises:
             LockTimeoutError: the lock was not acquired within `timeout`.
             LockLostError: the lease was lost, or the key deleted, while this waited: a deleted key is noticed when the
-                contender before it leaves; or it is held by this task, and
-                lost.
+                contender before it leaves. Or this task holds the lock, and it is lost.
             ClientUsageError: this object is in use, by another task, or by this one and it is not `reentrant`.
             EtcdError: no lease was granted, or the key could not be created.
 

@@ -160,11 +160,7 @@ WAYS = [
 @pytest.mark.parametrize("way", WAYS)
 async def test_a_call_ends_as_a_sleep_would(name: EngineName, way: Way) -> None:
     async with example_server() as (port, examples), connected(name, port) as (connection, _):
-        for seconds in (
-            SECONDS,
-            10 * SECONDS,
-            100 * SECONDS,
-        ):  # on a busy machine a call needs longer to come to the server
+        for seconds in (SECONDS, 10 * SECONDS, 100 * SECONDS):  # a busy machine needs longer to come to the server
             assert await trace_of(way, lambda: hanging(connection), seconds) == await trace_of(way, sleeping)
             await check_usable(connection)
             await examples.until_running(0)
@@ -341,6 +337,22 @@ async def test_every_cancelled_call_is_reset_on_the_wire(name: EngineName) -> No
             await is_over.wait()
     assert len(seen) > 20
     assert set(seen.values()) == {8}, "CANCEL, and none forgotten"
+
+
+async def test_a_call_beside_open_streams_only_does_not_wait_for_others(name: EngineName) -> None:
+    """It is written in the turn in which it is made, as on an idle connection. Streams may be open for hours."""
+    if name != "native":
+        pytest.skip("grpclib writes at once")
+    async with example_server() as (port, _), connected(name, port) as (connection, _):
+        stream = await connection.open_stream("/x/Chat", (), soon())
+        await stream.send(b"seen")
+        assert await stream.receive() == b"seen"
+        native: Any = connection
+        call = asyncio.ensure_future(connection.unary("/x/Echo", b"", (), soon()))
+        await asyncio.sleep(0)
+        assert not native._unflushed
+        await call
+        stream.cancel()
 
 
 async def test_what_is_given_up_before_it_left_is_never_heard_of(

@@ -11,6 +11,7 @@ from etcd_aio import Client
 from etcd_aio.concurrency import Election, Leadership
 from etcd_aio.testing import EtcdServer
 from tests.support.locks import metric, until
+from tests.support.turns import ends_within, more
 from tests.support.until import until_keys
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
@@ -58,17 +59,11 @@ async def test_nothing_stays(act: Callable[[Election], Awaitable[Any]], is_taken
             election = client.election("e", ttl=200)
             turns = 1  # with 0, the action never begins
             while turns < 400:
-                task = asyncio.ensure_future(act(election))
-                for _ in range(turns):
-                    await asyncio.sleep(0)
-                is_done = task.done()
-                task.cancel()
-                await asyncio.wait([task])
+                is_done = await ends_within(turns, act(election))
                 assert await until_keys(other, "e/", int(is_taken)) == taken, f"after {turns} turns"
                 if is_done:
-                    task.result()
                     break
-                turns += 1 if turns < 60 else 41
+                turns = more(turns)
             assert turns > 3
 
         async def is_clean() -> bool:

@@ -12,11 +12,9 @@ import pytest
 from etcd_aio import Client, OutcomeUnknownError, op
 from etcd_aio.testing import EtcdServer, FaultProxy
 from tests.support.locks import PATIENCE, keys, metric, until
+from tests.support.turns import ends_within, more
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
-
-_QUICK_TURNS = 60  # that are tried one by one; later ones in larger steps
-_STEP = 41
 
 
 @pytest.fixture
@@ -80,25 +78,6 @@ def own_tasks() -> list[str]:
     return [name for name in names if name.startswith("etcd_aio") and any(word in name for word in words)]
 
 
-async def cancelled_after(turns: int, action: Awaitable[object]) -> bool:
-    """Cancel an action after so many turns of the loop. Returns whether it had ended before."""
-    task = asyncio.ensure_future(action)
-    for _ in range(turns):
-        await asyncio.sleep(0)
-    is_done = task.done()
-    task.cancel()
-    await asyncio.wait([task], timeout=PATIENCE)
-    assert task.done(), f"a cancellation after {turns} turns did not end it"
-    if is_done:
-        task.result()
-    return is_done
-
-
-def after(turns: int) -> int:
-    """The next number of turns to try."""
-    return turns + (1 if turns < _QUICK_TURNS else _STEP)
-
-
 @pytest.mark.parametrize(
     "act",
     [
@@ -118,19 +97,19 @@ async def test_nothing_stays(server: EtcdServer, act: Callable[[Client], Awaitab
     async with Client(server.endpoint) as other:
         turns = 1  # with 0, the action never begins
         async with Client(server.endpoint) as client:
-            while not await cancelled_after(turns, act(client)):
-                turns = after(turns)
+            while not await ends_within(turns, act(client)):
+                turns = more(turns)
             assert turns > 3, "the action never waited: the test proves nothing"
 
-        async def is_clean() -> bool:
-            watches = await metric(server, "etcd_debugging_mvcc_watcher_total")
-            return not watches and not (await other.leases.list()).ids
+            async def has_no_watch() -> bool:
+                return not await metric(server, "etcd_debugging_mvcc_watcher_total")
 
-        await until(is_clean)
+            await until(has_no_watch)  # while the client is open: its close would end them
+        assert own_tasks() == []  # an idle lease of the pool had one
+        assert (await other.leases.list()).ids == ()
         assert await keys(other, "a") == []
         found = await other.range(all_keys=True, keys_only=True)
         assert {kv.key for kv in found} <= {b"k", b"u", b"w"}
-        assert own_tasks() == []
 
 
 async def test_closing_the_client_after_a_cancelled_lease_revokes_it(server: EtcdServer) -> None:
@@ -146,9 +125,9 @@ async def test_closing_the_client_after_a_cancelled_lease_revokes_it(server: Etc
                     async with client.lease(200):
                         pass
 
-                is_done = await cancelled_after(turns, hold())
+                is_done = await ends_within(turns, hold())
             assert (await other.leases.list()).ids == (), f"after {turns} turns"
-            turns = after(turns)
+            turns = more(turns)
         assert turns > 5
 
 
@@ -164,10 +143,11 @@ async def test_an_orphan_keeps_its_lease_and_nothing_else_stays(server: EtcdServ
             async def orphan(client: Client, ids: list[int] = ids) -> None:
                 async with client.session(ttl=200) as session, session.lock("a"):
                     ids.append(session.orphan())
-                    await client.get("k")
+                    for _ in range(200):  # several cancellations come now, however many turns were before
+                        await asyncio.sleep(0)
 
             async with Client(server.endpoint) as client:
-                is_done = await cancelled_after(turns, orphan(client))
+                is_done = await ends_within(turns, orphan(client))
 
             async def are_left(ids: list[int] = ids) -> bool:
                 return list((await other.leases.list()).ids) == ids
@@ -177,7 +157,7 @@ async def test_an_orphan_keeps_its_lease_and_nothing_else_stays(server: EtcdServ
             for id_ in ids:
                 await other.leases.revoke(id_)
             orphaned += len(ids)
-            turns = after(turns)
+            turns = more(turns)
         assert orphaned > 1, "no cancellation came after the lease was orphaned"
         assert own_tasks() == []
 
@@ -198,12 +178,12 @@ async def test_settling_is_cancelled_and_goes_on(server: EtcdServer) -> None:
                 with pytest.raises(OutcomeUnknownError) as caught:
                     await once.put(f"k/{turns}", "v", timeout=0.02)
                 proxy.heal()
-                is_done = await cancelled_after(turns, once.settle(caught.value))
+                is_done = await ends_within(turns, once.settle(caught.value))
                 outcome = await once.settle(caught.value)
                 kv = await direct.get(f"k/{turns}")
                 assert outcome.applied == (kv is not None)
                 assert kv is None or kv.version == 1
-                turns = after(turns)
+                turns = more(turns)
             assert turns > 3, "settling never waited: the test proves nothing"
             assert once.statistics().in_use == 0
             assert once.statistics().unsettled == 0

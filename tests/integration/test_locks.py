@@ -38,6 +38,7 @@ from etcd_aio.testing import EtcdServer, FaultProxy
 from tests.support.auth import QUICK_LOGINS, ROOT, WEB, enable_auth
 from tests.support.locks import PATIENCE, hold, keys, metric, until, until_free, until_waiting
 from tests.support.tampered import TamperedClient, is_entering, is_leaving
+from tests.support.turns import ends_within, more
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
 
@@ -984,12 +985,7 @@ async def sweep(
         lock = make()
         if is_held:
             await lock.acquire()
-        task = asyncio.ensure_future(act(lock))
-        for _ in range(turns):
-            await asyncio.sleep(0)
-        is_done = task.done()
-        task.cancel()
-        await asyncio.wait([task])
+        is_done = await ends_within(turns, act(lock))
         if lock.is_held:
             assert not is_held
             await lock.release()
@@ -998,7 +994,7 @@ async def sweep(
         if is_held or late:
             await until_waiting(other, "a", len(before))
         assert await keys(other, "a") == before, f"after {turns} turns"
-        turns += 1 if turns < 60 else 41
+        turns = more(turns)
     return turns
 
 
@@ -1081,12 +1077,7 @@ async def test_the_first_acquisition_of_a_client_is_cancelled_at_every_turn(own_
             async with Client(own_server.endpoint) as client:
                 await client.get("a")
                 lock = client.lock("a", ttl=200)
-                task = asyncio.create_task(lock.acquire())
-                for _ in range(turns):
-                    await asyncio.sleep(0)
-                is_done = task.done()
-                task.cancel()
-                await asyncio.wait([task])
+                is_done = await ends_within(turns, lock.acquire())
                 if is_done:
                     await lock.release()
                 turns += 1
