@@ -16,6 +16,7 @@ import pytest
 from etcd_aio.testing import Directions, FaultProxy
 from etcd_aio.testing.ports import free_ports
 from tests.support import loops
+from tests.support.stream_server import stream_server
 
 pytestmark = pytest.mark.anyio
 
@@ -35,7 +36,6 @@ class Echo:
         self.accepted = 0
         self.received = 0
         self.ends: list[str] = []
-        self._server: asyncio.Server | None = None
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         end = "fin"
@@ -52,12 +52,8 @@ class Echo:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[str]:
-        (port,) = free_ports(1)
-        server = await asyncio.start_server(self._serve, "127.0.0.1", port)
-        try:
+        async with stream_server(self._serve) as port:
             yield f"http://127.0.0.1:{port}"
-        finally:
-            server.close()
 
 
 class Peer:
@@ -427,8 +423,7 @@ async def test_a_proxy_keeps_the_scheme_and_serves_ipv6() -> None:
         writer.write(b"hello")
         writer.close()
 
-    (port,) = free_ports(1, "::1")
-    async with await asyncio.start_server(hello, "::1", port), FaultProxy(f"https://[::1]:{port}") as proxy:
+    async with stream_server(hello, host="::1") as port, FaultProxy(f"https://[::1]:{port}") as proxy:
         assert proxy.endpoint.startswith("https://127.0.0.1:")
         async with connected(proxy) as peer:
             assert await peer.receive(9) == b"hello"

@@ -18,6 +18,8 @@ from h2.settings import SettingCodes, Settings
 from hpack import Encoder, NeverIndexedHeaderTuple
 from hyperframe.frame import DataFrame, Frame, GoAwayFrame, HeadersFrame, RstStreamFrame, SettingsFrame
 
+from tests.support.stream_server import stream_server
+
 E = TypeVar("E", bound=Event)
 
 GRPC = ((":status", "200"), ("content-type", "application/grpc"))
@@ -211,13 +213,9 @@ async def scripted(
         speaks: whether SETTINGS are sent before the script runs.
         tls: the server's context.
     """
-    tasks: set[asyncio.Task[None]] = set()
     failures: list[BaseException] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        tasks.add(task)
         wire = Wire(reader, writer, settings or {}, acknowledges)
         try:
             if speaks:
@@ -233,15 +231,9 @@ async def scripted(
         finally:
             writer.transport.abort()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
     try:
-        yield server.sockets[0].getsockname()[1]
+        async with stream_server(serve, tls=tls) as port:
+            yield port
     finally:
-        server.close()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await server.wait_closed()
-        await asyncio.sleep(0.01)  # what was aborted ends in a later turn of the loop
         if failures:
             raise failures[0]

@@ -21,6 +21,7 @@ from etcd_aio.transport.dial import _alternating, _race, dial, find_route
 from etcd_aio.transport.interface import Target
 from etcd_aio.transport.names import Address, Names
 from tests.support import loops
+from tests.support.stream_server import stream_server
 
 pytestmark = pytest.mark.anyio
 
@@ -60,19 +61,6 @@ async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
         writer.transport.abort()
 
 
-@asynccontextmanager
-async def listening(tls: ssl.SSLContext | None = None, path: str = "", host: str = "127.0.0.1") -> AsyncIterator[int]:
-    if path:
-        server = await asyncio.start_unix_server(echo, path, ssl=tls)
-    else:
-        server = await asyncio.start_server(echo, host, 0, ssl=tls)
-    try:
-        yield 0 if path else server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
-        await server.wait_closed()
-
-
 class Recorder(asyncio.Protocol):
     def __init__(self) -> None:
         self.got: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
@@ -104,14 +92,14 @@ def plain(port: int, host: str = "127.0.0.1") -> Target:
 
 
 async def test_plain() -> None:
-    async with listening() as port:
+    async with stream_server(echo) as port:
         await check_echo(plain(port))
         await check_echo(plain(port, "localhost"))
 
 
 async def test_a_unix_socket_with_and_without_tls(tmp_path: Path, authority: trustme.CA) -> None:
     bare, secure = str(tmp_path / "a"), str(tmp_path / "b")
-    async with listening(path=bare), listening(server_context(authority, "h2"), secure):
+    async with stream_server(echo, path=bare), stream_server(echo, tls=server_context(authority, "h2"), path=secure):
         await check_echo(Target("", 0, bare, "localhost"))
         await check_echo(Target("", 0, secure, "localhost", client_context(authority), "member.test"))
     with pytest.raises(FileNotFoundError):
@@ -119,7 +107,7 @@ async def test_a_unix_socket_with_and_without_tls(tmp_path: Path, authority: tru
 
 
 async def test_tls_that_agrees_on_http2(authority: trustme.CA) -> None:
-    async with listening(server_context(authority, "http/1.1", "h2")) as port:
+    async with stream_server(echo, tls=server_context(authority, "http/1.1", "h2")) as port:
         await check_echo(Target("127.0.0.1", port, "", "a", client_context(authority), "member.test"))
 
 
@@ -131,7 +119,7 @@ async def test_tls_that_does_not_agree_on_http2(authority: trustme.CA, protocols
         made.append(Recorder())
         return made[0]
 
-    async with listening(server_context(authority, *protocols)) as port:
+    async with stream_server(echo, tls=server_context(authority, *protocols)) as port:
         to = Target("127.0.0.1", port, "", "a", client_context(authority), "member.test")
         with pytest.raises(TLSError, match="ALPN"):
             await dialled(to, factory)
@@ -141,7 +129,7 @@ async def test_tls_that_does_not_agree_on_http2(authority: trustme.CA, protocols
 async def test_a_certificate_of_another_name_or_authority_is_refused(authority: trustme.CA) -> None:
     # In debug mode asyncio reports what the server makes of a client that hangs up; it is no news here.
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
-    async with listening(server_context(authority, "h2")) as port:
+    async with stream_server(echo, tls=server_context(authority, "h2")) as port:
         with pytest.raises(ssl.SSLCertVerificationError):
             await dialled(Target("127.0.0.1", port, "", "a", client_context(authority), "other.test"), Recorder)
         with pytest.raises(ssl.SSLCertVerificationError):
@@ -149,7 +137,7 @@ async def test_a_certificate_of_another_name_or_authority_is_refused(authority: 
 
 
 async def test_tls_to_a_plain_port_is_an_os_error(authority: trustme.CA) -> None:
-    async with listening() as port:
+    async with stream_server(echo) as port:
         with pytest.raises(OSError, match=r"(?i)ssl|tls"):
             await dialled(Target("127.0.0.1", port, "", "a", client_context(authority), "member.test"), Recorder)
 
@@ -159,8 +147,7 @@ async def test_a_peer_that_hangs_up_on_a_handshake_is_a_tls_error(authority: tru
         await reader.read(1)
         writer.transport.abort()
 
-    async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as server:
-        port = server.sockets[0].getsockname()[1]
+    async with stream_server(hang_up) as port:
         with pytest.raises(
             TLSError, match=r"hung up .* perhaps it does not serve TLS, or requires a client certificate"
         ):
@@ -185,7 +172,7 @@ async def test_a_dial_needs_no_thread_of_the_application(host: str) -> None:
         asyncio.get_running_loop().set_default_executor(executor)
         busy = asyncio.get_running_loop().run_in_executor(None, go.wait)
         try:
-            async with listening() as port:
+            async with stream_server(echo) as port:
                 await check_echo(plain(port, host))
         finally:
             go.set()
@@ -245,14 +232,14 @@ async def black_hole() -> AsyncIterator[int]:
 
 async def test_a_refused_address_gives_way_to_the_next_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dial_module, "_HAPPY_EYEBALLS_DELAY", 3600.0)
-    async with listening() as port:
+    async with stream_server(echo) as port:
         sock = await _race([address(1), address(port)])
         assert sock.getpeername()[1] == port
         sock.close()
 
 
 async def test_a_silent_address_does_not_hold_up_the_next() -> None:
-    async with listening() as port, black_hole() as silent:
+    async with stream_server(echo) as port, black_hole() as silent:
         sock = await asyncio.wait_for(_race([address(silent), address(port)]), 15)
         assert sock.getpeername()[1] == port
         sock.close()
@@ -285,7 +272,7 @@ async def cancelled_after(turns: int, call: Callable[[], Awaitable[Any]]) -> lis
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 async def test_a_dial_cancelled_at_any_turn_leaves_no_socket(host: str) -> None:
-    async with listening() as port:
+    async with stream_server(echo) as port:
         for turns in range(30):
             for transport, _ in await cancelled_after(turns, lambda: dialled(plain(port, host), Recorder)):
                 transport.abort()

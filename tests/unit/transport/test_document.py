@@ -15,6 +15,7 @@ from hyperframe.frame import DataFrame
 from etcd_aio.errors import ConnectError, TLSError
 from etcd_aio.transport import Names, Target, http_get
 from tests.support.scripted import Wire, scripted
+from tests.support.stream_server import stream_server
 
 pytestmark = pytest.mark.anyio
 
@@ -30,12 +31,8 @@ async def serving(answer: bytes, tls: ssl.SSLContext | None = None) -> AsyncIter
         writer.write(answer)
         writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
-    try:
-        yield server.sockets[0].getsockname()[1], requests
-    finally:
-        server.close()
-        await server.wait_closed()
+    async with stream_server(serve, tls=tls) as port:
+        yield port, requests
 
 
 def target(port: int, tls: ssl.SSLContext | None = None, server_name: str = "localhost") -> Target:
@@ -54,12 +51,8 @@ async def test_a_document_from_a_unix_socket(tmp_path: Path) -> None:
         writer.write(OK + b"{}")
         writer.close()
 
-    server = await asyncio.start_unix_server(serve, tmp_path / "e.sock")
-    try:
+    async with stream_server(serve, path=tmp_path / "e.sock"):
         assert await http_get(Target("", 0, str(tmp_path / "e.sock"), "e.sock"), "/version", Names()) == b"{}"
-    finally:
-        server.close()
-        await server.wait_closed()
 
 
 @pytest.mark.parametrize(
@@ -196,11 +189,6 @@ async def test_a_peer_that_hangs_up_before_tls() -> None:
         await reader.read(1)
         writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    try:
+    async with stream_server(serve) as port:
         with pytest.raises((ConnectError, OSError)):
             await http_get(target(port, ssl.create_default_context()), "/version", Names())
-    finally:
-        server.close()
-        await server.wait_closed()
