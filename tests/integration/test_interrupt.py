@@ -24,7 +24,7 @@ ROOT = str(Path(__file__).parents[2])
 # It prints "waiting" from within the last thing that it opened.
 PROGRAMS = {
     "a watch": """
-        async with client.lease(10) as lease, client.watch(prefix="other/") as quiet, scan(client) as pages:
+        async with client.lease(60) as lease, client.watch(prefix="other/") as quiet, scan(client) as pages:
             await client.put("service", "v", lease=lease)
             async with client.watch(prefix="k/", start_revision=1) as watcher:
                 await go_on()
@@ -32,13 +32,13 @@ PROGRAMS = {
                     pass
 """,
     "a lease": """
-        async with client.watch(prefix="k/") as watcher, scan(client) as pages, client.lease(10) as lease:
+        async with client.watch(prefix="k/") as watcher, scan(client) as pages, client.lease(60) as lease:
             await client.put("service", "v", lease=lease)
             await go_on()
             await asyncio.sleep(60)
 """,
     "a scan": """
-        async with client.lease(10), client.watch(prefix="k/") as watcher, scan(client) as pages:
+        async with client.lease(60), client.watch(prefix="k/") as watcher, scan(client) as pages:
             await go_on()
             while True:
                 async for kv in client.scan(all_keys=True, page_size=1):
@@ -52,7 +52,7 @@ PROGRAMS = {
                 async for event in watcher:
                     pass
         async def register():
-            async with client.lease(10):
+            async with client.lease(60):
                 nonlocal entered
                 entered += 1
                 await asyncio.sleep(60)
@@ -74,7 +74,7 @@ PROGRAMS = {
         async with asyncio.TaskGroup() as group:
             for n in range(20):
                 group.create_task(within(client.watch(f"k/{n}", timeout=None)))
-                group.create_task(within(client.lease(10, timeout=None)))
+                group.create_task(within(client.lease(60, timeout=None)))
             await asyncio.sleep(60)
 """,
 }
