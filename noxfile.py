@@ -31,15 +31,13 @@ def install(session: nox.Session, *groups: str) -> None:
     session.install("--quiet", ".", *dependencies)
 
 
-def run_tests(
-    session: nox.Session, *arguments: str, waits: bool = False, is_development: bool = False, **env: str
-) -> None:
+def run_tests(session: nox.Session, *arguments: str, waits: bool = False, is_development: bool = False) -> None:
     """Run pytest in parallel: a worker for each processor where tests compute, two where they wait for peers.
 
     Bytecode is written even if the environment forbids it: without it, a short run mostly compiles.
     """
     workers = 2 * CORES if waits else CORES
-    env["PYTHONDONTWRITEBYTECODE"] = ""
+    env = {"PYTHONDONTWRITEBYTECODE": ""}
     if is_development:
         env["PYTHONDEVMODE"] = "1"  # unlike `-X dev`, it reaches the workers
     parallel = ("--numprocesses", str(workers), "--dist", "worksteal")
@@ -141,18 +139,24 @@ def nightly(session: nox.Session) -> None:
 
 @nox.session(python=find_pythons())
 def pythons(session: nox.Session) -> None:
-    """The unit and contract suites on each Python that is found, on asyncio and uvloop, with and without eager tasks.
+    """The unit and contract suites on each Python that is found, in one of the two ways below; `-- --whole` in both.
 
-    Tests that choose a loop themselves run on both in any case; the others run on uvloop first, as `tests` has them on
-    asyncio. From Python 3.12 on they run once more, on asyncio, where every task runs its first step at once
-    (`asyncio.eager_task_factory`). What is marked slow is left to `tests`.
+    One way is uvloop, for the tests that do not choose a loop; `tests` has them on asyncio. The other is asyncio where
+    every task runs its first step at once (`asyncio.eager_task_factory`), which Python 3.11 does not have. Neighbouring
+    versions take turns, so that each version and each way is covered. What is marked slow is left to `tests`.
     """
     session.log(f"found {', '.join(find_pythons())} of {', '.join(PYTHONS)}")
     install(session, "test")
-    arguments = ("-m", "not slow and not cluster", "tests/unit", *CONTRACT, *session.posargs)
-    run_tests(session, *arguments, waits=True, ETCD_AIO_TEST_LOOP="uvloop")
-    if session.python != "3.11":
-        run_tests(session, *arguments, waits=True, ETCD_AIO_TEST_TASKS="eager")
+    whole, *others = session.posargs if session.posargs[:1] == ["--whole"] else ("", *session.posargs)
+    ways = [("ETCD_AIO_TEST_LOOP", "uvloop"), ("ETCD_AIO_TEST_TASKS", "eager")]
+    if session.python == "3.11":
+        ways = ways[:1]
+    elif not whole:
+        ways = [ways[PYTHONS.index(str(session.python)) % 2]]
+    for name, value in ways:
+        session.env[name] = value
+        run_tests(session, "-m", "not slow and not cluster", "tests/unit", *CONTRACT, *others, waits=True)
+        del session.env[name]
 
 
 @nox.session
