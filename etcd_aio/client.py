@@ -29,12 +29,12 @@ from etcd_aio.deadline import deadline_after
 from etcd_aio.discovery import Discovery
 from etcd_aio.error_handler import Invoker, Lifetime, RetryPolicy, StreamStatistics, TokenFunction, credentials_from
 from etcd_aio.errors import PermissionDeniedError
-from etcd_aio.kv import KV
+from etcd_aio.kv import KV, KVCalls
 from etcd_aio.lease import Lease, LeaseKeeper, Leases, OnLost
 from etcd_aio.methods import API_VERSION
 from etcd_aio.shortcuts import Shortcuts
 from etcd_aio.transport import EngineName, Names, RequestMetadata, TransportOptions, create_engine, http_get
-from etcd_aio.types import EndpointVersions
+from etcd_aio.types import EndpointVersions, KeyLike
 from etcd_aio.watch import WatchCalls, WatchService
 
 _PING_KEY: Final = "health"  # the key of etcdctl's health check; it need not exist
@@ -105,6 +105,10 @@ class Client(KV, WatchCalls, Shortcuts):
             until its timeout: for command line tools and tests. A dial without an answer counts as refused after
             `connect_timeout`; a lost connection counts once it could not be made again. Watches, lease renewals and
             `wait_ready()` wait all the same. Default: False, so that services survive a restart of the cluster.
+        namespace: a prefix of all keys: every call about keys, watches and leases, and every shortcut, works on the
+            keys that begin with it, and shows them without it, as `Client.namespace` does. What is about the whole
+            cluster stays so: `compact`, `cluster`, `maintenance`, and `auth`, whose permissions name whole keys.
+            Default: None, the whole store.
 
     Raises:
         ConfigError: an option is invalid.
@@ -135,6 +139,7 @@ class Client(KV, WatchCalls, Shortcuts):
         discovery_srv_name: str = "",
         reject_old_cluster: bool = False,
         fail_fast: bool = False,
+        namespace: KeyLike | None = None,
     ) -> None:
         check_options(locals())  # which are the parameters, by name
         parsed = () if discovery_srv and endpoints is None else endpoints_from(endpoints)
@@ -183,6 +188,8 @@ class Client(KV, WatchCalls, Shortcuts):
         WatchCalls.__init__(self, lambda stream: WatchService(invoker, self.do, stream))
         self._keeper = LeaseKeeper(invoker)
         self._leases = Leases(invoker, self._keeper)
+        if namespace is not None:
+            self._enter_namespace(namespace, invoker)
         self._auth = Auth(invoker)
         self._cluster = Cluster(invoker)
         self._maintenance = Maintenance(invoker)
@@ -199,6 +206,14 @@ class Client(KV, WatchCalls, Shortcuts):
             connect_timeout=connect_timeout,
         )
 
+    def _enter_namespace(self, prefix: KeyLike, invoker: Invoker) -> None:
+        """Let the calls of this client be those of a namespace."""
+        from etcd_aio.layers import Namespace
+
+        space = Namespace(_WholeStore(self, invoker, self._leases), prefix)
+        self._within, self._scan_within, self._watch_within = space, space.scan, space.watch
+        self._leases = space.leases
+
     @classmethod
     def from_url(cls, url: str, **options: Unpack[ClientOptions]) -> Self:
         """Make a client from a connection URL.
@@ -207,10 +222,12 @@ class Client(KV, WatchCalls, Shortcuts):
             etcds://name:password@m1/?ca=/etc/ca.pem        TLS; without `ca` the system's authorities
             etcd+unix:///run/etcd.sock                      a unix socket; etcds+unix with TLS
             etcds+srv://example.com                         `discovery_srv`; etcd+srv takes members without TLS too
+            etcd://m1/app/                                  `namespace="app/"`; of a unix socket `?namespace=app/`
 
-        Name, password, path and values are percent-decoded. Options of `Client` that are numbers, flags or words are
-        accepted by name: times as `3s`, `500ms` or seconds, flags as `true` or `false`, None as `none`. With TLS also
-        `ca`, `cert`, `key` and `server_name` of `TLS`.
+        The namespace is all of the path behind its first slash, so it ends as the path does. Name, password, path and
+        values are percent-decoded. Options of `Client` that are numbers, flags or words are accepted by name: times as
+        `3s`, `500ms` or seconds, flags as `true` or `false`, None as `none`. With TLS also `ca`, `cert`, `key` and
+        `server_name` of `TLS`.
 
         Args:
             url: the URL.
@@ -492,8 +509,22 @@ class Client(KV, WatchCalls, Shortcuts):
         return self._invoker.streams()
 
 
+class _WholeStore(KV, WatchCalls, Shortcuts):
+    """The whole store beneath a client that has a namespace: the same connections, streams and leases."""
+
+    def __init__(self, client: Client, invoker: Invoker, leases: Leases) -> None:
+        KV.__init__(self, invoker)
+        WatchCalls.__init__(self, lambda stream: WatchService(invoker, self.do, stream))
+        self.leases = leases
+        # Of the client.
+        self.lease = client.lease
+        self.versions = client.versions
+        self._lease_pool = client._lease_pool
+        self._exactly_once_blocks = client._exactly_once_blocks
+
+
 # For messages of Python, such as "coroutine 'Client.put' was never awaited" and "Client.put() missing 1 required ...".
-for _part in (KV, WatchCalls, Shortcuts):
+for _part in (KVCalls, KV, WatchCalls, Shortcuts):
     for _name, _member in vars(_part).items():
         if isinstance(_member, FunctionType):
             _member.__qualname__ = f"Client.{_name}"

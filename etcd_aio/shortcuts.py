@@ -1,24 +1,34 @@
 """Shortcuts: the methods of a client that stand on its others, or make objects of the layers above it.
 
-The layers above are imported at their first use.
+The layers above are imported at their first use. A store that wraps another one has all of them too: see `StoreCalls`.
 """
 
 import asyncio
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Final, Protocol
 from weakref import WeakSet
 
 from etcd_aio.aio import start_background_task
-from etcd_aio.call_options import UNSET
-from etcd_aio.kv import op
-from etcd_aio.lease import OnLost
+from etcd_aio.call_options import UNSET, Timeout
+from etcd_aio.kv import KVCalls, op
+from etcd_aio.lease import Lease, OnLost
 from etcd_aio.store import Store
-from etcd_aio.types import KeyLike, ValueLike, whole_number
-from etcd_aio.watch import wait_deleted
+from etcd_aio.types import (
+    EndpointVersions,
+    KeyLike,
+    OnCompaction,
+    OnCompactionLike,
+    ValueLike,
+    WatchFilterLike,
+    whole_number,
+)
+from etcd_aio.watch import DEFAULT_MAX_PENDING, Watcher, wait_deleted
 
 if TYPE_CHECKING:
     from etcd_aio.concurrency import Election, LeasePool, Lock, RWLock, Semaphore, Session
     from etcd_aio.error_handler import Invoker
+    from etcd_aio.layers import Namespace
     from etcd_aio.once import ExactlyOnce
 
 
@@ -26,16 +36,46 @@ _CLOSE_SECONDS: Final = 0.5
 """Seconds that blocks of `exactly_once` and revocations of leases get to end when the client is closed: as locks."""
 
 
-class _Client(Store, Protocol):
-    """What the shortcuts need of the client that has them."""
+class ClientLike(Store, Protocol):
+    """What the shortcuts need of the client that has them, or of the store that wraps one."""
 
     _invoker: "Invoker"
-    _pool: "LeasePool | None"
-    _blocks: "WeakSet[ExactlyOnce] | None"
 
     def _lease_pool(self) -> "LeasePool":
         """The leases of locks and elections; made by the first of them."""
         ...
+
+    def _exactly_once_blocks(self) -> "WeakSet[ExactlyOnce]":
+        """The blocks that closing the client ends."""
+        ...
+
+    def watch(
+        self,
+        key: KeyLike | None = None,
+        *,
+        range_end: KeyLike | None = None,
+        prefix: KeyLike | None = None,
+        from_key: KeyLike | None = None,
+        all_keys: bool = False,
+        start_revision: int = 0,
+        prev_kv: bool = False,
+        progress_notify: bool = False,
+        filters: Iterable[WatchFilterLike] = (),
+        fragment: bool | None = None,
+        on_compaction: OnCompactionLike = OnCompaction.RAISE,
+        max_pending: int = DEFAULT_MAX_PENDING,
+        max_outage: float | None = None,
+        stream: str = "",
+        timeout: Timeout = UNSET,
+    ) -> Watcher:
+        """Follow the changes of keys; with the options that `Store.watch` leaves out."""
+        ...
+
+
+class _PoolOwner(Store, Protocol):
+    """A client, which has the leases."""
+
+    _pool: "LeasePool | None"
 
 
 class Shortcuts:
@@ -45,13 +85,19 @@ class Shortcuts:
     _blocks: "WeakSet[ExactlyOnce] | None" = None
     _closings: "list[asyncio.Task[None]] | None" = None
 
-    def _lease_pool(self: _Client) -> "LeasePool":
+    def _lease_pool(self: _PoolOwner) -> "LeasePool":
         """The leases of locks and elections; made by the first of them."""
         if self._pool is None:
             from etcd_aio.concurrency import LeasePool
 
             self._pool = LeasePool(self)
         return self._pool
+
+    def _exactly_once_blocks(self) -> "WeakSet[ExactlyOnce]":
+        """The blocks that closing the client ends."""
+        if self._blocks is None:
+            self._blocks = WeakSet()
+        return self._blocks
 
     async def _close_layers(self, endings: AbstractSet[asyncio.Task[None]]) -> None:
         """End what the layers above have under way, while the client still works; within half a second.
@@ -74,7 +120,7 @@ class Shortcuts:
                 closing.cancel()
 
     def lock(
-        self: _Client,
+        self: ClientLike,
         name: KeyLike,
         *,
         ttl: int = 10,
@@ -123,7 +169,7 @@ class Shortcuts:
         )
 
     def rwlock(
-        self: _Client,
+        self: ClientLike,
         name: KeyLike,
         *,
         ttl: int = 10,
@@ -141,7 +187,7 @@ class Shortcuts:
         return RWLock(self, source, name, ttl=ttl, value=value, margin=margin, on_lost=on_lost)
 
     def semaphore(
-        self: _Client,
+        self: ClientLike,
         name: KeyLike,
         *,
         limit: int,
@@ -180,7 +226,7 @@ class Shortcuts:
         )
 
     def election(
-        self: _Client, name: KeyLike, *, ttl: int = 10, margin: float | None = None, on_lost: OnLost = "cancel"
+        self: ClientLike, name: KeyLike, *, ttl: int = 10, margin: float | None = None, on_lost: OnLost = "cancel"
     ) -> "Election":
         """An election: one leader among the candidates of a name.
 
@@ -212,7 +258,7 @@ class Shortcuts:
 
         return Election(self, self._lease_pool().source(ttl), name, ttl=ttl, margin=margin, on_lost=on_lost)
 
-    def session(self: _Client, *, ttl: int = 60, on_lost: OnLost = "cancel") -> "Session":
+    def session(self: ClientLike, *, ttl: int = 60, on_lost: OnLost = "cancel") -> "Session":
         """One lease for several locks, and for keys of your own: `async with client.session() as session:`.
 
         Locks by themselves are better off with a lease each, as `lock()` gives them. A session is for what must live
@@ -229,7 +275,7 @@ class Shortcuts:
 
         return Session(self, self._lease_pool(), ttl=ttl, on_lost=on_lost)
 
-    async def wait_deleted(self: _Client, key: KeyLike, revision: int = 0, *, timeout: float | None = None) -> None:
+    async def wait_deleted(self: ClientLike, key: KeyLike, revision: int = 0, *, timeout: float | None = None) -> None:
         """Wait until a key is deleted. It moves from member to member with the watches, and outlasts compactions.
 
         Args:
@@ -255,7 +301,12 @@ class Shortcuts:
         )
 
     def exactly_once(
-        self: _Client, *, slots: int = 64, ttl: int = 300, window: int = 24 * 3600, prefix: KeyLike = "__etcd_aio/once/"
+        self: ClientLike,
+        *,
+        slots: int = 64,
+        ttl: int = 300,
+        window: int = 24 * 3600,
+        prefix: KeyLike = "__etcd_aio/once/",
     ) -> "ExactlyOnce":
         """Writes that are applied exactly once: `async with client.exactly_once() as once: await once.put("k", "v")`.
 
@@ -276,7 +327,64 @@ class Shortcuts:
 
         timeout = self._invoker.deadline(UNSET, 0.0)  # the client's default, in seconds
         block = ExactlyOnce(self, slots=slots, ttl=ttl, window=window, prefix=prefix, timeout=timeout)
-        if self._blocks is None:
-            self._blocks = WeakSet()
-        self._blocks.add(block)
+        self._exactly_once_blocks().add(block)
         return block
+
+    def namespace(self: ClientLike, prefix: KeyLike) -> "Namespace":
+        """The keys that begin with a prefix, as a store of their own, without the prefix.
+
+            app = client.namespace("app/")
+            await app.put("color", "blue")  # the key app/color
+
+        It has all calls about keys, watches and leases, and all shortcuts. It shares the connections, streams and
+        leases of this client, and needs no closing. A namespace of a namespace is one of both prefixes.
+
+        Args:
+            prefix: the prefix, as it is: write the separator that ends it.
+
+        Returns:
+            Namespace: nothing is sent before it is used.
+
+        Raises:
+            EmptyKeyError: the prefix is empty.
+            InvalidRequestError, TypeError: it is no key.
+        """
+        from etcd_aio.layers import Namespace
+
+        return Namespace(self, prefix)
+
+
+class StoreCalls(KVCalls, Shortcuts):
+    """The calls and the shortcuts of a store that wraps another one. `do`, `scan`, `watch` and `leases` are its own.
+
+    Closing the client ends the locks and blocks of all stores that wrap it.
+
+    Args:
+        store: the client, or a store that wraps it.
+    """
+
+    def __init__(self, store: ClientLike) -> None:
+        self._store = store
+        self._invoker = store._invoker
+
+    def _lease_pool(self) -> "LeasePool":
+        return self._store._lease_pool()
+
+    def _exactly_once_blocks(self) -> "WeakSet[ExactlyOnce]":
+        return self._store._exactly_once_blocks()
+
+    def lease(
+        self,
+        ttl: int,
+        *,
+        id: int | None = None,
+        adopt: bool = False,
+        on_lost: OnLost = "cancel",
+        timeout: Timeout = UNSET,
+    ) -> Lease:
+        """A lease for a block of code; see `Client.lease`. Leases have no names, so it is one of the whole cluster."""
+        return self._store.lease(ttl, id=id, adopt=adopt, on_lost=on_lost, timeout=timeout)
+
+    async def versions(self, timeout: Timeout = UNSET) -> tuple[EndpointVersions, ...]:
+        """The release of etcd at each endpoint; see `Client.versions`."""
+        return await self._store.versions(timeout)

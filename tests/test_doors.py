@@ -70,7 +70,7 @@ def test_the_library_imports_without_its_extras_and_without_other_grpc_or_protob
         "loaded = {name.split('.')[0] for name in sys.modules}\n"
         "assert not loaded & {'grpc', 'google', 'dns', 'uvloop', 'rich', 'pytest', 'trustme'}, loaded\n"
         "assert 'grpclib' not in loaded, 'an engine is imported only when a client asks for it'\n"
-        "late = ('etcd_aio.cache', 'etcd_aio.concurrency', 'etcd_aio.once')\n"
+        "late = ('etcd_aio.cache', 'etcd_aio.concurrency', 'etcd_aio.layers', 'etcd_aio.once')\n"
         "assert not [name for name in sys.modules if name.startswith(late)], 'imported at the first use'\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parent.parent)

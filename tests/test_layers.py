@@ -20,9 +20,10 @@ MAY_USE: dict[str, frozenset[str]] = {
     "client": frozenset(
         {
             *{"admin", "balancer", "config", "discovery", "error_handler", "kv", "lease", "transport", "watch"},
-            "shortcuts",
+            *{"layers", "shortcuts"},
         }
     ),
+    "layers": frozenset({"kv", "shortcuts", "store", "watch"}),
     "shortcuts": frozenset({"cache", "concurrency", "error_handler", "kv", "lease", "once", "store", "watch"}),
     "cache": frozenset({"store"}),
     "concurrency": frozenset({"store"}),
@@ -57,7 +58,10 @@ MESSAGES_ORDER: dict[str, frozenset[str]] = {
 }
 # What stands on the public client, whose methods import it at its first use. Besides `BASE` and `store`, such a package
 # may use the names of `etcd_aio.__all__`; no messages, and no other such package.
-ON_THE_CLIENT = frozenset({"cache", "concurrency", "once"})
+ON_THE_CLIENT = frozenset({"cache", "concurrency", "layers", "once"})
+# What a function may import when it runs, and annotations may name, although it stands above: a namespace of a client
+# has the shortcuts of a client, and makes namespaces itself.
+MAY_USE_LATER = {"shortcuts": frozenset({"layers"})}
 ALONE = frozenset({"http2"})  # could become a package of its own as it is
 FOREIGN: dict[str, frozenset[str]] = {
     "grpclib": frozenset({"transport"}),
@@ -98,6 +102,7 @@ PURE = (
     "kv/compare",
     "kv/op",
     "kv/operations",
+    "layers/translate",
     "lease/keepalive_schedule",
     "methods",
     "once/guarded",
@@ -138,22 +143,43 @@ def package_of(path: Path) -> str:
     return path.relative_to(PACKAGE).with_suffix("").parts[0]
 
 
+def is_late(node: ast.AST) -> bool:
+    """Whether what stands below runs only in a call, or never."""
+    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or (
+        isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+    )
+
+
+def imports_at_once(path: Path) -> Iterator[str]:
+    """Every module that is imported with this one."""
+    waiting: list[ast.AST] = [ast.parse(path.read_text())]
+    while waiting:
+        node = waiting.pop()
+        yield from imported_by(node)
+        waiting += [child for child in ast.iter_child_nodes(node) if not is_late(child)]
+
+
 def imports(path: Path) -> Iterator[str]:
     """Every imported module, with the names of a from-import as if they were submodules where they are."""
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import"
-            module = node.module or ""
-            if module == "etcd_aio":
-                yield from (f"etcd_aio.{alias.name}" for alias in node.names)
-            elif module.count(".") == 1 and (PACKAGE / module.split(".")[1]).is_dir():
-                for alias in node.names:
-                    is_submodule = (PACKAGE / module.split(".")[1] / f"{alias.name}.py").exists()
-                    yield f"{module}.{alias.name}" if is_submodule else module
-            else:
-                yield module
+        yield from imported_by(node)
+
+
+def imported_by(node: ast.AST) -> Iterator[str]:
+    """The modules that a node of the tree imports itself."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        assert node.level == 0, "relative import"
+        module = node.module or ""
+        if module == "etcd_aio":
+            yield from (f"etcd_aio.{alias.name}" for alias in node.names)
+        elif module.count(".") == 1 and (PACKAGE / module.split(".")[1]).is_dir():
+            for alias in node.names:
+                is_submodule = (PACKAGE / module.split(".")[1] / f"{alias.name}.py").exists()
+                yield f"{module}.{alias.name}" if is_submodule else module
+        else:
+            yield module
 
 
 @pytest.mark.parametrize("path", sources(), ids=name_of)
@@ -174,6 +200,8 @@ def test_a_package_imports_only_lower_layers_and_through_their_init(path: Path) 
         elif package in ON_THE_CLIENT:
             is_public = len(parts) == 2 and other in PUBLIC_NAMES
             assert is_public or other in BASE | MAY_USE[package], f"{package} must not import {other}"
+        elif other in MAY_USE_LATER.get(package, ()):
+            assert module not in imports_at_once(path), f"{package} imports {other} at once"
         else:
             assert other in BASE | MESSAGES | MAY_USE[package], f"{package} must not import {other}"
         if module in PUBLIC_MODULES:

@@ -17,6 +17,7 @@ from etcd_aio.deadline import deadline_after
 from etcd_aio.error_handler import RetryPolicy, TokenFunction
 from etcd_aio.errors import ConfigError, InvalidRequestError
 from etcd_aio.transport import EngineName
+from etcd_aio.types import KeyLike, is_encodable
 
 _MIN_KEEPALIVE_TIME: Final = 5.0  # seconds; etcd answers more frequent pings with GOAWAY
 _MAX_MESSAGE: Final = 2**31 - 1  # bytes; the largest message that gRPC implementations accept
@@ -46,6 +47,7 @@ class ClientOptions(TypedDict, total=False):
     discovery_srv_name: str
     reject_old_cluster: bool
     fail_fast: bool
+    namespace: KeyLike | None
 
 
 def check_options(options: Mapping[str, object]) -> None:
@@ -107,6 +109,15 @@ def _check_label(name: str, value: object) -> None:
         raise ConfigError(f"{name} must be a DNS name of letters, digits and '-'")
 
 
+def _check_namespace(name: str, value: object) -> None:
+    if value is None:
+        return
+    if not isinstance(value, KeyLike) or not value:
+        raise ConfigError(f"{name} must be a prefix of keys, as text or bytes, and not empty")
+    if isinstance(value, str) and not is_encodable(value):
+        raise ConfigError(f"{name} has a lone surrogate, which is not text: pass bytes")
+
+
 def _check_word(words: tuple[str, ...]) -> Callable[[str, object], None]:
     def check(name: str, value: object) -> None:
         if value not in words:
@@ -142,6 +153,7 @@ _KIND_OF_TYPE: Final[Mapping[object, _Kind]] = {
     EngineName: _Kind(_check_word(get_args(EngineName)), read_word),
     RetryMode: _Kind(_check_word(get_args(RetryMode)), read_word),
     PolicyName | Choice: _Kind(_check_policy, read_word),
+    KeyLike | None: _Kind(_check_namespace, read_word),
 }
 _KINDS: Final[Mapping[str, _Kind]] = {
     name: _KIND_OF_TYPE[annotation]

@@ -1,17 +1,16 @@
 """Connection URLs: the endpoints, credentials and options of a client in one text. Pure.
 
-    etcd://[name:password@]host[:port][,host[:port]...][/][?option=value&...]     plaintext
-    etcds://...                                                                   TLS
-    etcd+unix:///path, etcds+unix:///path                                         a unix socket
-    etcd+srv://domain, etcds+srv://domain                                         endpoints from DNS SRV records
+    etcd://[name:password@]host[:port][,host[:port]...][/[namespace]][?option=value&...]     plaintext
+    etcds://...                                                                              TLS
+    etcd+unix:///path, etcds+unix:///path                                                    a unix socket
+    etcd+srv://domain[/[namespace]], etcds+srv://domain...                                   from DNS SRV records
 
-Name, password, path and values are percent-decoded. Options are those of `Client`, by its names; with TLS also `ca`,
-`cert`, `key` (files) and `server_name`. Errors repeat nothing of the URL: a password that was not percent-encoded may
-end up in any other part.
+The namespace is all of the path behind its first slash. Name, password, path and values are percent-decoded. Options
+are those of `Client`, by its names; with TLS also `ca`, `cert`, `key` (files) and `server_name`. Errors repeat nothing
+of the URL: a password that was not percent-encoded may end up in any other part.
 """
 
 import re
-from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Final, cast
 from urllib.parse import unquote_to_bytes
@@ -24,7 +23,6 @@ from etcd_aio.types import split_host_port
 
 _URL: Final = re.compile(r"(etcds?)(\+unix|\+srv)?://([^/?#]*)([^?#]*)(?:\?([^#]*))?", re.ASCII | re.IGNORECASE)
 _SCHEMES: Final = "etcd, etcds, etcd+unix, etcds+unix, etcd+srv or etcds+srv"
-_NO_PATH: Final = "a connection URL cannot have a path (namespaces are not supported yet)"
 _PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
@@ -54,13 +52,15 @@ def parse_url(url: str) -> Settings:
     auth = _credentials(credentials) if separator else None
     options, files = _query(query or "", is_tls)
     tls = files if files or (is_tls and kind == "+srv") else None
+    if kind != "+unix" and len(path) > 1:
+        if "namespace" in options:
+            raise ConfigError("the connection URL has two namespaces: its path, and the option namespace")
+        options["namespace"] = _decoded(path[1:], "the path")
     if kind == "+srv":
-        if path not in ("", "/"):
-            raise ConfigError(_NO_PATH)
         return Settings(discovery_srv=_domain(hosts), tls=tls, auth=auth, options=options)
     if "discovery_srv_name" in options:
         raise ConfigError("discovery_srv_name needs a URL that begins with etcd+srv or etcds+srv")
-    endpoints = (_socket(hosts, path, is_tls),) if kind else _hosts(hosts, path, is_tls)
+    endpoints = (_socket(hosts, path, is_tls),) if kind else _hosts(hosts, is_tls)
     return Settings(endpoints=endpoints, tls=tls, auth=auth, options=options)
 
 
@@ -73,9 +73,7 @@ def _credentials(text: str) -> tuple[str, str]:
     return _decoded(name, "the name"), _decoded(password, "the password")
 
 
-def _hosts(text: str, path: str, is_tls: bool) -> tuple[str, ...]:
-    if path not in ("", "/"):
-        raise ConfigError(_NO_PATH)
+def _hosts(text: str, is_tls: bool) -> tuple[str, ...]:
     if not text:
         raise ConfigError("a connection URL needs a host; etcd's default is 127.0.0.1:2379")
     hosts = text.split(",")
@@ -109,7 +107,7 @@ def _is_host(text: str) -> bool:
     return "%" not in text  # zones of IPv6 addresses would need percent-encoding
 
 
-def _query(text: str, is_tls: bool) -> tuple[Mapping[str, Value], TLSFiles]:
+def _query(text: str, is_tls: bool) -> tuple[dict[str, Value], TLSFiles]:
     options: dict[str, Value] = {}
     files: dict[str, str] = {}
     known = TEXT_OPTIONS | TLSFiles.__annotations__.keys()

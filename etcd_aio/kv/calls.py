@@ -40,56 +40,18 @@ if TYPE_CHECKING:
 _R = TypeVar("_R")
 
 
-class KV:
-    """The key-value API.
+class KVCalls:
+    """The key-value calls that stand on `do`: of a client, and of a store that wraps another one.
 
-    Keys and values are `str`, which is sent as UTF-8, or bytes. Results are frozen and hold bytes.
-
-    Every call takes `timeout`, the seconds for the whole call with all its attempts (None waits for ever), and `retry`,
-    which says which failed attempts are retried: one of `"safe"`, `"never"` and `"always"`. If left out, each has the
-    client's default.
-
-    Every call raises TypeError or InvalidRequestError before it sends anything if an argument cannot be right. After
-    that it can raise `EtcdTimeoutError`, `NoAvailableEndpointsError`, `ConnectionLostError`, `PermissionDeniedError`
-    and the other classes of `EtcdError`; each call lists only the errors of its own. If a mutation fails, the error's
-    `maybe_applied` is True if it may have been applied all the same; a cancelled mutation may always have been applied.
-    A cancelled read leaves nothing behind.
+    Attributes:
+        _invoker: has the clock and the default timeout of the client.
     """
 
-    def __init__(self, invoker: "Invoker") -> None:
-        self._invoker = invoker
+    _invoker: "Invoker"
 
     async def do(self, operation: Operation[_R], *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> _R:
-        """Send one operation: `await client.do(op.get("key"))` is `await client.get("key")`.
-
-        All of `get`, `range`, `put`, `delete`, the `commit()` of a txn, the pages of a scan and the listings of a watch
-        go through this method, so overriding it changes all of them. `compact()`, and the part of a scan that the
-        server streams, do not.
-
-        Args:
-            operation: an operation such as `op.put("key", "value")`; with `op.txn(...)` a whole txn.
-            retry: which failed attempts are retried. An operation that changes nothing is retried like a read. Any
-                other is applied at most once, unless this is `"always"`.
-
-        Returns:
-            The result of the call that has the operation's name.
-
-        Raises:
-            TypeError: `operation` is no operation.
-            EtcdError: those of the call that has the operation's name.
-        """
-        if not isinstance(operation, KVOperation):
-            raise TypeError(f'do() takes an operation such as op.put("k", "v"), got {type(operation).__name__}')
-        reply = await self._invoker.unary(
-            operation.method,
-            operation.message(),
-            timeout=timeout,
-            retry=retry,
-            repeatable=operation.is_read_only or None,
-            needs_leader=not operation.serializable,
-        )
-        result: _R = operation.result(reply)
-        return result
+        """Send one operation: see `KV.do`."""
+        raise NotImplementedError  # every store below has its own
 
     async def get(
         self,
@@ -191,61 +153,6 @@ class KV:
             max_create_revision=max_create_revision,
         )
         return await self.do(operation, timeout=timeout, retry=retry)
-
-    def scan(
-        self,
-        key: KeyLike | None = None,
-        *,
-        range_end: KeyLike | None = None,
-        prefix: KeyLike | None = None,
-        from_key: KeyLike | None = None,
-        all_keys: bool = False,
-        revision: int = 0,
-        keys_only: bool = False,
-        serializable: bool = False,
-        page_size: int = DEFAULT_PAGE_SIZE,
-        timeout: Timeout = UNSET,
-        retry: RetryMode | None = None,
-    ) -> Scan:
-        """Iterate over a range of any size at one revision: streamed by etcd 3.7, page by page from older servers.
-
-            async for kv in client.scan(prefix="svc/"): ...
-
-        The keys are named as in `range()`.
-
-        Args:
-            revision: read the store as it was at this revision; 0 is the revision of the first page.
-            keys_only: leave the values out; etcd 3.7 also leaves out the leases.
-            serializable: let one member answer from its own state, which is faster, needs no quorum, and may be stale.
-            page_size: the most keys in a page; 1000, as in etcd's own mirror. A server that does not stream counts the
-                rest of the range for every page, so larger pages are cheaper for it, and smaller pages take less memory
-                here. A server that streams decides itself how much it sends at once.
-            timeout: seconds for the next page or chunk of a stream, with all attempts, also if a page that is too large
-                is requested again with fewer keys. The time between two steps does not count.
-
-        Returns:
-            Scan: an async iterator of `KeyValue`; `pages()` iterates by pages. Nothing is sent before the first step.
-
-        Raises:
-            InvalidRequestError: not exactly one form names the keys, or an option is out of bounds.
-            EmptyKeyError: the key is empty.
-        """
-        first = op.range(
-            key,
-            range_end=range_end,
-            prefix=prefix,
-            from_key=from_key,
-            all_keys=all_keys,
-            revision=revision,
-            keys_only=keys_only,
-            serializable=serializable,
-        )
-        page_size = whole_number(page_size, "page_size", minimum=1)
-        invoker = self._invoker
-        stream = RangeStreamReader(invoker)
-        return Scan(
-            ScanPages(self.do, first, page_size=page_size, timeout=timeout, retry=retry, stream=stream, invoker=invoker)
-        )
 
     @overload
     async def put(
@@ -420,6 +327,132 @@ class KV:
             Txn: a builder. Nothing is sent before its `commit()`.
         """
         return Txn(self.do)
+
+
+class KV(KVCalls):
+    """The key-value API.
+
+    Keys and values are `str`, which is sent as UTF-8, or bytes. Results are frozen and hold bytes.
+
+    Every call takes `timeout`, the seconds for the whole call with all its attempts (None waits for ever), and `retry`,
+    which says which failed attempts are retried: one of `"safe"`, `"never"` and `"always"`. If left out, each has the
+    client's default.
+
+    Every call raises TypeError or InvalidRequestError before it sends anything if an argument cannot be right. After
+    that it can raise `EtcdTimeoutError`, `NoAvailableEndpointsError`, `ConnectionLostError`, `PermissionDeniedError`
+    and the other classes of `EtcdError`; each call lists only the errors of its own. If a mutation fails, the error's
+    `maybe_applied` is True if it may have been applied all the same; a cancelled mutation may always have been applied.
+    A cancelled read leaves nothing behind.
+    """
+
+    def __init__(self, invoker: "Invoker") -> None:
+        self._invoker = invoker
+        # Of the namespace, if the client has one.
+        self._within: KVCalls | None = None
+        self._scan_within: Callable[..., Scan] | None = None
+
+    async def do(self, operation: Operation[_R], *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> _R:
+        """Send one operation: `await client.do(op.get("key"))` is `await client.get("key")`.
+
+        All of `get`, `range`, `put`, `delete`, the `commit()` of a txn, the pages of a scan and the listings of a watch
+        go through this method, so overriding it changes all of them. `compact()`, and the part of a scan that the
+        server streams, do not.
+
+        Args:
+            operation: an operation such as `op.put("key", "value")`; with `op.txn(...)` a whole txn.
+            retry: which failed attempts are retried. An operation that changes nothing is retried like a read. Any
+                other is applied at most once, unless this is `"always"`.
+
+        Returns:
+            The result of the call that has the operation's name.
+
+        Raises:
+            TypeError: `operation` is no operation.
+            EtcdError: those of the call that has the operation's name.
+        """
+        if self._within is not None:
+            return await self._within.do(operation, timeout=timeout, retry=retry)
+        if not isinstance(operation, KVOperation):
+            raise TypeError(f'do() takes an operation such as op.put("k", "v"), got {type(operation).__name__}')
+        reply = await self._invoker.unary(
+            operation.method,
+            operation.message(),
+            timeout=timeout,
+            retry=retry,
+            repeatable=operation.is_read_only or None,
+            needs_leader=not operation.serializable,
+        )
+        result: _R = operation.result(reply)
+        return result
+
+    def scan(
+        self,
+        key: KeyLike | None = None,
+        *,
+        range_end: KeyLike | None = None,
+        prefix: KeyLike | None = None,
+        from_key: KeyLike | None = None,
+        all_keys: bool = False,
+        revision: int = 0,
+        keys_only: bool = False,
+        serializable: bool = False,
+        page_size: int = DEFAULT_PAGE_SIZE,
+        timeout: Timeout = UNSET,
+        retry: RetryMode | None = None,
+    ) -> Scan:
+        """Iterate over a range of any size at one revision: streamed by etcd 3.7, page by page from older servers.
+
+            async for kv in client.scan(prefix="svc/"): ...
+
+        The keys are named as in `range()`.
+
+        Args:
+            revision: read the store as it was at this revision; 0 is the revision of the first page.
+            keys_only: leave the values out; etcd 3.7 also leaves out the leases.
+            serializable: let one member answer from its own state, which is faster, needs no quorum, and may be stale.
+            page_size: the most keys in a page; 1000, as in etcd's own mirror. A server that does not stream counts the
+                rest of the range for every page, so larger pages are cheaper for it, and smaller pages take less memory
+                here. A server that streams decides itself how much it sends at once.
+            timeout: seconds for the next page or chunk of a stream, with all attempts, also if a page that is too large
+                is requested again with fewer keys. The time between two steps does not count.
+
+        Returns:
+            Scan: an async iterator of `KeyValue`; `pages()` iterates by pages. Nothing is sent before the first step.
+
+        Raises:
+            InvalidRequestError: not exactly one form names the keys, or an option is out of bounds.
+            EmptyKeyError: the key is empty.
+        """
+        if self._scan_within is not None:
+            return self._scan_within(
+                key,
+                range_end=range_end,
+                prefix=prefix,
+                from_key=from_key,
+                all_keys=all_keys,
+                revision=revision,
+                keys_only=keys_only,
+                serializable=serializable,
+                page_size=page_size,
+                timeout=timeout,
+                retry=retry,
+            )
+        first = op.range(
+            key,
+            range_end=range_end,
+            prefix=prefix,
+            from_key=from_key,
+            all_keys=all_keys,
+            revision=revision,
+            keys_only=keys_only,
+            serializable=serializable,
+        )
+        page_size = whole_number(page_size, "page_size", minimum=1)
+        invoker = self._invoker
+        stream = RangeStreamReader(invoker)
+        return Scan(
+            ScanPages(self.do, first, page_size=page_size, timeout=timeout, retry=retry, stream=stream, invoker=invoker)
+        )
 
     async def compact(
         self,

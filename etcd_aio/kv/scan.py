@@ -28,6 +28,8 @@ from etcd_aio.kv.operations import RangeOp
 from etcd_aio.types import Header, KeyRange, KeyValue, RangeResult, SortBy, SortOrder
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from etcd_aio.error_handler import Invoker
 
 DEFAULT_PAGE_SIZE: Final = 1000
@@ -43,6 +45,18 @@ class ReadPage(Protocol):
 
     def __call__(self, operation: RangeOp, *, timeout: Timeout, retry: RetryMode | None) -> Awaitable[RangeResult]:
         """Send the operation."""
+        ...
+
+
+class ChunkReader(Protocol):
+    """Reads the rest of one range as a stream."""
+
+    async def read(self, rest: RangeOp, timeout: Timeout, retry: RetryMode | None) -> tuple[KeyValue, ...] | None:
+        """Return the next chunk of keys; see `RangeStreamReader.read`."""
+        ...
+
+    def cancel(self) -> None:
+        """Close the stream at once. A pending `read` returns None."""
         ...
 
 
@@ -111,6 +125,16 @@ class Scan(AsyncIterator[KeyValue]):
         """The revision that the scan reads; 0 before the first page has arrived."""
         return self._pages.revision
 
+    def through(self, first: RangeOp, read_page: ReadPage, wrapped: "Callable[[ChunkReader], ChunkReader]") -> "Scan":
+        """The same scan, not begun yet, as a store that wraps another one shows it.
+
+        Args:
+            first: the range, and how it is read, in that store.
+            read_page: reads a page there.
+            wrapped: returns what reads the rest there, of what reads it in the store beneath.
+        """
+        return Scan(self._pages.through(first, read_page, wrapped))
+
     def pages(self) -> "ScanPages":
         """The same scan by whole pages instead of single keys.
 
@@ -163,7 +187,7 @@ class ScanPages(AsyncIterator[RangeResult]):
         page_size: int,
         timeout: Timeout,
         retry: RetryMode | None,
-        stream: RangeStreamReader | None = None,
+        stream: ChunkReader | None = None,
         invoker: "Invoker | None" = None,
     ) -> None:
         self._read_page = read_page
@@ -183,6 +207,20 @@ class ScanPages(AsyncIterator[RangeResult]):
         self._timeout = timeout
         self._retry: RetryMode | None = retry
         self._is_reading = False
+
+    def through(
+        self, first: RangeOp, read_page: ReadPage, wrapped: "Callable[[ChunkReader], ChunkReader]"
+    ) -> "ScanPages":
+        """The same scan, not begun yet, as a store that wraps another one shows it; see `Scan.through`."""
+        return ScanPages(
+            read_page,
+            first,
+            page_size=self._page_size,
+            timeout=self._timeout,
+            retry=self._retry,
+            stream=None if self._stream is None else wrapped(self._stream),
+            invoker=self._invoker,
+        )
 
     @property
     def keys(self) -> KeyRange:
@@ -275,7 +313,7 @@ class ScanPages(AsyncIterator[RangeResult]):
 
     # Chunks.
 
-    async def _read_chunk(self, rest: RangeOp, stream: RangeStreamReader) -> tuple[KeyValue, ...] | None:
+    async def _read_chunk(self, rest: RangeOp, stream: ChunkReader) -> tuple[KeyValue, ...] | None:
         """Read the next chunk; None if the rest has to be read by pages."""
         try:
             return await stream.read(rest, self._next_timeout(), self._retry)

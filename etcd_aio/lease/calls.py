@@ -21,6 +21,8 @@ from etcd_aio.types import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from etcd_aio.error_handler import Invoker
 
 MAX_TTL: Final = 9_000_000_000  # seconds; etcd's own limit
@@ -36,6 +38,10 @@ class Leases:
     def __init__(self, invoker: "Invoker", keeper: LeaseKeeper) -> None:
         self._invoker = invoker
         self._keeper = keeper
+
+    def through(self, show: "Callable[[LeaseTimeToLiveResult], LeaseTimeToLiveResult]") -> "Leases":
+        """The same calls, with the keys of a lease as a store that wraps another one shows them."""
+        return ViewedLeases(self, show)
 
     async def grant(
         self, ttl: int, id: int | None = None, *, timeout: Timeout = UNSET, retry: RetryMode | None = None
@@ -113,6 +119,26 @@ class Leases:
     async def list(self, *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> LeaseListResult:
         """List the ids of all leases."""
         return await self._invoker.unary(methods.LEASE_LEASES, pb.LeaseLeasesRequest(), timeout=timeout, retry=retry)
+
+
+class ViewedLeases(Leases):
+    """The lease calls, as a store that wraps another one shows them.
+
+    Args:
+        leases: those of the store beneath.
+        show: returns the result of `time_to_live` with the keys as they are to be seen.
+    """
+
+    def __init__(self, leases: Leases, show: "Callable[[LeaseTimeToLiveResult], LeaseTimeToLiveResult]") -> None:
+        super().__init__(leases._invoker, leases._keeper)
+        self._leases = leases
+        self._show = show
+
+    async def time_to_live(
+        self, lease: LeaseLike, keys: bool = False, *, timeout: Timeout = UNSET, retry: RetryMode | None = None
+    ) -> LeaseTimeToLiveResult:
+        """Get how long a lease still lasts; see `Leases.time_to_live`. `keys` are those that the store has."""
+        return self._show(await self._leases.time_to_live(lease, keys, timeout=timeout, retry=retry))
 
 
 def checked_ttl(ttl: int) -> int:

@@ -45,6 +45,7 @@ from etcd_aio.types.fast_frozen import mutable_twin as mutable_twin
 from etcd_aio.types.host_port import split_host_port as split_host_port
 from etcd_aio.types.keys import NO_END as NO_END
 from etcd_aio.types.keys import KeyRange as KeyRange
+from etcd_aio.types.keys import prefix_end as prefix_end
 from etcd_aio.types.kv import CompactResult as CompactResult
 from etcd_aio.types.kv import DeleteResult as DeleteResult
 from etcd_aio.types.kv import Header as Header
@@ -86,6 +87,7 @@ from etcd_aio.types.replayed import ReplayedTxnResult as ReplayedTxnResult
 from etcd_aio.types.replayed import delete_within as delete_within
 from etcd_aio.types.replayed import put_within as put_within
 from etcd_aio.types.replayed import txn_within as txn_within
+from etcd_aio.types.view import WatchView as WatchView
 from etcd_aio.types.watch import Event as Event
 from etcd_aio.types.watch import EventType as EventType
 from etcd_aio.types.watch import ResyncEvent as ResyncEvent

@@ -5,6 +5,7 @@ pure state machines of one watch and of the stream that all watches share; `serv
 tasks; `deletion.py` waits until a key is gone.
 """
 
+from etcd_aio.watch.calls import DEFAULT_MAX_PENDING as DEFAULT_MAX_PENDING
 from etcd_aio.watch.calls import WatchCalls as WatchCalls
 from etcd_aio.watch.deletion import wait_deleted as wait_deleted
 from etcd_aio.watch.service import WatchService as WatchService

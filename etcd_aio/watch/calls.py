@@ -35,6 +35,7 @@ class WatchCalls:
     """
 
     def __init__(self, watches_on: Callable[[str], WatchService]) -> None:
+        self._watch_within: Callable[..., Watcher] | None = None  # of the namespace, if the client has one
         self._watches_on = watches_on
         self._watches = watches_on("")
         # Watchers, and open streams, hold them.
@@ -111,6 +112,24 @@ class WatchCalls:
             EmptyKeyError: the key is empty.
             TypeError: an argument has a wrong type.
         """
+        if self._watch_within is not None:
+            return self._watch_within(
+                key,
+                range_end=range_end,
+                prefix=prefix,
+                from_key=from_key,
+                all_keys=all_keys,
+                start_revision=start_revision,
+                prev_kv=prev_kv,
+                progress_notify=progress_notify,
+                filters=filters,
+                fragment=fragment,
+                on_compaction=on_compaction,
+                max_pending=max_pending,
+                max_outage=max_outage,
+                stream=stream,
+                timeout=timeout,
+            )
         keys = KeyRange.of(key, range_end=range_end, prefix=prefix, from_key=from_key, all_keys=all_keys)
         if keys.range_end > b"\0" and keys.range_end <= keys.key:
             raise InvalidRequestError("the range is empty: range_end must be greater than key")

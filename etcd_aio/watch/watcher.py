@@ -11,13 +11,17 @@ from typing import TYPE_CHECKING, Final, NoReturn, Self
 
 from etcd_aio.aio import wait_until
 from etcd_aio.call_options import Timeout
-from etcd_aio.errors import ClientUsageError
-from etcd_aio.types import Event, WatchBatch, WatchFilter
+from etcd_aio.errors import ClientUsageError, EtcdError
+from etcd_aio.types import Event, WatchBatch, WatchFilter, WatchView
 from etcd_aio.watch.compaction_resync import KnownKeys
 from etcd_aio.watch.service import WatchService
 from etcd_aio.watch.state import Phase, WatchOptions, WatchState
 
 _NOT_ENTERED: Final = "the watch is not entered: write `async with client.watch(...) as watcher:`"
+
+
+def _two_tasks_error() -> ClientUsageError:
+    return ClientUsageError("two tasks iterate over one watch: use a watch for each of them")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,10 @@ class Watcher(AsyncIterator[Event]):
                 with suppress(RuntimeError):
                     self._loop.call_soon_threadsafe(self._service.close, self._state)
             warnings.warn(f"watch was not closed: {self!r}", ResourceWarning, stacklevel=1, source=self)
+
+    def through(self, view: WatchView) -> "Watcher":
+        """The same watch, not entered yet, as a store that wraps another one shows it."""
+        return ViewedWatcher(self, view)
 
     # Lifetime.
 
@@ -218,7 +226,7 @@ class Watcher(AsyncIterator[Event]):
 
     async def _next_batch(self) -> WatchBatch:
         if self._is_taking:
-            raise ClientUsageError("two tasks iterate over one watch: use a watch for each of them")
+            raise _two_tasks_error()
         state = self._state
         self._is_taking = True
         try:
@@ -300,6 +308,69 @@ class Watcher(AsyncIterator[Event]):
             reconnects=state.reconnects,
             pauses=state.pauses,
         )
+
+
+class ViewedWatcher(Watcher):
+    """A watch, as a store that wraps another one shows it.
+
+    Args:
+        watcher: the watch beneath, not entered. This one is entered in its place.
+        view: shows its batches.
+    """
+
+    __slots__ = ("_hidden", "_views")
+
+    def __init__(self, watcher: Watcher, view: WatchView) -> None:
+        state = watcher._state
+        super().__init__(watcher._service, state.options, state.next_revision, watcher._timeout)
+        within = watcher._views if isinstance(watcher, ViewedWatcher) else ()
+        self._views: tuple[WatchView, ...] = (*within, view)  # the innermost first
+        self._hidden: WatchBatch | None = None  # taken, and not shown yet
+
+    def __repr__(self) -> str:
+        return f"<Watcher {self._views[-1].keys} {self._state.phase.value} after revision {self.revision}>"
+
+    async def __aenter__(self) -> Self:
+        try:
+            return await super().__aenter__()
+        except EtcdError as error:
+            self._explain(error)
+            raise
+
+    def _close(self) -> None:
+        super()._close()
+        self._hidden = None
+
+    async def _next_batch(self) -> WatchBatch:
+        if self._is_taking:
+            raise _two_tasks_error()
+        if self._hidden is None:
+            self._hidden = await super()._next_batch()
+        self._is_taking = True
+        try:
+            batch = self._hidden
+            for view in self._views:
+                batch = await view.batch(batch)
+        finally:
+            self._is_taking = False
+        if self._is_closed:
+            raise StopAsyncIteration
+        self._hidden = None
+        return batch
+
+    @property
+    def revision(self) -> int:
+        """The last revision that was delivered completely; see `Watcher.revision`."""
+        return super().revision if self._hidden is None or self._is_closed else self._before
+
+    def _raise_end(self) -> NoReturn:
+        if self._state.error is not None:
+            self._explain(self._state.error)
+        super()._raise_end()
+
+    def _explain(self, error: EtcdError) -> None:
+        for view in self._views:
+            view.explain(error)
 
 
 class _Notifier:

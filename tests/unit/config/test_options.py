@@ -35,6 +35,8 @@ def test_every_option_is_checked_by_its_type_or_where_it_is_used() -> None:
         {"max_send_bytes": 1, "max_receive_bytes": 2**31 - 1},
         {"allow_insecure_auth": True},
         {"discovery_srv_name": "dev-1"},
+        {"namespace": "app/"},
+        {"namespace": b"\xff"},
     ],
 )
 def test_what_can_work_is_taken(changes: dict[str, Any]) -> None:
@@ -52,6 +54,7 @@ WRONG: dict[str, tuple[object, ...]] = {
     "require_leader": (None, 1, "no"),
     "reject_old_cluster": (None, 1, "no"),
     "fail_fast": (None, 1, "no"),
+    "namespace": ("", b"", 1, True, "\ud800"),
     "engine": ("", "grpcio", None, ["grpclib"]),
     "retry": ("", "sometimes", None, True),
     "policy": ("", "least_busy", None, 1),
@@ -99,7 +102,7 @@ def test_options_as_texts(option: str, text: str, value: object) -> None:
     assert type(found) is type(value)
 
 
-WORDS = {"policy", "engine", "retry", "discovery_srv_name"}  # the client judges them
+WORDS = {"policy", "engine", "retry", "discovery_srv_name", "namespace"}  # the client judges them
 
 
 @pytest.mark.parametrize(
