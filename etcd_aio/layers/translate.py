@@ -276,6 +276,7 @@ def _ranges(operation: op.Op) -> Iterator[KeyRange]:
         case op.TxnOp():
             for compare in operation.when:
                 yield compare.keys
+                yield KeyRange(compare.keys.key)  # a txn without operations is sent with a count of it
             for inner in _both(operation):
                 yield from _ranges(inner)
 

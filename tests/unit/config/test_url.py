@@ -96,7 +96,6 @@ def test_urls(url: str, expected: Settings) -> None:
         ("etcd+srv://", "one domain"),
         ("etcd+srv://a,b", "one domain"),
         ("etcd+srv://a:1", "one domain"),
-        ("etcd+srv://a/b", "cannot have a path"),
     ],
 )
 def test_what_is_no_url(url: str, says: str) -> None:
