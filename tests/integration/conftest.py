@@ -48,11 +48,20 @@ async def cluster() -> AsyncIterator[EtcdCluster]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Tests of `each_engine` run on the native engine; on both in a nightly run or if marked `both_engines`."""
+    """Tests of `each_engine` run on the native engine; on both in a nightly run or if marked `both_engines`.
+
+    Tests of `each_store` run on whole stores; also in a namespace in a nightly run or if marked `both_stores`, unless
+    they are marked `whole_store`, since they look at the store from outside of their clients.
+    """
     if "each_engine" in metafunc.fixturenames:
         marked = any(metafunc.definition.iter_markers("both_engines"))
         is_both = marked or metafunc.config.getoption("nightly")
         metafunc.parametrize("each_engine", ENGINES if is_both else ("native",), indirect=True)
+    if "each_store" in metafunc.fixturenames:
+        is_whole = any(metafunc.definition.iter_markers("whole_store"))
+        is_both = any(metafunc.definition.iter_markers("both_stores")) or metafunc.config.getoption("nightly")
+        stores = ("client", "namespace") if is_both and not is_whole else ("client",)
+        metafunc.parametrize("each_store", stores, indirect=True)
 
 
 @pytest.fixture
@@ -61,6 +70,15 @@ def each_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     defaults = Client.__init__.__kwdefaults__
     assert defaults is not None
     monkeypatch.setitem(defaults, "engine", request.param)
+
+
+@pytest.fixture
+def each_store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set the default namespace of clients in the test: none, or one with bytes that are no text."""
+    defaults = Client.__init__.__kwdefaults__
+    assert defaults is not None
+    if request.param == "namespace":
+        monkeypatch.setitem(defaults, "namespace", b"in\xff/")
 
 
 @pytest.fixture(params=["plaintext", "tls"])
