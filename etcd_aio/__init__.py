@@ -27,6 +27,9 @@ from etcd_aio.config import TLS as TLS
 from etcd_aio.error_handler import RetryPolicy as RetryPolicy
 from etcd_aio.error_handler import RetryThrottling as RetryThrottling
 from etcd_aio.error_handler import StreamStatistics as StreamStatistics
+from etcd_aio.errors import CacheError as CacheError
+from etcd_aio.errors import CacheRangeError as CacheRangeError
+from etcd_aio.errors import CacheTimeoutError as CacheTimeoutError
 from etcd_aio.errors import ClientClosedError as ClientClosedError
 from etcd_aio.errors import ConfigError as ConfigError
 from etcd_aio.errors import ConnectionLostError as ConnectionLostError

@@ -4,9 +4,9 @@ The layers above are imported at their first use. A store that wraps another one
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, overload
 from weakref import WeakSet
 
 from etcd_aio.aio import start_background_task
@@ -17,6 +17,8 @@ from etcd_aio.store import Store
 from etcd_aio.types import (
     EndpointVersions,
     KeyLike,
+    KeyRange,
+    KeyValue,
     OnCompaction,
     OnCompactionLike,
     ValueLike,
@@ -26,14 +28,16 @@ from etcd_aio.types import (
 from etcd_aio.watch import DEFAULT_MAX_PENDING, Watcher, wait_deleted
 
 if TYPE_CHECKING:
+    from etcd_aio.cache import Cache
     from etcd_aio.concurrency import Election, LeasePool, Lock, RWLock, Semaphore, Session
     from etcd_aio.error_handler import Invoker
     from etcd_aio.layers import Namespace
     from etcd_aio.once import ExactlyOnce
 
+T = TypeVar("T")
 
 _CLOSE_SECONDS: Final = 0.5
-"""Seconds that blocks of `exactly_once` and revocations of leases get to end when the client is closed: as locks."""
+"""Seconds that exactly-once blocks, caches and revocations get to end when the client is closed: as locks."""
 
 
 class ClientLike(Store, Protocol):
@@ -45,7 +49,7 @@ class ClientLike(Store, Protocol):
         """The leases of locks and elections; made by the first of them."""
         ...
 
-    def _exactly_once_blocks(self) -> "WeakSet[ExactlyOnce]":
+    def _exactly_once_blocks(self) -> "WeakSet[ExactlyOnce | Cache[Any]]":
         """The blocks that closing the client ends."""
         ...
 
@@ -82,7 +86,7 @@ class Shortcuts:
     """The shortcuts of a client."""
 
     _pool: "LeasePool | None" = None
-    _blocks: "WeakSet[ExactlyOnce] | None" = None
+    _blocks: "WeakSet[ExactlyOnce | Cache[Any]] | None" = None
     _closings: "list[asyncio.Task[None]] | None" = None
 
     def _lease_pool(self: _PoolOwner) -> "LeasePool":
@@ -93,7 +97,7 @@ class Shortcuts:
             self._pool = LeasePool(self)
         return self._pool
 
-    def _exactly_once_blocks(self) -> "WeakSet[ExactlyOnce]":
+    def _exactly_once_blocks(self) -> "WeakSet[ExactlyOnce | Cache[Any]]":
         """The blocks that closing the client ends."""
         if self._blocks is None:
             self._blocks = WeakSet()
@@ -108,7 +112,7 @@ class Shortcuts:
         ends = asyncio.get_running_loop().time() + _CLOSE_SECONDS
         if self._closings is None:  # a second close waits for those of the first
             blocks = tuple(self._blocks or ())
-            self._closings = [start_background_task(block.aclose(), name="etcd_aio once close") for block in blocks]
+            self._closings = [start_background_task(block.aclose(), name="etcd_aio close") for block in blocks]
         try:
             if self._pool is not None:
                 await self._pool.aclose()
@@ -330,6 +334,99 @@ class Shortcuts:
         self._exactly_once_blocks().add(block)
         return block
 
+    @overload
+    def cache(
+        self,
+        key: KeyLike | None = None,
+        *,
+        range_end: KeyLike | None = None,
+        prefix: KeyLike | None = None,
+        from_key: KeyLike | None = None,
+        all_keys: bool = False,
+        decode: None = None,
+        keep_current: float | None = None,
+        fallback: bool = True,
+        max_outage: float = 10.0,
+    ) -> "Cache[KeyValue]": ...
+
+    @overload
+    def cache(
+        self,
+        key: KeyLike | None = None,
+        *,
+        range_end: KeyLike | None = None,
+        prefix: KeyLike | None = None,
+        from_key: KeyLike | None = None,
+        all_keys: bool = False,
+        decode: Callable[[bytes], T],
+        on_error: Callable[[bytes, Exception], None] | None = None,
+        keep_current: float | None = None,
+        fallback: bool = True,
+        max_outage: float = 10.0,
+    ) -> "Cache[T]": ...
+
+    def cache(  # type: ignore[misc] # as of every shortcut, the client has what this needs
+        self: ClientLike,
+        key: KeyLike | None = None,
+        *,
+        range_end: KeyLike | None = None,
+        prefix: KeyLike | None = None,
+        from_key: KeyLike | None = None,
+        all_keys: bool = False,
+        decode: Callable[[bytes], Any] | None = None,
+        on_error: Callable[[bytes, Exception], None] | None = None,
+        keep_current: float | None = None,
+        fallback: bool = True,
+        max_outage: float = 10.0,
+    ) -> "Cache[Any]":
+        """The keys of a range in memory, kept like the store: `async with client.cache(prefix="cfg/") as cache:`.
+
+            cache.get("cfg/a"), cache["cfg/a"], cache.range(prefix="cfg/web/")    what is here now; no await
+            await cache.read("cfg/a")                                             linearizable
+            await cache.wait_current()                                            what is read now is linearizable
+            async for revision, changed in cache.changes(): ...                   what has changed
+
+        Entering reads all keys. A watch follows them, over lost connections, failed members and compactions. Every read
+        is of the store at one revision.
+
+        Args:
+            key: this key alone; with `range_end`, the first key of an interval.
+            range_end: the key before which the interval ends.
+            prefix: every key that begins with this.
+            from_key: every key from this one on.
+            all_keys: every key.
+            decode: turns a value into what is read; called once for each change. If it raises, the key keeps its value
+                of before. Default: None, `KeyValue`s are read.
+            on_error: called with the key and the exception if `decode` raises. Default: None, the first one of each key
+                is logged, without the value.
+            keep_current: seconds between two reads of the store's revision in the background. Reads with
+                `max_staleness` above it do not wait then, while all is well, and `age` grows visibly if the cluster is
+                out of reach. Default: None, the store is asked only when a caller waits.
+            fallback: whether `read` goes to the server if the cache is not current in time.
+            max_outage: seconds without any member to watch on, after which `state` is LAGGING. Default: 10, which
+                outlasts a leader election several times.
+
+        Returns:
+            Cache: nothing is sent before it is entered.
+
+        Raises:
+            InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
+        """
+        from etcd_aio.cache import Cache
+
+        block: Cache[Any] = Cache(
+            self,
+            KeyRange.of(key, range_end=range_end, prefix=prefix, from_key=from_key, all_keys=all_keys),
+            decode=decode,
+            on_error=on_error,
+            keep_current=keep_current,
+            fallback=fallback,
+            max_outage=max_outage,
+            timeout=self._invoker.deadline(UNSET, 0.0),  # the client's default, in seconds
+        )
+        self._exactly_once_blocks().add(block)
+        return block
+
     def namespace(self: ClientLike, prefix: KeyLike) -> "Namespace":
         """The keys that begin with a prefix, as a store of their own, without the prefix.
 
@@ -370,7 +467,7 @@ class StoreCalls(KVCalls, Shortcuts):
     def _lease_pool(self) -> "LeasePool":
         return self._store._lease_pool()
 
-    def _exactly_once_blocks(self) -> "WeakSet[ExactlyOnce]":
+    def _exactly_once_blocks(self) -> "WeakSet[ExactlyOnce | Cache[Any]]":
         return self._store._exactly_once_blocks()
 
     def lease(

@@ -9,7 +9,6 @@ The most important ones. All are `EtcdError`; the builtin in brackets catches th
     LeaseLostError                              the lease of a block is lost
     LockLostError, LeadershipLostError          the lock or the leadership of a block is lost
     LockTimeoutError (TimeoutError)             the lock was not acquired in time; ElectionTimeoutError: no leadership
-    LockTimeoutError (TimeoutError)             the lock was not acquired in time; ElectionTimeoutError: no leadership
     CompactedError                              the requested history was compacted: read the range again
     PermissionDeniedError (PermissionError)     the user lacks a permission
     AuthenticationFailedError                   wrong user or password
@@ -87,6 +86,9 @@ from etcd_aio.errors.base import TransportError as TransportError
 from etcd_aio.errors.base import UnknownEndpointError as UnknownEndpointError
 from etcd_aio.errors.base import WrongLoopError as WrongLoopError
 from etcd_aio.errors.base import with_history as with_history
+from etcd_aio.errors.cache import CacheError as CacheError
+from etcd_aio.errors.cache import CacheRangeError as CacheRangeError
+from etcd_aio.errors.cache import CacheTimeoutError as CacheTimeoutError
 from etcd_aio.errors.cluster import BadLeaderTransfereeError as BadLeaderTransfereeError
 from etcd_aio.errors.cluster import ClusterIDMismatchError as ClusterIDMismatchError
 from etcd_aio.errors.cluster import ClusterVersionUnavailableError as ClusterVersionUnavailableError

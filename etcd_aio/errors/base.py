@@ -15,6 +15,7 @@ EtcdError
 ├─ LeaseLostError                     a held lease is lost: LeaseExpiredError
 ├─ LockError, ElectionError           of locks and elections: see concurrency.py
 ├─ OutcomeUnknownError, ResultLostError   of exactly-once writes: see once.py
+├─ CacheError                         of reads from memory: see cache.py
 └─ ServerError                        etcd answered with an error: see families.py
 """
 

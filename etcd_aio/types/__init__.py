@@ -88,6 +88,7 @@ from etcd_aio.types.replayed import delete_within as delete_within
 from etcd_aio.types.replayed import put_within as put_within
 from etcd_aio.types.replayed import txn_within as txn_within
 from etcd_aio.types.view import WatchView as WatchView
+from etcd_aio.types.watch import EarlyProgress as EarlyProgress
 from etcd_aio.types.watch import Event as Event
 from etcd_aio.types.watch import EventType as EventType
 from etcd_aio.types.watch import ResyncEvent as ResyncEvent

@@ -102,10 +102,14 @@ class WatchBatch(Sequence[Event]):
     Attributes:
         events: the events.
         revision: the last revision that it covers. A new watch from `revision + 1` misses and repeats nothing.
+        may_be_early: of a batch without events: events at or before its revision may still follow on this watch, since
+            the member is of a release that reports progress too early (before 3.4.25 and 3.5.8), or its release is not
+            known yet.
     """
 
     events: tuple[Event, ...]
     revision: int
+    may_be_early: ClassVar[bool] = False
 
     def __len__(self) -> int:
         return len(self.events)
@@ -124,6 +128,13 @@ class WatchBatch(Sequence[Event]):
 
     def __repr__(self) -> str:
         return f"WatchBatch(<{len(self.events)} events>, revision={self.revision})"
+
+
+class EarlyProgress(WatchBatch):
+    """A report of progress that may have come ahead of its events. It has its own class, as resync events have."""
+
+    __slots__ = ()
+    may_be_early: ClassVar[bool] = True
 
 
 _NO_HEADER: Final = Header()

@@ -41,7 +41,7 @@ from dataclasses import InitVar, dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from etcd_aio.types import NO_END, Event, KeyRange, WatchBatch, WatchFilter
+from etcd_aio.types import NO_END, EarlyProgress, Event, KeyRange, WatchBatch, WatchFilter
 
 if TYPE_CHECKING:
     from etcd_aio.errors import EtcdError
@@ -248,7 +248,8 @@ class WatchState:
             self.wants_progress = False
             if self.pending and not self.pending[-1][0].events:
                 self.pending_bytes -= self.pending.pop()[1]  # this one says more
-            self._push(WatchBatch((), revision))
+            # What this watch would go on behind is certain.
+            self._push(WatchBatch((), revision) if revision < self.resume_revision else EarlyProgress((), revision))
         self.next_revision = revision + 1
 
     def take(self) -> WatchBatch:

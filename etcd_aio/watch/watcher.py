@@ -284,7 +284,9 @@ class Watcher(AsyncIterator[Event]):
         then, over lost connections too.
 
         A proxy in between may never answer. Releases of etcd before 3.4.25 and 3.5.8 can answer too early: events at or
-        before that revision may follow. This watch still delivers them, but a new one from `revision + 1` would not.
+        before that revision may follow. This watch still delivers them, but a new one from `revision + 1` would not. If
+        that cannot be excluded, the batch has `may_be_early`; so has the first answer of each member, since its release
+        is asked for only then.
 
         Raises:
             ClientUsageError: the watch is not entered.

@@ -1,0 +1,21 @@
+"""Reads from memory (layer 8): the keys of a range, kept like the store. Imported at first use.
+
+`tree.py` is the sorted store, `state.py` says what moves its content and revision on, `base.py` loads it, and
+`conflation.py` sums up changes: these are pure. `feeder.py` loads and follows the store, `probe.py` shares one read
+among many callers, `waiting.py` and `catch_up.py` bring the content to a revision, `changes.py` has the followers,
+`decoder.py` the decoded values. `cache.py` is what users see. Everything stands on the public client.
+"""
+
+from typing import TYPE_CHECKING
+
+from etcd_aio.cache.cache import DEFAULT_MAX_OUTAGE as DEFAULT_MAX_OUTAGE
+from etcd_aio.cache.cache import DEFAULT_MAX_PENDING as DEFAULT_MAX_PENDING
+from etcd_aio.cache.cache import Cache as Cache
+from etcd_aio.cache.changes import CacheBatches as CacheBatches
+from etcd_aio.cache.changes import CacheChanges as CacheChanges
+from etcd_aio.cache.results import CacheStatistics as CacheStatistics
+from etcd_aio.cache.state import CacheState as CacheState
+from etcd_aio.exports import public_names
+
+if not TYPE_CHECKING:  # type checkers take the imports above
+    __all__ = public_names(globals())

@@ -1,0 +1,158 @@
+"""Followers: the changes of a cache, as a difference from one step to the next, or batch by batch.
+
+A follower begins at the content that is read in the same turn of the loop in which it is made, so it needs no history.
+The cache holds followers weakly: one that is dropped is forgotten.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from typing import Final, Self
+
+from etcd_aio import Event, KeyValue, WatchBatch
+from etcd_aio.aio import wake
+from etcd_aio.cache.conflation import Conflation, resync_events
+from etcd_aio.cache.state import Step
+from etcd_aio.cache.waiting import raised_again
+from etcd_aio.errors import ClientUsageError
+
+_EVENT_BYTES: Final = 400  # memory of an event without its key and value, as `client.watch()` estimates it
+
+
+class Follower:
+    """What both kinds of followers have in common: waiting for something to take, and the end.
+
+    Args:
+        forget: called when it is closed.
+    """
+
+    __slots__ = ("__weakref__", "_error", "_forget", "_has_ended", "_is_closed", "_is_taking", "_waiter")
+
+    def __init__(self, forget: "Callable[[Follower], None]") -> None:
+        self._forget = forget
+        self._waiter: asyncio.Future[None] | None = None
+        self._has_ended = self._is_closed = False
+        self._is_taking = False
+        self._error: Exception | None = None
+
+    def add(self, step: Step, *, is_resync: bool) -> None:
+        """The content has changed."""
+        raise NotImplementedError
+
+    def end(self, error: Exception | None) -> None:
+        """There are no more changes: the iteration ends, or raises this error, behind what is not taken yet."""
+        if not self._has_ended:
+            self._has_ended, self._error = True, error
+            wake(self._waiter)
+
+    async def aclose(self) -> None:
+        """End the iteration. Safe to repeat."""
+        self._forget(self)
+        self._is_closed = True
+        self.end(None)
+
+    async def _next(self, is_there: Callable[[], bool]) -> None:
+        if self._is_taking:
+            raise ClientUsageError("two tasks iterate over the same changes: let each of them ask the cache")
+        self._is_taking = True
+        try:
+            while self._is_closed or not is_there():
+                if self._error is not None:
+                    raise raised_again(self._error)
+                if self._has_ended:
+                    raise StopAsyncIteration
+                self._waiter = asyncio.get_running_loop().create_future()
+                await self._waiter
+        finally:
+            self._is_taking = False
+
+
+class CacheChanges(Follower, AsyncIterator[tuple[int, dict[bytes, KeyValue | None]]]):
+    """The changes of a cache, conflated: made by `Cache.changes`, and iterated over by one task.
+
+    However slow that task is, a step takes no more memory than the keys it is about. Cancelling a step loses nothing.
+    """
+
+    __slots__ = ("_conflation", "_revision")
+
+    def __init__(self, forget: Callable[[Follower], None]) -> None:
+        super().__init__(forget)
+        self._conflation = Conflation()
+        self._revision = 0
+
+    def add(self, step: Step, *, is_resync: bool) -> None:
+        """The content has changed."""
+        self._conflation.add(step)
+        self._revision = step.revision
+        wake(self._waiter)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> tuple[int, dict[bytes, KeyValue | None]]:
+        await self._next(lambda: bool(self._conflation.changes))
+        return self._revision, self._conflation.take()
+
+
+class CacheBatches(Follower, AsyncIterator[WatchBatch]):
+    """The changes of a cache, batch by batch: made by `Cache.batches`, and iterated over by one task.
+
+    Cancelling a step loses nothing.
+    """
+
+    __slots__ = ("_bytes", "_conflation", "_max_pending", "_pending", "_revision")
+
+    def __init__(self, forget: Callable[[Follower], None], max_pending: int) -> None:
+        super().__init__(forget)
+        self._max_pending = max_pending
+        self._pending: deque[tuple[WatchBatch, int]] = deque()  # with their sizes
+        self._bytes = 0
+        self._conflation: Conflation | None = None  # behind `_pending`, which is empty then
+        self._revision = 0  # of the conflation
+
+    def add(self, step: Step, *, is_resync: bool) -> None:
+        """The content has changed; `add_events` has the events, unless it is a resync."""
+        if is_resync:
+            self._overflow()
+        if self._conflation is not None:
+            self._conflation.add(step)
+            self._revision = step.revision
+            wake(self._waiter)
+
+    def add_events(self, events: tuple[Event, ...]) -> None:
+        """The content has changed by events, or they are late."""
+        if self._conflation is not None:
+            return  # the step, which was added first, has them
+        size = _EVENT_BYTES * (len(events) + 1) + sum(len(event.kv.key) + len(event.kv.value) for event in events)
+        self._pending.append((WatchBatch(events, events[-1].kv.mod_revision), size))
+        self._bytes += size
+        if self._bytes > self._max_pending and len(self._pending) > 1:
+            self._overflow()
+        wake(self._waiter)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> WatchBatch:
+        await self._next(self._has_something)
+        if self._conflation is not None:
+            changes, self._conflation = self._conflation.take(), None
+            return WatchBatch(resync_events(changes, self._revision), self._revision)
+        batch, size = self._pending.popleft()
+        self._bytes -= size
+        return batch
+
+    def _has_something(self) -> bool:
+        if self._conflation is not None and not self._conflation.changes:
+            self._conflation = None  # everything has cancelled itself out
+        return self._conflation is not None or bool(self._pending)
+
+    def _overflow(self) -> None:
+        """From here on there is one difference, until it is taken."""
+        if self._conflation is None:
+            self._conflation = Conflation()
+        for batch, _ in self._pending:
+            self._conflation.add_events(batch.events)
+            self._revision = max(self._revision, batch.revision)
+        self._pending.clear()
+        self._bytes = 0

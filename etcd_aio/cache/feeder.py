@@ -1,0 +1,245 @@
+"""Feeder: keeps a replica like the store: loads it, follows it by a watch, and loads it anew when it has to.
+
+Loading begins with a watch from now on a stream of its own, and reads the range behind it: the store is at revision C
+when the watch is there, the range is read at R, and R >= C, so the watch has every later change. No old revision is
+asked for, so no compaction can come in between, and the watch is never behind. The stream is the cache's own, since a
+mark comes only if all watches of a stream are up to date.
+
+A watch that ends because its history is compacted leads to a new load too. The content before tells what is gone, so
+the watch need not remember the keys a second time, as it would have to by itself.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from itertools import count
+from typing import Final, Generic, TypeVar
+
+from etcd_aio import EtcdError, KeyRange, KeyValue, Store, WatchBatch, Watcher
+from etcd_aio.backoff import Backoff
+from etcd_aio.cache.catch_up import range_arguments
+from etcd_aio.cache.decoder import Decoder
+from etcd_aio.cache.state import CacheState, Replica, Step, StoreReplaced, Transition, whole_revisions
+from etcd_aio.call_options import UNSET, Timeout
+from etcd_aio.errors import CompactedError, FutureRevisionError, NoAvailableEndpointsError, StoreRolledBackError
+
+T = TypeVar("T")
+
+logger: Final = logging.getLogger("etcd_aio.cache")
+
+_PART: Final = 1000  # events, and keys, in one turn of the loop: a few milliseconds
+_AGAIN: Final = Backoff(initial=0.1, multiplier=2.0, maximum=5.0, jitter=0.2)
+_streams: Final = count(1)
+
+
+class Feeder(Generic[T]):
+    """Keeps a replica like the store.
+
+    Args:
+        store: the client.
+        keys: the range.
+        replica: the copy.
+        decoder: of its values; None if they are not decoded.
+        clock: of the age.
+        max_outage: seconds without any member to watch on, after which the replica lags behind.
+        on_step: called when the content has changed, with the batch that did it; None after a load.
+        on_moved: called when the revision, or what is known of marks, has changed.
+        on_replaced: called when the store is found to be another one.
+
+    Attributes:
+        loads: how often the range was loaded.
+        events: how many events were applied.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        keys: KeyRange,
+        replica: Replica[T],
+        decoder: Decoder[T] | None,
+        *,
+        clock: Callable[[], float],
+        max_outage: float,
+        on_step: Callable[[Step, WatchBatch | None], None],
+        on_moved: Callable[[], None],
+        on_replaced: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._keys = keys
+        self._replica = replica
+        self._decoder = decoder
+        self._clock = clock
+        self._max_outage = max_outage
+        self._on_step = on_step
+        self._on_moved = on_moved
+        self._on_replaced = on_replaced
+        self._stream = f"cache {next(_streams)}"
+        self._watcher: Watcher | None = None
+        self._has_history = False  # whether a watch from the next revision goes on behind the content
+        self.loads = 0
+        self.events = 0
+
+    # Calls of the cache.
+
+    async def run(self) -> None:
+        """Follow the store until this is cancelled.
+
+        Raises:
+            EtcdError: the first load has failed, or an error that would come again, such as a denied permission.
+        """
+        failures = 0
+        while True:
+            try:
+                watcher = await (self._resume() if self._has_history else self._load())
+                failures = 0
+                await self._follow(watcher)
+            except (StoreReplaced, StoreRolledBackError) as error:
+                await self.replaced(str(error))
+            except EtcdError as error:
+                self._fell_behind(error)
+                if not isinstance(error, CompactedError):
+                    await asyncio.sleep(_AGAIN.wait(failures, random.random))
+                    failures += 1
+            finally:
+                await self._leave()
+
+    async def replaced(self, why: str) -> None:
+        """The store is another one than the one that was followed. It is loaded anew by `run`."""
+        if self._replica.state is CacheState.CLOSED:
+            return
+        logger.error("the cache of %s follows another store than before, and loads it anew: %s", self._keys, why)
+        self._replica.move(Transition.REPLACED)
+        self._has_history = False
+        self._on_replaced()
+        await self._leave()
+
+    async def ask_mark(self) -> None:
+        """Ask the watch for a mark, if there is a watch."""
+        if self._watcher is not None:
+            with suppress(EtcdError, StopAsyncIteration):  # of a watch that has ended; `run` has the same
+                await self._watcher.request_progress()
+
+    async def read_revision(self, timeout: float | None) -> int:
+        """The revision of the store, by a linearizable read; the replica's age is counted from it.
+
+        Raises:
+            EtcdError: as every read.
+        """
+        replica = self._replica
+        epoch, seen = replica.epoch, replica.revision
+        sent = self._clock()
+        found = await self._store.range(self._keys.key, count_only=True, timeout=timeout)
+        if epoch == replica.epoch and replica.is_exact:
+            if found.revision < seen:
+                await self.replaced(f"it is at revision {found.revision}, and was at {seen} before")
+            else:
+                replica.probed(sent, found.revision)
+        return found.revision
+
+    # Watching.
+
+    async def _leave(self) -> None:
+        watcher, self._watcher = self._watcher, None
+        if watcher is not None:
+            await watcher.aclose()
+
+    async def _watch(self, start_revision: int, timeout: Timeout) -> Watcher:
+        key, range_end, from_key = range_arguments(self._keys)
+        watcher = self._store.watch(
+            key,
+            range_end=range_end,
+            from_key=from_key,
+            start_revision=start_revision,
+            max_outage=self._max_outage,
+            stream=self._stream,
+            timeout=timeout,
+        )
+        await watcher.__aenter__()
+        self._watcher = watcher
+        return watcher
+
+    async def _resume(self) -> Watcher:
+        """Watch behind the content again."""
+        watcher = await self._watch(self._replica.revision + 1, None)
+        if self._replica.state is CacheState.LAGGING:
+            # A watch of the future would wait in a store that went back.
+            await self.read_revision(None)
+            if self._replica.state is CacheState.LAGGING:
+                self._replica.move(Transition.RESUMED)
+                self._on_moved()
+        return watcher
+
+    async def _follow(self, watcher: Watcher) -> None:
+        """Apply what a watch brings, until it ends. It is closed when the store is found to be another one."""
+        replica = self._replica
+        async for batch in watcher.batches():
+            if batch.events:
+                await self._apply(batch)
+            else:
+                before = replica.revision, replica.has_marks
+                replica.mark(batch)
+                if (replica.revision, replica.has_marks) != before:
+                    self._on_moved()
+
+    async def _apply(self, batch: WatchBatch) -> None:
+        replica = self._replica
+        epoch = replica.epoch
+        for events in whole_revisions(replica.new_events(batch), _PART):
+            puts = {event.kv.key: event.kv for event in events if event.is_put} if self._decoder is not None else {}
+            decoded = await self._decode(puts.values())
+            if epoch != replica.epoch:
+                return
+            part = WatchBatch(events, events[-1].kv.mod_revision)
+            self._on_step(replica.apply(events, decoded), part)
+            self.events += len(events)
+            if len(events) < len(batch.events):
+                await asyncio.sleep(0)
+
+    def _fell_behind(self, error: EtcdError) -> None:
+        """The watch has ended, or a load has failed.
+
+        Raises:
+            EtcdError: the error, if it would come again, or nothing was loaded yet.
+        """
+        replica = self._replica
+        is_compacted = isinstance(error, CompactedError)
+        is_outage = error.retryable or isinstance(error, NoAvailableEndpointsError | FutureRevisionError)
+        if not is_compacted and (replica.state is CacheState.LOADING or not is_outage):
+            raise error
+        if is_compacted:
+            self._has_history = False
+        logger.warning("the cache of %s lags behind: %s", self._keys, error)
+        replica.move(Transition.BEHIND)
+
+    # Loading.
+
+    async def _load(self) -> Watcher:
+        replica = self._replica
+        # The first load is a call of the application, and later ones are not.
+        timeout: Timeout = UNSET if replica.state is CacheState.LOADING else None
+        watcher = await self._watch(0, timeout)
+        epoch = replica.epoch
+        base = replica.new_base()
+        key, range_end, from_key = range_arguments(self._keys)
+        sent = self._clock()
+        scan = self._store.scan(key, range_end=range_end, from_key=from_key, page_size=_PART, timeout=timeout)
+        try:
+            async for page in scan.pages():
+                changed = base.changed(page.kvs)
+                base.add(page.kvs, changed, await self._decode(changed))
+                await asyncio.sleep(0)  # the next page may be here already
+        finally:
+            await scan.aclose()
+        base.finish()
+        if epoch != replica.epoch:
+            raise StoreReplaced("it was replaced again while it was loaded")
+        step = replica.loaded(base, scan.revision, sent)
+        self._has_history = True
+        self.loads += 1
+        self._on_step(step, None)
+        return watcher
+
+    async def _decode(self, kvs: Iterable[KeyValue]) -> dict[bytes, T]:
+        return {} if self._decoder is None else await self._decoder.decode_all(kvs)

@@ -1,0 +1,92 @@
+"""Probe: one linearizable read of the store's revision for all callers that need one.
+
+A caller may join a read only if that is sent after its call: an earlier one may have been answered from a state before
+a write that the caller knows to be finished. So there is at most one read under way, and one next, which all callers
+join meanwhile. However many there are, they cost one round trip after the other.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from etcd_aio.aio import resolve, start_background_task, wait_until
+from etcd_aio.cache.waiting import raised_again
+from etcd_aio.closing import Unwinding
+
+
+class _Round:
+    """One read, and the callers that wait for it."""
+
+    __slots__ = ("waiters",)
+
+    def __init__(self) -> None:
+        self.waiters: set[asyncio.Future[int | Exception | None]] = set()
+
+    def end(self, answer: int | Exception) -> None:
+        """It is answered."""
+        for waiter in self.waiters:
+            resolve(waiter, answer)
+
+
+class SharedProbe:
+    """Reads the revision of the store for any number of callers.
+
+    Args:
+        read: the read; it is bounded in time by itself.
+
+    Attributes:
+        reads: how many were sent.
+    """
+
+    def __init__(self, read: Callable[[], Awaitable[int]]) -> None:
+        self._read = read
+        self._now: _Round | None = None
+        self._next: _Round | None = None
+        self._task: asyncio.Task[None] | None = None
+        self.reads = 0
+
+    async def revision(self, deadline: float) -> int | None:
+        """The revision of the store at an instant after this call; None at the deadline.
+
+        Raises:
+            EtcdError: the read failed, or the probe was closed.
+
+        Cancellation: the read goes on for the others.
+        """
+        joined = self._next
+        if joined is None:
+            joined = self._next = _Round()
+            if self._task is None:
+                self._task = start_background_task(self._run(), name="etcd_aio cache probe")
+        waiter: asyncio.Future[int | Exception | None] = asyncio.get_running_loop().create_future()
+        joined.waiters.add(waiter)
+        try:
+            answer = await wait_until(waiter, deadline, None)
+        finally:
+            joined.waiters.discard(waiter)
+        if isinstance(answer, Exception):
+            raise raised_again(answer)
+        return answer
+
+    def close(self, reason: Exception) -> Unwinding:
+        """End the read that is under way. All callers raise the reason."""
+        for pending in (self._now, self._next):
+            if pending is not None:
+                pending.end(reason)
+        self._next = None
+        return () if self._task is None or not self._task.cancel() else (self._task,)
+
+    async def _run(self) -> None:
+        try:
+            while self._next is not None:
+                self._now, self._next = self._next, None  # from here on callers need the next one
+                if self._now.waiters:
+                    self.reads += 1
+                    self._now.end(await self._answer())
+        finally:
+            self._now = self._task = None
+
+    async def _answer(self) -> int | Exception:
+        try:
+            return await self._read()
+        except Exception as error:  # also of the application's own policies: the callers must see it
+            return error

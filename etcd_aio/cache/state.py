@@ -1,0 +1,368 @@
+"""Replica: a copy of a range of the store, exact at one revision, and what is known about its age. Pure.
+
+Theory. The content is what a range at `revision` would return, always. Three things move it on:
+
+    a step       the events of one or more whole revisions, applied at once: the revision is that of the last one
+    a mark       a progress notification: nothing changed up to its revision, so the revision alone moves
+    a validation a linearizable read of what is newer: no key has a newer mod_revision, and there are as many keys as
+                 here. Then nothing differs: a put would show itself, a deletion makes them fewer, and only a put makes
+                 them more again. So the content is right for the revision of that read too, if no step came meanwhile.
+
+Everything that a mark covers came before it, if the member's release is right about that; where it may not be, marks do
+not count (`may_be_early`), and validations take their place. Behind a validation events may follow that are not newer
+than the revision: of keys that were created and deleted in between. They change nothing.
+
+Each event is compared with the content: a put has the next version of the key, a delete is of a key that exists. If one
+does not fit, if a linearizable read returns a revision that was passed already, or if the watch finds that the store
+went back, this is another store than the one that was followed, such as a restored backup. Nothing of it is mixed into
+the content: that is loaded anew, and replaced at once.
+
+    state      meaning                                        left by
+    LOADING    there is no content yet                        LOADED
+    READY      the content follows the store                  BEHIND, REPLACED
+    LAGGING    no member serves the watch, or the history     RESUMED, LOADED, REPLACED
+               that comes next is compacted
+    BROKEN     the store is another one; the content is the   LOADED
+               last of the one before
+    CLOSED     left, or ended by an error; not readable       -
+
+    CLOSED follows from every state. The revision never goes back but from BROKEN to READY.
+
+Age. Each linearizable read that was answered leaves a pair: when it was sent, and its revision R. While the revision
+here is at least R, the content has every write that was finished when that read was sent. So what it lacks is younger
+than `now` minus the sending time of the newest such pair; this is the age. All reads count, in whatever order the
+content catches up with them.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from math import inf
+from typing import Any, Final, Generic, TypeVar
+
+from etcd_aio import Event, KeyValue, WatchBatch
+from etcd_aio.cache.base import Base
+from etcd_aio.cache.tree import Tree
+
+T = TypeVar("T")
+
+_MOST_PAIRS: Final = 16  # that wait for the content; beyond that every second one is dropped, and the age is rounded up
+_DOUBTFUL: Final = 2  # early marks in a row: the first of each member is one, since its release is not known yet
+
+
+class CacheState(Enum):
+    """The state of a cache.
+
+    Attributes:
+        LOADING: the keys are being read for the first time.
+        READY: the cache follows the store.
+        LAGGING: no member serves its watch, or it missed history that is compacted. Local reads go on, and get older.
+        BROKEN: the store was replaced underneath, by a backup for example, and is being read anew. Until that is done,
+            local reads return the last state of the store before.
+        CLOSED: the cache was left, or has ended by an error. It cannot be read.
+    """
+
+    LOADING = "loading"
+    READY = "ready"
+    LAGGING = "lagging"
+    BROKEN = "broken"
+    CLOSED = "closed"
+
+
+class Transition(Enum):
+    """A step from one state to the next; see above."""
+
+    LOADED = "loaded"
+    BEHIND = "behind"
+    RESUMED = "resumed"
+    REPLACED = "replaced"
+    CLOSED = "closed"
+
+
+_NEXT: Final[Mapping[tuple[CacheState, Transition], CacheState]] = {
+    (CacheState.LOADING, Transition.LOADED): CacheState.READY,
+    (CacheState.LOADING, Transition.BEHIND): CacheState.LOADING,
+    (CacheState.LOADING, Transition.REPLACED): CacheState.LOADING,
+    (CacheState.READY, Transition.BEHIND): CacheState.LAGGING,
+    (CacheState.READY, Transition.REPLACED): CacheState.BROKEN,
+    (CacheState.LAGGING, Transition.BEHIND): CacheState.LAGGING,
+    (CacheState.LAGGING, Transition.RESUMED): CacheState.READY,
+    (CacheState.LAGGING, Transition.LOADED): CacheState.READY,
+    (CacheState.LAGGING, Transition.REPLACED): CacheState.BROKEN,
+    (CacheState.BROKEN, Transition.BEHIND): CacheState.BROKEN,
+    (CacheState.BROKEN, Transition.REPLACED): CacheState.BROKEN,
+    (CacheState.BROKEN, Transition.LOADED): CacheState.READY,
+    **{(state, Transition.CLOSED): CacheState.CLOSED for state in CacheState},
+}
+
+
+class StoreReplaced(Exception):  # noqa: N818 - not an error of the caller: it never leaves the package
+    """The store is another one than the one that was followed.
+
+    Args:
+        why: what shows it.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One change of the content.
+
+    Attributes:
+        revision: of the content after it.
+        changes: the keys that differ from the content before, with what they are now; None is a key that is gone.
+        created: those of them that did not exist before.
+        late: events at or before the revision before, which change nothing; see above.
+    """
+
+    revision: int
+    changes: Mapping[bytes, KeyValue | None]
+    created: frozenset[bytes] | set[bytes]
+    late: tuple[Event, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a validation asks: is there anything that the content lacks?
+
+    Attributes:
+        revision: of the content.
+        count: of its keys.
+        steps: how often it had changed.
+    """
+
+    revision: int
+    count: int
+    steps: int
+
+
+class Replica(Generic[T]):
+    """A copy of a range; see above.
+
+    Args:
+        is_decoded: whether values are decoded; if not, the values are the `KeyValue`s themselves.
+
+    Attributes:
+        state: its state.
+        tree: the keys.
+        values: what users read: the decoded values, or the same as `tree.values`.
+        revision: of the content; 0 before there is any.
+        epoch: how often the store was replaced.
+        early_marks: marks that did not count, since the last that did.
+    """
+
+    __slots__ = (
+        "_confirmed",
+        "_is_decoded",
+        "_loaded_at",
+        "_pairs",
+        "_steps",
+        "early_marks",
+        "epoch",
+        "revision",
+        "state",
+        "tree",
+        "values",
+    )
+
+    def __init__(self, *, is_decoded: bool) -> None:
+        self._is_decoded = is_decoded
+        self.state = CacheState.LOADING
+        self.tree: Tree[KeyValue] = Tree()
+        self.values: dict[bytes, T] = {}
+        self.revision = 0
+        self.epoch = 0
+        self.early_marks = 0
+        self._loaded_at = 0  # the revision of the base
+        self._steps = 0
+        self._confirmed = -inf  # when the newest read was sent whose revision the content has
+        self._pairs: list[tuple[float, int]] = []  # of reads whose revisions it does not have yet
+
+    def move(self, transition: Transition) -> None:
+        """Go to the next state. A transition that the table does not have is a bug of the caller: KeyError."""
+        self.state = _NEXT[self.state, transition]
+        if transition is Transition.REPLACED:
+            self.epoch += 1
+            self._pairs.clear()
+        elif transition is Transition.CLOSED:
+            self.tree, self.values = Tree(), {}  # every read finds nothing, and looks at the state then
+
+    # Content.
+
+    def new_base(self) -> Base[T]:
+        """What the next content is loaded into."""
+        earlier = None if self.state is CacheState.LOADING else self.tree
+        return Base(earlier, self.values if self._is_decoded else None)
+
+    def loaded(self, base: Base[T], revision: int, sent: float) -> Step:
+        """Replace the content.
+
+        Args:
+            base: the new one, finished.
+            revision: that it was read at.
+            sent: when the first read was sent.
+        """
+        if self.state is not CacheState.BROKEN and revision < self.revision:
+            raise StoreReplaced(f"it is at revision {revision}, and was at {self.revision} before")
+        if self.state is CacheState.BROKEN:
+            self._confirmed = -inf
+        self.tree = base.tree
+        self._set_values(base.tree.values if base.decoded is None else base.decoded)
+        self._steps += 1
+        self._loaded_at = revision
+        self.move(Transition.LOADED)
+        self.revision = revision
+        self.probed(sent, revision)
+        self._settle()
+        return Step(revision, base.changes, base.created)
+
+    def new_events(self, batch: WatchBatch) -> tuple[Event, ...]:
+        """The events of a batch, without those that the base has already."""
+        events = batch.events
+        if events and events[0].kv.mod_revision <= self._loaded_at:
+            base = self._loaded_at
+            return tuple(event for event in events if event.kv.mod_revision > base)
+        return events
+
+    def apply(self, events: tuple[Event, ...], decoded: Mapping[bytes, T]) -> Step:
+        """Apply the events of whole revisions.
+
+        Args:
+            events: not empty.
+            decoded: the decoded values of their puts, as far as they could be decoded.
+
+        Raises:
+            StoreReplaced: an event does not fit the content. Nothing was changed.
+        """
+        late: tuple[Event, ...] = ()
+        if events[0].kv.mod_revision <= self.revision:
+            late = tuple(event for event in events if event.kv.mod_revision <= self.revision)
+            events = events[len(late) :]
+        changes = self._checked(events)
+        tree, known = self.tree, self.tree.values
+        created = {key for key, kv in changes.items() if kv is not None and key not in known}
+        for key, kv in changes.items():
+            if kv is not None:
+                tree.put(key, kv)
+            else:
+                tree.delete(key)
+        if self._is_decoded:
+            values = self.values
+            for key, kv in changes.items():
+                if kv is None:
+                    values.pop(key, None)
+                elif key in decoded:
+                    values[key] = decoded[key]
+        if events:
+            self._steps += 1
+            self.revision = events[-1].kv.mod_revision
+            self._settle()
+        return Step(self.revision, changes, created, late)
+
+    def _checked(self, events: Sequence[Event]) -> dict[bytes, KeyValue | None]:
+        """What the keys are after these events, each of which fits what was before."""
+        known, changes = self.tree.values, dict[bytes, KeyValue | None]()
+        for event in events:
+            kv = event.kv
+            key = kv.key
+            before = changes[key] if key in changes else known.get(key)
+            if event.is_put:
+                if kv.version != (1 if before is None else before.version + 1):
+                    raise StoreReplaced("a put does not follow on what is known of its key")
+                changes[key] = kv
+            elif before is None:
+                raise StoreReplaced("a key was deleted that did not exist")
+            elif key in known:
+                changes[key] = None
+            else:
+                del changes[key]
+        return changes
+
+    def _set_values(self, values: Any) -> None:
+        self.values = values  # the type of the decoder's results, or KeyValue, which T is then
+
+    # Revision and age.
+
+    def mark(self, batch: WatchBatch) -> None:
+        """The watch has reported progress."""
+        if batch.may_be_early:
+            self.early_marks += 1
+        else:
+            self.early_marks = 0
+            self._advance(batch.revision)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the content is one of the store that is followed."""
+        return self.state is CacheState.READY or self.state is CacheState.LAGGING
+
+    @property
+    def has_marks(self) -> bool:
+        """Whether it is worth to wait for a mark: not on releases whose marks do not count."""
+        return self.early_marks < _DOUBTFUL
+
+    def question(self) -> Question:
+        """What to ask in a validation that is sent now."""
+        return Question(self.revision, len(self.tree), self._steps)
+
+    def validated(self, question: Question, revision: int, count: int, *, has_newer: bool) -> bool:
+        """A validation is answered.
+
+        Args:
+            question: what was asked.
+            revision: of the read.
+            count: of the keys of the range.
+            has_newer: whether any key was newer than the question's revision.
+
+        Returns:
+            Whether the content is right for that revision.
+        """
+        if has_newer or count != question.count or self._steps != question.steps:
+            return False
+        self._advance(revision)
+        return True
+
+    def probed(self, sent: float, revision: int) -> None:
+        """A linearizable read was answered.
+
+        Args:
+            sent: when it was sent.
+            revision: of the store, in its answer.
+        """
+        if revision <= self.revision:
+            self._confirmed = max(self._confirmed, sent)
+            return
+        if self._pairs and self._pairs[-1][1] == revision:
+            self._pairs.pop()  # the later read says more
+        self._pairs.append((sent, revision))
+        if len(self._pairs) > _MOST_PAIRS:
+            del self._pairs[1:-1:2]
+
+    def age(self, now: float) -> float:
+        """Seconds: no write is missing that was finished longer ago. Infinite if nothing is known."""
+        return now - self._confirmed
+
+    def _advance(self, revision: int) -> None:
+        if revision > self.revision:
+            self.revision = revision
+            self._settle()
+
+    def _settle(self) -> None:
+        """The revision has moved on."""
+        pairs = self._pairs
+        while pairs and pairs[0][1] <= self.revision:
+            self._confirmed = max(self._confirmed, pairs.pop(0)[0])
+
+
+def whole_revisions(events: tuple[Event, ...], size: int) -> Iterator[tuple[Event, ...]]:
+    """Cut events into parts of about `size`, between revisions only."""
+    begin = 0
+    while len(events) - begin > size:
+        end = begin + size
+        last = events[end - 1].kv.mod_revision
+        while end < len(events) and events[end].kv.mod_revision == last:
+            end += 1
+        yield events[begin:end]
+        begin = end
+    if begin < len(events):
+        yield events[begin:]
