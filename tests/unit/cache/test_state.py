@@ -1,5 +1,6 @@
 """The replica: what moves its content, its revision and its age on, and what shows that the store is another one."""
 
+from itertools import pairwise
 from math import inf
 from typing import Any
 
@@ -257,7 +258,7 @@ def test_events_are_cut_between_revisions_only() -> None:
     for size in range(1, 25):
         parts = list(whole_revisions(events, size))
         assert tuple(event for part in parts for event in part) == events
-        for before, after in zip(parts, parts[1:], strict=False):
+        for before, after in pairwise(parts):
             assert before[-1].revision < after[0].revision
             assert len(before) >= size
     assert list(whole_revisions((), 5)) == []
