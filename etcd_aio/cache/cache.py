@@ -2,36 +2,27 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Final, NoReturn, Self, TypeVar
 from weakref import WeakSet
 
-from etcd_aio import EtcdError, KeyRange, KeyValue, Store, WatchBatch
+from etcd_aio import KeyRange, Store, WatchBatch
 from etcd_aio.aio import start_background_task
-from etcd_aio.cache.catch_up import CatchUp
 from etcd_aio.cache.changes import CacheBatches, CacheChanges, Follower
 from etcd_aio.cache.decoder import Decoder
 from etcd_aio.cache.feeder import Feeder
-from etcd_aio.cache.probe import SharedProbe
+from etcd_aio.cache.freshness import Freshness
+from etcd_aio.cache.local import NOT_ENTERED, LocalReads
 from etcd_aio.cache.results import CacheStatistics
 from etcd_aio.cache.state import CacheState, Replica, Step, Transition
-from etcd_aio.cache.waiting import RevisionWaiters, raised_again
 from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.closing import TwoPartClose, Unwinding
 from etcd_aio.deadline import NEVER, deadline_after, time_left
-from etcd_aio.errors import (
-    CacheError,
-    CacheRangeError,
-    CacheTimeoutError,
-    ClientUsageError,
-    InvalidRequestError,
-    PermissionDeniedError,
-)
-from etcd_aio.types import KeyLike, encode_key, flag, shown_key, shown_keys, whole_number
+from etcd_aio.errors import CacheError, CacheTimeoutError, ClientUsageError, InvalidRequestError
+from etcd_aio.types import KeyLike, flag, whole_number
 
 T = TypeVar("T")
-D = TypeVar("D")
 
 DEFAULT_MAX_OUTAGE: Final = 10.0
 """Seconds: it outlasts a leader election several times."""
@@ -39,11 +30,7 @@ DEFAULT_MAX_OUTAGE: Final = 10.0
 DEFAULT_MAX_PENDING: Final = 16 * 2**20
 """Bytes, as of `client.watch()`."""
 
-_NOT_ENTERED: Final = "the cache is not entered: write `async with client.cache(...) as cache:`"
-_PROBE_SECONDS: Final = 2.0  # a member that takes longer is in trouble, and the next read goes to another one
 _FALL_BACK_AFTER: Final = 3.0  # seconds, as Kubernetes' watch cache; or half of the timeout, if that is less
-_PAUSE: Final = 0.1  # seconds before a failed probe is repeated
-_NOTHING: Final[Any] = object()
 
 
 def now() -> float:
@@ -51,7 +38,7 @@ def now() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
-class Cache(TwoPartClose, Generic[T]):
+class Cache(LocalReads[T], TwoPartClose):
     """The keys of a range in memory: `async with client.cache(prefix="cfg/") as cache:`.
 
     Entering reads all keys; from then on a watch keeps them like the store. The content is always what a range at one
@@ -74,21 +61,16 @@ class Cache(TwoPartClose, Generic[T]):
 
     __slots__ = (
         "__weakref__",
-        "_catch_up",
         "_decoder",
         "_fallback",
         "_fallbacks",
         "_feeder",
         "_followers",
+        "_freshness",
         "_keep_current",
-        "_keys",
-        "_probe",
-        "_reason",
-        "_replica",
         "_store",
         "_tasks",
         "_timeout",
-        "_waiters",
     )
 
     def __init__(
@@ -108,15 +90,12 @@ class Cache(TwoPartClose, Generic[T]):
         for function, what in ((decode, "decode"), (on_error, "on_error")):
             if function is not None and not callable(function):
                 raise TypeError(f"{what} must be a function, got {type(function).__name__}")
+        super().__init__(keys, Replica(is_decoded=decode is not None))
         self._store = store
-        self._keys = keys
         self._timeout = timeout
         self._fallback = flag(fallback, "fallback")
         self._keep_current = None if keep_current is None else _seconds(keep_current, "keep_current")
-        shown = shown_keys(keys.key, keys.range_end)
-        self._decoder = None if decode is None else Decoder(decode, on_error, f"cache of {shown}")
-        self._replica: Replica[T] = Replica(is_decoded=decode is not None)
-        self._waiters = RevisionWaiters(self._replica)
+        self._decoder = None if decode is None else Decoder(decode, on_error, self._shown())
         self._feeder = Feeder(
             store,
             keys,
@@ -126,35 +105,24 @@ class Cache(TwoPartClose, Generic[T]):
             max_outage=_seconds(max_outage, "max_outage"),
             on_step=self._on_step,
             on_moved=self._on_moved,
-            on_replaced=self._waiters.restart,
+            on_replaced=self._on_replaced,
         )
-        most = _PROBE_SECONDS if timeout is None else min(timeout, _PROBE_SECONDS)
-        self._catch_up = CatchUp(
-            store,
-            keys,
-            self._replica,
-            self._waiters,
-            ask=self._feeder.ask_mark,
-            on_moved=self._on_moved,
-            timeout=most,
-        )
-        self._probe = SharedProbe(lambda: self._read_revision(most))
+        self._freshness = Freshness(store, keys, self._replica, self._feeder, timeout=timeout, on_denied=self._end_by)
         self._followers: WeakSet[Follower] = WeakSet()
         self._tasks: tuple[asyncio.Task[None], ...] = ()
-        self._reason: Exception | None = None  # why it has ended
         self._fallbacks = 0
 
     def __repr__(self) -> str:
         replica = self._replica
-        shown = shown_keys(self._keys.key, self._keys.range_end)
-        return f"<Cache {shown} {replica.state.value} {len(replica.tree)} keys at revision {replica.revision}>"
+        shown = self._shown().replace("cache", "Cache", 1)
+        return f"<{shown} {replica.state.value} {len(replica.tree)} keys at revision {replica.revision}>"
 
     # Lifetime.
 
     if not TYPE_CHECKING:  # a type checker finds it, and says so
 
         def __await__(self) -> NoReturn:
-            raise ClientUsageError(_NOT_ENTERED)
+            raise ClientUsageError(NOT_ENTERED)
 
     async def __aenter__(self) -> Self:
         """Read the keys.
@@ -169,12 +137,12 @@ class Cache(TwoPartClose, Generic[T]):
             raise ClientUsageError("a cache is entered once: ask the client for another one")
         self._tasks = (start_background_task(self._feed(), name=f"etcd_aio {self._shown()}"),)
         try:
-            await self._waiters.wait(0, NEVER)
+            await self._freshness.waiters.wait(0, NEVER)
         except BaseException:  # a cancellation too
             await self.aclose()
             raise
         if self._keep_current is not None:
-            keeping = start_background_task(self._keep(self._keep_current), name="etcd_aio cache age")
+            keeping = start_background_task(self._freshness.keep(self._keep_current), name="etcd_aio cache age")
             self._tasks += (keeping,)
         return self
 
@@ -198,8 +166,7 @@ class Cache(TwoPartClose, Generic[T]):
         tasks = [task for task in self._tasks if not task.done() and task is not current]
         for task in tasks:
             task.cancel()
-        self._waiters.close(self._reason)
-        return [*tasks, *self._probe.close(self._reason), *self._catch_up.close()]
+        return [*tasks, *self._freshness.close(self._reason)]
 
     def _end_by(self, error: Exception) -> None:
         """The cache has ended by an error."""
@@ -209,125 +176,6 @@ class Cache(TwoPartClose, Generic[T]):
             reason = CacheError(f"the {self._shown()} has ended: {error}")
             reason.__cause__ = error
         self._end(reason, reason)
-
-    def _shown(self) -> str:
-        return f"cache {shown_keys(self._keys.key, self._keys.range_end)}"
-
-    # Local reads.
-
-    @overload
-    def get(self, key: KeyLike) -> T | None: ...
-
-    @overload
-    def get(self, key: KeyLike, default: D) -> T | D: ...
-
-    def get(self, key: KeyLike, default: object = None) -> object:
-        """The value of a key, as it is here; `default` if there is no such key, or its value was never decodable.
-
-        Raises:
-            CacheRangeError: the key is outside of the range of the cache.
-            CacheError: the cache was left, or has ended.
-        """
-        try:
-            return self._replica.values[key.encode() if type(key) is str else key]  # type: ignore[index]
-        except (KeyError, TypeError, UnicodeError):
-            return self._replica.values.get(self._checked(key), default)  # type: ignore[call-overload]
-
-    def __getitem__(self, key: KeyLike) -> T:
-        """The value of a key, as it is here.
-
-        Raises:
-            KeyError: there is no such key.
-            CacheRangeError, CacheError: as `get`.
-        """
-        value = self.get(key, _NOTHING)
-        if value is _NOTHING:
-            raise KeyError(key)
-        return value
-
-    def __contains__(self, key: KeyLike) -> bool:
-        return self.get(key, _NOTHING) is not _NOTHING
-
-    def __len__(self) -> int:
-        self._check_readable()
-        return len(self._replica.values)
-
-    def __iter__(self) -> Iterator[bytes]:
-        """The keys, sorted, as they are now: changes while they are iterated over are not seen."""
-        return iter(self.range())
-
-    def __bool__(self) -> bool:
-        return True  # also without keys: a cache is a connection, rather than a container
-
-    def range(
-        self,
-        key: KeyLike | None = None,
-        *,
-        range_end: KeyLike | None = None,
-        prefix: KeyLike | None = None,
-        from_key: KeyLike | None = None,
-        all_keys: bool = False,
-    ) -> dict[bytes, T]:
-        """The values of a range by key, in key order, as they are here. Without arguments: of the whole cache.
-
-        Args:
-            key: this key alone; with `range_end`, the first key of an interval.
-            range_end: the key before which the interval ends.
-            prefix: every key that begins with this.
-            from_key: every key from this one on.
-            all_keys: every key.
-
-        Returns:
-            A new dict.
-
-        Raises:
-            CacheRangeError: the range is not wholly within that of the cache.
-            CacheError: the cache was left, or has ended.
-            InvalidRequestError, EmptyKeyError, TypeError: the keys are not given in exactly one form.
-        """
-        self._check_readable()
-        values = self._replica.values
-        if key is None and range_end is None and prefix is None and from_key is None and not all_keys:
-            keys = self._keys
-        else:
-            keys = KeyRange.of(key, range_end=range_end, prefix=prefix, from_key=from_key, all_keys=all_keys)
-            self._check_within(keys)
-        if not keys.range_end:
-            return {keys.key: values[keys.key]} if keys.key in values else {}
-        end = None if keys.range_end == b"\0" else keys.range_end
-        found = self._replica.tree.keys(keys.key, end)
-        return {key: values[key] for key in found if key in values}
-
-    def kv(self, key: KeyLike) -> KeyValue | None:
-        """A key with its raw value and its revisions, as it is here; None if there is no such key.
-
-        Raises:
-            CacheRangeError, CacheError: as `get`.
-        """
-        return self._replica.tree.values.get(self._checked(key))
-
-    def _checked(self, key: KeyLike) -> bytes:
-        """The bytes of a key that may be read here."""
-        self._check_readable()
-        encoded = encode_key(key)
-        if encoded not in self._keys:
-            raise CacheRangeError(f"{shown_key(encoded)} is outside of {self._shown()}")
-        return encoded
-
-    def _check_within(self, keys: KeyRange) -> None:
-        own = self._keys
-        if keys.key in own:
-            if not keys.range_end or (own.range_end == b"\0"):
-                return
-            if keys.range_end != b"\0" and own.range_end and keys.range_end <= own.range_end:
-                return
-        raise CacheRangeError(f"{shown_keys(keys.key, keys.range_end)} is not within {self._shown()}")
-
-    def _check_readable(self) -> None:
-        if self._reason is not None:
-            raise raised_again(self._reason)
-        if self._replica.state is CacheState.LOADING:
-            raise ClientUsageError(_NOT_ENTERED)
 
     # Current reads.
 
@@ -352,7 +200,7 @@ class Cache(TwoPartClose, Generic[T]):
         self._check_readable_or_loading()
         if _seconds(max_staleness, "max_staleness") and self.age <= max_staleness:
             return
-        await self._wait_current(self._deadline(timeout))
+        await self._freshness.wait_current(self._deadline(timeout))
 
     async def wait_revision(self, revision: int, *, timeout: Timeout = UNSET) -> None:
         """Wait until the content is at least as new as a revision, such as that of a put, or one that was passed on.
@@ -369,12 +217,7 @@ class Cache(TwoPartClose, Generic[T]):
         """
         self._check_readable_or_loading()
         whole_number(revision, "revision")
-        deadline = self._deadline(timeout)
-        while not self._waiters.has(revision):
-            await self._feeder.ask_mark()
-            self._catch_up.start()
-            if not await self._waiters.wait(revision, deadline):
-                self._check_time(deadline, None)
+        await self._freshness.wait_revision(revision, self._deadline(timeout))
 
     async def read(self, key: KeyLike, *, max_staleness: float = 0.0, timeout: Timeout = UNSET) -> T | None:
         """`wait_current` and `get` in one: a linearizable read of one key.
@@ -395,19 +238,17 @@ class Cache(TwoPartClose, Generic[T]):
         Cancellation leaves nothing behind.
         """
         self._check_readable_or_loading()
-        encoded = encode_key(key)
-        if encoded not in self._keys:
-            raise CacheRangeError(f"{shown_key(encoded)} is outside of {self._shown()}")
+        encoded = self._within(key)
         if _seconds(max_staleness, "max_staleness") and self.age <= max_staleness:
             return self.get(encoded)
         deadline = self._deadline(timeout)
         if not self._fallback:
-            await self._wait_current(deadline)
+            await self._freshness.wait_current(deadline)
             return self.get(encoded)
         loop_time = asyncio.get_running_loop().time()
         patience = min(_FALL_BACK_AFTER, time_left(deadline, loop_time) / 2)
         try:
-            await self._wait_current(loop_time + patience)
+            await self._freshness.wait_current(loop_time + patience)
         except CacheTimeoutError:
             return await self._read_directly(encoded, deadline)
         return self.get(encoded)
@@ -428,57 +269,8 @@ class Cache(TwoPartClose, Generic[T]):
 
     def _check_readable_or_loading(self) -> None:
         """Tasks may wait while the cache is being entered."""
-        if not self._tasks:
+        if self._reason is not None or not self._tasks:
             self._check_readable()
-
-    async def _wait_current(self, deadline: float) -> None:
-        failure: EtcdError | None = None
-        while True:
-            try:
-                revision = await self._probe.revision(deadline)
-            except PermissionDeniedError as error:
-                self._end_by(error)
-                raise
-            except EtcdError as error:
-                if not error.retryable:
-                    raise
-                failure = error
-                self._check_time(deadline, failure)
-                loop_time = asyncio.get_running_loop().time()
-                await asyncio.sleep(min(_PAUSE, time_left(deadline, loop_time)))
-                continue
-            if revision is None:
-                self._check_time(deadline, failure)
-                continue
-            if self._waiters.has(revision):
-                return
-            self._catch_up.start()
-            if await self._waiters.wait(revision, deadline):
-                return
-            self._check_time(deadline, failure)
-
-    def _check_time(self, deadline: float, failure: EtcdError | None) -> None:
-        if asyncio.get_running_loop().time() >= deadline:
-            raise CacheTimeoutError(f"the {self._shown()} was not current in time") from failure
-
-    async def _read_revision(self, timeout: float) -> int:
-        await self._feeder.ask_mark()
-        revision = await self._feeder.read_revision(timeout)
-        self._on_moved()
-        return revision
-
-    async def _keep(self, period: float) -> None:
-        """Keep the age below the period and a round trip."""
-        loop = asyncio.get_running_loop()
-        while True:
-            began = loop.time()
-            try:
-                await self._wait_current(NEVER)
-            except CacheError:
-                return
-            except EtcdError:
-                pass  # the age grows, and says it
-            await asyncio.sleep(max(0.0, began + period - loop.time()))
 
     # State.
 
@@ -516,11 +308,11 @@ class Cache(TwoPartClose, Generic[T]):
             revision=replica.revision,
             age=self.age,
             followers=len(self._followers),
-            waiting=len(self._waiters),
+            waiting=len(self._freshness.waiters),
             events=feeder.events,
             loads=feeder.loads,
-            probes=self._probe.reads,
-            validations=self._catch_up.validations,
+            probes=self._freshness.probe.reads,
+            validations=self._freshness.catch_up.validations,
             fallbacks=self._fallbacks,
             decode_errors=0 if self._decoder is None else self._decoder.errors,
         )
@@ -579,8 +371,10 @@ class Cache(TwoPartClose, Generic[T]):
         self._on_moved()
 
     def _on_moved(self) -> None:
-        self._waiters.moved()
-        self._catch_up.moved()
+        self._freshness.moved()
+
+    def _on_replaced(self) -> None:
+        self._freshness.waiters.restart()
 
 
 def _seconds(number: float, what: str) -> float:

@@ -136,6 +136,11 @@ class EarlyProgress(WatchBatch):
     __slots__ = ()
     may_be_early: ClassVar[bool] = True
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, WatchBatch) and (self.events, self.revision) == (other.events, other.revision)
+
+    __hash__ = WatchBatch.__hash__
+
 
 _NO_HEADER: Final = Header()
 

@@ -16,7 +16,7 @@ from grpclib.encoding.base import CodecBase
 Fields = dict[int, "bytes | int"]
 
 
-class _Raw(CodecBase):
+class Raw(CodecBase):
     """Messages are bytes."""
 
     __content_subtype__ = "proto"  # pyright: ignore[reportIncompatibleMethodOverride, reportAssignmentType]
@@ -160,7 +160,7 @@ def _kv(reply: Fields) -> Kv:
 async def services(endpoint: str) -> AsyncIterator[Services]:
     """The services of one member, over a connection of their own."""
     url = urlsplit(endpoint)
-    channel = Channel(url.hostname, url.port, codec=_Raw())
+    channel = Channel(url.hostname, url.port, codec=Raw())
     try:
         yield Services(channel)
     finally:

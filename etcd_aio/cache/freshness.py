@@ -1,0 +1,137 @@
+"""Freshness: brings a cache up to date for the tasks that wait for it, which share the reads that this takes.
+
+A task asks for the revision of the store by a read that is sent after its call (`probe.py`), and waits until the cache
+has that revision (`waiting.py`). An event does that, or a mark, which is asked for together with the read; if neither
+comes, `catch_up.py` sees to it.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+from etcd_aio import EtcdError, KeyRange, Store
+from etcd_aio.cache.catch_up import CatchUp
+from etcd_aio.cache.feeder import Feeder
+from etcd_aio.cache.probe import SharedProbe
+from etcd_aio.cache.state import Replica
+from etcd_aio.cache.waiting import RevisionWaiters
+from etcd_aio.closing import Unwinding
+from etcd_aio.deadline import NEVER, time_left
+from etcd_aio.errors import CacheError, CacheTimeoutError, PermissionDeniedError
+
+_PROBE_SECONDS: Final = 2.0  # a member that takes longer is in trouble, and the next read goes to another one
+_PAUSE: Final = 0.1  # seconds before a failed probe is repeated
+
+
+class Freshness:
+    """Brings a cache up to date.
+
+    Args:
+        store: the client.
+        keys: the range.
+        replica: what is to be up to date.
+        feeder: what keeps it like the store.
+        timeout: seconds for a single read, at most.
+        on_denied: called with the error if the user may not read the range any more.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        keys: KeyRange,
+        replica: Replica[Any],
+        feeder: Feeder[Any],
+        *,
+        timeout: float | None,
+        on_denied: Callable[[Exception], None],
+    ) -> None:
+        self._feeder = feeder
+        self._on_denied = on_denied
+        self._timeout = _PROBE_SECONDS if timeout is None else min(timeout, _PROBE_SECONDS)
+        self.waiters = RevisionWaiters(replica)
+        self.probe = SharedProbe(self._read_revision)
+        self.catch_up = CatchUp(
+            store,
+            keys,
+            replica,
+            self.waiters,
+            ask=feeder.ask_mark,
+            on_moved=self.moved,
+            timeout=self._timeout,
+        )
+
+    def moved(self) -> None:
+        """The cache has another revision or state."""
+        self.waiters.moved()
+        self.catch_up.moved()
+
+    def close(self, reason: Exception) -> Unwinding:
+        """The cache has ended: all tasks that wait raise the reason."""
+        self.waiters.close(reason)
+        return [*self.probe.close(reason), *self.catch_up.close()]
+
+    async def wait_current(self, deadline: float) -> None:
+        """Wait until the cache has every write that was finished before this call.
+
+        Raises:
+            CacheTimeoutError: it had not by the deadline.
+            EtcdError: the store cannot be read, or the cache has ended.
+        """
+        failure: EtcdError | None = None
+        while True:
+            try:
+                revision = await self.probe.revision(deadline)
+            except PermissionDeniedError as error:
+                self._on_denied(error)
+                raise
+            except EtcdError as error:
+                if not error.retryable:
+                    raise
+                failure = error
+                await asyncio.sleep(min(_PAUSE, time_left(deadline, asyncio.get_running_loop().time())))
+            else:
+                if revision is not None and await self._reaches(revision, deadline):
+                    return
+            _check_time(deadline, failure)
+
+    async def wait_revision(self, revision: int, deadline: float) -> None:
+        """Wait until the cache has a revision.
+
+        Raises:
+            CacheTimeoutError: it had not by the deadline.
+            EtcdError: the cache has ended.
+        """
+        while not self.waiters.has(revision):
+            await self._feeder.ask_mark()
+            if not await self._reaches(revision, deadline):
+                _check_time(deadline, None)
+
+    async def keep(self, period: float) -> None:
+        """Keep the age of the cache below the period and a round trip, until it ends."""
+        loop = asyncio.get_running_loop()
+        while True:
+            began = loop.time()
+            try:
+                await self.wait_current(NEVER)
+            except CacheError:
+                return
+            except EtcdError:
+                pass  # the age grows, and says it
+            await asyncio.sleep(max(0.0, began + period - loop.time()))
+
+    async def _reaches(self, revision: int, deadline: float) -> bool:
+        if self.waiters.has(revision):
+            return True
+        self.catch_up.start()
+        return await self.waiters.wait(revision, deadline)
+
+    async def _read_revision(self) -> int:
+        await self._feeder.ask_mark()
+        revision = await self._feeder.read_revision(self._timeout)
+        self.moved()
+        return revision
+
+
+def _check_time(deadline: float, failure: EtcdError | None) -> None:
+    if asyncio.get_running_loop().time() >= deadline:
+        raise CacheTimeoutError from failure
