@@ -365,7 +365,7 @@ class Shortcuts:
         max_outage: float = 10.0,
     ) -> "Cache[T]": ...
 
-    def cache(  # type: ignore[misc] # as of every shortcut, the client has what this needs
+    def cache(
         self: ClientLike,
         key: KeyLike | None = None,
         *,

@@ -47,7 +47,8 @@ class LocalReads(Generic[T]):
         try:
             return self._replica.values[key.encode() if type(key) is str else key]  # type: ignore[index]
         except (KeyError, TypeError, UnicodeError):
-            return self._replica.values.get(self._checked(key), default)  # type: ignore[call-overload]
+            pass  # outside of this block, so that what follows is raised without it
+        return self._replica.values.get(self._checked(key), default)
 
     def __getitem__(self, key: KeyLike) -> T:
         """The value of a key, as it is here.
