@@ -79,6 +79,7 @@ from etcd_aio import (
     Writer,
     op,
 )
+from etcd_aio.cache import Cache, CacheBatches, CacheChanges, CacheState, CacheStatistics
 from etcd_aio.concurrency import (
     Contender,
     Election,
@@ -521,3 +522,43 @@ async def elections(client: Client) -> None:
     assert_type(await election.run(work), int)
     await election.run("work")  # type: ignore[arg-type]
     client.election("scheduler", on_lost="ignore")  # type: ignore[arg-type]
+
+
+async def caches(client: Client) -> None:
+    plain = client.cache(prefix="a/")
+    assert_type(plain, Cache[KeyValue])
+    assert_type(client.cache("a", range_end="b", keep_current=0.5, fallback=False, max_outage=5), Cache[KeyValue])
+    decoded = client.cache(prefix="a/", decode=lambda value: int(value), on_error=lambda key, error: None)
+    assert_type(decoded, Cache[int])
+    assert_type(client.cache(all_keys=True, decode=bytes.decode), Cache[str])
+    client.cache(prefix="a/", on_error=print)  # type: ignore[call-overload] # pyright: ignore
+    client.cache(prefix="a/", decode=5)  # type: ignore[call-overload] # pyright: ignore
+    async with plain as cache:
+        assert_type(cache, Cache[KeyValue])
+        assert_type(cache.get("a/1"), KeyValue | None)
+        assert_type(cache["a/1"], KeyValue)
+        assert_type(cache.range(prefix=b"a/"), dict[bytes, KeyValue])
+    async with decoded as numbers:
+        assert_type(numbers.get("a/1"), int | None)
+        assert_type(numbers.get(b"a/1", "none"), int | str)
+        assert_type(numbers["a/1"], int)
+        assert_type("a/1" in numbers, bool)
+        assert_type(len(numbers), int)
+        assert_type(list(numbers), list[bytes])
+        assert_type(numbers.range(), dict[bytes, int])
+        assert_type(numbers.kv("a/1"), KeyValue | None)
+        assert_type(await numbers.read("a/1", max_staleness=1), int | None)
+        await numbers.wait_current(timeout=None)
+        await numbers.wait_revision(5)
+        assert_type(numbers.state, CacheState)
+        assert_type((numbers.revision, numbers.age, numbers.keys), tuple[int, float, KeyRange])
+        assert_type(numbers.statistics(), CacheStatistics)
+        assert_type(numbers.changes(), CacheChanges)
+        assert_type(numbers.batches(max_pending=1), CacheBatches)
+        async for revision, changed in numbers.changes():
+            assert_type(revision, int)
+            assert_type(changed, dict[bytes, KeyValue | None])
+        async for batch in numbers.batches():
+            assert_type(batch, WatchBatch)
+        numbers[5]  # type: ignore[index] # pyright: ignore
+    await plain  # type: ignore[misc] # pyright: ignore
