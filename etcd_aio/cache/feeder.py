@@ -77,6 +77,7 @@ class Feeder(Generic[T]):
         self._on_replaced = on_replaced
         self._stream = f"cache {next(_streams)}"
         self._watcher: Watcher | None = None
+        self._since_pause = 0  # events
         self._has_history = False  # whether a watch from the next revision goes on behind the content
         self.loads = 0
         self.events = 0
@@ -194,7 +195,9 @@ class Feeder(Generic[T]):
             part = WatchBatch(events, events[-1].kv.mod_revision)
             self._on_step(replica.apply(events, decoded), part)
             self.events += len(events)
-            if len(events) < len(batch.events):
+            self._since_pause += len(events)
+            if self._since_pause >= _PART:  # a watch that has more does not wait by itself
+                self._since_pause = 0
                 await asyncio.sleep(0)
 
     def _fell_behind(self, error: EtcdError) -> None:
