@@ -16,6 +16,7 @@ EtcdError
 ├─ LockError, ElectionError           of locks and elections: see concurrency.py
 ├─ OutcomeUnknownError, ResultLostError   of exactly-once writes: see once.py
 ├─ CacheError                         of reads from memory: see cache.py
+├─ MirrorError                        of mirrors: see mirror.py
 └─ ServerError                        etcd answered with an error: see families.py
 """
 

@@ -1,0 +1,115 @@
+"""Checkpoint: the key at the destination that says what a mirror has copied, and through which it writes. Pure.
+
+It is a slot. Each txn of a mirror has the condition "the checkpoint's mod_revision is still m" and puts the checkpoint,
+so of all copies of a txn that travel, at most one is applied, and none after another txn has moved the checkpoint: m
+never comes back, whether the key is put again or deleted and created again. The value names its writer and the number
+of the write. So the answer to any copy says what became of the txn:
+
+    answer                                  meaning
+    the condition held                      applied now
+    the checkpoint has our name and number  an earlier copy was applied, at the checkpoint's mod_revision
+    our name, another number                the destination went back to a backup: go on from that checkpoint
+    another name                            another mirror writes it, or an earlier one did until just now
+    there is no checkpoint                  it was deleted: nothing is known of the destination any more
+
+Only a base is copied by txns that do not put the checkpoint, so that several can be under way. It begins by a put of
+the checkpoint, which ends all that came before, and ends by another one. In between each key is written once, so a copy
+that is applied twice changes nothing. No copy is applied after the end, since the condition does not hold any more.
+"""
+
+import json
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, Self
+
+from etcd_aio import KeyValue
+
+_NAMES: Final = ("cluster_id", "prefix", "revision", "is_complete", "writer", "number")
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The value of a checkpoint.
+
+    Attributes:
+        cluster_id: of the source.
+        prefix: of the mirrored keys at the source.
+        revision: of the source; the destination has every change up to it. 0 while the first copy is under way.
+        is_complete: whether it has nothing of later revisions. False between the txns of a revision that is too large
+            for one, and during the first copy.
+        writer: the random name of the mirror that wrote it last.
+        number: of that write, counted from 1 by each mirror.
+    """
+
+    cluster_id: int
+    prefix: bytes
+    revision: int = 0
+    is_complete: bool = False
+    writer: str = ""
+    number: int = 0
+
+    def encode(self) -> bytes:
+        """The value of the key."""
+        fields = {name: getattr(self, name) for name in _NAMES}
+        fields["cluster_id"] = f"{self.cluster_id:x}"
+        fields["prefix"] = self.prefix.decode("latin-1")
+        return json.dumps(fields).encode()
+
+    @classmethod
+    def parse(cls, value: bytes) -> Self | None:
+        """The checkpoint that a value has; None if it has none."""
+        try:
+            fields = json.loads(value)
+            made = cls(
+                cluster_id=int(fields["cluster_id"], 16),
+                prefix=fields["prefix"].encode("latin-1"),
+                revision=fields["revision"],
+                is_complete=fields["is_complete"],
+                writer=fields["writer"],
+                number=fields["number"],
+            )
+        except (ValueError, LookupError, TypeError, AttributeError):
+            return None
+        kinds = (type(made.revision), type(made.is_complete), type(made.writer), type(made.number))
+        return made if kinds == (int, bool, str, int) else None
+
+    def resumes(self, cluster_id: int, prefix: bytes, revision: int) -> bool:
+        """Whether a mirror can go on from here.
+
+        Args:
+            cluster_id: of the source now.
+            prefix: of the mirrored keys.
+            revision: of the source now.
+        """
+        is_same = (self.cluster_id, self.prefix) == (cluster_id, prefix)
+        return is_same and 0 < self.revision <= revision
+
+
+class Verdict(Enum):
+    """What an answer to a copy of a write says about the write, and about the mirror; see above."""
+
+    APPLIED = "an earlier copy was applied"
+    WENT_BACK = "the destination went back"
+    MOVED = "another mirror has written once"
+    CONFLICT = "another mirror writes"
+    MISSING = "the checkpoint was deleted"
+
+
+def judge(write: Checkpoint, before: Checkpoint, found: KeyValue | None) -> Verdict:
+    """What the checkpoint as it is now says about a write whose condition did not hold.
+
+    Args:
+        write: what the write puts.
+        before: the checkpoint that its condition is about.
+        found: the checkpoint as it is.
+    """
+    if found is None:
+        return Verdict.MISSING
+    now = Checkpoint.parse(found.value)
+    if now is None:
+        return Verdict.MISSING
+    if now.writer == write.writer:
+        return Verdict.APPLIED if now.number == write.number else Verdict.WENT_BACK
+    # A mirror has one such write under way at a time. So one more by the one before may be the last of its life.
+    is_last = before.writer != write.writer and (now.writer, now.number) == (before.writer, before.number + 1)
+    return Verdict.MOVED if is_last else Verdict.CONFLICT

@@ -1,0 +1,290 @@
+"""Mirror: copies a prefix to another cluster, and keeps the copy equal to it.
+
+The theory of its writes is in `checkpoint.py`. A mirror has no state but the checkpoint at the destination, so it may
+be stopped at any instant. It reads the checkpoint, and goes on with the changes behind it; where that cannot be, it
+compares both sides and copies the differences.
+"""
+
+import asyncio
+import random
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final, NoReturn
+
+from etcd_aio import EtcdError, Event, KeyLike, KeyRange, Store, op
+from etcd_aio.aio import Waiters
+from etcd_aio.deadline import NEVER
+from etcd_aio.errors import ClientUsageError, CompactedError, InvalidRequestError, MirrorError, StoreRolledBackError
+from etcd_aio.layers.base_copy import BaseCopy
+from etcd_aio.layers.batching import Limits, Step, steps
+from etcd_aio.layers.follow import Follow as Follow
+from etcd_aio.layers.follow import MirrorBatch as MirrorBatch
+from etcd_aio.layers.follow import follow as follow
+from etcd_aio.layers.mirror_writer import BACKOFF, CheckpointChanged, MirrorWriter, TooLarge, passes
+from etcd_aio.layers.reconcile import Change
+from etcd_aio.types import encode_key, to_bytes, whole_number
+
+DEFAULT_MAX_TXN_OPS: Final = 126
+"""One less than fits beside the put of the checkpoint into the 128 operations that etcd accepts."""
+
+_MAX_TXN_BYTES: Final = 2**20  # etcd accepts 1.5 MiB, and a part of that is for the checkpoint
+_CHECKPOINTS: Final = b"__etcd_aio/mirror/"
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorStatistics:
+    """Counters of a mirror.
+
+    Attributes:
+        revision: of the source; the destination has every change up to it. 0 before the first copy is complete.
+        txns: applied at the destination.
+        puts: in these.
+        deletes: in these.
+        split: revisions of the source that were too large for one txn, so that readers of the destination could see
+            a part of them.
+        compared: how often all keys of both sides were compared: for the first copy, after a compaction of changes that
+            were not copied yet, and after a change of the source's cluster.
+        error: what the mirror waits for, such as `NoSpaceError`; None if it does not.
+    """
+
+    revision: int = 0
+    txns: int = 0
+    puts: int = 0
+    deletes: int = 0
+    split: int = 0
+    compared: int = 0
+    error: EtcdError | None = None
+
+
+class Mirror:
+    """A copy of a prefix in another cluster: `await Mirror(source, destination, prefix="svc/").run()`.
+
+    Each revision of the source becomes one txn of the destination, so its txns stay atomic; small revisions share a
+    txn. The checkpoint, a key of the destination, is put in the same txn, so a mirror may be stopped or killed at any
+    time, and the next one goes on exactly there, also if a write was under way. Keys that were deleted meanwhile are
+    deleted, even if the history is compacted.
+
+    Everything under `to_prefix` belongs to the mirror: keys that the source does not have are deleted. Values are
+    copied; leases and revisions are not, so a key with a lease lasts until it is deleted at the source.
+
+    One mirror writes a checkpoint. A second one that starts leaves the first write to the other for `takeover_delay`
+    seconds, and ends with `MirrorConflictError` once the other has written. If the other did not write in that time,
+    the new one takes over, and the other ends with that error at its next write. Both never write.
+
+    Args:
+        source: a client of the cluster to copy from, or what serves as one.
+        destination: a client of the cluster to copy to. If it is the same cluster, the prefixes must not overlap.
+        prefix: of the keys at the source; empty is every key.
+        to_prefix: what the copies have in place of `prefix`. Default: None, the same.
+        checkpoint_key: at the destination. Default: `__etcd_aio/mirror/` and `to_prefix`. If it is deleted, all keys
+            are compared.
+        max_txn_ops: the most changes in a txn. Default: 126; etcd accepts 128 operations, with that of the checkpoint,
+            unless its `--max-txn-ops` is less: then the mirror makes smaller txns by itself.
+        takeover_delay: seconds; see above. Default: 1, in which a mirror in use writes what it has received.
+
+    Raises:
+        InvalidRequestError, TypeError: an argument is invalid.
+    """
+
+    def __init__(
+        self,
+        source: Store,
+        destination: Store,
+        *,
+        prefix: KeyLike,
+        to_prefix: KeyLike | None = None,
+        checkpoint_key: KeyLike | None = None,
+        max_txn_ops: int = DEFAULT_MAX_TXN_OPS,
+        takeover_delay: float = 1.0,
+    ) -> None:
+        self._source = source
+        self._destination = destination
+        self._prefix = to_bytes(prefix, "prefix")
+        self._to_prefix = self._prefix if to_prefix is None else to_bytes(to_prefix, "to_prefix")
+        default_key = _CHECKPOINTS + self._to_prefix
+        self._key = default_key if checkpoint_key is None else encode_key(checkpoint_key, "checkpoint_key")
+        self._limits = Limits(whole_number(max_txn_ops, "max_txn_ops", minimum=1), _MAX_TXN_BYTES)
+        if not 0 <= takeover_delay < float("inf"):
+            raise InvalidRequestError(f"takeover_delay must be a number of seconds, got {takeover_delay}")
+        self._delay = takeover_delay
+        shorter, longer = sorted((self._prefix, self._to_prefix), key=len)
+        if source is destination and longer.startswith(shorter):
+            raise InvalidRequestError("prefix and to_prefix overlap in one store: the mirror would copy its own writes")
+        self._writer = self._new_writer()
+        self._statistics = MirrorStatistics()  # of earlier runs, and what the writer does not count
+        self._failures = 0
+        self._must_compare = False
+        self._is_running = False
+        self._end: BaseException | None = None  # of the last run
+        self._waiters = Waiters()
+
+    def __repr__(self) -> str:
+        return f"<Mirror {KeyRange.of(prefix=self._prefix)} at revision {self.revision}>"
+
+    @property
+    def revision(self) -> int:
+        """The revision of the source up to which the destination has every change; 0 before the first copy."""
+        checkpoint = self._writer.checkpoint
+        return 0 if checkpoint is None else checkpoint.revision
+
+    async def run(self) -> NoReturn:
+        """Copy, until it is cancelled or ends by an error. It may be run again.
+
+        Errors that may pass are waited for, with a growing pause of at most 6 seconds: `statistics().error` has it.
+
+        Raises:
+            MirrorConflictError: another mirror writes the checkpoint.
+            MirrorError: the mirror copies its own writes, or the checkpoint's key holds something else.
+            PermissionDeniedError: a user may not read the source, or not write the destination or its checkpoint.
+            RequestTooLargeError: the destination does not accept a single key of the source with its value.
+            ClientUsageError: it is running already, or a client is closed.
+            EtcdError: one of the clusters refuses a request for good.
+
+        Cancellation: a txn that is under way may be applied or not; the next run finds out.
+        """
+        if self._is_running:
+            raise ClientUsageError("the mirror is running: make another one for another copy")
+        before, self._writer = self._writer, self._new_writer()
+        self._statistics = self._added(before)
+        self._is_running, self._end = True, None
+        try:
+            while True:
+                try:
+                    await self._copy()
+                except CheckpointChanged:
+                    pass  # load it again
+                except TooLarge as refusal:
+                    self._limits = _smaller(self._limits, refusal)
+                except (CompactedError, StoreRolledBackError):
+                    self._must_compare = True
+                except EtcdError as error:
+                    if not passes(error):
+                        raise
+                    self._writer.error = error
+                    await asyncio.sleep(BACKOFF.wait(self._failures, random.random))
+                    self._failures += 1
+        except BaseException as end:
+            self._end = end
+            raise
+        finally:
+            self._is_running = False
+            self._waiters.wake()
+
+    async def wait(self, revision: int) -> None:
+        """Wait until the destination has every change of the source up to a revision.
+
+        Args:
+            revision: of a write below the prefix, such as the last one before the writers move to the destination.
+
+        Raises:
+            ClientUsageError: the mirror was cancelled, so that it will not get there.
+            EtcdError: the error that ended the mirror.
+
+        Cancellation changes nothing.
+        """
+        whole_number(revision, "revision")
+        while self.revision < revision:
+            end = self._end
+            if isinstance(end, EtcdError):
+                raise end.with_traceback(None)
+            if end is not None:
+                raise ClientUsageError("the mirror is not running")
+            await self._waiters.wait(NEVER)
+
+    def statistics(self) -> MirrorStatistics:
+        """A snapshot of the counters."""
+        return replace(self._added(self._writer), revision=self.revision, error=self._writer.error)
+
+    def _added(self, writer: MirrorWriter) -> MirrorStatistics:
+        before = self._statistics
+        return replace(
+            before,
+            txns=before.txns + writer.txns,
+            puts=before.puts + writer.puts,
+            deletes=before.deletes + writer.deletes,
+        )
+
+    def _new_writer(self) -> MirrorWriter:
+        return MirrorWriter(self._destination, self._key, secrets.token_hex(8), self._delay)
+
+    # Copying.
+
+    async def _copy(self) -> NoReturn:
+        """Copy from the checkpoint on, until that is not possible any more."""
+        checkpoint = await self._writer.load()
+        # A read of one key is enough to learn the revision; the prefix itself is a key that the user may read.
+        keys = KeyRange.of(prefix=self._prefix)
+        head = (await self._source.do(op.range(keys.key, count_only=True))).header
+        is_known = checkpoint is not None and checkpoint.resumes(head.cluster_id, self._prefix, head.revision)
+        if self._must_compare or not is_known:
+            await self._copy_base(head.cluster_id)
+        self._progressed()
+        async with follow(self._source, self._prefix, since=self.revision) as batches:
+            async for batch in batches:
+                await self._copy_changes(batch, batches)
+        raise ClientUsageError("the client of the source is closed")
+
+    async def _copy_base(self, cluster_id: int) -> None:
+        # First the checkpoint: from then on, no write of an earlier run changes what is read.
+        await self._writer.begin_base(cluster_id, self._prefix)
+        self._statistics = replace(self._statistics, compared=self._statistics.compared + 1)
+        base = BaseCopy(
+            self._source,
+            self._destination,
+            prefix=self._prefix,
+            to_prefix=self._to_prefix,
+            leave=self._key,
+            limits=self._limits,
+            write=self._writer.write_base,
+        )
+        revision = await base.run()
+        await self._writer.write(Step((), revision))
+        self._must_compare = False
+
+    async def _copy_changes(self, batch: MirrorBatch, batches: Follow) -> None:
+        """Copy a batch, together with what was received meanwhile."""
+        events, revision = list(batch.changes), batch.revision
+        while batches.pending and len(events) < self._limits.ops:
+            batch = await anext(batches)
+            events += batch.changes
+            revision = batch.revision
+        self._check_own(events)
+        is_split = False
+        for step in steps(self._changes(events), self.revision, self._limits):
+            await self._writer.write(step)
+            if not step.is_complete and not is_split:
+                self._statistics = replace(self._statistics, split=self._statistics.split + 1)
+            is_split = not step.is_complete
+            self._progressed()
+        if self.revision < revision and not events:
+            await self._writer.write(Step((), revision))  # so that no compaction overtakes a quiet prefix
+            self._progressed()
+
+    def _changes(self, events: list[Event]) -> Iterator[tuple[int, Change]]:
+        """The changes at the destination that correspond to events of the source."""
+        prefix, cut = self._to_prefix, len(self._prefix)
+        for event in events:
+            key = prefix + event.kv.key[cut:]
+            if key != self._key:
+                yield event.kv.mod_revision, (key, event.kv.value if event.is_put else None)
+
+    def _check_own(self, events: list[Event]) -> None:
+        """Raise if events of the source are writes of this mirror: then each of them would cause another one."""
+        writer = self._writer
+        if writer.checkpoint is None or writer.cluster_id != writer.checkpoint.cluster_id:
+            return
+        if any(event.kv.mod_revision == writer.first_revision for event in events):
+            raise MirrorError("the destination is a part of the source: the mirror copies its own writes")
+
+    def _progressed(self) -> None:
+        self._failures = 0
+        self._writer.error = None
+        self._waiters.wake()
+
+
+def _smaller(limits: Limits, refusal: TooLarge) -> Limits:
+    """The limits to try next."""
+    if refusal.by_ops:
+        return Limits(max(1, limits.ops // 2), limits.bytes)
+    return Limits(limits.ops, limits.bytes // 2)
