@@ -113,6 +113,8 @@ class LocalReads(Generic[T]):
             return {keys.key: values[keys.key]} if keys.key in values else {}
         end = None if keys.range_end == b"\0" else keys.range_end
         found = self._replica.tree.keys(keys.key, end)
+        if len(values) == len(self._replica.tree):  # every value could be decoded: half the time
+            return dict(zip(found, map(values.__getitem__, found), strict=True))
         return {key: values[key] for key in found if key in values}
 
     def kv(self, key: KeyLike) -> KeyValue | None:

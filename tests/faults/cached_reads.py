@@ -36,6 +36,11 @@ _TIMEOUT = 20.0  # of one operation, over a failover on a busy machine
 _EVENT_DELAY = 0.02
 
 
+def mod_revision(kv: KeyValue | None) -> int | None:
+    """The revision of a key that was read; None if there was none."""
+    return None if kv is None else kv.mod_revision
+
+
 def trust_early_marks() -> None:
     """The defect of trusting the marks of old releases (etcd-io/etcd#15220)."""
     mark = Replica.mark
@@ -43,7 +48,7 @@ def trust_early_marks() -> None:
     def trusting(self: Replica[object], batch: WatchBatch) -> None:
         mark(self, WatchBatch((), batch.revision))
 
-    Replica.mark = trusting  # type: ignore[method-assign]
+    setattr(Replica, "mark", trusting)  # noqa: B010 - a method, which type checkers do not let be replaced
 
 
 @dataclass(slots=True)
@@ -97,7 +102,7 @@ class Run:
             with self.counted("direct read"):
                 if self.random.random() < 0.5:
                     kv = await client.get(key, timeout=_TIMEOUT)
-                    seen = {key.encode(): kv and kv.mod_revision}
+                    seen = {key.encode(): mod_revision(kv)}
                 else:
                     found = await client.range(prefix=PREFIX, timeout=_TIMEOUT)
                     mods = {kv.key: kv.mod_revision for kv in found}
@@ -111,10 +116,10 @@ class Run:
             with self.counted("cached read"):
                 if self.random.random() < 0.5:
                     kv = await cache.read(key, timeout=_TIMEOUT)
-                    seen = {key.encode(): kv and kv.mod_revision}
+                    seen = {key.encode(): mod_revision(kv)}
                 else:
                     await cache.wait_current(timeout=_TIMEOUT)
-                    seen = {one.encode(): (kv := cache.get(one)) and kv.mod_revision for one in KEYS}
+                    seen = {one.encode(): mod_revision(cache.get(one)) for one in KEYS}
                 self.operations.append(Read(called, time.monotonic(), seen, "cached read"))
                 # Not in the step of the turn in which the others of this probe run too.
                 await asyncio.sleep(self.random.random() * 0.01)

@@ -6,8 +6,9 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,18 +71,25 @@ async def test_a_cache_is_read_like_a_mapping(client: Client, prefix: str) -> No
 
 async def test_keys_outside_of_the_range_are_refused(client: Client, prefix: str) -> None:
     async with client.cache(prefix=prefix) as cache:
-        for read in (cache.get, cache.kv, cache.__getitem__, cache.__contains__):
+        reads: tuple[Callable[[Any], object], ...] = (cache.get, cache.kv, cache.__getitem__, cache.__contains__)
+        for read in reads:
             with pytest.raises(CacheRangeError):
                 read("elsewhere")
             with pytest.raises(EmptyKeyError):
                 read("")
             with pytest.raises(TypeError):
-                read(5)  # type: ignore[arg-type]
+                read(5)
         with pytest.raises(CacheRangeError):
             await cache.read("elsewhere")
-        for keys in ({"prefix": prefix[:-1]}, {"from_key": prefix}, {"all_keys": True}, {"key": "elsewhere"}):
+        outside: tuple[dict[str, Any], ...] = (
+            {"prefix": prefix[:-1]},
+            {"from_key": prefix},
+            {"all_keys": True},
+            {"key": "elsewhere"},
+        )
+        for keys in outside:
             with pytest.raises(CacheRangeError):
-                cache.range(**keys)  # type: ignore[arg-type]
+                cache.range(**keys)
         with pytest.raises(CacheRangeError):
             cache.range(prefix, range_end="z")
         with pytest.raises(InvalidRequestError):
@@ -103,17 +111,14 @@ async def test_keys_outside_of_the_range_are_refused(client: Client, prefix: str
 
 
 async def test_wrong_arguments_are_refused_before_anything_is_sent(client: Client) -> None:
-    for wrong in (
-        {"keep_current": -1},
-        {"max_outage": float("inf")},
-        {"prefix": "a", "key": "b"},
-        {"keep_current": float("nan")},
-    ):
+    cache_of: Any = client.cache
+    invalid = ({"keep_current": -1}, {"max_outage": float("inf")}, {"key": "b"}, {"keep_current": float("nan")})
+    for wrong in invalid:
         with pytest.raises(InvalidRequestError):
-            client.cache(**{"prefix": "a", **wrong})  # type: ignore[call-overload]
-    for wrong in ({"decode": 5}, {"fallback": 1}, {"keep_current": "1"}, {"on_error": "x", "decode": bytes}):
+            cache_of(prefix="a", **wrong)
+    for mistyped in ({"decode": 5}, {"fallback": 1}, {"keep_current": "1"}, {"on_error": "x", "decode": bytes}):
         with pytest.raises(TypeError):
-            client.cache(prefix="a", **wrong)  # type: ignore[call-overload]
+            cache_of(prefix="a", **mistyped)
     with pytest.raises(InvalidRequestError):
         client.cache("b", range_end="b")
     cache = client.cache(prefix="a")
