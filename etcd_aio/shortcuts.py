@@ -336,7 +336,7 @@ class Shortcuts:
 
     @overload
     def cache(
-        self,
+        self: ClientLike,
         key: KeyLike | None = None,
         *,
         range_end: KeyLike | None = None,
@@ -351,7 +351,7 @@ class Shortcuts:
 
     @overload
     def cache(
-        self,
+        self: ClientLike,
         key: KeyLike | None = None,
         *,
         range_end: KeyLike | None = None,

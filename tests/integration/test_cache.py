@@ -72,13 +72,14 @@ async def test_a_cache_is_read_like_a_mapping(client: Client, prefix: str) -> No
 async def test_keys_outside_of_the_range_are_refused(client: Client, prefix: str) -> None:
     async with client.cache(prefix=prefix) as cache:
         reads: tuple[Callable[[Any], object], ...] = (cache.get, cache.kv, cache.__getitem__, cache.__contains__)
+        number: Any = 5
         for read in reads:
             with pytest.raises(CacheRangeError):
                 read("elsewhere")
             with pytest.raises(EmptyKeyError):
                 read("")
             with pytest.raises(TypeError):
-                read(5)
+                read(number)
         with pytest.raises(CacheRangeError):
             await cache.read("elsewhere")
         outside: tuple[dict[str, Any], ...] = (

@@ -531,8 +531,8 @@ async def caches(client: Client) -> None:
     decoded = client.cache(prefix="a/", decode=lambda value: int(value), on_error=lambda key, error: None)
     assert_type(decoded, Cache[int])
     assert_type(client.cache(all_keys=True, decode=bytes.decode), Cache[str])
-    client.cache(prefix="a/", on_error=print)  # type: ignore[call-overload] # pyright: ignore
-    client.cache(prefix="a/", decode=5)  # type: ignore[call-overload] # pyright: ignore
+    client.cache(prefix="a/", on_error=print)  # type: ignore[call-overload]
+    client.cache(prefix="a/", decode=5)  # type: ignore[call-overload]
     async with plain as cache:
         assert_type(cache, Cache[KeyValue])
         assert_type(cache.get("a/1"), KeyValue | None)
@@ -560,5 +560,5 @@ async def caches(client: Client) -> None:
             assert_type(changed, dict[bytes, KeyValue | None])
         async for batch in numbers.batches():
             assert_type(batch, WatchBatch)
-        numbers[5]  # type: ignore[index] # pyright: ignore
-    await plain  # type: ignore[misc] # pyright: ignore
+        numbers[5]  # type: ignore[index]
+    await plain  # type: ignore[misc]
