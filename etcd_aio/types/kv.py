@@ -3,7 +3,7 @@
 Values are secrets: a `repr` shows only their size. It shows keys, and cuts long ones.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, Generic, TypeAlias, TypeVar, overload
 
@@ -118,6 +118,10 @@ class KeyValue:
         )
 
 
+def _texts(kvs: Iterable[KeyValue], strip_prefix: str) -> dict[str, str]:
+    return {kv.key_text().removeprefix(strip_prefix): kv.text() for kv in kvs}
+
+
 @dataclass(frozen=True, slots=True)
 class PutResult:
     """Result of a put.
@@ -158,6 +162,17 @@ class DeleteResult:
     def revision(self) -> int:
         """The store's revision after the delete."""
         return self.header.revision
+
+    def to_dict(self, *, strip_prefix: str = "") -> dict[str, str]:
+        """Map the deleted keys to the values they had, both as UTF-8 text; empty without `prev_kv=True`.
+
+        Args:
+            strip_prefix: a prefix to remove from the keys that begin with it.
+
+        Raises:
+            ValueError: a key or a value is not UTF-8.
+        """
+        return _texts(self.prev_kvs, strip_prefix)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -223,7 +238,11 @@ class RangeResult(Sequence[KeyValue]):
         Raises:
             ValueError: a key or a value is not UTF-8.
         """
-        return {kv.key_text().removeprefix(strip_prefix): kv.text() for kv in self.kvs}
+        return _texts(self.kvs, strip_prefix)
+
+    def to_bytes_dict(self) -> dict[bytes, bytes]:
+        """Map keys to values as they are, in the order of the range: for values that are no text."""
+        return {kv.key: kv.value for kv in self.kvs}
 
     def __repr__(self) -> str:
         return f"RangeResult(<{len(self.kvs)} of {self.count} kvs>, more={self.more}, revision={self.revision})"

@@ -305,6 +305,7 @@ _OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "Timeouts": ("timeout", "connect_timeout", "fail_fast", "keepalive_time", "keepalive_timeout"),
     "Retries": ("retry", "retry_policy", "hedge_after"),
     "Load balancing": ("policy", "require_leader"),
+    "Keys": ("namespace",),
     "Limits and engine": ("max_send_bytes", "max_receive_bytes", "engine"),
 }
 
@@ -336,6 +337,7 @@ _CALLS: Final[Mapping[str, tuple[str, ...]]] = {
     "Read": ("get", "range", "scan"),
     "Write": ("put", "update", "delete", "txn", "exactly_once", "compact"),
     "Any operation": ("do",),
+    "Part of the keys": ("namespace",),
     "Watch": ("watch", "wait_deleted"),
     "Lease": ("lease", "leases"),
     "Cluster": ("cluster", "maintenance", "auth", "versions"),

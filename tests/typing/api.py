@@ -45,6 +45,7 @@ from etcd_aio import (
     LeaseLike,
     LeaseLostError,
     LeaseRevokeResult,
+    Leases,
     LeaseTimeToLiveResult,
     LockLostError,
     Member,
@@ -94,6 +95,8 @@ from etcd_aio.concurrency import (
 )
 from etcd_aio.errors import Attempt, CompactedError, Delivery, KeyNotFoundError, ServerError, StatusCode
 from etcd_aio.kv import DeleteOp, GetOp, PutOp, RangeOp, ScanPages, TxnOp
+from etcd_aio.layers import Namespace
+from etcd_aio.once import ExactlyOnce
 
 R = TypeVar("R")
 
@@ -107,6 +110,39 @@ class HasId:
 def stores(client: Client) -> tuple[Store, Writer]:
     store: Store = client
     return store, store
+
+
+async def namespaces(client: Client) -> None:
+    space = client.namespace("app/")
+    assert_type(space, Namespace)
+    assert_type(space.namespace(b"\xff"), Namespace)
+    assert_type(space.prefix, bytes)
+    store: Store = space
+    writer: Writer = space
+    assert_type((store.leases, writer.txn()), tuple[Leases, Txn])
+    assert_type(await space.get("k"), KeyValue | None)
+    assert_type(await space.do(op.range(all_keys=True)), RangeResult)
+    assert_type(await space.do(op.put("k", "v")), PutResult)
+    assert_type(await space.put("k", "v", if_missing=True), PutResult | None)
+    assert_type(await space.update("k", lambda value: b"v"), KeyValue)
+    assert_type((await space.delete("k", prev_kv=True)).to_dict(strip_prefix="a"), dict[str, str])
+    assert_type(space.scan(all_keys=True, page_size=1), Scan)
+    assert_type(space.watch(prefix="p", max_pending=1, fragment=True), Watcher)
+    assert_type(space.lease(10), Lease)
+    assert_type(await space.leases.time_to_live(1, keys=True), LeaseTimeToLiveResult)
+    assert_type(await space.versions(), tuple[EndpointVersions, ...])
+    assert_type(space.lock("l"), Lock)
+    assert_type(space.rwlock("l").reading(), ReadLock)
+    assert_type(space.semaphore("s", limit=1), Semaphore)
+    assert_type(space.election("e"), Election)
+    assert_type(space.session(), Session)
+    assert_type(space.exactly_once(), ExactlyOnce)
+    await space.compact(1)  # type: ignore[attr-defined]
+    space.namespace(1)  # type: ignore[arg-type]
+    await space.do("get k")  # type: ignore[arg-type]
+    Client(namespace=b"app/")
+    Client.from_env(namespace="app/")
+    Client(namespace=1)  # type: ignore[arg-type]
 
 
 def not_stores(writer: Writer) -> Iterator[Store]:
@@ -203,6 +239,7 @@ async def calls(client: Client, lease: HasId) -> None:
     assert_type((len(found), found.more, found.count, found.revision), tuple[int, bool, int, int])
     assert_type(found.header, Header)
     assert_type(found.to_dict(strip_prefix="p/"), dict[str, str])
+    assert_type(found.to_bytes_dict(), dict[bytes, bytes])
     sequence: Sequence[KeyValue] = found
     assert_type(sequence.index(found[0]), int)
     await client.range("a", range_end=bytearray(b"b"), sort_by=SortBy.KEY)

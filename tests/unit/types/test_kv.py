@@ -88,6 +88,15 @@ def test_range_result_as_a_dict() -> None:
         with pytest.raises(ValueError, match="is not UTF-8 at byte") as caught:
             RangeResult(HEADER, (kv,)).to_dict()
         assert "secret" not in repr(caught.value)
+        assert RangeResult(HEADER, (kv,)).to_bytes_dict() == {kv.key: kv.value}
+    assert list(found.to_bytes_dict()) == [b"cfg/b", b"cfg/a", b"x"]
+
+
+def test_what_was_deleted_as_a_dict() -> None:
+    gone = DeleteResult(HEADER, 2, (KeyValue(b"cfg/b", b"1"), KeyValue(b"x", "\u00e9".encode())))
+    assert gone.to_dict() == {"cfg/b": "1", "x": "\u00e9"}
+    assert gone.to_dict(strip_prefix="cfg/") == {"b": "1", "x": "\u00e9"}
+    assert DeleteResult(HEADER, 2).to_dict() == {}
 
 
 def test_a_key_as_text() -> None:
