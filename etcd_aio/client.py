@@ -7,7 +7,8 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from types import FunctionType, TracebackType
-from typing import Final, NoReturn, Self, Unpack
+from typing import TYPE_CHECKING, Final, NoReturn, Self, Unpack
+from weakref import WeakSet
 
 from etcd_aio._version import __version__
 from etcd_aio.admin import Auth, Cluster, Maintenance, Versions
@@ -36,6 +37,10 @@ from etcd_aio.shortcuts import Shortcuts
 from etcd_aio.transport import EngineName, Names, RequestMetadata, TransportOptions, create_engine, http_get
 from etcd_aio.types import EndpointVersions, KeyLike
 from etcd_aio.watch import WatchCalls, WatchService
+
+if TYPE_CHECKING:
+    from etcd_aio.concurrency import LeasePool
+    from etcd_aio.once import ExactlyOnce
 
 _PING_KEY: Final = "health"  # the key of etcdctl's health check; it need not exist
 
@@ -516,11 +521,18 @@ class _WholeStore(KV, WatchCalls, Shortcuts):
         KV.__init__(self, invoker)
         WatchCalls.__init__(self, lambda stream: WatchService(invoker, self.do, stream))
         self.leases = leases
-        # Of the client.
         self.lease = client.lease
         self.versions = client.versions
-        self._lease_pool = client._lease_pool
-        self._exactly_once_blocks = client._exactly_once_blocks
+        self._client = client
+
+    def __repr__(self) -> str:
+        return repr(self._client)
+
+    def _lease_pool(self) -> "LeasePool":
+        return self._client._lease_pool()
+
+    def _exactly_once_blocks(self) -> "WeakSet[ExactlyOnce]":
+        return self._client._exactly_once_blocks()
 
 
 # For messages of Python, such as "coroutine 'Client.put' was never awaited" and "Client.put() missing 1 required ...".

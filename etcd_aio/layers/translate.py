@@ -45,6 +45,7 @@ STEP: Final = 8192
 # Filling a twin takes a third of the time of the frozen class's own constructor.
 _MutableGetOp: Final = mutable_twin(op.GetOp)
 _MutablePutOp: Final = mutable_twin(op.PutOp)
+_MutableRangeOp: Final = mutable_twin(op.RangeOp)
 _MutableKeyValue: Final = mutable_twin(KeyValue)
 _MutableEvent: Final = mutable_twin(Event)
 _MutableRangeResult: Final = mutable_twin(RangeResult)
@@ -120,20 +121,21 @@ class Translation:
         return inner  # type: ignore[no-any-return] # a PutOp by now
 
     def _range(self, asked: op.RangeOp) -> op.RangeOp:
-        return op.RangeOp(
-            self.keys(asked.keys),
-            asked.limit,
-            asked.revision,
-            asked.sort_by,
-            asked.sort_order,
-            asked.serializable,
-            asked.keys_only,
-            asked.count_only,
-            asked.min_mod_revision,
-            asked.max_mod_revision,
-            asked.min_create_revision,
-            asked.max_create_revision,
-        )
+        inner: Any = _MutableRangeOp()
+        inner.keys = self.keys(asked.keys)
+        inner.limit = asked.limit
+        inner.revision = asked.revision
+        inner.sort_by = asked.sort_by
+        inner.sort_order = asked.sort_order
+        inner.serializable = asked.serializable
+        inner.keys_only = asked.keys_only
+        inner.count_only = asked.count_only
+        inner.min_mod_revision = asked.min_mod_revision
+        inner.max_mod_revision = asked.max_mod_revision
+        inner.min_create_revision = asked.min_create_revision
+        inner.max_create_revision = asked.max_create_revision
+        inner.__class__ = op.RangeOp
+        return inner  # type: ignore[no-any-return] # a RangeOp by now
 
     def _delete(self, delete: op.DeleteOp) -> op.DeleteOp:
         return op.DeleteOp(self.keys(delete.keys), delete.prev_kv)

@@ -21,7 +21,7 @@ from etcd_aio.errors import (
 from etcd_aio.testing import EtcdServer, FaultProxy
 from tests.support.until import PATIENCE, until, until_keys
 
-pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
+pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_store")]
 
 
 @asynccontextmanager

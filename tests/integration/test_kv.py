@@ -16,7 +16,7 @@ from etcd_aio.testing import EtcdServer
 from etcd_aio.testing.health_probe import ask
 from etcd_aio.types import KeyLike, SortByLike, SortOrderLike
 
-pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine")]
+pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine", "each_store")]
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ from tests.support.locks import PATIENCE, hold, keys, metric, until, until_free,
 from tests.support.tampered import TamperedClient, is_entering, is_leaving
 from tests.support.turns import ends_within, more
 
-pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
+pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_store")]
 
 
 def now() -> float:
@@ -752,6 +752,7 @@ async def test_in_a_full_store_a_lock_is_refused_and_held_ones_are_released() ->
         assert await keys(client, "s") == []
 
 
+@pytest.mark.whole_store
 async def test_without_permission_it_is_refused_and_the_error_names_the_key(caplog: pytest.LogCaptureFixture) -> None:
     async with EtcdServer(flags=[QUICK_LOGINS]) as server:
         await enable_auth(server, web=True)

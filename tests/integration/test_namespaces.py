@@ -356,7 +356,7 @@ async def test_nothing_is_sent_for_what_cannot_be_translated(own: Client) -> Non
     attempts = own.statistics()[0].attempts
     for operation in (op.RangeOp(KeyRange(b"", b"\0")), op.DeleteOp(KeyRange(b"")), op.GetOp(b""), op.PutOp(b"")):
         with pytest.raises(EmptyKeyError):
-            await space.do(operation)  # type: ignore[arg-type, misc]
+            await space.do(operation)
     with pytest.raises(InvalidRequestError):
         await space.do(op.RangeOp(KeyRange(b"b", b"a")))
     with pytest.raises(TypeError, match="do\\(\\) takes an operation"):

@@ -35,7 +35,7 @@ from tests.faults.increments import increments
 from tests.support.auth import QUICK_LOGINS, WEB, enable_auth
 from tests.support.full_store import skip_if_full_store_keeps_all
 
-pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
+pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_store")]
 
 PATIENCE = 30.0  # seconds; ends what hangs
 
@@ -695,6 +695,7 @@ async def test_no_space() -> None:
         assert (once.statistics().unsettled, once.statistics().in_use) == (0, 0)
 
 
+@pytest.mark.whole_store
 async def test_without_the_permission_for_its_prefix() -> None:
     async with EtcdServer(flags=[QUICK_LOGINS]) as server:
         await enable_auth(server, web=True)

@@ -8,7 +8,7 @@ import pytest
 from etcd_aio import Client, LockLostError, LockTimeoutError
 from tests.support.locks import PATIENCE, hold, keys, until, until_waiting
 
-pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
+pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.both_stores, pytest.mark.usefixtures("each_store")]
 
 
 @pytest.fixture

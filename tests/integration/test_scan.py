@@ -9,7 +9,7 @@ from etcd_aio import Client, EtcdError, op
 from etcd_aio.errors import CompactedError, FutureRevisionError, ReplyTooLargeError
 from etcd_aio.testing import EtcdServer
 
-pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine")]
+pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine", "each_store")]
 
 
 async def fill(client: Client, prefix: str, count: int, size: int = 8) -> list[tuple[bytes, bytes]]:

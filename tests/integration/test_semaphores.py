@@ -11,7 +11,7 @@ from etcd_aio.errors import InvalidRequestError
 from etcd_aio.testing import EtcdServer
 from tests.support.locks import PATIENCE, hold, keys, metric, until, until_waiting
 
-pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
+pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.both_stores, pytest.mark.usefixtures("each_store")]
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from etcd_aio.testing import EtcdServer
 from tests.support.locks import PATIENCE, hold, keys, until, until_free, until_waiting
 from tests.support.tampered import TamperedClient, is_entering
 
-pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
+pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.both_stores, pytest.mark.usefixtures("each_store")]
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from etcd_aio import Client, EtcdTimeoutError, InvalidRequestError, KeyValue
 from etcd_aio.testing import EtcdServer, FaultProxy
 
-pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine")]
+pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine", "each_store")]
 
 TIMEOUT = 30.0  # seconds; ends what hangs
 

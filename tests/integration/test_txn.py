@@ -9,7 +9,12 @@ from etcd_aio.errors import InvalidRequestError
 from etcd_aio.testing import EtcdServer
 from etcd_aio.testing.health_probe import ask
 
-pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine")]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.cluster,
+    pytest.mark.both_stores,
+    pytest.mark.usefixtures("each_engine", "each_store"),
+]
 
 
 async def holds(client: Client, *compares: Compare) -> bool:

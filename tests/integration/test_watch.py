@@ -27,7 +27,7 @@ from etcd_aio.watch.resuming_stream import SILENCE
 from tests.support.auth import QUICK_LOGINS, WEB, enable_auth
 from tests.support.versions import need
 
-pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine")]
+pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine", "each_store")]
 
 PATIENCE = 30.0  # seconds for what takes milliseconds, on a machine that is busy
 
@@ -363,6 +363,7 @@ async def test_a_resync_delivers_the_difference_and_goes_on(own_server: EtcdServ
             await until(lambda: watcher.statistics().is_connected)
 
 
+@pytest.mark.whole_store
 async def test_what_a_server_refuses_ends_no_other_watch(own_server: EtcdServer) -> None:
     need("3.4.23", "3.5.30", why="with authentication on, older ones keep the keys of a lease that has expired")
     async with Client(own_server.endpoint) as client, client.watch("stays") as stays:

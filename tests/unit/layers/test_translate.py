@@ -174,8 +174,7 @@ operations = st.recursive(simple, txns, max_leaves=6)
 def key_values(draw: st.DrawFn, key: st.SearchStrategy[bytes]) -> dict[bytes, KeyValue]:
     found = draw(st.lists(key, max_size=6, unique=True))
     return {
-        one: KeyValue(one, draw(values), *sorted((draw(revisions), draw(revisions))), draw(st.integers(1, 3)))
-        for one in found
+        one: KeyValue(one, draw(values), draw(revisions), draw(revisions), draw(st.integers(1, 3))) for one in found
     }
 
 
