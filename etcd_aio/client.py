@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from types import FunctionType, TracebackType
 from typing import TYPE_CHECKING, Final, NoReturn, Self, Unpack
-from weakref import WeakSet
 
 from etcd_aio._version import __version__
 from etcd_aio.admin import Auth, Cluster, Maintenance, Versions
@@ -39,6 +38,8 @@ from etcd_aio.types import EndpointVersions, KeyLike
 from etcd_aio.watch import WatchCalls, WatchService
 
 if TYPE_CHECKING:
+    from weakref import WeakSet
+
     from etcd_aio.concurrency import LeasePool
     from etcd_aio.once import ExactlyOnce
 

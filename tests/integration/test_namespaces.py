@@ -23,7 +23,7 @@ from etcd_aio.errors import (
 from etcd_aio.layers import Namespace
 from etcd_aio.testing import EtcdServer
 from tests.support.recipes import etcdctl
-from tests.support.until import PATIENCE, until_keys
+from tests.support.until import PATIENCE, until, until_keys
 from tests.support.versions import need
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
@@ -330,10 +330,12 @@ async def test_it_shares_streams_and_leases_with_its_client(own: Client) -> None
     for lock in locks:
         await lock.release()
     count = len((await own.leases.list()).leases)
-    for space in spaces:
-        async with space.lock("y"):
-            pass
+    again = [spaces[1].lock(name) for name in ("x", "y", "z")]
+    for lock in again:
+        await lock.acquire()
     assert len((await own.leases.list()).leases) == count, "released leases are used again, wherever the next lock is"
+    for lock in again:
+        await lock.release()
 
 
 async def test_closing_the_client_ends_what_its_namespaces_have_under_way(own_server: EtcdServer) -> None:
@@ -438,9 +440,20 @@ async def test_long_results_leave_the_loop_to_others(whole: Client, monkeypatch:
     attempts = whole.statistics()[0].attempts
     assert [kv.key async for kv in space.scan(all_keys=True, page_size=200)] == expected
     assert whole.statistics()[0].attempts == attempts + 1, "one page; the rest is streamed"
+    async with Client(whole.endpoints, namespace="app/") as client:
+        assert [kv.key async for kv in client.scan(all_keys=True, page_size=200)] == expected
 
     events: list[bytes] = []
     async with space.watch(all_keys=True, start_revision=1) as watcher:
+        await until(lambda: watcher.statistics().pending_events == len(expected))
+        step = asyncio.ensure_future(anext(watcher))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert watcher.statistics().pending_events < len(expected)
+        step.cancel()
+        await asyncio.wait([step])
+        assert step.cancelled(), "in the middle of a batch"
+        assert watcher.revision == 0
         async for event in interrupted(watcher):
             events.append(event.key)
             if len(events) == len(expected):
