@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from types import FunctionType, TracebackType
-from typing import TYPE_CHECKING, Final, NoReturn, Self, Unpack
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, Unpack
 
 from etcd_aio._version import __version__
 from etcd_aio.admin import Auth, Cluster, Maintenance, Versions
@@ -40,6 +40,7 @@ from etcd_aio.watch import WatchCalls, WatchService
 if TYPE_CHECKING:
     from weakref import WeakSet
 
+    from etcd_aio.cache import Cache
     from etcd_aio.concurrency import LeasePool
     from etcd_aio.once import ExactlyOnce
 
@@ -532,7 +533,7 @@ class _WholeStore(KV, WatchCalls, Shortcuts):
     def _lease_pool(self) -> "LeasePool":
         return self._client._lease_pool()
 
-    def _exactly_once_blocks(self) -> "WeakSet[ExactlyOnce]":
+    def _exactly_once_blocks(self) -> "WeakSet[ExactlyOnce | Cache[Any]]":
         return self._client._exactly_once_blocks()
 
 

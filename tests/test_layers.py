@@ -61,7 +61,7 @@ MESSAGES_ORDER: dict[str, frozenset[str]] = {
 ON_THE_CLIENT = frozenset({"cache", "concurrency", "layers", "once"})
 # What a function may import when it runs, and annotations may name, although it stands above: a namespace of a client
 # has the shortcuts of a client, and makes namespaces itself.
-MAY_USE_LATER = {"client": frozenset({"concurrency", "once"}), "shortcuts": frozenset({"layers"})}
+MAY_USE_LATER = {"client": frozenset({"cache", "concurrency", "once"}), "shortcuts": frozenset({"layers"})}
 ALONE = frozenset({"http2"})  # could become a package of its own as it is
 FOREIGN: dict[str, frozenset[str]] = {
     "grpclib": frozenset({"transport"}),

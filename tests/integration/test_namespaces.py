@@ -288,6 +288,14 @@ async def test_shortcuts_work_inside(space: Any, whole: Client) -> None:
         assert (await once.put("once", "1", id="job 1")).prev_kv is None
         await until_keys(whole, "app/in/__etcd_aio/once/", 2)
         await once.delete("once")
+    async with space.cache(prefix="guard") as cache:
+        held = cache.get("guarded")
+        assert held is not None
+        assert (held.key, held.value) == (b"guarded", b"1")
+        await whole.put("app/in/guarded", "2")
+        await whole.put("guarded", "outside")
+        await cache.wait_current()
+        assert [(kv.key, kv.value) for kv in cache.range()] == [(b"guarded", b"2")]
     assert (await space.update("n", lambda value: b"%d" % (int(value or 0) + 1))).key == b"n"
     waiting = asyncio.create_task(space.wait_deleted("guarded"))
     await whole.delete("app/in/guarded")
