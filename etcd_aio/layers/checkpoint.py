@@ -100,7 +100,7 @@ def judge(write: Checkpoint, before: Checkpoint, found: KeyValue | None) -> Verd
 
     Args:
         write: what the write puts.
-        before: the checkpoint that its condition is about.
+        before: the checkpoint that its condition is about; without a writer if that is that there is none.
         found: the checkpoint as it is.
     """
     if found is None:
@@ -111,5 +111,6 @@ def judge(write: Checkpoint, before: Checkpoint, found: KeyValue | None) -> Verd
     if now.writer == write.writer:
         return Verdict.APPLIED if now.number == write.number else Verdict.WENT_BACK
     # A mirror has one such write under way at a time. So one more by the one before may be the last of its life.
-    is_last = before.writer != write.writer and (now.writer, now.number) == (before.writer, before.number + 1)
+    is_by_last = now.writer == before.writer or not before.writer
+    is_last = before.writer != write.writer and is_by_last and now.number == before.number + 1
     return Verdict.MOVED if is_last else Verdict.CONFLICT

@@ -18,6 +18,7 @@ from etcd_aio.deadline import NEVER
 from etcd_aio.errors import ClientUsageError, CompactedError, InvalidRequestError, MirrorError, StoreRolledBackError
 from etcd_aio.layers.base_copy import BaseCopy
 from etcd_aio.layers.batching import Limits, Step, steps
+from etcd_aio.layers.checkpoint import Checkpoint as Checkpoint
 from etcd_aio.layers.follow import Follow as Follow
 from etcd_aio.layers.follow import MirrorBatch as MirrorBatch
 from etcd_aio.layers.follow import follow as follow
@@ -112,6 +113,7 @@ class Mirror:
         if source is destination and longer.startswith(shorter):
             raise InvalidRequestError("prefix and to_prefix overlap in one store: the mirror would copy its own writes")
         self._writer = self._new_writer()
+        self._revision = 0
         self._statistics = MirrorStatistics()  # of earlier runs, and what the writer does not count
         self._failures = 0
         self._must_compare = False
@@ -125,8 +127,7 @@ class Mirror:
     @property
     def revision(self) -> int:
         """The revision of the source up to which the destination has every change; 0 before the first copy."""
-        checkpoint = self._writer.checkpoint
-        return 0 if checkpoint is None else checkpoint.revision
+        return self._revision
 
     async def run(self) -> NoReturn:
         """Copy, until it is cancelled or ends by an error. It may be run again.
@@ -216,10 +217,12 @@ class Mirror:
         # A read of one key is enough to learn the revision; the prefix itself is a key that the user may read.
         keys = KeyRange.of(prefix=self._prefix)
         head = (await self._source.do(op.range(keys.key, count_only=True))).header
-        is_known = checkpoint is not None and checkpoint.resumes(head.cluster_id, self._prefix, head.revision)
-        if self._must_compare or not is_known:
+        resumes = checkpoint is not None and checkpoint.resumes(head.cluster_id, self._prefix, head.revision)
+        if self._must_compare or checkpoint is None or not resumes:
+            self._revision = 0
             await self._copy_base(head.cluster_id)
-        self._progressed()
+        else:
+            self._progressed(checkpoint.revision)
         async with follow(self._source, self._prefix, since=self.revision) as batches:
             async for batch in batches:
                 await self._copy_changes(batch, batches)
@@ -239,7 +242,7 @@ class Mirror:
             write=self._writer.write_base,
         )
         revision = await base.run()
-        await self._writer.write(Step((), revision))
+        await self._write(Step((), revision))
         self._must_compare = False
 
     async def _copy_changes(self, batch: MirrorBatch, batches: Follow) -> None:
@@ -252,14 +255,12 @@ class Mirror:
         self._check_own(events)
         is_split = False
         for step in steps(self._changes(events), self.revision, self._limits):
-            await self._writer.write(step)
+            await self._write(step)
             if not step.is_complete and not is_split:
                 self._statistics = replace(self._statistics, split=self._statistics.split + 1)
             is_split = not step.is_complete
-            self._progressed()
         if self.revision < revision and not events:
-            await self._writer.write(Step((), revision))  # so that no compaction overtakes a quiet prefix
-            self._progressed()
+            await self._write(Step((), revision))  # so that no compaction overtakes a quiet prefix
 
     def _changes(self, events: list[Event]) -> Iterator[tuple[int, Change]]:
         """The changes at the destination that correspond to events of the source."""
@@ -277,7 +278,12 @@ class Mirror:
         if any(event.kv.mod_revision == writer.first_revision for event in events):
             raise MirrorError("the destination is a part of the source: the mirror copies its own writes")
 
-    def _progressed(self) -> None:
+    async def _write(self, step: Step) -> None:
+        await self._writer.write(step)
+        self._progressed(step.revision)
+
+    def _progressed(self, revision: int) -> None:
+        self._revision = revision
         self._failures = 0
         self._writer.error = None
         self._waiters.wake()

@@ -89,11 +89,8 @@ class MirrorWriter:
 
     async def begin_base(self, cluster_id: int, prefix: bytes) -> None:
         """Put a checkpoint that says that the destination has no complete copy; make it if there is none."""
-        made = Checkpoint(cluster_id, prefix, writer=self._name)
-        if self.checkpoint is None:
-            await self._put(made, made, ())
-        else:
-            await self._put(self.checkpoint, made, ())
+        none = Checkpoint(cluster_id, prefix)
+        await self._put(self.checkpoint or none, replace(none, writer=self._name), ())
 
     async def write(self, step: Step) -> None:
         """Apply a step, and put the checkpoint.

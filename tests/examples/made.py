@@ -273,6 +273,7 @@ _SECTIONS: Final = {
     "base": "Raised by the client",
     "concurrency": "Locks and elections",
     "once": "Exactly-once writes",
+    "mirror": "Mirrors",
     "families": "Families of server errors",
     "requests": "Server errors: requests, leases, watches",
     "availability": "Server errors: availability",

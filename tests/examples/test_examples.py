@@ -37,6 +37,11 @@ PRINTS = {
         "written: report",
         "lost: election",
     ),
+    "mirror": (
+        "the copy has 100 keys",
+        "copied after the restart: 1 put and 50 deletes",
+        "the copy is the source: True",
+    ),
     "service_registration": ("now registered: web-1, web-2, web-3", "now registered: none"),
     "txn_compare_and_swap": ("the counter is 50",),
 }

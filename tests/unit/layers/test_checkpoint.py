@@ -67,6 +67,8 @@ def test_when_a_mirror_goes_on(cluster_id: int, prefix: bytes, revision: int, re
         (replace(OURS, writer="other"), replace(OURS, writer="other", number=4), Verdict.MOVED),
         (replace(OURS, writer="other"), replace(OURS, writer="other", number=5), Verdict.CONFLICT),
         (replace(OURS, writer="other"), replace(OURS, writer="third", number=4), Verdict.CONFLICT),
+        (Checkpoint(7, b"a/"), replace(OURS, writer="other", number=1), Verdict.MOVED),
+        (Checkpoint(7, b"a/"), replace(OURS, writer="other", number=2), Verdict.CONFLICT),
     ],
 )
 def test_what_an_answer_means(before: Checkpoint, found: Checkpoint | None, verdict: Verdict) -> None:
