@@ -9,7 +9,7 @@ of the write. So the answer to any copy says what became of the txn:
     the condition held                      applied now
     the checkpoint has our name and number  an earlier copy was applied, at the checkpoint's mod_revision
     our name, another number                the destination went back to a backup: go on from that checkpoint
-    another name                            another mirror writes it, or an earlier one did until just now
+    another name                            another mirror writes it; or it is dead, and this was its last write
     there is no checkpoint                  it was deleted: nothing is known of the destination any more
 
 Only a base is copied by txns that do not put the checkpoint, so that several can be under way. It begins by a put of
@@ -100,7 +100,7 @@ def judge(write: Checkpoint, before: Checkpoint, found: KeyValue | None) -> Verd
 
     Args:
         write: what the write puts.
-        before: the checkpoint that its condition is about; without a writer if that is that there is none.
+        before: the checkpoint that its condition is about; without a writer if there was none.
         found: the checkpoint as it is.
     """
     if found is None:
@@ -110,7 +110,8 @@ def judge(write: Checkpoint, before: Checkpoint, found: KeyValue | None) -> Verd
         return Verdict.MISSING
     if now.writer == write.writer:
         return Verdict.APPLIED if now.number == write.number else Verdict.WENT_BACK
-    # A mirror has one such write under way at a time. So one more by the one before may be the last of its life.
-    is_by_last = now.writer == before.writer or not before.writer
-    is_last = before.writer != write.writer and is_by_last and now.number == before.number + 1
+    # The first write of a run may meet one that was still under way when its mirror died. That was made on the same
+    # condition, so there is no more than one: the next by its writer, or the first of another that was just started.
+    follows = now.number == (before.number + 1 if now.writer == before.writer else 1)
+    is_last = before.writer != write.writer and follows
     return Verdict.MOVED if is_last else Verdict.CONFLICT

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self
 
-from etcd_aio import UNSET, Event, EventType, KeyLike, KeyRange, KeyValue, Store, Timeout, Watcher, op
+from etcd_aio import UNSET, Event, EventType, KeyLike, KeyRange, KeyValue, Scan, Store, Timeout, Watcher, op
 from etcd_aio.errors import ClientUsageError, CompactedError, StoreRolledBackError
 from etcd_aio.layers.reconcile import Merge, changed_since
 from etcd_aio.types import encode_key, to_bytes, whole_number
@@ -171,7 +171,8 @@ class Follow(AsyncIterator[MirrorBatch]):
 
     def _begin_base(self, floor: int) -> None:
         known = () if self._known is None else self._known
-        self._base = _Base(self._store, self._prefix, sorted({encode_key(key, "known") for key in known}), floor)
+        keys = sorted({encode_key(key, "known") for key in known})
+        self._base = _Base(self._store.scan(prefix=self._prefix, timeout=self._timeout), keys, floor)
 
     async def _next_of_base(self, base: "_Base") -> MirrorBatch:
         changes, is_last = await base.next()
@@ -205,14 +206,13 @@ class _Base:
     """The keys as they are, by pages: what a receiver lacks that has some keys as they were.
 
     Args:
-        store: the client.
-        prefix: of the keys.
+        scan: of the keys.
         known: the keys that the receiver has, sorted.
         floor: the revision up to which it has the changes of these.
     """
 
-    def __init__(self, store: Store, prefix: bytes, known: Collection[bytes], floor: int) -> None:
-        self._pages = store.scan(prefix=prefix).pages()
+    def __init__(self, scan: Scan, known: Collection[bytes], floor: int) -> None:
+        self._pages = scan.pages()
         self._floor = floor
         self._merge: Merge[KeyValue, None] | None = None
         if known:

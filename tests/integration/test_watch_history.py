@@ -7,19 +7,12 @@ import pytest
 
 from etcd_aio import Client
 from etcd_aio.testing import EtcdCluster, ServerTLS
-from tests.support.servers import QUICK_ELECTIONS
-from tests.support.versions import is_at_least
+from tests.support.servers import QUICK_ELECTIONS, progress_interval
 from tests.support.watch_history import Writes, caught_up, following, read_history
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.slow, pytest.mark.usefixtures("each_engine")]
 
 TLSPair = tuple[ServerTLS | None, ssl.SSLContext | None]
-
-
-def progress_interval(milliseconds: int) -> str:
-    """The flag by which a server tells so often how far its watches are."""
-    word = "" if is_at_least("3.6") else "experimental-"
-    return f"--{word}watch-progress-notify-interval={milliseconds}ms"
 
 
 async def test_every_watch_tells_exactly_the_history(each_tls: TLSPair, run_seed: int) -> None:

@@ -3,12 +3,11 @@
 import asyncio
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from etcd_aio import Client, op
 from etcd_aio.layers import Checkpoint, Mirror
-from etcd_aio.types import prefix_end
 
 PATIENCE = 60.0  # seconds; ends what hangs
 SMALL_TXNS = 20  # operations: small enough that some revisions of a busy source are split
@@ -16,14 +15,20 @@ SMALL_TXNS = 20  # operations: small enough that some revisions of a busy source
 
 @asynccontextmanager
 async def running(mirror: Mirror) -> AsyncIterator["asyncio.Task[None]"]:
-    """Run a mirror in a task, as long as the block lasts."""
+    """Run a mirror in a task, as long as the block lasts. What ends it before is raised by `wait` and `has_ended`."""
     task = asyncio.create_task(mirror.run(), name="the mirror")
     try:
         yield task
     finally:
         task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def is_alive(task: "asyncio.Task[None]") -> bool:
+    """Raise the error that has ended a mirror, if one has."""
+    if task.done():
+        task.result()
+    return True
 
 
 async def has_ended(task: "asyncio.Task[None]") -> None:
@@ -59,7 +64,7 @@ class Copy:
 
 async def copy_of(client: Client, prefix: str) -> Copy:
     """The checkpoint and the keys of a destination, read at once."""
-    key, keys = op.get(f"__etcd_aio/mirror/{prefix}"), op.range(prefix, range_end=prefix_end(prefix.encode()))
+    key, keys = op.get(f"__etcd_aio/mirror/{prefix}"), op.range(prefix=prefix)
     result = await client.txn().then(key, keys).commit()
     kv = result[key]
     found = {kv.key.removeprefix(prefix.encode()): kv.value for kv in result[keys]}

@@ -67,6 +67,7 @@ def test_when_a_mirror_goes_on(cluster_id: int, prefix: bytes, revision: int, re
         (replace(OURS, writer="other"), replace(OURS, writer="other", number=4), Verdict.MOVED),
         (replace(OURS, writer="other"), replace(OURS, writer="other", number=5), Verdict.CONFLICT),
         (replace(OURS, writer="other"), replace(OURS, writer="third", number=4), Verdict.CONFLICT),
+        (replace(OURS, writer="other"), replace(OURS, writer="third", number=1), Verdict.MOVED),
         (Checkpoint(7, b"a/"), replace(OURS, writer="other", number=1), Verdict.MOVED),
         (Checkpoint(7, b"a/"), replace(OURS, writer="other", number=2), Verdict.CONFLICT),
     ],
