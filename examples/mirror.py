@@ -36,8 +36,8 @@ async def main() -> None:
     ):
         mirror = Mirror(source, other, prefix=SOURCE, to_prefix=COPY, checkpoint_key="example/checkpoint")
         try:
-            for number in range(100):
-                last = await source.put(f"{SOURCE}{number:02}", "old")
+            await asyncio.gather(*(source.put(f"{SOURCE}{number:02}", "old") for number in range(99)))
+            last = await source.put(f"{SOURCE}99", "old")
             async with running(mirror):
                 await mirror.wait(last.revision)
                 print("the copy has", len(await values(other, COPY)), "keys")

@@ -183,11 +183,6 @@ class Follow(AsyncIterator[MirrorBatch]):
     # The changes.
 
     async def _begin_watch(self) -> None:
-        # A watch from the future waits: only a read tells that the store is behind.
-        look = op.range(self._keys.key, count_only=True)
-        head = (await self._store.do(look, timeout=self._timeout)).revision
-        if head < self._revision:
-            raise StoreRolledBackError(revision=head, seen=self._revision)
         watcher = self._store.watch(
             prefix=self._prefix,
             start_revision=self._revision + 1,
@@ -196,6 +191,16 @@ class Follow(AsyncIterator[MirrorBatch]):
             timeout=self._timeout,
         )
         await watcher.__aenter__()
+        try:
+            # A watch from the future waits: only a read tells that the store is behind. It comes second, since a watch
+            # notices by itself if the store goes back later.
+            look = op.range(self._keys.key, count_only=True)
+            head = (await self._store.do(look, timeout=self._timeout)).revision
+            if head < self._revision:
+                raise StoreRolledBackError(revision=head, seen=self._revision)
+        except BaseException:  # a cancellation too
+            await watcher.aclose()
+            raise
         if self._is_closed:
             await watcher.aclose()
         else:

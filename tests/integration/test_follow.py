@@ -127,8 +127,8 @@ async def test_a_history_that_is_compacted_is_an_error_or_a_difference(own_serve
 
 async def test_a_store_that_went_back_is_an_error_or_a_difference(own_server: EtcdServer) -> None:
     async with Client(own_server.endpoint) as client:
-        for _ in range(5):
-            last = await client.put("old", "1")
+        await asyncio.gather(*(client.put("old", "1") for _ in range(5)))
+        last = await client.put("old", "1")
     await own_server.restart(wipe=True)
     async with Client(own_server.endpoint) as client:
         await client.put("new", "1")
@@ -195,6 +195,7 @@ async def test_every_step_is_cancelled_at_every_await(own_server: EtcdServer) ->
             table: dict[bytes, bytes] = {}
             async with follow(client, "") as batches:
                 cancelled = 0
+                last = await client.put("c", "1")
                 for number in range(2):
                     if number == 1:
                         last = await client.put("b", "1")
@@ -209,7 +210,7 @@ async def test_every_step_is_cancelled_at_every_await(own_server: EtcdServer) ->
                 async with asyncio.timeout(PATIENCE):
                     while batches.revision < last.revision:
                         apply(table, await anext(batches))
-            assert table == {b"a": b"1", b"b": b"1"}
+            assert table == {b"a": b"1", b"b": b"1", b"c": b"1"}
             await client.delete("b")
             if not cancelled or turns > 200:
                 break

@@ -582,7 +582,7 @@ async def test_it_is_cancelled_at_every_await(pair: Pair) -> None:
     last = await put_many(pair.source, "a/", 260)
     while True:
         copy = Mirror(pair.source, pair.destination, prefix="a/", takeover_delay=0)
-        task = asyncio.create_task(copy.run())
+        task: asyncio.Task[None] = asyncio.create_task(copy.run())
         for _ in range(turns):
             await asyncio.sleep(0)
         task.cancel()
