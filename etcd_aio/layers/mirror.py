@@ -119,6 +119,7 @@ class Mirror:
         self._must_compare = False
         self._is_running = False
         self._end: BaseException | None = None  # of the last run
+        self._ends = 0  # how many runs have ended
         self._waiters = Waiters()
 
     def __repr__(self) -> str:
@@ -148,7 +149,7 @@ class Mirror:
             raise ClientUsageError("the mirror is running: make another one for another copy")
         before, self._writer = self._writer, self._new_writer()
         self._statistics = self._added(before)
-        self._is_running, self._end = True, None
+        self._is_running = True
         try:
             while True:
                 try:
@@ -170,27 +171,28 @@ class Mirror:
             raise
         finally:
             self._is_running = False
+            self._ends += 1
             self._waiters.wake()
 
     async def wait(self, revision: int) -> None:
-        """Wait until the destination has every change of the source up to a revision.
+        """Wait until the destination has every change of the source up to a revision; if need be, for the next run.
 
         Args:
             revision: of a write below the prefix, such as the last one before the writers move to the destination.
 
         Raises:
-            ClientUsageError: the mirror was cancelled, so that it will not get there.
-            EtcdError: the error that ended the mirror.
+            ClientUsageError: the mirror was cancelled meanwhile.
+            EtcdError: the error that has ended the mirror meanwhile.
 
         Cancellation changes nothing.
         """
         whole_number(revision, "revision")
+        ends = self._ends
         while self.revision < revision:
-            end = self._end
-            if isinstance(end, EtcdError):
-                raise end.with_traceback(None)
-            if end is not None:
-                raise ClientUsageError("the mirror is not running")
+            if self._ends != ends:
+                if isinstance(self._end, EtcdError):
+                    raise self._end.with_traceback(None)
+                raise ClientUsageError("the mirror was cancelled before it had copied that revision")
             await self._waiters.wait(NEVER)
 
     def statistics(self) -> MirrorStatistics:

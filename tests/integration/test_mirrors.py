@@ -337,22 +337,19 @@ async def test_another_cluster_and_a_store_that_went_back(pair: Pair, client: Cl
         assert last == 2
 
         async def is_new() -> bool:
-            return is_alive(task) and await contents(pair.destination, prefix) == {b"new": b"1"}
+            return is_alive(task) and copy.revision == 2
 
         await until(is_new)
-        assert copy.revision == 2
+        assert await contents(pair.destination, prefix) == {b"new": b"1"}
         assert copy.statistics().compared == 2, "a wiped store keeps its cluster's id"
         last = (await pair.source.put(f"{prefix}more", "1")).revision
         await wait(copy, last, task)
     await pair.source_server.restart(wipe=True)
     assert (await pair.source.put(f"{prefix}third", "1")).revision < last
     async with running(copy := Mirror(pair.source, pair.destination, prefix=prefix, takeover_delay=0.01)) as task:
-
-        async def is_third() -> bool:
-            return is_alive(task) and await contents(pair.destination, prefix) == {b"third": b"1"}
-
-        await until(is_third)
+        await wait(copy, 2, task)
         assert (copy.revision, copy.statistics().compared) == (2, 1)
+        assert await contents(pair.destination, prefix) == {b"third": b"1"}
 
 
 async def test_a_lost_checkpoint_and_another_prefix_compare_everything(
@@ -429,6 +426,7 @@ async def test_a_second_mirror_is_refused(client: Client, other: Client, prefix:
     async with running(first) as task:
         await wait(first, last, task)
         async with running(second) as other_task:
+            waiting = asyncio.create_task(second.wait(2**60))
             async with asyncio.timeout(PATIENCE):
                 while not other_task.done():
                     last = (await client.put(f"{prefix}x", "1")).revision
@@ -440,7 +438,7 @@ async def test_a_second_mirror_is_refused(client: Client, other: Client, prefix:
         assert checkpoint.writer == caught.value.writer
         assert second.statistics().txns == 0
         with pytest.raises(MirrorConflictError):
-            await second.wait(last + 1)
+            await waiting
         last = (await client.put(f"{prefix}x", "2")).revision
         await wait(first, last, task)
     assert await contents(other, prefix) == await contents(client, prefix)
@@ -556,7 +554,11 @@ async def test_wait_ends_with_the_mirror(client: Client, other: Client, prefix: 
     async with running(copy):
         await copy.wait(1)
         assert not waiting.done()
-    with pytest.raises(ClientUsageError, match="not running"):
+    with pytest.raises(ClientUsageError, match="was cancelled"):
+        await waiting
+    last = (await client.put(f"{prefix}k", "1")).revision
+    waiting = asyncio.create_task(copy.wait(last))
+    async with running(copy), asyncio.timeout(PATIENCE):
         await waiting
 
 
