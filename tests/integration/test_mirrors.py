@@ -159,7 +159,21 @@ async def test_all_keys_from_cluster_to_cluster_in_a_chain(pair: Pair, other_ser
         assert found == await contents(pair.source, "")
 
 
-async def test_a_namespace_of_keys_in_one_cluster(client: Client, prefix: str) -> None:
+async def test_from_a_namespace_to_a_namespace(client: Client, other: Client, prefix: str) -> None:
+    source, destination = client.namespace(f"{prefix}app/"), other.namespace(f"{prefix}copy/")
+    await source.put("svc/a", "1")
+    await other.put(f"{prefix}svc/outside", "1")
+    last = (await source.put("svc/b", "1")).revision
+    async with running(copy := Mirror(source, destination, prefix="svc/")) as task:
+        await wait(copy, last, task)
+        last = (await source.delete("svc/a")).revision
+        await wait(copy, last, task)
+    found = await contents(other, prefix)
+    assert found.pop(b"copy/__etcd_aio/mirror/svc/")
+    assert found == {b"copy/svc/b": b"1", b"svc/outside": b"1"}
+
+
+async def test_a_prefix_of_the_same_cluster(client: Client, prefix: str) -> None:
     last = await put_many(client, f"{prefix}a/", 10)
     copy = Mirror(client, client, prefix=f"{prefix}a/", to_prefix=f"{prefix}b/")
     async with running(copy) as task:
