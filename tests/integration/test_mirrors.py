@@ -657,7 +657,6 @@ class Load:
             await self.write()
 
 
-@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("rounds", [6, pytest.param(200, marks=pytest.mark.nightly)])
 async def test_killed_and_restarted_under_load(pair: Pair, rounds: int, run_seed: int) -> None:
     """The process of the mirror is killed, the source compacted in between; the copy is what its checkpoint says."""
