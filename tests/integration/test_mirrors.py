@@ -657,12 +657,17 @@ class Load:
             await self.write()
 
 
-@pytest.mark.parametrize("rounds", [6, pytest.param(200, marks=pytest.mark.nightly)])
-async def test_killed_and_restarted_under_load(pair: Pair, rounds: int, run_seed: int) -> None:
+NIGHTLY = [pytest.param(10, part, marks=pytest.mark.nightly) for part in range(20)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rounds", "part"), [(4, -1), *NIGHTLY])
+async def test_killed_and_restarted_under_load(pair: Pair, rounds: int, part: int, run_seed: int) -> None:
     """The process of the mirror is killed, the source compacted in between; the copy is what its checkpoint says."""
-    draw = random.Random(run_seed)
+    seed = run_seed * 100 + part
+    draw = random.Random(seed)
     complete = split = 0
-    load = Load(pair.source, "s/", run_seed)
+    load = Load(pair.source, "s/", seed)
     async with asyncio.TaskGroup() as group:
         writing = group.create_task(load.run())
         command = (sys.executable, "-m", "tests.support.mirrors", pair.source_server.endpoint, pair.server.endpoint)
@@ -682,17 +687,27 @@ async def test_killed_and_restarted_under_load(pair: Pair, rounds: int, run_seed
                 assert copy.contents == await contents(pair.source, "s/", copy.checkpoint.revision), f"round {number}"
             elif copy.checkpoint.revision:
                 split += 1
+                await assert_between(pair, copy.contents, copy.checkpoint.revision)
             before = (await pair.destination.range("k")).revision
             if draw.random() < 0.5:
                 await pair.source.compact((await pair.source.range("k")).revision)
         writing.cancel()
-    assert complete >= rounds // 2
+    assert complete + split > 0
     assert load.writes > rounds
     last = (await pair.source.put("s/end", "1")).revision
     async with running(final := Mirror(pair.source, pair.destination, prefix="s/", to_prefix="d/")) as task:
         await wait(final, last, task)
     assert await contents(pair.destination, "d/") == await contents(pair.source, "s/")
     print(f"{rounds} kills, {complete} at a complete checkpoint, {split} within a split revision, {load.writes} writes")
+
+
+async def assert_between(pair: Pair, copy: dict[bytes, bytes], revision: int) -> None:
+    """A revision that is split is copied in part: each key is as before it, or as after it."""
+    async with pair.source.watch(prefix="s/", start_revision=revision + 1) as watcher:
+        split = (await anext(watcher)).revision
+    before, after = await contents(pair.source, "s/", revision), await contents(pair.source, "s/", split)
+    for key in before.keys() | after.keys() | copy.keys():
+        assert copy.get(key) in (before.get(key), after.get(key))
 
 
 async def until_moved(pair: Pair, before: int, process: asyncio.subprocess.Process) -> None:
