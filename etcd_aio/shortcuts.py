@@ -13,7 +13,7 @@ from etcd_aio.aio import start_background_task
 from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.kv import KVCalls, op
 from etcd_aio.lease import Lease, OnLost
-from etcd_aio.store import Store
+from etcd_aio.store import Store, Writer
 from etcd_aio.types import (
     EndpointVersions,
     KeyLike,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from etcd_aio.cache import Cache
     from etcd_aio.concurrency import Election, LeasePool, Lock, RWLock, Semaphore, Session
     from etcd_aio.error_handler import Invoker
-    from etcd_aio.layers import Namespace
+    from etcd_aio.layers import Endpoints, JSONValue, Kubernetes, Namespace, OnConflict, Ordered, Registration
     from etcd_aio.once import ExactlyOnce
 
 T = TypeVar("T")
@@ -49,7 +49,7 @@ class ClientLike(Store, Protocol):
         """The leases of locks and elections; made by the first of them."""
         ...
 
-    def _exactly_once_blocks(self) -> "WeakSet[ExactlyOnce | Cache[Any]]":
+    def _exactly_once_blocks(self) -> "WeakSet[ExactlyOnce | Cache[Any] | Registration | Endpoints]":
         """The blocks that closing the client ends."""
         ...
 
@@ -86,7 +86,7 @@ class Shortcuts:
     """The shortcuts of a client."""
 
     _pool: "LeasePool | None" = None
-    _blocks: "WeakSet[ExactlyOnce | Cache[Any]] | None" = None
+    _blocks: "WeakSet[ExactlyOnce | Cache[Any] | Registration | Endpoints] | None" = None
     _closings: "list[asyncio.Task[None]] | None" = None
 
     def _lease_pool(self: _PoolOwner) -> "LeasePool":
@@ -97,7 +97,7 @@ class Shortcuts:
             self._pool = LeasePool(self)
         return self._pool
 
-    def _exactly_once_blocks(self) -> "WeakSet[ExactlyOnce | Cache[Any]]":
+    def _exactly_once_blocks(self) -> "WeakSet[ExactlyOnce | Cache[Any] | Registration | Endpoints]":
         """The blocks that closing the client ends."""
         if self._blocks is None:
             self._blocks = WeakSet()
@@ -450,6 +450,116 @@ class Shortcuts:
 
         return Namespace(self, prefix)
 
+    def ordered(self: ClientLike) -> "Ordered":
+        """A store whose reads never go back: `view = client.ordered()`.
+
+            await view.put("k", "1")
+            await view.get("k", serializable=True)      never older than what was read or written through `view`
+
+        A serializable read that is answered by a member that is behind is repeated once, linearizably.
+
+        Returns:
+            Ordered: nothing is sent. Each has its own mark, so a session or a request may have one of its own.
+        """
+        from etcd_aio.layers import Ordered
+
+        return Ordered(self)
+
+    def kubernetes(self: ClientLike, *, writer: Writer | None = None) -> "Kubernetes":
+        """The calls that Kubernetes makes to etcd: reads, pages of a prefix, and optimistic writes.
+
+            kubernetes = client.kubernetes()
+            found = await kubernetes.get("pods/a")
+            result = await kubernetes.optimistic_put("pods/a", "new", found.kv.mod_revision if found.kv else 0)
+
+        Args:
+            writer: makes the writes, such as `client.exactly_once()`. Default: the client; then a lost answer is
+                replaced by the history of the key.
+
+        Returns:
+            Kubernetes: nothing is sent.
+        """
+        from etcd_aio.layers import Kubernetes
+
+        return Kubernetes(self, writer=writer, timeout=self._invoker.deadline(UNSET, 0.0))  # the client's default
+
+    def register(
+        self: ClientLike,
+        target: KeyLike,
+        address: str,
+        *,
+        metadata: "JSONValue" = None,
+        name: str | None = None,
+        ttl: int = 10,
+        on_conflict: "OnConflict" = "keep",
+        timeout: Timeout = UNSET,
+    ) -> "Registration":
+        """Register an endpoint of a service: `async with client.register("svc/web", "10.0.0.1:80"):`.
+
+        The entry is there while the block runs, and ends soon after a crash of the process. After an outage of any
+        length it is put again without any help. The format is that of Go's `naming/endpoints`, so its resolver finds
+        the endpoint too.
+
+        Args:
+            target: the service. The key is `<target>/<name>`.
+            address: where the endpoint is reached. An address belongs to one process: an equal entry of an earlier
+                process is taken over.
+            metadata: what others learn with the address: whatever JSON can express.
+            name: the end of the key. Default: the address.
+            ttl: seconds until the entry ends after a crash of this process, or in an outage. Default: 10, as of locks.
+                etcd raises values below its minimum, 2 by default.
+            on_conflict: if the key has a different entry of another process, `"keep"` leaves it alone until it is
+                gone, and `"replace"` replaces it.
+            timeout: seconds for the grant of the lease, and again for the put, on entering.
+
+        Returns:
+            Registration: nothing is sent before it is entered.
+
+        Raises:
+            InvalidRequestError, TypeError: an argument is invalid.
+        """
+        from etcd_aio.layers import Registration
+
+        made = Registration(
+            self,
+            target,
+            address,
+            metadata=metadata,
+            name=name,
+            ttl=ttl,
+            on_conflict=on_conflict,
+            timeout=timeout,
+        )
+        self._exactly_once_blocks().add(made)
+        return made
+
+    def resolve(self: ClientLike, target: KeyLike, *, keep_current: float | None = None) -> "Endpoints":
+        """The endpoints of a service, kept up to date in memory: `async with client.resolve("svc/web") as web:`.
+
+            web.endpoints                                  what is known now; no await
+            web.pick().address                             the next one, in turn
+            async for endpoints in web.changes(): ...      now, and after each change
+
+        It finds what `register` and Go's `naming/endpoints` have put under `<target>/`.
+
+        Args:
+            target: the service.
+            keep_current: seconds between two reads of the store's revision in the background, so that `age` shows how
+                old the endpoints may be. Default: None, the store is asked only when a caller waits for it.
+
+        Returns:
+            Endpoints: nothing is sent before it is entered.
+
+        Raises:
+            InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
+        """
+        from etcd_aio.layers import Endpoints
+
+        timeout = self._invoker.deadline(UNSET, 0.0)  # the client's default, in seconds
+        made = Endpoints(self, target, keep_current=keep_current, timeout=timeout)
+        self._exactly_once_blocks().add(made)
+        return made
+
 
 class StoreCalls(KVCalls, Shortcuts):
     """The calls and the shortcuts of a store that wraps another one. `do`, `scan`, `watch` and `leases` are its own.
@@ -467,7 +577,7 @@ class StoreCalls(KVCalls, Shortcuts):
     def _lease_pool(self) -> "LeasePool":
         return self._store._lease_pool()
 
-    def _exactly_once_blocks(self) -> "WeakSet[ExactlyOnce | Cache[Any]]":
+    def _exactly_once_blocks(self) -> "WeakSet[ExactlyOnce | Cache[Any] | Registration | Endpoints]":
         return self._store._exactly_once_blocks()
 
     def lease(

@@ -23,7 +23,7 @@ MAY_USE: dict[str, frozenset[str]] = {
             *{"layers", "shortcuts"},
         }
     ),
-    "layers": frozenset({"kv", "shortcuts", "store", "watch"}),
+    "layers": frozenset({"cache", "kv", "shortcuts", "store", "watch"}),
     "shortcuts": frozenset({"cache", "concurrency", "error_handler", "kv", "lease", "once", "store", "watch"}),
     "cache": frozenset({"store"}),
     "concurrency": frozenset({"store"}),
@@ -57,7 +57,7 @@ MESSAGES_ORDER: dict[str, frozenset[str]] = {
     "methods": frozenset({"pb"}),
 }
 # What stands on the public client, whose methods import it at its first use. Besides `BASE` and `store`, such a package
-# may use the names of `etcd_aio.__all__`; no messages, and no other such package.
+# may use the names of `etcd_aio.__all__`; no messages, and no other such package but those in `MAY_USE`.
 ON_THE_CLIENT = frozenset({"cache", "concurrency", "layers", "once"})
 # What a function may import when it runs, and annotations may name, although it stands above: a namespace of a client
 # has the shortcuts of a client, and makes namespaces itself.
@@ -109,6 +109,7 @@ PURE = (
     "kv/operations",
     "layers/batching",
     "layers/checkpoint",
+    "layers/endpoint_json",
     "layers/reconcile",
     "layers/translate",
     "lease/keepalive_schedule",

@@ -137,6 +137,9 @@ from etcd_aio.errors.families import UnknownServerError as UnknownServerError
 from etcd_aio.errors.families import WatchError as WatchError
 from etcd_aio.errors.mirror import MirrorConflictError as MirrorConflictError
 from etcd_aio.errors.mirror import MirrorError as MirrorError
+from etcd_aio.errors.naming import NamingError as NamingError
+from etcd_aio.errors.naming import NoServiceEndpointError as NoServiceEndpointError
+from etcd_aio.errors.naming import ServiceConflictError as ServiceConflictError
 from etcd_aio.errors.once import OutcomeUnknownError as OutcomeUnknownError
 from etcd_aio.errors.once import ResultLostError as ResultLostError
 from etcd_aio.errors.requests import CompactedError as CompactedError

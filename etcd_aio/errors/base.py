@@ -17,6 +17,7 @@ EtcdError
 ├─ OutcomeUnknownError, ResultLostError   of exactly-once writes: see once.py
 ├─ CacheError                         of reads from memory: see cache.py
 ├─ MirrorError                        of mirrors: see mirror.py
+├─ NamingError                        of service registration and discovery: see naming.py
 └─ ServerError                        etcd answered with an error: see families.py
 """
 

@@ -95,6 +95,14 @@ async def go_member(endpoint: str, kind: str, name: str, value: str = "", ttl: i
 
 
 @asynccontextmanager
+async def golayers(do: str, endpoint: str, target: str, *options: str) -> AsyncIterator[Member]:
+    """What the Go client has above the client: "register", "follow", "resolve" or "kubernetes"; see its source."""
+    command = [*await asyncio.to_thread(built, "tests/support/golayers"), "-do", do, "-endpoint", endpoint]
+    async with _member([*command, "-target", target, *options], b"", b"\n") as member:
+        yield member
+
+
+@asynccontextmanager
 async def etcdctl(endpoint: str, *arguments: str, says: str) -> AsyncIterator[Member]:
     """A command of etcdctl that holds until it is terminated; it holds when it prints a line with `says`."""
     command = [*await asyncio.to_thread(built, "tests/support/etcdctl"), f"--endpoints={endpoint}", *arguments]
