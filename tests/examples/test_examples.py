@@ -42,7 +42,11 @@ PRINTS = {
         "copied after the restart: 1 put and 50 deletes",
         "the copy is the source: True",
     ),
-    "service_registration": ("now registered: web-1, web-2, web-3", "now registered: none"),
+    "service_registration": (
+        "now registered: 10.0.0.1:80, 10.0.0.2:80, 10.0.0.3:80",
+        "the next request goes to 10.0.0.1:80",
+        "now registered: none",
+    ),
     "txn_compare_and_swap": ("the counter is 50",),
 }
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from etcd_aio import Client
+from etcd_aio.layers import NewEndpoint, naming
 from etcd_aio.testing import EtcdServer, FaultProxy
 from tests.examples.load import load
 
@@ -79,13 +80,23 @@ async def test_a_configuration_with_an_invalid_value_keeps_the_one_before(
 async def test_a_directory_is_right_after_a_missed_compaction(server: EtcdServer) -> None:
     example = load("service_registration")
     directory = example.Directory()
-    async with scene_of(server, example.PREFIX) as scene, asyncio.TaskGroup() as group:
-        following = group.create_task(directory.follow(scene.client))
+    async with (
+        scene_of(server, "unrelated/") as scene,
+        scene.client.resolve(example.TARGET) as services,
+        asyncio.TaskGroup() as group,
+    ):
+        following = group.create_task(directory.follow(services))
+        await naming.update(scene.direct, example.TARGET, add=["a:1", "b:1"])
         await directory.until(2)
-        await scene.direct.put(f"{scene.prefix}a", "seen")  # to know that the watch is active
-        await until(lambda: directory.services["a"] == "seen")
-        await scene.change_while_disconnected()
-        await until(lambda: directory.services == {"a": "changed", "c": "new"})
+        scene.proxy.refuse()
+        scene.proxy.reset()
+        changed = [NewEndpoint("a:1", "changed"), "c:1"]
+        result = await naming.update(scene.direct, example.TARGET, add=changed, remove=["b:1"])
+        await scene.direct.compact(result.revision)
+        scene.proxy.accept()
+        await until(lambda: directory.services == {"a:1": "changed", "c:1": "None"})
+        await naming.update(scene.direct, example.TARGET, remove=["a:1", "c:1"])
+        await directory.until(0)
         following.cancel()
 
 

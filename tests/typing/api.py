@@ -95,7 +95,7 @@ from etcd_aio.concurrency import (
 )
 from etcd_aio.errors import Attempt, CompactedError, Delivery, KeyNotFoundError, ServerError, StatusCode
 from etcd_aio.kv import DeleteOp, GetOp, PutOp, RangeOp, ScanPages, TxnOp
-from etcd_aio.layers import Namespace
+from etcd_aio.layers import Endpoints, Namespace, OptimisticResult, Ordered, Registration, ServiceEndpoint, naming
 from etcd_aio.once import ExactlyOnce
 
 R = TypeVar("R")
@@ -599,3 +599,39 @@ async def caches(client: Client) -> None:
             assert_type(batch, WatchBatch)
         numbers[5]  # type: ignore[index]
     await plain  # type: ignore[misc]
+
+
+async def services(client: Client) -> None:
+    async with client.register("svc", "a:1", metadata={"zone": ["a", 1, None]}, on_conflict="replace") as registration:
+        assert_type(registration, Registration)
+        assert_type((registration.is_registered, registration.revision), tuple[bool, int])
+        assert_type((registration.error, await registration.lost()), tuple[EtcdError | None, EtcdError | None])
+        await registration.update(metadata=None)
+    client.register("svc", b"a:1")  # type: ignore[arg-type]
+    client.register("svc", "a:1", metadata={1, 2})  # type: ignore[arg-type]
+    client.register("svc", "a:1", on_conflict="fight")  # type: ignore[arg-type]
+    async with client.resolve("svc", keep_current=1) as service:
+        assert_type(service, Endpoints)
+        assert_type(service.endpoints, tuple[ServiceEndpoint, ...])
+        assert_type(await service.wait_any(timeout=1), tuple[ServiceEndpoint, ...])
+        assert_type(service.pick(lambda endpoints: endpoints[0]).address, str)
+        async for endpoints in service.changes():
+            assert_type(endpoints, tuple[ServiceEndpoint, ...])
+        service.pick("first")  # type: ignore[arg-type]
+        service.endpoints[0].address = ""  # type: ignore[misc]
+    assert_type(await naming.update(client, "svc", add=["a:1"], remove=service.endpoints), TxnResult)
+
+
+async def views(client: Client) -> None:
+    view = client.ordered()
+    assert_type(view, Ordered)
+    store: Store = view
+    assert_type(await store.get("k", serializable=True), KeyValue | None)
+    view.revision = 7
+    assert_type((view.revision, view.statistics().repeated), tuple[int, int])
+    async with client.exactly_once() as once:
+        kubernetes = client.kubernetes(writer=once)
+    assert_type(await kubernetes.optimistic_put("k", "v", 7, lease=1, get_on_failure=True), OptimisticResult)
+    assert_type((await kubernetes.list("p/", continue_key=b"p/a")).next_key, bytes | None)
+    assert_type((await kubernetes.get("k")).kv, KeyValue | None)
+    assert_type(await kubernetes.count("p/"), int)
