@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from etcd_aio import (
     EtcdError,
@@ -24,6 +24,8 @@ from etcd_aio import (
     Operation,
     RangeResult,
     Scan,
+    SortBy,
+    SortOrder,
     TxnResult,
     WatchBatch,
     Watcher,
@@ -34,10 +36,13 @@ from etcd_aio.deadline import NEVER, time_left
 from etcd_aio.errors import FutureRevisionError, StoreRolledBackError
 from etcd_aio.kv import DEFAULT_PAGE_SIZE
 from etcd_aio.shortcuts import ClientLike, StoreCalls
-from etcd_aio.types import OnCompactionLike, WatchFilterLike, whole_number
+from etcd_aio.types import OnCompactionLike, WatchFilterLike, mutable_twin, whole_number
 from etcd_aio.watch import DEFAULT_MAX_PENDING
 
 R = TypeVar("R")
+
+# Filling a twin takes a third of the time of the frozen class's own constructor.
+_MutableRangeOp: Final = mutable_twin(op.RangeOp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +126,7 @@ class Ordered(StoreCalls):
         if isinstance(operation, op.GetOp):
             found = await self._read(_with_header(operation), timeout, retry)
             result = found.kvs[0] if found.kvs else None
-        elif isinstance(operation, op.RangeOp | op.TxnOp) and operation.is_read_only:
+        elif isinstance(operation, (op.RangeOp, op.TxnOp)) and operation.is_read_only:
             result = await self._read(operation, timeout, retry)
         else:
             result = await self._store.do(operation, timeout=timeout, retry=retry)
@@ -270,7 +275,17 @@ class _Seen:
 
 def _with_header(get: op.GetOp) -> op.RangeOp:
     """The same read; its result has a header."""
-    return op.RangeOp(KeyRange(get.key), revision=get.revision, serializable=get.serializable, keys_only=get.keys_only)
+    made: Any = _MutableRangeOp()
+    made.keys = KeyRange(get.key)
+    made.revision = get.revision
+    made.serializable = get.serializable
+    made.keys_only = get.keys_only
+    made.sort_by, made.sort_order = SortBy.KEY, SortOrder.ASCEND
+    made.limit = made.min_mod_revision = made.max_mod_revision = 0
+    made.min_create_revision = made.max_create_revision = 0
+    made.count_only = False
+    made.__class__ = op.RangeOp
+    return made  # type: ignore[no-any-return] # a RangeOp by now
 
 
 def _linearizable(read: op.RangeOp | op.TxnOp) -> op.RangeOp | op.TxnOp:
