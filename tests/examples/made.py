@@ -274,6 +274,8 @@ _SECTIONS: Final = {
     "concurrency": "Locks and elections",
     "once": "Exactly-once writes",
     "mirror": "Mirrors",
+    "cache": "Reads from memory",
+    "naming": "Service registration and discovery",
     "families": "Families of server errors",
     "requests": "Server errors: requests, leases, watches",
     "availability": "Server errors: availability",
