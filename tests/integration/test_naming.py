@@ -53,7 +53,7 @@ async def until_addresses(service: Endpoints, *wanted: str) -> tuple[ServiceEndp
 async def test_registered_endpoints_are_resolved(client: Client, prefix: str) -> None:
     target = f"{prefix}web"
     async with client.resolve(target) as web:
-        assert web.endpoints == ()
+        assert len(web) == 0
         with pytest.raises(NoServiceEndpointError):
             web.pick()
         with pytest.raises(EtcdTimeoutError):
@@ -240,9 +240,7 @@ async def test_compaction_while_it_is_cut_off(own_server: EtcdServer) -> None:
         proxy.refuse()
         proxy.reset()
         result = await naming.update(direct, "svc/web", add=["c:1"], remove=["a:1"])
-        for _ in range(10):
-            result_of_put = await direct.put("other", "v")
-        await direct.compact(result_of_put.revision)
+        await direct.compact((await direct.put("other", "v")).revision)
         assert addresses(web.endpoints) == ["a:1", "b:1"]
         proxy.heal()
         await until_addresses(web, "b:1", "c:1")

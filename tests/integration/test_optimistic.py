@@ -98,7 +98,7 @@ async def test_every_byte_of_the_answer_cut_while_others_write(
             async with FaultProxy(shared_server.endpoint) as proxy, Client(proxy.endpoint) as cut:
                 await write(cut, b"cut %d" % n_bytes, proxy, n_bytes)
 
-    async def write_on(cutting: "asyncio.Future[object]") -> None:
+    async def write_on(cutting: "asyncio.Future[list[None]]") -> None:
         number = 0
         while not cutting.done():
             number += await write(client, b"direct %d" % number)
