@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from types import FunctionType, TracebackType
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, Unpack
+from typing import TYPE_CHECKING, Final, NoReturn, Self, Unpack
 
 from etcd_aio._version import __version__
 from etcd_aio.admin import Auth, Cluster, Maintenance, Versions
@@ -32,7 +32,7 @@ from etcd_aio.errors import PermissionDeniedError
 from etcd_aio.kv import KV, KVCalls
 from etcd_aio.lease import Lease, LeaseKeeper, Leases, OnLost
 from etcd_aio.methods import API_VERSION
-from etcd_aio.shortcuts import Shortcuts
+from etcd_aio.shortcuts import Block, Shortcuts
 from etcd_aio.transport import EngineName, Names, RequestMetadata, TransportOptions, create_engine, http_get
 from etcd_aio.types import EndpointVersions, KeyLike
 from etcd_aio.watch import WatchCalls, WatchService
@@ -40,9 +40,7 @@ from etcd_aio.watch import WatchCalls, WatchService
 if TYPE_CHECKING:
     from weakref import WeakSet
 
-    from etcd_aio.cache import Cache
     from etcd_aio.concurrency import LeasePool
-    from etcd_aio.once import ExactlyOnce
 
 _PING_KEY: Final = "health"  # the key of etcdctl's health check; it need not exist
 
@@ -533,8 +531,8 @@ class _WholeStore(KV, WatchCalls, Shortcuts):
     def _lease_pool(self) -> "LeasePool":
         return self._client._lease_pool()
 
-    def _exactly_once_blocks(self) -> "WeakSet[ExactlyOnce | Cache[Any]]":
-        return self._client._exactly_once_blocks()
+    def _blocks_to_close(self) -> "WeakSet[Block]":
+        return self._client._blocks_to_close()
 
 
 # For messages of Python, such as "coroutine 'Client.put' was never awaited" and "Client.put() missing 1 required ...".

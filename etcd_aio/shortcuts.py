@@ -40,6 +40,14 @@ _CLOSE_SECONDS: Final = 0.5
 """Seconds that exactly-once blocks, caches and revocations get to end when the client is closed: as locks."""
 
 
+class Block(Protocol):
+    """A block of a layer above, which ends when the client is closed."""
+
+    async def aclose(self) -> None:
+        """End it."""
+        ...
+
+
 class ClientLike(Store, Protocol):
     """What the shortcuts need of the client that has them, or of the store that wraps one."""
 
@@ -49,7 +57,7 @@ class ClientLike(Store, Protocol):
         """The leases of locks and elections; made by the first of them."""
         ...
 
-    def _exactly_once_blocks(self) -> "WeakSet[ExactlyOnce | Cache[Any] | Registration | Endpoints]":
+    def _blocks_to_close(self) -> "WeakSet[Block]":
         """The blocks that closing the client ends."""
         ...
 
@@ -86,7 +94,7 @@ class Shortcuts:
     """The shortcuts of a client."""
 
     _pool: "LeasePool | None" = None
-    _blocks: "WeakSet[ExactlyOnce | Cache[Any] | Registration | Endpoints] | None" = None
+    _blocks: "WeakSet[Block] | None" = None
     _closings: "list[asyncio.Task[None]] | None" = None
 
     def _lease_pool(self: _PoolOwner) -> "LeasePool":
@@ -97,7 +105,7 @@ class Shortcuts:
             self._pool = LeasePool(self)
         return self._pool
 
-    def _exactly_once_blocks(self) -> "WeakSet[ExactlyOnce | Cache[Any] | Registration | Endpoints]":
+    def _blocks_to_close(self) -> "WeakSet[Block]":
         """The blocks that closing the client ends."""
         if self._blocks is None:
             self._blocks = WeakSet()
@@ -331,7 +339,7 @@ class Shortcuts:
 
         timeout = self._invoker.deadline(UNSET, 0.0)  # the client's default, in seconds
         block = ExactlyOnce(self, slots=slots, ttl=ttl, window=window, prefix=prefix, timeout=timeout)
-        self._exactly_once_blocks().add(block)
+        self._blocks_to_close().add(block)
         return block
 
     @overload
@@ -424,7 +432,7 @@ class Shortcuts:
             max_outage=max_outage,
             timeout=self._invoker.deadline(UNSET, 0.0),  # the client's default, in seconds
         )
-        self._exactly_once_blocks().add(block)
+        self._blocks_to_close().add(block)
         return block
 
     def namespace(self: ClientLike, prefix: KeyLike) -> "Namespace":
@@ -530,7 +538,7 @@ class Shortcuts:
             on_conflict=on_conflict,
             timeout=timeout,
         )
-        self._exactly_once_blocks().add(made)
+        self._blocks_to_close().add(made)
         return made
 
     def resolve(self: ClientLike, target: KeyLike, *, keep_current: float | None = None) -> "Endpoints":
@@ -557,7 +565,7 @@ class Shortcuts:
 
         timeout = self._invoker.deadline(UNSET, 0.0)  # the client's default, in seconds
         made = Endpoints(self, target, keep_current=keep_current, timeout=timeout)
-        self._exactly_once_blocks().add(made)
+        self._blocks_to_close().add(made)
         return made
 
 
@@ -577,8 +585,8 @@ class StoreCalls(KVCalls, Shortcuts):
     def _lease_pool(self) -> "LeasePool":
         return self._store._lease_pool()
 
-    def _exactly_once_blocks(self) -> "WeakSet[ExactlyOnce | Cache[Any] | Registration | Endpoints]":
-        return self._store._exactly_once_blocks()
+    def _blocks_to_close(self) -> "WeakSet[Block]":
+        return self._store._blocks_to_close()
 
     def lease(
         self,
