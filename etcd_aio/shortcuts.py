@@ -464,10 +464,8 @@ class Shortcuts:
             await view.put("k", "1")
             await view.get("k", serializable=True)      never older than what was read or written through `view`
 
-        A serializable read that is answered by a member that is behind is repeated once, linearizably.
-
-        Returns:
-            Ordered: nothing is sent. Each has its own mark, so a session or a request may have one of its own.
+        A serializable read that is answered by a member that is behind is repeated once, linearizably. Each view
+        has its own mark, so a session or a request may have one of its own.
         """
         from etcd_aio.layers import Ordered
 
@@ -483,9 +481,6 @@ class Shortcuts:
         Args:
             writer: makes the writes, such as `client.exactly_once()`. Default: the client; then a lost answer is
                 replaced by the history of the key.
-
-        Returns:
-            Kubernetes: nothing is sent.
         """
         from etcd_aio.layers import Kubernetes
 
@@ -520,23 +515,13 @@ class Shortcuts:
                 gone, and `"replace"` replaces it.
             timeout: seconds for the grant of the lease, and again for the put, on entering.
 
-        Returns:
-            Registration: nothing is sent before it is entered.
-
         Raises:
             InvalidRequestError, TypeError: an argument is invalid.
         """
         from etcd_aio.layers import Registration
 
         made = Registration(
-            self,
-            target,
-            address,
-            metadata=metadata,
-            name=name,
-            ttl=ttl,
-            on_conflict=on_conflict,
-            timeout=timeout,
+            self, target, address, metadata=metadata, name=name, ttl=ttl, on_conflict=on_conflict, timeout=timeout
         )
         self._blocks_to_close().add(made)
         return made
@@ -554,9 +539,6 @@ class Shortcuts:
             target: the service.
             keep_current: seconds between two reads of the store's revision in the background, so that `age` shows how
                 old the endpoints may be. Default: None, the store is asked only when a caller waits for it.
-
-        Returns:
-            Endpoints: nothing is sent before it is entered.
 
         Raises:
             InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.

@@ -627,8 +627,8 @@ async def views(client: Client) -> None:
     assert_type(view, Ordered)
     store: Store = view
     assert_type(await store.get("k", serializable=True), KeyValue | None)
-    view.revision = 7
     assert_type((view.revision, view.statistics().repeated), tuple[int, int])
+    view.revision = 7
     async with client.exactly_once() as once:
         kubernetes = client.kubernetes(writer=once)
     assert_type(await kubernetes.optimistic_put("k", "v", 7, lease=1, get_on_failure=True), OptimisticResult)

@@ -284,7 +284,8 @@ async def test_the_own_entry_under_an_earlier_lease_is_put_again(store: FakeStor
 async def test_a_put_whose_answer_was_lost_is_found_out_by_the_next_one(store: FakeStore) -> None:
     async with register(store, metadata=1) as registration:
         await asyncio.sleep(5)
-        store.puts, store.is_applied_before_the_error = [UnavailableError("lost")], True
+        store.puts.append(UnavailableError("lost"))
+        store.is_applied_before_the_error = True
         with pytest.raises(UnavailableError):
             await registration.update(metadata=2)
         assert registration.is_registered
