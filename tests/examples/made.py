@@ -276,7 +276,6 @@ _SECTIONS: Final = {
     "mirror": "Mirrors",
     "cache": "Reads from memory",
     "naming": "Service registration and discovery",
-    "mirror": "Mirrors",
     "families": "Families of server errors",
     "requests": "Server errors: requests, leases, watches",
     "availability": "Server errors: availability",
