@@ -5,10 +5,12 @@ import inspect
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from etcd_aio import Client, InvalidRequestError, concurrency, once
+from etcd_aio import client as client_module
 from etcd_aio.errors import EmptyKeyError
 from etcd_aio.once import DEFAULT_PREFIX, DEFAULT_SLOTS, DEFAULT_TTL, DEFAULT_WINDOW, ExactlyOnce
 from tests.support.virtual_time import turns
@@ -57,6 +59,13 @@ def test_every_argument_is_passed_on(shortcut: str, made: str, monkeypatch: pyte
     if shortcut not in ("session", "exactly_once"):
         _, source, name = result.args
         assert (name, source._ttl) == ("a", options["ttl"])
+
+
+def test_every_argument_of_a_lease_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "Lease", Recorder)
+    options: dict[str, object] = {name: object() for name in ("id", "adopt", "on_lost", "timeout")}
+    made: Any = Client("127.0.0.1:1").lease(7, **options)  # type: ignore[arg-type]
+    assert (made.args[-1], made.options) == (7, options)
 
 
 def test_an_error_names_the_method_of_the_client() -> None:

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from etcd_aio import codec, pb
 from etcd_aio.admin.snapshot import TRAILER_SIZE, Snapshot, TrailingHash
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.errors import (
@@ -92,6 +93,14 @@ async def test_an_incomplete_or_damaged_snapshot_is_an_error(replies: tuple[byte
     assert snapshot.sha256 == ""
     assert opened(calls) == ["m1"]
     await calls.aclose()
+
+
+async def test_a_message_without_the_version_does_not_forget_it() -> None:
+    bare = codec.encode(pb.SnapshotResponse(blob=trailer(DATABASE)))
+    snapshot = new(await ready(m1=sends(*WHOLE[:-1], bare)))
+    async for _ in snapshot:
+        pass
+    assert snapshot.version == "3.7.0"
 
 
 async def test_before_the_first_chunk_another_member_may_serve_the_snapshot() -> None:
