@@ -1,10 +1,15 @@
-"""ExactlyOnce: what a txn that only reads passes on. The rest is in the integration tests."""
+"""ExactlyOnce: what its txns pass on, and a close that is cancelled. The rest is in the integration tests."""
+
+import asyncio
 
 import pytest
 
-from etcd_aio import Client, Header, TxnResult, op
+from etcd_aio import Client, Header, PutResult, TxnResult, op
 from etcd_aio.call_options import RetryMode, Timeout
 from etcd_aio.once import ExactlyOnce
+from etcd_aio.once.guarded import Answer
+from etcd_aio.once.write_verdicts import Branch
+from etcd_aio.once.writes import Request
 
 
 @pytest.mark.anyio
@@ -20,3 +25,31 @@ async def test_a_txn_that_only_reads_is_sent_as_it_is(monkeypatch: pytest.Monkey
     once = ExactlyOnce(client)
     await once.txn().then(op.get("k")).commit(timeout=3.0, retry="never")
     assert sent == [(op.txn(then=[op.get("k")]), 3.0, "never")]
+
+
+@pytest.mark.anyio
+async def test_a_txn_makes_one_attempt_if_that_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted: list[RetryMode] = []
+
+    async def run(request: Request) -> Answer:
+        wanted.append(request.retry)
+        return Answer(Branch.THEN, Header(8), (PutResult(Header(8)),))
+
+    async with ExactlyOnce(Client("127.0.0.1:1")) as once:
+        monkeypatch.setattr(once._writes, "run", run)
+        txn = once.txn().then(op.put("k", "v"))
+        await txn.commit(retry="never")
+        await txn.commit()
+    assert wanted == ["never", "always"]
+
+
+@pytest.mark.anyio
+async def test_a_close_that_is_cancelled_stops_the_settling(monkeypatch: pytest.MonkeyPatch) -> None:
+    once = ExactlyOnce(Client("127.0.0.1:1"))
+    stopped: list[bool] = []
+    monkeypatch.setattr(once._pool, "close", asyncio.Event().wait)
+    monkeypatch.setattr(once._settler, "stop", lambda: stopped.append(True))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await once.aclose()
+    assert stopped == [True]
