@@ -47,7 +47,7 @@ _ADOPTED_TTL: Final = 1  # of no effect: an adopted lease has its own
 _EARLY: Final = 0.001  # seconds: a timer may fire a little early
 _REVOKE_SECONDS: Final = 2.0  # for one attempt: twice etcd's default election timeout
 BACKOFF: Final = Backoff(initial=0.05, multiplier=2.0, maximum=1.0, jitter=0.2)
-"""Between two attempts of whatever is repeated here: a lock must follow the cluster back within a second."""
+"""Between two attempts: a lock must follow the cluster back within a second."""
 
 OnLoss: TypeAlias = Callable[[LeaseLostError], None]
 """Called once with the reason, when a lease is lost."""
