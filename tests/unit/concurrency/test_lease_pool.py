@@ -148,6 +148,20 @@ async def test_a_lease_whose_borrower_is_cancelled_becomes_an_idle_one(store: Fa
     assert (await pool.borrow(10)).id == granted
 
 
+async def test_an_adoption_that_is_cancelled_leaves_the_lease_alone(store: FakeStore, pool: LeasePool) -> None:
+    members = store.members
+    members.leases[7] = (10, members.now() + 10)
+    adoption = asyncio.create_task(pool.adopt(7))
+    await asyncio.sleep(members.latency / 2)
+    adoption.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await adoption
+    await asyncio.sleep(60)
+    assert members.calls.count("KeepAlive") <= 1, "it is not kept alive"
+    assert members.ttl_of(7) == 0
+    assert "Revoke" not in members.calls
+
+
 async def test_closing_revokes_idle_leases_and_tells_the_holders(store: FakeStore, pool: LeasePool) -> None:
     idle, lent = await pool.borrow(10), await pool.borrow(10)
     idle.give_back()
