@@ -11,7 +11,7 @@ from etcd_aio.concurrency.line import Line
 from etcd_aio.concurrency.lock import Lock
 from etcd_aio.concurrency.permits import Request, Verdict, is_free, is_marked, judge
 from etcd_aio.concurrency.place import ENTRY_LIMIT, LineKeys, Listed, Place, State, Step
-from etcd_aio.errors import EtcdError, InvalidRequestError, LockLostError
+from etcd_aio.errors import ClientUsageError, EtcdError, InvalidRequestError, LockLostError
 from etcd_aio.store import Store
 from etcd_aio.types import KeyLike, whole_number
 
@@ -80,6 +80,8 @@ class PermitLine(Line[LockLostError]):
         while place.state is State.HELD:
             try:
                 await self._store.do(txn, retry="always")
+            except ClientUsageError:  # the client is closed
+                return
             except EtcdError:
                 await asyncio.sleep(BACKOFF.wait(failures, random.random))
                 failures += 1

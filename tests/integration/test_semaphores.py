@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from etcd_aio import Client, LockError, LockTimeoutError
+from etcd_aio import Client, LockError, LockLostError, LockTimeoutError
 from etcd_aio.errors import InvalidRequestError
-from etcd_aio.testing import EtcdServer
+from etcd_aio.testing import EtcdServer, FaultProxy
 from tests.support.locks import PATIENCE, hold, keys, metric, until, until_waiting
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.both_stores, pytest.mark.usefixtures("each_store")]
@@ -124,6 +124,31 @@ async def test_when_a_holder_dies_a_waiter_enters(shared_server: EtcdServer, cli
         await asyncio.wait_for(entered.wait(), PATIENCE)
         waiter.cancel()
         await asyncio.wait([waiter])
+
+
+async def test_a_holder_that_cannot_wake_the_next_waiter_stops_to_try_when_the_client_is_closed(
+    shared_server: EtcdServer, client: Client, name: str
+) -> None:
+    def marks() -> list[asyncio.Task[object]]:
+        return [task for task in asyncio.all_tasks() if task.get_name() == f"etcd_aio mark of semaphore {name!r}"]
+
+    async with FaultProxy(shared_server.endpoint) as proxy:
+        other = await Client(proxy.endpoint, timeout=0.1).connect()
+        first = client.semaphore(name, limit=1)
+        await first.acquire()
+        second = other.semaphore(name, limit=1, ttl=60, on_lost="signal")
+        acquiring = asyncio.create_task(second.acquire())
+        await until_waiting(client, name, 2)
+        acquiring.add_done_callback(lambda task: proxy.black_hole())
+        await first.release()
+        await asyncio.wait_for(acquiring, PATIENCE)
+        assert marks()
+        await other.aclose()
+        async with asyncio.timeout(PATIENCE):
+            while marks():  # noqa: ASYNC110 - nothing tells
+                await asyncio.sleep(0.01)
+        with pytest.raises(LockLostError):
+            await second.release()
 
 
 async def test_another_limit_is_an_error_that_names_both(client: Client, name: str) -> None:
