@@ -9,6 +9,7 @@ import logging
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, NoReturn, Self, TypeVar, get_args
 
@@ -155,8 +156,9 @@ class Election:
         never runs it twice at a time. If `work` has not ended when the margin is over, it may overlap with that
         of the next leader, which is logged every second; let it write through `leadership.fenced`.
 
-        A candidate that loses its session, or cannot reach the cluster, stands again with a new one, after a pause of
-        about 1 to 15 seconds. It never gives up by itself.
+        A candidate that loses its lease, or cannot reach the cluster, stands again with a new one, after a pause of
+        about 1 to 15 seconds. It never gives up by itself. On a session there is no other lease: when that has ended,
+        so does this.
 
         Args:
             work: the function; it gets the leadership. It runs in a task of its own, to its end also if it resigns.
@@ -168,7 +170,8 @@ class Election:
 
         Raises:
             Exception: what `work` has raised; the candidate has resigned then.
-            EtcdError: an error that would come again, such as a denied permission.
+            LeadershipLostError: the election is one of a session, and that has ended.
+            EtcdError: an error that would come again, such as a denied permission, or a closed client.
 
         An error is logged too, since a caller that gathers tasks may never look at it.
 
@@ -197,6 +200,8 @@ class Election:
             except LeadershipLostError as error:
                 if leadership.is_entered and not leadership.is_lost:
                     raise  # it is of another election, and was raised by the work
+                if not leadership.is_entered and self._source.over.is_set():
+                    raise  # it would come again, since there is no other session
                 logger.warning("%s", error)
             except ExceptionGroup as group:  # of the work's own tasks
                 losses, others = group.split(LeadershipLostError)
@@ -210,8 +215,14 @@ class Election:
             if done and not again:
                 return done[0]
             if not leadership.is_entered:
-                await asyncio.sleep(_STAND_AGAIN.wait(failures, random.random))
+                await self._pause(_STAND_AGAIN.wait(failures, random.random))
                 failures += 1
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait so long, or until there is no lease to stand with any more."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._source.over.wait()
 
     async def _work(
         self, work: Callable[[Leadership], Coroutine[object, object, T]], leadership: Leadership, done: list[T]

@@ -112,6 +112,11 @@ class Loan(Protocol):
 class LeaseSource(Protocol):
     """Lends the leases of acquisitions: a pool, or a session."""
 
+    @property
+    def over(self) -> asyncio.Event:
+        """Set once it lends no lease any more: the client is being closed, or the session has ended."""
+        ...
+
     async def borrow(self, key_prefix: bytes) -> Loan:
         """Lend a lease for a key with this prefix.
 
@@ -316,6 +321,9 @@ class LeasePool:
 
     Args:
         store: grants the leases.
+
+    Attributes:
+        over: set once it lends no lease any more.
     """
 
     def __init__(self, store: Store) -> None:
@@ -324,7 +332,7 @@ class LeasePool:
         self._lent: set[PooledLease] = set()
         self._tasks: set[asyncio.Task[object]] = set()
         self._timer: asyncio.TimerHandle | None = None
-        self._is_closed = False
+        self.over = asyncio.Event()
         self._closer: asyncio.Task[object] | None = None
         self._closed_at = inf  # when closing waits no longer
         self._change: asyncio.Future[None] | None = None  # awaited while closing
@@ -345,7 +353,7 @@ class LeasePool:
         Cancellation: a lease that is granted later becomes an idle one.
         """
         idle = self._idle.get(ttl, [])
-        while idle and not self._is_closed:
+        while idle and not self.over.is_set():
             lease = idle.pop()
             if not lease.is_lost:
                 return self._lend(lease)
@@ -353,7 +361,7 @@ class LeasePool:
         give_up_at = loop.time() + ttl
         failures = 0
         while True:
-            if self._is_closed:
+            if self.over.is_set():
                 raise ClientClosedError
             lease = PooledLease(self, self._store, ttl)
             try:
@@ -380,7 +388,7 @@ class LeasePool:
 
         Cancellation: the lease is left alone.
         """
-        if self._is_closed:
+        if self.over.is_set():
             raise ClientClosedError
         lease = PooledLease(self, self._store, _ADOPTED_TTL, id)
         try:
@@ -388,13 +396,13 @@ class LeasePool:
         except asyncio.CancelledError:
             lease.let_go()
             raise
-        if self._is_closed:
+        if self.over.is_set():
             lease.let_go()
             raise ClientClosedError
         return self._lend(lease)
 
     def _lend(self, lease: PooledLease) -> PooledLease:
-        if self._is_closed:
+        if self.over.is_set():
             self.take_back(lease)
             raise ClientClosedError
         lease.holder = asyncio.current_task()
@@ -412,7 +420,7 @@ class LeasePool:
         if lease.was_told:
             return
         idle = self._idle.setdefault(lease.wanted_ttl, [])
-        if self._is_closed or len(idle) >= MAX_IDLE:
+        if self.over.is_set() or len(idle) >= MAX_IDLE:
             self.run(lease.retire(), "revocation of an idle lease")
             return
         loop = asyncio.get_running_loop()
@@ -466,8 +474,8 @@ class LeasePool:
         Cancellation: the rest ends by its TTL.
         """
         loop = asyncio.get_running_loop()
-        if not self._is_closed:
-            self._is_closed = True
+        if not self.over.is_set():
+            self.over.set()
             self._closed_at = loop.time() + CLOSE_SECONDS
             self._close(asyncio.current_task())
         while self._tasks or any(lease.holder is not self._closer for lease in self._lent):
@@ -494,11 +502,12 @@ class LeasePool:
 class PoolSource:
     """The leases of one TTL in a pool: a `LeaseSource`."""
 
-    __slots__ = ("_pool", "_ttl", "run")
+    __slots__ = ("_pool", "_ttl", "over", "run")
 
     def __init__(self, pool: LeasePool, ttl: int) -> None:
         self._pool = pool
         self._ttl = ttl
+        self.over = pool.over
         self.run = pool.run
 
     async def borrow(self, key_prefix: bytes) -> Loan:
@@ -517,11 +526,12 @@ class PoolSource:
 class AdoptingSource:
     """A lease that exists already: a `LeaseSource`."""
 
-    __slots__ = ("_lease", "_pool", "run")
+    __slots__ = ("_lease", "_pool", "over", "run")
 
     def __init__(self, pool: LeasePool, lease: int) -> None:
         self._pool = pool
         self._lease = lease
+        self.over = pool.over
         self.run = pool.run
 
     async def borrow(self, key_prefix: bytes) -> Loan:

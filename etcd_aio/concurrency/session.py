@@ -48,6 +48,9 @@ class Session:
     would have the same key. Other tasks of the session wait for it, and `try_acquire` returns False, also where etcd
     would let another reader or request in; for those, use `Client.rwlock` and `Client.semaphore`. A task that
     acquires what it has on the session already would wait for itself: `ClientUsageError`.
+
+    Attributes:
+        over: set once it lends its lease no more.
     """
 
     def __init__(self, store: Store, pool: LeasePool, *, ttl: int, on_lost: OnLost = "cancel") -> None:
@@ -62,6 +65,7 @@ class Session:
         self._sweeps: dict[bytes, asyncio.Task[None]] = {}  # by prefix; of keys in doubt that are not in use
         self._doubtful: set[bytes] = set()
         self._error: LeaseLostError | None = None  # why it is over
+        self.over = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None  # of an orphan
         self._lease._on_gone = self._on_gone
 
@@ -87,6 +91,7 @@ class Session:
         if self._error is not None:
             return
         self._error = error
+        self.over.set()
         if self._timer is not None:
             self._timer.cancel()
         for sweep in self._sweeps.values():

@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from etcd_aio import Client, Key, op
+from etcd_aio.backoff import Backoff
 from etcd_aio.concurrency import Leader, Leaders, Leadership
+from etcd_aio.concurrency import election as elections
 from etcd_aio.errors import (
+    ClientClosedError,
     ClientUsageError,
     ElectionTimeoutError,
     EtcdError,
@@ -668,6 +671,25 @@ async def test_work_that_does_not_end_is_reported(
     overdue = [record for record in caplog.records if "goes on" in record.getMessage()]
     assert len(overdue) >= 2
     assert all(record.name == "etcd_aio.elections" for record in overdue)
+
+
+async def test_run_does_not_outlast_its_client(shared_server: EtcdServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Closing the client ends the pause before a candidate stands again."""
+    monkeypatch.setattr(elections, "_STAND_AGAIN", Backoff(initial=1000.0, multiplier=1.0, maximum=1000.0, jitter=0.0))
+    pauses = asyncio.Event()
+    monkeypatch.setattr(elections.logger, "warning", lambda *_: pauses.set())
+
+    async def work(leadership: Leadership) -> None:
+        pytest.fail("there is no leadership")
+
+    async with FaultProxy(shared_server.endpoint) as proxy:
+        proxy.refuse()
+        client = await Client(proxy.endpoint, timeout=0.1).connect()
+        running = asyncio.create_task(client.election("e").run(work))
+        await asyncio.wait_for(pauses.wait(), PATIENCE)
+        await client.aclose()
+        with pytest.raises(ClientClosedError):
+            await asyncio.wait_for(running, PATIENCE)
 
 
 async def test_run_ends_with_an_error_that_would_come_again(client: Client) -> None:

@@ -6,8 +6,8 @@ from contextlib import suppress
 import pytest
 
 from etcd_aio import Client, LeaseLostError, LockLostError, Operation
-from etcd_aio.concurrency import Lock
-from etcd_aio.errors import ClientUsageError, EtcdError
+from etcd_aio.concurrency import Leadership, Lock
+from etcd_aio.errors import ClientUsageError, EtcdError, LeadershipLostError
 from etcd_aio.testing import EtcdServer
 from tests.support.locks import PATIENCE, hold, keys, until, until_free, until_waiting
 from tests.support.tampered import TamperedClient, is_entering
@@ -302,3 +302,28 @@ async def test_an_orphan_is_not_revoked_and_its_keys_stay(shared_server: EtcdSer
         assert kv.create_revision == token
         assert not (await client.leases.time_to_live(session.id)).is_expired
         await until_free(client, name)
+
+
+@pytest.mark.parametrize("ends", ["session", "client"])
+async def test_run_ends_with_its_session(shared_server: EtcdServer, name: str, ends: str) -> None:
+    """Whether it leads or waits: on a session there is no other lease to stand with."""
+    leads = asyncio.Event()
+
+    async def work(leadership: Leadership) -> None:
+        leads.set()
+        await asyncio.sleep(PATIENCE)
+
+    async with Client(shared_server.endpoint) as other, Client(shared_server.endpoint) as client:
+        async with other.election(f"{name}-b").lead():
+            session = client.session(ttl=20, on_lost="signal")
+            await session.__aenter__()
+            running = [asyncio.create_task(session.election(f"{name}-{each}").run(work)) for each in "ab"]
+            await leads.wait()
+            await until_waiting(other, f"{name}-b", 2)
+            if ends == "session":
+                await session.__aexit__(None, None, None)
+            else:
+                await client.aclose()
+            for task in running:
+                with pytest.raises(LeadershipLostError):
+                    await asyncio.wait_for(task, PATIENCE)
