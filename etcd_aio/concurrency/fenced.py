@@ -2,6 +2,10 @@
 
 Every mutation is a txn whose condition is the ownership: the writer's own key has its `create_revision`. That revision
 never comes back, so a write that is delayed until after the ownership is refused, however late it arrives.
+
+A refusal says that this copy of the write was not applied, and nothing about an earlier one. So a store repeats a
+fenced write only if its caller asks for that, whatever the client's `retry` says: the first answer that may be lost
+ends the call. Exactly-once writes repeat all writes, and their answers are true of every copy.
 """
 
 from typing import Generic
@@ -17,17 +21,19 @@ class FencedWriter(Generic[E]):
     """A `Writer` for what a `Held` holds.
 
     Each call raises the error of the loss, such as `LockLostError`, if the ownership is lost: before anything is sent,
-    if that is known here, and otherwise when etcd refuses the write. It raises `NotHeldError` after the block.
+    if that is known here, and otherwise when etcd refuses the write. It raises `NotHeldError` after the block. With
+    `retry="always"`, `maybe_applied` of a refusal is True: an earlier copy may have been applied.
 
     Args:
         writer: carries out the writes: a client, or exactly-once writes.
         held: what is held.
     """
 
-    __slots__ = ("_held", "_writer")
+    __slots__ = ("_held", "_is_exact", "_writer")
 
     def __init__(self, writer: Writer, held: Held[E]) -> None:
         self._writer = writer
+        self._is_exact = not hasattr(writer, "do")  # no store, so its answers are true of every copy
         self._held = held
 
     async def put(
@@ -83,10 +89,15 @@ class FencedWriter(Generic[E]):
         look = op.get(held.key, keys_only=True)
         txn = self._writer.txn().when(owned).then(*then).otherwise(look)
         try:
-            result = await txn.commit(timeout=timeout, retry=retry)
+            result = await txn.commit(timeout=timeout, retry=retry if self._is_exact else retry or "safe")
         except TooManyOpsError as error:
             error.add_note("The ownership takes one of the operations that etcd allows in a txn.")
             raise
         if not result.succeeded:
-            raise held.lose("its key is gone: etcd has refused a fenced write")
+            lost = held.lose("its key is gone: etcd has refused a fenced write")
+            if retry == "always" and not self._is_exact:
+                doubt = type(lost)(f"{lost.message}, and an earlier copy of it may have been applied")
+                doubt.maybe_applied = True
+                raise doubt from lost
+            raise lost
         return result

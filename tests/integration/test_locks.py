@@ -6,7 +6,7 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 import anyio
@@ -859,6 +859,40 @@ async def test_a_fenced_write_after_the_ownership_is_refused_by_etcd(
                 await lock.fenced.put(f"{name}-x", "v")
             assert lock.is_lost
     assert await client.get(f"{name}-x") is None
+
+
+@pytest.mark.parametrize("asks", ["client", "call"])
+async def test_a_fenced_write_whose_repetition_is_refused_may_have_been_applied(
+    shared_server: EtcdServer, client: Client, name: str, asks: str
+) -> None:
+    """Its first copy is applied and its answer lost; the key is deleted before the second one arrives."""
+    write = f"{name}-x"
+
+    async def meddle(key: bytes) -> None:
+        async with client.watch(write) as watcher:
+            proxy.cut_after(0, "to_client", connection="open")
+            proxy.refuse()
+            written.set()
+            await anext(watcher)
+        await client.delete(key)
+        proxy.heal()
+
+    written = asyncio.Event()
+    retry: Any = "always" if asks == "client" else "safe"
+    async with FaultProxy(shared_server.endpoint) as proxy, Client(proxy.endpoint, retry=retry) as repeating:
+        lock = repeating.lock(name, on_lost="signal")
+        await lock.acquire()
+        meddling = asyncio.create_task(meddle(lock.key))
+        await written.wait()
+        with pytest.raises(EtcdError) as raised:
+            if asks == "client":
+                await lock.fenced.put(write, "1")
+            else:
+                await lock.fenced.txn().then(op.put(write, "1")).commit(retry="always")
+        assert raised.value.maybe_applied
+        await meddling
+        with suppress(LockLostError):
+            await lock.release()
 
 
 async def test_a_fenced_write_that_arrives_after_the_release_is_not_applied(

@@ -313,17 +313,20 @@ async def test_run_ends_with_its_session(shared_server: EtcdServer, name: str, e
         leads.set()
         await asyncio.sleep(PATIENCE)
 
-    async with Client(shared_server.endpoint) as other, Client(shared_server.endpoint) as client:
-        async with other.election(f"{name}-b").lead():
-            session = client.session(ttl=20, on_lost="signal")
-            await session.__aenter__()
-            running = [asyncio.create_task(session.election(f"{name}-{each}").run(work)) for each in "ab"]
-            await leads.wait()
-            await until_waiting(other, f"{name}-b", 2)
-            if ends == "session":
-                await session.__aexit__(None, None, None)
-            else:
-                await client.aclose()
-            for task in running:
-                with pytest.raises(LeadershipLostError):
-                    await asyncio.wait_for(task, PATIENCE)
+    async with (
+        Client(shared_server.endpoint) as other,
+        Client(shared_server.endpoint) as client,
+        other.election(f"{name}-b").lead(),
+    ):
+        session = client.session(ttl=20, on_lost="signal")
+        await session.__aenter__()
+        running = [asyncio.create_task(session.election(f"{name}-{each}").run(work)) for each in "ab"]
+        await leads.wait()
+        await until_waiting(other, f"{name}-b", 2)
+        if ends == "session":
+            await session.__aexit__(None, None, None)
+        else:
+            await client.aclose()
+        for task in running:
+            with pytest.raises(LeadershipLostError):
+                await asyncio.wait_for(task, PATIENCE)
