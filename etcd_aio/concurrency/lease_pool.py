@@ -40,6 +40,10 @@ MAX_IDLE: Final = 8
 IDLE_SECONDS: Final = 30.0
 """Seconds after which an idle lease is revoked."""
 
+_LEFT: Final = 0.4
+"""The part of its TTL that an idle lease must have left to be lent: less than the half at which it is renewed, and more
+than the largest margin of a block, which would be lost at once."""
+
 CLOSE_SECONDS: Final = 0.5
 """Seconds that closing waits for revocations; what is left ends by its TTL."""
 
@@ -342,7 +346,7 @@ class LeasePool:
         return PoolSource(self, ttl)
 
     async def borrow(self, ttl: int) -> PooledLease:
-        """Lend an idle lease of this TTL, or a new one.
+        """Lend an idle lease of this TTL, unless its renewal is overdue, or a new one.
 
         A grant that is refused by a member in trouble is repeated, for at most the TTL.
 
@@ -353,9 +357,9 @@ class LeasePool:
         Cancellation: a lease that is granted later becomes an idle one.
         """
         idle = self._idle.get(ttl, [])
-        while idle and not self.over.is_set():
-            lease = idle.pop()
-            if not lease.is_lost:
+        for lease in reversed(idle):
+            if lease.remaining > lease.ttl * _LEFT and not self.over.is_set():
+                idle.remove(lease)
                 return self._lend(lease)
         loop = asyncio.get_running_loop()
         give_up_at = loop.time() + ttl

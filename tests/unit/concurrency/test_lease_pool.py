@@ -107,6 +107,20 @@ async def test_an_idle_lease_is_not_lent_after_a_stop_of_the_loop(store: FakeSto
     assert (await pool.borrow(10)).id != first.id
 
 
+async def test_an_idle_lease_whose_renewal_is_overdue_is_lent_when_it_is_renewed(pool: LeasePool) -> None:
+    first = await pool.borrow(10)
+    first.give_back()
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    loop.block(6.5)  # nothing ran meanwhile: 3.5 s are left, and a block may be lost 3.3 s before the end
+    second = await pool.borrow(10)
+    assert second.id != first.id
+    assert not first.is_lost
+    await asyncio.sleep(0.1)
+    third = await pool.borrow(10)
+    assert third.id == first.id
+
+
 async def test_idle_leases_are_few_and_end_after_a_while(store: FakeStore, pool: LeasePool) -> None:
     leases = [await pool.borrow(10) for _ in range(12)]
     for lease in leases:
