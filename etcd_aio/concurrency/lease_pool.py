@@ -146,6 +146,18 @@ class LeaseSource(Protocol):
         ...
 
 
+class Closing(Protocol):
+    """A session that stands beside a pool."""
+
+    def close(self, error: LeaseLostError) -> None:
+        """Lend the lease no more, and tell the holders that it is lost, while its client still works."""
+        ...
+
+    def is_lent(self, closer: "asyncio.Task[object] | None") -> bool:
+        """Whether a task other than the one that closes has not ended its acquisition yet."""
+        ...
+
+
 class PooledLease:
     """One lease of a pool, with the task that keeps it. It is the `Loan` of its present holder.
 
@@ -334,6 +346,7 @@ class LeasePool:
         self._store = store
         self._idle: dict[int, list[PooledLease]] = {}  # by the TTL asked for; the last one is lent first
         self._lent: set[PooledLease] = set()
+        self._sessions: set[Closing] = set()
         self._tasks: set[asyncio.Task[object]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self.over = asyncio.Event()
@@ -458,6 +471,19 @@ class LeasePool:
         if oldest < inf:
             self._timer = loop.call_at(oldest + IDLE_SECONDS, self._retire_idle)
 
+    def join(self, session: Closing) -> None:
+        """Close this session together with the pool."""
+        self._sessions.add(session)
+
+    def part(self, session: Closing) -> None:
+        """This session has ended."""
+        self._sessions.discard(session)
+        self.wake()
+
+    def wake(self) -> None:
+        """An acquisition has ended, which closing may wait for."""
+        wake(self._change)
+
     def run(self, work: Coroutine[object, object, T], name: str) -> "asyncio.Task[T]":
         """See `LeaseSource.run`."""
         task = start_background_task(work, name=f"etcd_aio {name}")
@@ -482,13 +508,20 @@ class LeasePool:
             self.over.set()
             self._closed_at = loop.time() + CLOSE_SECONDS
             self._close(asyncio.current_task())
-        while self._tasks or any(lease.holder is not self._closer for lease in self._lent):
+        while self._tasks or self._is_lent():
             left = self._closed_at - loop.time()
             if left <= 0:
                 return
             if self._change is None or self._change.done():
                 self._change = loop.create_future()
             await asyncio.wait([self._change], timeout=left)
+
+    def _is_lent(self) -> bool:
+        """Whether a task other than the one that closes has not ended its acquisition yet."""
+        closer = self._closer
+        return any(lease.holder is not closer for lease in self._lent) or any(
+            session.is_lent(closer) for session in self._sessions
+        )
 
     def _close(self, closer: "asyncio.Task[object] | None") -> None:
         self._closer = closer
@@ -501,6 +534,8 @@ class LeasePool:
         error.__cause__ = ClientClosedError()
         for lease in tuple(self._lent):
             lease.tell(error)
+        for session in tuple(self._sessions):
+            session.close(error)
 
 
 class PoolSource:

@@ -42,7 +42,7 @@ class Session:
     Entering grants the lease, leaving revokes it, and with it goes everything that is attached to it. A lost session
     loses all its locks; it cancels the block as `Lease` does. Leaving it, or revoking its lease, loses the locks
     of other tasks: the tasks that hold one are told before the lease is revoked, and those that wait raise
-    `LockLostError`.
+    `LockLostError`. Closing the client loses them too, and gives other tasks half a second to end and release them.
 
     A session has one lock, one reader, one request for permits or one candidate of each name at a time, since all
     would have the same key. Other tasks of the session wait for it, and `try_acquire` returns False, also where etcd
@@ -65,6 +65,7 @@ class Session:
         self._sweeps: dict[bytes, asyncio.Task[None]] = {}  # by prefix; of keys in doubt that are not in use
         self._doubtful: set[bytes] = set()
         self._error: LeaseLostError | None = None  # why it is over
+        self._closing: LeaseLostError | None = None  # why it is about to be over: the client is being closed
         self.over = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None  # of an orphan
         self._lease._on_gone = self._on_gone
@@ -75,6 +76,7 @@ class Session:
     async def __aenter__(self) -> Self:
         await self._lease.__aenter__()
         self._is_entered = True
+        self._pool.join(self)
         return self
 
     async def __aexit__(
@@ -91,11 +93,24 @@ class Session:
         if self._error is not None:
             return
         self._error = error
-        self.over.set()
         if self._timer is not None:
             self._timer.cancel()
         for sweep in self._sweeps.values():
             sweep.cancel()
+        self._lend_no_more(error)
+        self._pool.part(self)
+
+    def close(self, error: LeaseLostError) -> None:
+        """See `Closing.close`: tasks that hold locks of this session release them."""
+        self._closing = error
+        self._lend_no_more(error)
+
+    def is_lent(self, closer: "asyncio.Task[object] | None") -> bool:
+        """See `Closing.is_lent`."""
+        return any(loan.holder is not closer for loan in self._loans)
+
+    def _lend_no_more(self, error: LeaseLostError) -> None:
+        self.over.set()
         for loan in tuple(self._loans):
             loan.tell(error)
         for queue in self._queues.values():
@@ -103,8 +118,9 @@ class Session:
                 wake(turn)
 
     def _check(self) -> None:
-        if self._error is not None:
-            raise self._error.with_traceback(None)  # of the task that was told before
+        error = self._error or self._closing
+        if error is not None:
+            raise error.with_traceback(None)  # of the task that was told before
 
     # State.
 
@@ -240,12 +256,13 @@ class Session:
         if loan not in self._loans:
             return
         self._loans.discard(loan)
+        self._pool.wake()
         if not is_clean:
             self._doubtful.add(loan.key_prefix)
         self._next(loan.key_prefix)
 
     def _next(self, key_prefix: bytes) -> None:
-        if self._error is not None:
+        if self.over.is_set():
             return  # all that wait were woken
         queue = self._queues[key_prefix]
         while queue:
@@ -321,8 +338,8 @@ class _SessionLoan:
         self.holder = asyncio.current_task()  # which must not wait for itself; None once the acquisition is ending
 
     def tell(self, error: LeaseLostError) -> None:
-        """The session is lost."""
-        self._error = error
+        """The session is lost, or its client is being closed."""
+        self._error = self._error or error
         callback, self._callback = self._callback, None
         if callback is not None:
             callback(error)

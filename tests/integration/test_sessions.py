@@ -304,6 +304,33 @@ async def test_an_orphan_is_not_revoked_and_its_keys_stay(shared_server: EtcdSer
         await until_free(client, name)
 
 
+async def test_closing_the_client_releases_what_other_tasks_hold_on_sessions(
+    shared_server: EtcdServer, name: str
+) -> None:
+    """Of a session in the same task, and of one whose own block goes on; and those that wait are told."""
+    end = asyncio.Event()
+
+    async def own() -> None:
+        async with client.session(ttl=60) as session, session.lock(f"{name}-a"):
+            await end.wait()
+
+    async with Client(shared_server.endpoint) as other, Client(shared_server.endpoint) as client:
+        session = client.session(ttl=60, on_lost="signal")
+        await session.__aenter__()
+        second, held = hold(session.lock(f"{name}-b"))
+        await held.wait()
+        tasks = [asyncio.create_task(own()), second, hold(session.lock(f"{name}-b"))[0]]
+        await until_waiting(other, f"{name}-a", 1)
+        await client.aclose()
+        for task in tasks:
+            with pytest.raises(LockLostError, match="closed"):
+                await asyncio.wait_for(task, PATIENCE)
+        assert await keys(other, f"{name}-a") == []
+        assert await keys(other, f"{name}-b") == []
+        with pytest.raises(LeaseLostError):
+            await session.__aexit__(None, None, None)
+
+
 @pytest.mark.parametrize("ends", ["session", "client"])
 async def test_run_ends_with_its_session(shared_server: EtcdServer, name: str, ends: str) -> None:
     """Whether it leads or waits: on a session there is no other lease to stand with."""
