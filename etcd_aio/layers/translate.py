@@ -20,6 +20,7 @@ long result is a generator that yields from time to time, so that its caller can
 
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from itertools import repeat, starmap
 from typing import Any, Final
 
 from etcd_aio import (
@@ -49,6 +50,10 @@ _MutableRangeOp: Final = mutable_twin(op.RangeOp)
 _MutableKeyValue: Final = mutable_twin(KeyValue)
 _MutableEvent: Final = mutable_twin(Event)
 _MutableRangeResult: Final = mutable_twin(RangeResult)
+
+# Endless new objects: an iterator of the standard library makes one in two thirds of the time of a call.
+_NEW_EVENTS: Final = starmap(_MutableEvent, repeat(()))
+_NEW_KEY_VALUES: Final = starmap(_MutableKeyValue, repeat(()))
 
 
 class Translation:
@@ -223,10 +228,9 @@ class Translation:
 
     def _cut_events(self, events: tuple[Event, ...], into: list[Event]) -> None:
         # The path of every event: `_cut` is written out, since a call takes as long as half of it.
-        size, append, new_kv, new_event = self._size, into.append, _MutableKeyValue, _MutableEvent
-        for event in events:
+        size = self._size
+        for event, cut, cut_kv in zip(events, _NEW_EVENTS, _NEW_KEY_VALUES, strict=False):
             kv, prev_kv = event.kv, event.prev_kv
-            cut_kv = new_kv()
             cut_kv.key = kv.key[size:]
             cut_kv.value = kv.value
             cut_kv.create_revision = kv.create_revision
@@ -234,12 +238,11 @@ class Translation:
             cut_kv.version = kv.version
             cut_kv.lease = kv.lease
             cut_kv.__class__ = KeyValue
-            cut = new_event()
             cut.type = event.type
             cut.kv = cut_kv
             cut.prev_kv = None if prev_kv is None else self._cut(prev_kv)
-            cut.__class__ = event.__class__  # an event of a resync is of another class
-            append(cut)
+            cut.__class__ = type(event)  # an event of a resync is of another class
+            into.append(cut)
 
     # Errors.
 

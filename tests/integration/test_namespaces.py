@@ -1,19 +1,16 @@
 """Namespaces on real servers: what is inside is a store of its own, and what is outside is neither seen nor touched."""
 
 import asyncio
-import random
 from collections.abc import AsyncIterator
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 import pytest
 
-from etcd_aio import Client, Event, EventType, Header, Key, KeyRange, KeyValue, Store, TxnResult, op
+from etcd_aio import Client, Event, EventType, Key, KeyRange, KeyValue, Store, op
 from etcd_aio.errors import (
     CompactedError,
     DuplicateKeyError,
     EmptyKeyError,
-    EtcdError,
     FutureRevisionError,
     InvalidRequestError,
     LeaseNotFoundError,
@@ -28,9 +25,6 @@ from tests.support.versions import need
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
 
-NAMES = [b"app/", b"\xff\xff", b"a\xff", b"\0"]
-OUTSIDE = [b"ap", b"app", b"app/", b"app0", b"a\xff", b"b", b"\xff", b"\xff\xff", b"\0", b"\0\x01", b"\x01", b"zz"]
-
 
 @pytest.fixture
 async def own() -> AsyncIterator[Client]:
@@ -43,131 +37,6 @@ async def own() -> AsyncIterator[Client]:
 async def own_server() -> AsyncIterator[EtcdServer]:
     async with EtcdServer() as server:
         yield server
-
-
-def outside(name: bytes) -> list[bytes]:
-    return [key for key in OUTSIDE if key == name or not key.startswith(name)]
-
-
-# One store in another.
-
-
-class Script:
-    """The same random operations on two stores; revisions become ordinal numbers, since other keys have some too."""
-
-    KEYS = (b"a", b"b", b"b/", b"b/c", b"\0", b"\xff", b"\xffx", b"c")
-
-    def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)
-
-    def keys(self) -> dict[str, Any]:
-        first, second = sorted(self.random.sample(self.KEYS, 2))
-        forms: list[dict[str, Any]] = [
-            {"key": first},
-            {"prefix": first},
-            {"from_key": first},
-            {"all_keys": True},
-            {"prefix": b""},
-        ]
-        if second != b"\0":
-            forms.append({"key": first, "range_end": second})
-        return self.random.choice(forms)
-
-    def operation(self, depth: int = 0) -> op.Op:
-        choose = self.random.choice
-        keys, key = self.keys(), choose(self.KEYS)
-        match self.random.randrange(7 if depth < 2 else 5):
-            case 0:
-                return op.get(key)
-            case 1:
-                return op.range(**keys, limit=choose([0, 2]), sort_by=choose(["key", "value", "version"]))
-            case 2:
-                deleted = KeyRange.of(**keys)
-                if depth and deleted.range_end == b"\0":
-                    # A put beside a delete of its key is refused in a txn; but etcd overlooks it if the delete has no
-                    # end, and in a namespace every range has one.
-                    deleted = KeyRange(key)
-                return op.DeleteOp(deleted, prev_kv=choose([True, False]))
-            case 3 | 4:
-                return op.put(key, choose([b"", b"1", b"2"]), prev_kv=choose([True, False]))
-            case _:
-                when = [choose([Key(**keys).exists, Key(**keys).missing, Key(key).value == "1"])]
-                return op.txn(when=when, then=self.branch(depth), otherwise=self.branch(depth))
-
-    def branch(self, depth: int) -> list[op.Op]:
-        return [self.operation(depth + 1) for _ in range(self.random.randrange(3))]
-
-
-class Plain:
-    """Results as plain values, with the revisions of one store as ordinal numbers."""
-
-    def __init__(self) -> None:
-        self.ordinals: dict[int, int] = {0: 0}
-
-    def __call__(self, value: Any) -> Any:
-        if isinstance(value, Header):
-            return None
-        if is_dataclass(value) and not isinstance(value, type):
-            return type(value).__name__, *(self.field(value, one.name) for one in fields(value) if one.compare)
-        return tuple(map(self, value)) if isinstance(value, tuple) else value
-
-    def field(self, value: Any, name: str) -> Any:
-        found = getattr(value, name)
-        if name in ("create_revision", "mod_revision"):
-            return self.ordinals.setdefault(found, len(self.ordinals))
-        return self(found)
-
-
-async def outcome(store: Store, operation: op.Op, plain: Plain) -> Any:
-    try:
-        result = await store.do(operation)
-    except EtcdError as error:
-        return type(error).__name__, error.call
-    if isinstance(result, TxnResult) and result.operations:
-        assert result[result.operations[0]] is result.responses[0]
-    return plain(result)
-
-
-@pytest.mark.parametrize("name", NAMES, ids=repr)
-async def test_it_equals_a_store_with_its_keys_alone(own: Client, name: bytes) -> None:
-    others = outside(name)
-    async with EtcdServer() as server, Client(server.endpoint) as alone:
-        space = own.namespace(name)
-        for key in others:
-            await own.put(key, "other")
-        ours, theirs = Plain(), Plain()
-        script = Script(len(name))
-        everything = {"all_keys": True, "prev_kv": True, "progress_notify": False}
-        async with space.watch(**everything) as watcher, alone.watch(**everything) as watcher_alone:  # type: ignore[arg-type]
-            for step in range(300):
-                operation = script.operation()
-                found = await outcome(space, operation, ours)
-                assert found == await outcome(alone, operation, theirs), operation
-                if step % 10 == 0:
-                    await own.put(script.random.choice(others), "other")
-                    listed = ours(await space.range(all_keys=True))
-                    assert listed == theirs(await alone.range(all_keys=True))
-            end = [await store.put("end", "") for store in (space, alone)]
-            events, events_alone = await until_revision(watcher, end[0].revision), []
-            events_alone = await until_revision(watcher_alone, end[1].revision)
-        assert [ours(event) for event in events] == [theirs(event) for event in events_alone]
-        assert len(events) > 50
-        pages = [ours(kv) async for kv in space.scan(all_keys=True, page_size=2)]
-        assert pages == [theirs(kv) async for kv in alone.scan(all_keys=True, page_size=2)]
-        kept = [kv.key for kv in await own.range(all_keys=True) if kv.key == name or not kv.key.startswith(name)]
-        assert kept == sorted(others)
-        assert (await space.delete(all_keys=True)).deleted == (await alone.delete(all_keys=True)).deleted
-        assert [kv.key for kv in await own.range(all_keys=True)] == sorted(others)
-
-
-async def until_revision(watcher: Any, revision: int) -> list[Event]:
-    events: list[Event] = []
-    async with asyncio.timeout(PATIENCE):
-        async for event in watcher:
-            events.append(event)
-            if event.revision == revision:
-                return events
-    raise AssertionError("the watch has ended")
 
 
 # All ways to one.
