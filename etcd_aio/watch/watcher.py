@@ -4,7 +4,7 @@ import asyncio
 import warnings
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, NoReturn, Self
@@ -364,6 +364,13 @@ class ViewedWatcher(Watcher):
     def revision(self) -> int:
         """The last revision that was delivered completely; see `Watcher.revision`."""
         return super().revision if self._hidden is None or self._is_closed else self._before
+
+    def statistics(self) -> WatchStatistics:
+        """A snapshot of the counters."""
+        found = super().statistics()
+        if self._hidden is None:
+            return found
+        return replace(found, pending_events=found.pending_events + len(self._hidden.events))
 
     def _raise_end(self) -> NoReturn:
         if self._state.error is not None:
