@@ -24,7 +24,8 @@ class EtcdCluster:
 
     Args:
         size: how many members.
-        peer_proxies: put a proxy before every member's peer port, so that `isolate` can cut one off (Linux only).
+        peer_proxies: put a proxy before every member's peer port, so that `isolate` can cut one off, and `lag` slow one
+            down (Linux only).
         options: see `ServerSettings`; they hold for every member.
     """
 
@@ -208,9 +209,23 @@ class EtcdCluster:
         """
         self._peer_network().reconnect(member.name)
 
+    def lag(self, member: EtcdServer, seconds: float) -> None:
+        """Let a member follow the others late: what they send to it comes so many seconds later. 0 ends it.
+
+        So it answers serializable reads from an older state, as a slow member does. The connections between all members
+        are made anew, within some 100 ms. A leader that lags hears the others late, which slows all writes down.
+
+        Raises:
+            ValueError: `seconds` is negative.
+            RuntimeError: the cluster was made without `peer_proxies`.
+        """
+        if seconds < 0:
+            raise ValueError(f"a lag is not negative: {seconds!r}")
+        self._peer_network().lag(member.name, seconds)
+
     def _peer_network(self) -> PeerNetwork:
         if self._network is None:
-            raise RuntimeError("cutting off a member needs a started EtcdCluster(peer_proxies=True)")
+            raise RuntimeError("faults between members need a started EtcdCluster(peer_proxies=True)")
         return self._network
 
     async def _create_members(self) -> None:

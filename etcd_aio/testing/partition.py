@@ -1,11 +1,11 @@
-"""PeerNetwork: proxies between the members of a cluster, which can isolate one of them.
+"""PeerNetwork: proxies between the members of a cluster, which can isolate one of them, or let it lag behind.
 
-A member advertises one peer URL to all others, so the port does not identify the caller. While a member is isolated,
-the proxy looks in `/proc` for the process that owns the socket of the caller's port, hence it needs Linux.
+A member advertises one peer URL to all others, so the port does not identify the caller. While a member is isolated or
+lags, the proxy looks in `/proc` for the process that owns the socket of the caller's port, hence it needs Linux.
 """
 
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import anyio.to_thread
 
 from etcd_aio.testing.proxy import FaultProxy
+from etcd_aio.testing.proxy_connection import ProxyConnection
 
 
 class PeerNetwork:
@@ -32,9 +33,8 @@ class PeerNetwork:
             raise RuntimeError("peer proxies need Linux: they find the owner of a connection in /proc")
         self._pids = pids
         self._isolated: set[str] = set()
-        self._proxies = {
-            name: FaultProxy(target, host=host, admit=self._admission(name)) for name, target in targets.items()
-        }
+        self._lags: dict[str, float] = {}
+        self._proxies = {name: _PeerProxy(target, host, self, name) for name, target in targets.items()}
 
     @property
     def urls(self) -> Mapping[str, str]:
@@ -66,30 +66,70 @@ class PeerNetwork:
         self._isolated.discard(name)
         self._remake_connections()
 
+    def lag(self, name: str, seconds: float) -> None:
+        """Pass what the others send to this member on so much later; 0 ends it."""
+        self._lags.pop(name, None)
+        if seconds:
+            self._lags[name] = seconds
+        self._remake_connections()
+
     def _remake_connections(self) -> None:
         # All connections, since the owner is looked up only when a connection is made.
         for proxy in self._proxies.values():
             proxy.reset()
 
-    def _admission(self, target: str) -> Callable[[int], Awaitable[bool]]:
-        async def admits(port: int) -> bool:
-            if not self._isolated:
-                return True
-            if target in self._isolated:
-                return False
-            pids = self._pids()
-            suspects = [pids[name] for name in self._isolated if name in pids]
-            own_port = urlsplit(self._proxies[target].endpoint).port or 0
-            # The kernel takes milliseconds to list its sockets, hence the thread.
-            return not await anyio.to_thread.run_sync(_is_owned_by, suspects, port, own_port)
+    async def admits(self, target: str, port: int) -> bool:
+        """Whether a connection to a member passes anything on; the port is the caller's."""
+        if target in self._isolated:
+            return False
+        return await self._caller(self._isolated, target, port) is None
 
-        return admits
+    async def apply_lag(self, connection: ProxyConnection, target: str, port: int) -> None:
+        """Delay what members that lag receive on a connection to a member; the port is the caller's.
+
+        Most of it they receive on connections that they have made themselves.
+        """
+        if target in self._lags:
+            connection.lag("to_server", self._lags[target])
+        caller = await self._caller(self._lags, target, port)
+        if caller is not None:
+            connection.lag("to_client", self._lags.get(caller, 0.0))
+
+    async def _caller(self, suspects: Collection[str], target: str, port: int) -> str | None:
+        """Which of these members has made a connection to a member; None if another one has."""
+        pids = self._pids()
+        suspected = {name: pids[name] for name in suspects if name in pids}
+        if not suspected:
+            return None
+        own_port = urlsplit(self._proxies[target].endpoint).port or 0
+        # The kernel takes milliseconds to list its sockets, hence the thread.
+        return await anyio.to_thread.run_sync(_owner, suspected, port, own_port)
 
 
-def _is_owned_by(pids: Sequence[int], port: int, peer_port: int) -> bool:
-    """Whether one of these processes has the connection from `port` to `peer_port`."""
+class _PeerProxy(FaultProxy):
+    """The proxy before the peer port of one member.
+
+    Args:
+        target: where the member listens for peers.
+        host: the address to listen on.
+        network: knows the faults.
+        name: of the member.
+    """
+
+    def __init__(self, target: str, host: str, network: PeerNetwork, name: str) -> None:
+        super().__init__(target, host=host, admit=lambda port: network.admits(name, port))
+        self._network = network
+        self._name = name
+
+    async def _serve(self, connection: ProxyConnection, client_port: int) -> None:
+        await self._network.apply_lag(connection, self._name, client_port)
+        await super()._serve(connection, client_port)
+
+
+def _owner(pids: Mapping[str, int], port: int, peer_port: int) -> str | None:
+    """The name of the process that has the connection from `port` to `peer_port`; None if it is none of these."""
     wanted = {f"socket:[{inode}]" for inode in _socket_inodes(port, peer_port)}
-    return any(_has_file(pid, wanted) for pid in pids)
+    return next((name for name, pid in pids.items() if _has_file(pid, wanted)), None)
 
 
 def _socket_inodes(port: int, peer_port: int) -> set[str]:

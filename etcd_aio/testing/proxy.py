@@ -303,6 +303,7 @@ class FaultProxy:
             self._loop.add_reader(listener, self._on_connection)
 
     async def _serve(self, connection: ProxyConnection, client_port: int) -> None:
+        """Run an accepted connection."""
         if self._admit is not None and not await self._admit(client_port):
             connection.freeze()
         await connection.run()

@@ -59,6 +59,7 @@ class _Direction:
     sink: socket.socket
     on_cut: Callable[[CutKind], None]
     cut: CutPoint | None = None
+    lag: float = 0.0  # seconds, besides the delay of all connections
     moving: asyncio.Event = field(default_factory=asyncio.Event)
     queue: "asyncio.Queue[tuple[float, bytes]]" = field(default_factory=lambda: asyncio.Queue(_QUEUED_CHUNKS))
 
@@ -67,7 +68,7 @@ class _Direction:
         while True:
             await self.moving.wait()
             data = await loop.sock_recv(self.source, _CHUNK)
-            await self.queue.put((loop.time() + self.faults.delay, data))
+            await self.queue.put((loop.time() + self.faults.delay + self.lag, data))
             if not data:
                 return
 
@@ -157,6 +158,10 @@ class ProxyConnection:
         """Stop all traffic until `apply_faults`."""
         for direction in self._directions.values():
             direction.moving.clear()
+
+    def lag(self, direction: Direction, seconds: float) -> None:
+        """Pass every byte of a direction on so much later, besides the delay of all connections."""
+        self._directions[direction].lag = seconds
 
     def arm(self, direction: Direction, cut: CutPoint) -> None:
         """End the connection after a number of bytes."""

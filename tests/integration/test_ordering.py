@@ -10,7 +10,6 @@ import pytest
 from etcd_aio import Client, KeyValue, op
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.testing import EtcdCluster, EtcdServer
-from tests.support.lagging import delay_from_leader
 from tests.support.until import PATIENCE
 
 if TYPE_CHECKING:
@@ -41,7 +40,8 @@ async def lagging() -> AsyncIterator[tuple[EtcdCluster, EtcdServer]]:
     async with EtcdCluster(size=3, peer_proxies=True) as cluster:
         await cluster.wait_healthy()
         follower = (await cluster.followers())[0]
-        assert await delay_from_leader(cluster, follower, LAG)
+        cluster.lag(follower, LAG)
+        await cluster.wait_healthy()
         yield cluster, follower
 
 

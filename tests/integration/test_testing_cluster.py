@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from etcd_aio import Client
 from etcd_aio.testing import EtcdCluster, EtcdServer, EtcdStartError
 from etcd_aio.testing.health_probe import ask
 from etcd_aio.testing.ports import free_ports
@@ -163,6 +164,8 @@ async def test_one_member_is_a_cluster_too() -> None:
 async def test_without_proxies_no_member_can_be_isolated(cluster: EtcdCluster) -> None:
     with pytest.raises(RuntimeError, match="peer_proxies"):
         cluster.isolate(cluster.members[0])
+    with pytest.raises(RuntimeError, match="peer_proxies"):
+        cluster.lag(cluster.members[0], 0.1)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="peer proxies need /proc")
@@ -183,3 +186,26 @@ async def test_a_leader_that_is_cut_off_loses_the_lead_and_finds_back() -> None:
         async with asyncio.timeout(PATIENCE):
             while await count(old) != "1":
                 await asyncio.sleep(0.02)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="peer proxies need /proc")
+async def test_a_member_that_lags_answers_from_an_older_state_and_catches_up() -> None:
+    async with EtcdCluster(peer_proxies=True) as cluster:
+        leader = await cluster.leader()
+        follower, _ = await cluster.followers()
+        with pytest.raises(ValueError, match="negative"):
+            cluster.lag(follower, -1)
+        async with Client(leader.endpoint) as writer, Client(follower.endpoint) as reader:
+
+            async def is_behind() -> bool:
+                written = await writer.put("k", "v", timeout=PATIENCE)
+                return (await reader.range("k", serializable=True)).revision < written.revision
+
+            async with asyncio.timeout(PATIENCE):
+                cluster.lag(follower, 0.1)
+                for _ in range(3):
+                    while not await is_behind():
+                        pass
+                cluster.lag(follower, 0)
+                while await is_behind():
+                    await asyncio.sleep(0.02)
