@@ -254,7 +254,7 @@ class Mirror:
             batch = await anext(batches)
             events += batch.changes
             revision = batch.revision
-        self._check_own(events)
+        await self._check_own(events)
         is_split = False
         for step in steps(self._changes(events), self.revision, self._limits):
             await self._write(step)
@@ -272,13 +272,26 @@ class Mirror:
             if key != self._key:
                 yield event.kv.mod_revision, (key, event.kv.value if event.is_put else None)
 
-    def _check_own(self, events: list[Event]) -> None:
-        """Raise if events of the source are writes of this mirror: then each of them would cause another one."""
+    async def _check_own(self, events: list[Event]) -> None:
+        """Raise if events of the source are writes of this mirror: then each of them would cause another one.
+
+        A revision alone does not tell, nor does the cluster's id: clusters that were set up with the same addresses,
+        such as etcd's defaults, have the same one. So the first key that was put is compared with what it is there.
+        """
         writer = self._writer
-        if writer.checkpoint is None or writer.cluster_id != writer.checkpoint.cluster_id:
+        first, checkpoint = writer.first, writer.checkpoint
+        if first is None or checkpoint is None or writer.cluster_id != checkpoint.cluster_id:
             return
-        if any(event.kv.mod_revision == writer.first_revision for event in events):
-            raise MirrorError("the destination is a part of the source: the mirror copies its own writes")
+        for event in events:
+            kv = event.kv
+            if not (kv.mod_revision == first.revision and event.is_put and _is_one_key(kv.key, first.key)):
+                continue
+            try:
+                found = await self._destination.get(first.key, revision=first.revision)
+            except CompactedError:
+                return  # own writes come back sooner
+            if found is not None and replace(found, key=kv.key) == kv:
+                raise MirrorError("the destination is a part of the source: the mirror copies its own writes")
 
     async def _write(self, step: Step) -> None:
         await self._writer.write(step)
@@ -289,6 +302,11 @@ class Mirror:
         self._failures = 0
         self._writer.error = None
         self._waiters.wake()
+
+
+def _is_one_key(one: bytes, other: bytes) -> bool:
+    """Whether two stores may mean one key by these: one of them can be a namespace of the other."""
+    return one.endswith(other) or other.endswith(one)
 
 
 def _smaller(limits: Limits, refusal: TooLarge) -> Limits:

@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, NoReturn
 
 from etcd_aio import EtcdError, Key, KeyValue, Store, TxnResult, op
@@ -38,6 +38,14 @@ def passes(error: EtcdError) -> bool:
     return error.retryable or isinstance(error, NoSpaceError)
 
 
+@dataclass(frozen=True, slots=True)
+class FirstPut:
+    """A key that a mirror has put, and the revision of the destination."""
+
+    key: bytes
+    revision: int
+
+
 class MirrorWriter:
     """The writes of one run of a mirror.
 
@@ -54,7 +62,7 @@ class MirrorWriter:
         puts: that were applied.
         deletes: that were applied; of keys that did not exist, too.
         cluster_id: of the destination, once it has answered.
-        first_revision: of the destination, at the first change that was applied; 0 before.
+        first: the first put that was applied; None before.
     """
 
     def __init__(self, store: Store, key: bytes, name: str, delay: float) -> None:
@@ -72,7 +80,7 @@ class MirrorWriter:
         self.puts = 0
         self.deletes = 0
         self.cluster_id = 0
-        self.first_revision = 0
+        self.first: FirstPut | None = None
 
     async def load(self) -> Checkpoint | None:
         """Read the checkpoint.
@@ -153,8 +161,9 @@ class MirrorWriter:
         self.txns += 1
         self.deletes += deletes
         self.puts += len(changes) - deletes
-        if changes and not self.first_revision:
-            self.first_revision = revision
+        if self.first is None:
+            puts = (FirstPut(key, revision) for key, value in changes if value is not None)
+            self.first = next(puts, None)
 
     async def _send(self, revision: int, changes: tuple[Change, ...], marks: Iterable[op.PutOp]) -> TxnResult:
         """Send changes on the condition that the checkpoint is at a revision, until there is an answer."""

@@ -22,6 +22,7 @@ from etcd_aio.errors import (
 )
 from etcd_aio.layers import Checkpoint, Mirror, mirror
 from etcd_aio.testing import EtcdServer, FaultProxy
+from etcd_aio.testing.options import Membership
 from tests.support.auth import QUICK_LOGINS, WEB, enable_auth
 from tests.support.locks import metric, until
 from tests.support.mirrors import PATIENCE, contents, copy_of, has_ended, is_alive, running, wait
@@ -196,6 +197,36 @@ async def test_a_mirror_of_its_own_writes_is_ended(shared_server: EtcdServer, cl
                 await has_ended(task)
         found = await client.range(prefix=prefix, count_only=True)
         assert found.count < 6
+
+
+async def test_two_clusters_with_one_id_are_not_taken_for_one() -> None:
+    """Clusters that were set up with the same addresses, such as etcd's defaults, have the same id."""
+    setup = Membership({"m0": "http://localhost:2380"})
+    async with (
+        EtcdServer(membership=setup) as one,
+        EtcdServer(membership=setup) as two,
+        Client(one.endpoint) as source,
+        Client(two.endpoint) as destination,
+    ):
+        last = await source.put("a/1", "same")
+        assert last.header.cluster_id == (await destination.range("k")).header.cluster_id
+        async with running(copy := Mirror(source, destination, prefix="a/")) as task:
+            await wait(copy, last.revision, task)
+            found = await destination.get("a/1")
+            assert found is not None
+            for number in range(4):  # at least one has the revision of the first write to the destination
+                last = await source.put(f"a/{number % 2}", "same")
+                await wait(copy, last.revision, task)
+            assert last.revision > found.mod_revision
+        assert await contents(destination, "a/") == await contents(source, "a/")
+
+
+async def test_a_namespace_of_the_source_is_no_destination(client: Client, prefix: str) -> None:
+    copy = Mirror(client, client.namespace(f"{prefix}copy/"), prefix=prefix, to_prefix="x/")
+    async with running(copy) as task:
+        await client.put(f"{prefix}a", "1")
+        with pytest.raises(MirrorError, match="copies its own writes"):
+            await has_ended(task)
 
 
 # Batches.
@@ -588,8 +619,9 @@ async def test_wait_ends_with_the_mirror(client: Client, other: Client, prefix: 
     ],
 )
 async def test_invalid_arguments_are_refused(client: Client, other: Client, arguments: dict[str, Any]) -> None:
+    keywords: dict[str, Any] = {"prefix": "a/"} | arguments
     with pytest.raises((InvalidRequestError, TypeError, ValueError)):
-        Mirror(client, other, **({"prefix": "a/"} | arguments))
+        Mirror(client, other, **keywords)
 
 
 async def test_it_is_cancelled_at_every_await(pair: Pair) -> None:
