@@ -9,13 +9,21 @@ import asyncio
 import random
 import secrets
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, NoReturn
 
 from etcd_aio import EtcdError, Event, KeyLike, KeyRange, Store, op
 from etcd_aio.aio import Waiters
 from etcd_aio.deadline import NEVER
-from etcd_aio.errors import ClientUsageError, CompactedError, InvalidRequestError, MirrorError, StoreRolledBackError
+from etcd_aio.errors import (
+    ClientUsageError,
+    CompactedError,
+    InvalidRequestError,
+    MirrorError,
+    PermissionDeniedError,
+    StoreRolledBackError,
+)
 from etcd_aio.layers.base_copy import BaseCopy
 from etcd_aio.layers.batching import Limits, Step, steps
 from etcd_aio.layers.checkpoint import Checkpoint as Checkpoint
@@ -110,7 +118,8 @@ class Mirror:
             raise InvalidRequestError(f"takeover_delay must be a number of seconds, got {takeover_delay}")
         self._delay = takeover_delay
         shorter, longer = sorted((self._prefix, self._to_prefix), key=len)
-        if source is destination and longer.startswith(shorter):
+        self._overlaps = longer.startswith(shorter)
+        if source is destination and self._overlaps:
             raise InvalidRequestError("prefix and to_prefix overlap in one store: the mirror would copy its own writes")
         self._writer = self._new_writer()
         self._revision = 0
@@ -137,7 +146,7 @@ class Mirror:
 
         Raises:
             MirrorConflictError: another mirror writes the checkpoint.
-            MirrorError: the mirror copies its own writes, or the checkpoint's key holds something else.
+            MirrorError: both sides are one cluster and the prefixes overlap, or the checkpoint's key holds something else.
             PermissionDeniedError: a user may not read the source, or not write the destination or its checkpoint.
             RequestTooLargeError: the destination does not accept a single key of the source with its value.
             ClientUsageError: it is running already, or a client is closed.
@@ -233,6 +242,7 @@ class Mirror:
     async def _copy_base(self, cluster_id: int) -> None:
         # First the checkpoint: from then on, no write of an earlier run changes what is read.
         await self._writer.begin_base(cluster_id, self._prefix)
+        await self._check_apart()
         self._statistics = replace(self._statistics, compared=self._statistics.compared + 1)
         base = BaseCopy(
             self._source,
@@ -271,6 +281,20 @@ class Mirror:
             key = prefix + event.kv.key[cut:]
             if key != self._key:
                 yield event.kv.mod_revision, (key, event.kv.value if event.is_put else None)
+
+    async def _check_apart(self) -> None:
+        """Raise if the prefixes overlap in one cluster, before anything is copied: the copy would delete source keys.
+
+        A checkpoint is found in no other store than the one that it was put to, since its writer has a random name.
+        """
+        writer = self._writer
+        checkpoint = writer.checkpoint
+        if checkpoint is None or writer.cluster_id != checkpoint.cluster_id or not self._overlaps:
+            return
+        with suppress(PermissionDeniedError):  # then it cannot be told
+            kv = await self._source.get(self._key)
+            if kv is not None and Checkpoint.parse(kv.value) == checkpoint:
+                raise MirrorError("source and destination are one cluster, and prefix and to_prefix overlap")
 
     async def _check_own(self, events: list[Event]) -> None:
         """Raise if events of the source are writes of this mirror: then each of them would cause another one.
