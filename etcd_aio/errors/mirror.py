@@ -6,8 +6,8 @@ from etcd_aio.errors.base import EtcdError
 class MirrorError(EtcdError):
     """Base class for errors of mirrors.
 
-    Raised itself if a mirror would copy its own writes, since its source and its destination overlap in one cluster, and
-    if the key of the checkpoint has another value.
+    Raised itself if a mirror would copy its own writes, since its source and its destination overlap in one cluster;
+    and if the key of the checkpoint has another value.
     """
 
     default_message = "the mirror failed"

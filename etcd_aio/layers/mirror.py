@@ -146,7 +146,7 @@ class Mirror:
 
         Raises:
             MirrorConflictError: another mirror writes the checkpoint.
-            MirrorError: both sides are one cluster and the prefixes overlap, or the checkpoint's key holds something else.
+            MirrorError: both sides are one cluster and the prefixes overlap; or the checkpoint's key has another value.
             PermissionDeniedError: a user may not read the source, or not write the destination or its checkpoint.
             RequestTooLargeError: the destination does not accept a single key of the source with its value.
             ClientUsageError: it is running already, or a client is closed.
