@@ -110,6 +110,11 @@ class Follow(AsyncIterator[MirrorBatch]):
         """How many changes were received and not taken yet: if it is not 0, the next step does not wait."""
         return 0 if self._watcher is None else self._watcher.statistics().pending_events
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether changes arrive: its watch is on a server now. False during the base."""
+        return self._watcher is not None and self._watcher.statistics().is_connected
+
     def __aiter__(self) -> Self:
         return self
 

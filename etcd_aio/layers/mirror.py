@@ -54,7 +54,9 @@ class MirrorStatistics:
             a part of them.
         compared: how often all keys of both sides were compared: for the first copy, after a compaction of changes that
             were not copied yet, and after a change of the source's cluster.
-        error: what the mirror waits for, such as `NoSpaceError`; None if it does not.
+        error: why a request is repeated, such as `NoSpaceError`; None if none is.
+        is_connected: whether changes of the source arrive. False during an outage of the source, while all keys are
+            compared, and while the mirror is not running.
     """
 
     revision: int = 0
@@ -64,6 +66,7 @@ class MirrorStatistics:
     split: int = 0
     compared: int = 0
     error: EtcdError | None = None
+    is_connected: bool = False
 
 
 class Mirror:
@@ -122,6 +125,7 @@ class Mirror:
         if source is destination and self._overlaps:
             raise InvalidRequestError("prefix and to_prefix overlap in one store: the mirror would copy its own writes")
         self._writer = self._new_writer()
+        self._batches: Follow | None = None
         self._revision = 0
         self._statistics = MirrorStatistics()  # of earlier runs, and what the writer does not count
         self._failures = 0
@@ -206,7 +210,9 @@ class Mirror:
 
     def statistics(self) -> MirrorStatistics:
         """A snapshot of the counters."""
-        return replace(self._added(self._writer), revision=self.revision, error=self._writer.error)
+        is_connected = self._batches is not None and self._batches.is_connected
+        counters = self._added(self._writer)
+        return replace(counters, revision=self.revision, error=self._writer.error, is_connected=is_connected)
 
     def _added(self, writer: MirrorWriter) -> MirrorStatistics:
         before = self._statistics
@@ -235,6 +241,7 @@ class Mirror:
         else:
             self._progressed(checkpoint.revision)
         async with follow(self._source, self._prefix, since=self.revision) as batches:
+            self._batches = batches
             async for batch in batches:
                 await self._copy_changes(batch, batches)
         raise ClientUsageError("the client of the source is closed")

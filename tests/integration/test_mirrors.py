@@ -547,23 +547,70 @@ async def test_a_full_destination_is_waited_for(client: Client, prefix: str) -> 
 
 async def test_outages_of_both_sides_are_waited_for(pair: Pair) -> None:
     last = (await pair.source.put("a/x", "1")).revision
-    async with running(copy := Mirror(pair.source, pair.destination, prefix="a/")) as task:
+    copy = Mirror(pair.source, pair.destination, prefix="a/")
+    assert not copy.statistics().is_connected
+
+    async def waits() -> bool:
+        return is_alive(task) and isinstance(copy.statistics().error, EtcdError)
+
+    async def is_connected() -> bool:
+        return is_alive(task) and copy.statistics().is_connected
+
+    async def is_cut_off() -> bool:
+        return not await is_connected()
+
+    async with running(copy) as task:
         await wait(copy, last, task)
+        await until(is_connected)
         await pair.server.kill()
         last = (await pair.source.put("a/x", "2")).revision
-
-        async def waits() -> bool:
-            return is_alive(task) and isinstance(copy.statistics().error, EtcdError)
-
         await until(waits)
         await pair.source_server.kill()
+        await until(is_cut_off)
         await pair.server.restart()
         await pair.source_server.restart()
         await wait(copy, last, task)
         last = (await pair.source.put("a/x", "3")).revision
         await wait(copy, last, task)
         assert copy.statistics().error is None
+        assert copy.statistics().is_connected
+    assert not copy.statistics().is_connected
     assert await contents(pair.destination, "a/") == {b"x": b"3"}
+
+
+@pytest.mark.parametrize("side", ["source", "destination"])
+async def test_another_cluster_at_the_address_is_waited_out(pair: Pair, side: str) -> None:
+    """The client talks to one cluster, so nothing is copied from or to another; a new client copies the difference."""
+    last = (await pair.source.put("a/x", "1")).revision
+    server = pair.source_server if side == "source" else pair.server
+    async with running(copy := Mirror(pair.source, pair.destination, prefix="a/")) as task:
+        await wait(copy, last, task)
+        await server.rejoin(Membership({server.name: "http://localhost:2380"}))
+        async with Client(server.endpoint) as client:
+            for number in range(10):  # beyond the revision of the checkpoint
+                await client.put("a/other", str(number))
+            if side == "destination":
+                await pair.source.put("a/x", "2")
+
+            async def waits() -> bool:
+                return is_alive(task) and "ClusterChangedError" in str(copy.statistics().error)
+
+            async def is_cut_off() -> bool:
+                return is_alive(task) and not copy.statistics().is_connected
+
+            await until(waits if side == "destination" else is_cut_off)
+            if side == "destination":
+                assert await contents(client, "a/") == {b"other": b"9"}
+            else:
+                assert await contents(pair.destination, "a/") == {b"x": b"1"}
+            task.cancel()
+            await asyncio.wait([task])
+            source, destination = (client, pair.destination) if side == "source" else (pair.source, client)
+            async with running(second := Mirror(source, destination, prefix="a/", takeover_delay=0.01)) as other_task:
+                last = (await source.put("a/y", "1")).revision
+                await wait(second, last, other_task)
+                assert second.statistics().compared == 1
+            assert await contents(destination, "a/") == await contents(source, "a/")
 
 
 async def test_missing_permissions_are_raised(client: Client, prefix: str) -> None:
