@@ -4,10 +4,12 @@ The pages come in key order, so the difference is found page by page. Nothing is
 take time in proportion to the number of keys, and the new content replaces the earlier one in one step.
 """
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from etcd_aio import KeyValue
+from etcd_aio.cache.rows import Row, row_of
 from etcd_aio.cache.tree import Tree
 
 T = TypeVar("T")
@@ -27,13 +29,14 @@ class Base(Generic[T]):
         created: those of them that did not exist before.
     """
 
-    __slots__ = ("_earlier", "_earlier_decoded", "_next", "changes", "created", "decoded", "tree")
+    __slots__ = ("_earlier", "_earlier_decoded", "_run", "_runs", "changes", "created", "decoded", "tree")
 
-    def __init__(self, earlier: Tree[KeyValue] | None, earlier_decoded: Mapping[bytes, T] | None) -> None:
+    def __init__(self, earlier: Tree[Row] | None, earlier_decoded: Mapping[bytes, T] | None) -> None:
         self._earlier = earlier
         self._earlier_decoded = earlier_decoded
-        self._next = b""  # no key before it is still to come
-        self.tree: Tree[KeyValue] = Tree()
+        self._runs = iter(()) if earlier is None else earlier.runs()  # of earlier keys that are not passed yet
+        self._run: Sequence[bytes] = ()
+        self.tree: Tree[Row] = Tree()
         self.decoded: dict[bytes, T] | None = None if earlier_decoded is None else {}
         self.changes: dict[bytes, KeyValue | None] = {}
         self.created: set[bytes] = set()
@@ -44,33 +47,45 @@ class Base(Generic[T]):
             return page
         known = self._earlier.values
         # The revision alone would do in one store; but another one may have taken its place.
-        return [kv for kv in page if known.get(kv.key) != kv]
+        return [kv for kv in page if known.get(kv.key) != row_of(kv)]
 
-    def add(self, page: Sequence[KeyValue], changed: Sequence[KeyValue], decoded: Mapping[bytes, T]) -> None:
-        """Add the next page.
+    def add(self, page: Sequence[KeyValue], changed: Sequence[KeyValue], decoded: Mapping[bytes, T]) -> Iterator[None]:
+        """Add the next page, with a pause after each part of the earlier keys that end before it.
 
         Args:
             page: its keys.
             changed: what `changed(page)` has returned.
             decoded: the decoded values of these, as far as they could be decoded.
         """
-        if not page:
-            return
-        items = {kv.key: kv for kv in page}
+        rows = {kv.key: row_of(kv) for kv in page}
+        self.tree.append(rows)
         if self._earlier is not None:
-            known, behind = self._earlier.values, page[-1].key + b"\0"
+            known = self._earlier.values
             self.changes.update((kv.key, kv) for kv in changed)
             self.created.update(kv.key for kv in changed if kv.key not in known)
-            self.changes.update((key, None) for key in self._earlier.keys(self._next, behind) if key not in items)
-            self._next = behind
-        self.tree.append(items)
         if self.decoded is not None:
             if self._earlier_decoded:
                 earlier = self._earlier_decoded
-                self.decoded.update((key, earlier[key]) for key in items if key in earlier)
+                self.decoded.update((key, earlier[key]) for key in rows if key in earlier)
             self.decoded.update(decoded)
+        if page:
+            yield from self._pass(page[-1].key)
 
-    def finish(self) -> None:
-        """There are no more pages."""
-        if self._earlier is not None:
-            self.changes.update(dict.fromkeys(self._earlier.keys(self._next)))
+    def finish(self) -> Iterator[None]:
+        """There are no more pages. The content is complete at the end of the iteration."""
+        yield from self._pass(None)
+
+    def _pass(self, last: bytes | None) -> Iterator[None]:
+        """Note the earlier keys up to one that are gone. None is the last one."""
+        there = self.tree.values
+        while True:
+            end = len(self._run) if last is None else bisect_right(self._run, last)
+            self.changes.update((key, None) for key in self._run[:end] if key not in there)
+            if end < len(self._run):
+                self._run = self._run[end:]
+                return
+            run = next(self._runs, None)
+            self._run = run or ()
+            if run is None:
+                return
+            yield

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from etcd_aio import Event, EventType, KeyValue
-from etcd_aio.cache.state import Step
+from etcd_aio.cache.steps import Step
 from etcd_aio.types import ResyncEvent
 
 

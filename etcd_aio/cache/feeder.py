@@ -12,16 +12,18 @@ the watch need not remember the keys a second time, as it would have to by itsel
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from itertools import count
 from typing import Final, Generic, TypeVar
 
-from etcd_aio import EtcdError, KeyRange, KeyValue, Store, WatchBatch, Watcher
+from etcd_aio import EtcdError, Event, KeyRange, KeyValue, Store, WatchBatch, Watcher
 from etcd_aio.backoff import Backoff
 from etcd_aio.cache.catch_up import range_arguments
 from etcd_aio.cache.decoder import Decoder
-from etcd_aio.cache.state import CacheState, Replica, Step, StoreReplaced, Transition, whole_revisions
+from etcd_aio.cache.state import CacheState, Replica, Transition, whole_revisions
+from etcd_aio.cache.steps import PART, Step, StoreReplaced, let_go
 from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.errors import CompactedError, FutureRevisionError, NoAvailableEndpointsError, StoreRolledBackError
 
@@ -29,7 +31,7 @@ T = TypeVar("T")
 
 logger: Final = logging.getLogger("etcd_aio.cache")
 
-_PART: Final = 1000  # events, and keys, in one turn of the loop: a few milliseconds
+_LARGE: Final = 2 * PART  # events of a step beyond which it is staged
 _AGAIN: Final = Backoff(initial=0.1, multiplier=2.0, maximum=5.0, jitter=0.2)
 _streams: Final = count(1)
 
@@ -177,28 +179,49 @@ class Feeder(Generic[T]):
         replica = self._replica
         async for batch in watcher.batches():
             if batch.events:
-                await self._apply(batch)
+                epoch, parts = replica.epoch, deque(whole_revisions(replica.new_events(batch), PART))
+                del batch  # or all events would be freed at once, when the next batch is there
+                while parts and epoch == replica.epoch:
+                    await self._apply(parts.popleft())
             else:
                 before = replica.revision, replica.has_marks
                 replica.mark(batch)
                 if (replica.revision, replica.has_marks) != before:
                     self._on_moved()
 
-    async def _apply(self, batch: WatchBatch) -> None:
+    async def _apply(self, events: tuple[Event, ...]) -> None:
         replica = self._replica
-        epoch = replica.epoch
-        for events in whole_revisions(replica.new_events(batch), _PART):
-            puts = {event.kv.key: event.kv for event in events if event.is_put} if self._decoder is not None else {}
-            decoded = await self._decode(puts.values())
-            if epoch != replica.epoch:
-                return
-            part = WatchBatch(events, events[-1].kv.mod_revision)
-            self._on_step(replica.apply(events, decoded), part)
-            self.events += len(events)
+        if len(events) > _LARGE and events[0].kv.mod_revision > replica.revision:
+            await self._apply_many(list(events))
+            return
+        epoch, decoded = replica.epoch, await self._decode_puts(events)
+        if epoch == replica.epoch:
+            self._tell(replica.apply(events, decoded), events)
             self._since_pause += len(events)
-            if self._since_pause >= _PART:  # a watch that has more does not wait by itself
+            if self._since_pause >= PART:  # a watch that has more does not wait by itself
                 self._since_pause = 0
                 await asyncio.sleep(0)
+
+    async def _apply_many(self, events: list[Event]) -> None:
+        replica = self._replica
+        epoch, staging = replica.epoch, replica.stage()
+        for begin in range(0, len(events), PART):
+            part = events[begin : begin + PART]
+            staging.add(part, await self._decode_puts(part))
+            await asyncio.sleep(0)
+        await _in_turns(staging.build())
+        if epoch != replica.epoch:
+            return
+        tree, values = replica.tree, replica.values
+        self._tell(replica.apply_staged(staging), tuple(events))
+        replaced = (tree.values, values) if tree is not replica.tree else ()
+        del staging
+        await _in_turns(let_go(replaced, events))
+
+    def _tell(self, step: Step, events: tuple[Event, ...]) -> None:
+        """Tell of a step that was applied."""
+        self.events += len(events)
+        self._on_step(step, WatchBatch(events, events[-1].kv.mod_revision))
 
     def _fell_behind(self, error: EtcdError) -> None:
         """The watch has ended, or a load has failed.
@@ -227,22 +250,37 @@ class Feeder(Generic[T]):
         base = replica.new_base()
         key, range_end, from_key = range_arguments(self._keys)
         sent = self._clock()
-        scan = self._store.scan(key, range_end=range_end, from_key=from_key, page_size=_PART, timeout=timeout)
+        scan = self._store.scan(key, range_end=range_end, from_key=from_key, page_size=PART, timeout=timeout)
         try:
             async for page in scan.pages():
                 changed = base.changed(page.kvs)
-                base.add(page.kvs, changed, await self._decode(changed))
+                await _in_turns(base.add(page.kvs, changed, await self._decode(changed)))
                 await asyncio.sleep(0)  # the next page may be here already
         finally:
             await scan.aclose()
-        base.finish()
+        await _in_turns(base.finish())
         if epoch != replica.epoch:
             raise StoreReplaced("it was replaced again while it was loaded")
+        before = replica.tree.values, replica.values
         step = replica.loaded(base, scan.revision, sent)
         self._has_history = True
         self.loads += 1
         self._on_step(step, None)
+        del step, base
+        await _in_turns(let_go(before, []))
         return watcher
 
     async def _decode(self, kvs: Iterable[KeyValue]) -> dict[bytes, T]:
         return {} if self._decoder is None else await self._decoder.decode_all(kvs)
+
+    async def _decode_puts(self, events: Sequence[Event]) -> dict[bytes, T]:
+        if self._decoder is None:
+            return {}
+        last = {event.kv.key: event.kv for event in events if event.is_put}
+        return await self._decode(last.values())
+
+
+async def _in_turns(parts: Iterable[None]) -> None:
+    """Do a piece of work part by part, in one turn of the loop each."""
+    for _ in parts:
+        await asyncio.sleep(0)

@@ -1,6 +1,7 @@
 """LocalReads: the reads of a cache that are plain functions."""
 
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import Any, Final, Generic, TypeVar, overload
 
 from etcd_aio import KeyRange, KeyValue
@@ -48,7 +49,11 @@ class LocalReads(Generic[T]):
             return self._replica.values[key.encode() if type(key) is str else key]  # type: ignore[index]
         except (KeyError, TypeError, UnicodeError):
             pass  # outside of this block, so that what follows is raised without it
-        return self._replica.values.get(self._checked(key), default)
+        encoded = self._checked(key)
+        try:
+            return self._replica.values[encoded]
+        except KeyError:
+            return default
 
     def __getitem__(self, key: KeyLike) -> T:
         """The value of a key, as it is here.
@@ -67,7 +72,7 @@ class LocalReads(Generic[T]):
 
     def __len__(self) -> int:
         self._check_readable()
-        return len(self._replica.values)
+        return self._replica.count
 
     def __iter__(self) -> Iterator[bytes]:
         """The keys, sorted, as they are now: changes while they are iterated over are not seen."""
@@ -109,13 +114,17 @@ class LocalReads(Generic[T]):
         else:
             keys = KeyRange.of(key, range_end=range_end, prefix=prefix, from_key=from_key, all_keys=all_keys)
             self._check_within(keys)
+        tree = self._replica.tree
         if not keys.range_end:
-            return {keys.key: values[keys.key]} if keys.key in values else {}
-        end = None if keys.range_end == b"\0" else keys.range_end
-        found = self._replica.tree.keys(keys.key, end)
-        if len(values) == len(self._replica.tree):  # every value could be decoded: half the time
-            return dict(zip(found, map(values.__getitem__, found), strict=True))
-        return {key: values[key] for key in found if key in values}
+            found = [keys.key] if keys.key in tree.values else []
+        else:
+            found = tree.keys(keys.key, None if keys.range_end == b"\0" else keys.range_end)
+        if self._replica.count < len(tree):  # some values could not be decoded
+            found = [key for key in found if key in values]
+        if not found:
+            return {}
+        # One look-up for all. With a single key it would return no tuple, so the last one is asked for twice.
+        return dict(zip(found, itemgetter(*found, found[-1])(values), strict=False))
 
     def kv(self, key: KeyLike) -> KeyValue | None:
         """A key with its raw value and its revisions, as it is here; None if there is no such key.
@@ -123,7 +132,7 @@ class LocalReads(Generic[T]):
         Raises:
             CacheRangeError, CacheError: as `get`.
         """
-        return self._replica.tree.values.get(self._checked(key))
+        return self._replica.kv(self._checked(key))
 
     def _checked(self, key: KeyLike) -> bytes:
         """The bytes of a key that may be read here."""

@@ -34,19 +34,24 @@ than `now` minus the sending time of the newest such pair; this is the age. All 
 content catches up with them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from math import inf
+from operator import attrgetter
 from typing import Any, Final, Generic, TypeVar
 
 from etcd_aio import Event, KeyValue, WatchBatch
 from etcd_aio.cache.base import Base
+from etcd_aio.cache.rows import KeyValues, Row, key_value, row_of
+from etcd_aio.cache.steps import Staging, Step, StoreReplaced, note_changes
 from etcd_aio.cache.tree import Tree
 
 T = TypeVar("T")
 
 _MOST_PAIRS: Final = 16  # that wait for the content; beyond that every second one is dropped, and the age is rounded up
+_revision_of: Final = attrgetter("kv.mod_revision")
 _DOUBTFUL: Final = 2  # early marks in a row: the first of each member is one, since its release is not known yet
 
 
@@ -96,31 +101,6 @@ _NEXT: Final[Mapping[tuple[CacheState, Transition], CacheState]] = {
 }
 
 
-class StoreReplaced(Exception):  # noqa: N818 - not an error of the caller: it never leaves the package
-    """The store is another one than the one that was followed.
-
-    Args:
-        why: what shows it.
-    """
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One change of the content.
-
-    Attributes:
-        revision: of the content after it.
-        changes: the keys that differ from the content before, with what they are now; None is a key that is gone.
-        created: those of them that did not exist before.
-        late: events at or before the revision before, which change nothing; see above.
-    """
-
-    revision: int
-    changes: Mapping[bytes, KeyValue | None]
-    created: frozenset[bytes] | set[bytes]
-    late: tuple[Event, ...] = ()
-
-
 @dataclass(frozen=True, slots=True)
 class Question:
     """What a validation asks: is there anything that the content lacks?
@@ -145,7 +125,7 @@ class Replica(Generic[T]):
     Attributes:
         state: its state.
         tree: the keys.
-        values: what users read: the decoded values, or the same as `tree.values`.
+        values: what users read, by `[]`: the decoded values, or the `KeyValue`s.
         revision: of the content; 0 before there is any.
         epoch: how often the store was replaced.
         early_marks: marks that did not count, since the last that did.
@@ -168,7 +148,7 @@ class Replica(Generic[T]):
     def __init__(self, *, is_decoded: bool) -> None:
         self._is_decoded = is_decoded
         self.state = CacheState.LOADING
-        self.tree: Tree[KeyValue] = Tree()
+        self.tree: Tree[Row] = Tree()
         self.values: dict[bytes, T] = {}
         self.revision = 0
         self.epoch = 0
@@ -189,6 +169,16 @@ class Replica(Generic[T]):
 
     # Content.
 
+    @property
+    def count(self) -> int:
+        """How many keys have values that can be read."""
+        return len(self.values) if self._is_decoded else len(self.tree)
+
+    def kv(self, key: bytes) -> KeyValue | None:
+        """A key with its raw value; None if there is no such key."""
+        row = self.tree.values.get(key)
+        return None if row is None else key_value(row)
+
     def new_base(self) -> Base[T]:
         """What the next content is loaded into."""
         earlier = None if self.state is CacheState.LOADING else self.tree
@@ -206,9 +196,7 @@ class Replica(Generic[T]):
             raise StoreReplaced(f"it is at revision {revision}, and was at {self.revision} before")
         if self.state is CacheState.BROKEN:
             self._confirmed = -inf
-        self.tree = base.tree
-        self._set_values(base.tree.values if base.decoded is None else base.decoded)
-        self._steps += 1
+        self._replace(base.tree, base.decoded)
         self._loaded_at = revision
         self.move(Transition.LOADED)
         self.revision = revision
@@ -238,48 +226,43 @@ class Replica(Generic[T]):
         if events[0].kv.mod_revision <= self.revision:
             late = tuple(event for event in events if event.kv.mod_revision <= self.revision)
             events = events[len(late) :]
-        changes = self._checked(events)
-        tree, known = self.tree, self.tree.values
+        tree, known, values = self.tree, self.tree.values, self.values
+        changes: dict[bytes, KeyValue | None] = {}
+        note_changes(events, known, changes)
         created = {key for key, kv in changes.items() if kv is not None and key not in known}
         for key, kv in changes.items():
-            if kv is not None:
-                tree.put(key, kv)
-            else:
+            if kv is None:
                 tree.delete(key)
-        if self._is_decoded:
-            values = self.values
-            for key, kv in changes.items():
-                if kv is None:
-                    values.pop(key, None)
-                elif key in decoded:
+                values.pop(key, None)
+            else:
+                tree.put(key, row_of(kv))
+                if key in decoded:
                     values[key] = decoded[key]
+                elif not self._is_decoded:
+                    values.pop(key, None)
         if events:
             self._steps += 1
             self.revision = events[-1].kv.mod_revision
             self._settle()
         return Step(self.revision, changes, created, late)
 
-    def _checked(self, events: Sequence[Event]) -> dict[bytes, KeyValue | None]:
-        """What the keys are after these events, each of which fits what was before."""
-        known, changes = self.tree.values, dict[bytes, KeyValue | None]()
-        for event in events:
-            kv = event.kv
-            key = kv.key
-            before = changes[key] if key in changes else known.get(key)
-            if event.is_put:
-                if kv.version != (1 if before is None else before.version + 1):
-                    raise StoreReplaced("a put does not follow on what is known of its key")
-                changes[key] = kv
-            elif before is None:
-                raise StoreReplaced("a key was deleted that did not exist")
-            elif key in known:
-                changes[key] = None
-            else:
-                del changes[key]
-        return changes
+    def stage(self) -> Staging[T]:
+        """What a step of very many events is made in; until `apply_staged` nothing else may change the content."""
+        return Staging(self.tree, self.values if self._is_decoded else None)
 
-    def _set_values(self, values: Any) -> None:
-        self.values = values  # the type of the decoder's results, or KeyValue, which T is then
+    def apply_staged(self, staging: Staging[T]) -> Step:
+        """Replace the content by what was built."""
+        if staging.revision <= self.revision:  # a validation came meanwhile: all of it has cancelled itself out
+            return Step(self.revision, {}, set())
+        self._replace(staging.tree, staging.decoded)
+        self.revision = staging.revision
+        self._settle()
+        return Step(self.revision, staging.changes, staging.created)
+
+    def _replace(self, tree: Tree[Row], decoded: dict[bytes, T] | None) -> None:
+        values: Any = KeyValues(tree.values) if decoded is None else decoded  # KeyValue is what T is without a decoder
+        self.tree, self.values = tree, values
+        self._steps += 1
 
     # Revision and age.
 
@@ -358,10 +341,8 @@ def whole_revisions(events: tuple[Event, ...], size: int) -> Iterator[tuple[Even
     """Cut events into parts of about `size`, between revisions only."""
     begin = 0
     while len(events) - begin > size:
-        end = begin + size
-        last = events[end - 1].kv.mod_revision
-        while end < len(events) and events[end].kv.mod_revision == last:
-            end += 1
+        last = events[begin + size - 1].kv.mod_revision
+        end = bisect_right(events, last, begin + size, key=_revision_of)
         yield events[begin:end]
         begin = end
     if begin < len(events):

@@ -67,15 +67,18 @@ class Tree(Generic[V]):
 
     def keys(self, first: bytes = b"", end: bytes | None = None) -> list[bytes]:
         """The keys from `first` on and before `end`, sorted. None is behind every key."""
-        at = bisect_right(self._firsts, first) - 1
-        run = self._runs[at]
-        found = run[bisect_left(run, first) :]
-        for run in self._runs[at + 1 :]:
-            if end is not None and found and found[-1] >= end:
-                break
+        runs, firsts = self._runs, self._firsts
+        at = bisect_right(firsts, first) - 1
+        last = len(runs) - 1 if end is None else bisect_left(firsts, end, at + 1) - 1
+        run = runs[at]
+        begin = bisect_left(run, first)
+        if last == at:
+            return run[begin:] if end is None else run[begin : bisect_left(run, end, begin)]
+        found = run[begin:]
+        for run in runs[at + 1 : last]:
             found += run
-        if end is not None and found and found[-1] >= end:
-            del found[bisect_left(found, end) :]
+        run = runs[last]
+        found += run if end is None else run[: bisect_left(run, end)]
         return found
 
     def runs(self) -> Iterator[list[bytes]]:

@@ -1,6 +1,7 @@
 """Caches on real servers: exact at one revision, linearizable when asked for, whatever happens to the watch."""
 
 import asyncio
+import gc
 import json
 import random
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 
 from etcd_aio import CacheError, CacheRangeError, CacheTimeoutError, Client, KeyValue, op
 from etcd_aio.cache import Cache, CacheState
+from etcd_aio.cache.state import Replica
 from etcd_aio.errors import ClientClosedError, ClientUsageError, EmptyKeyError, InvalidRequestError
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy
 from tests.support import versions
@@ -771,6 +773,8 @@ async def test_loading_leaves_the_loop_free(own_server: EtcdServer) -> None:
             puts = (op.put(f"p/{number:06}", b"v" * 64) for number in range(begin, begin + 100))
             await client.txn().then(*puts).commit()
         longest, count = 0.0, 0
+        gc.collect()
+        objects = len(gc.get_objects())
 
         async def tick() -> None:
             nonlocal longest, count
@@ -785,3 +789,44 @@ async def test_loading_leaves_the_loop_free(own_server: EtcdServer) -> None:
             assert len(cache) == 100_000
             assert count >= 100
             assert longest < 0.1, "seconds of computation; it is about 5 ms on a quiet machine"
+            gc.collect()
+            assert len(gc.get_objects()) - objects < 5_000, "what the collector looks at does not grow with the keys"
+
+
+async def test_a_revision_of_very_many_events_is_seen_at_once(
+    own_server: EtcdServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stagings: list[object] = []
+    stage = Replica.stage
+    monkeypatch.setattr(Replica, "stage", lambda replica: (stagings.append(replica), stage(replica))[1])
+    async with Client(own_server.endpoint) as writer, Client(own_server.endpoint) as client:
+        for begin in range(0, 10_000, 100):
+            puts = (op.put(f"p/{number:06}", str(number)) for number in range(begin, begin + 100))
+            await writer.txn().then(*puts).commit()
+        async with client.cache(prefix="p/") as plain, client.cache(prefix="p/", decode=int) as decoded:
+            seen: set[tuple[int, int, int, bool]] = set()
+            changes, batches = plain.changes(), plain.batches()
+            before = plain.revision
+
+            async def look() -> None:
+                while True:
+                    for cache in (plain, decoded):
+                        found = len(cache), len(cache.range()), cache.revision, cache.get("p/000007") is None
+                        seen.add(found)
+                    await asyncio.sleep(0)
+
+            looking = asyncio.create_task(look())
+            gone = await writer.delete(prefix="p/")
+            await asyncio.gather(*(cache.wait_revision(gone.revision) for cache in (plain, decoded)))
+            looking.cancel()
+            assert seen <= {(10_000, 10_000, before, False), (0, 0, gone.revision, True)}
+            assert len(stagings) == 2
+            revision, changed = await anext(changes)
+            assert (revision, len(changed), set(changed.values())) == (gone.revision, 10_000, {None})
+            batch = await anext(batches)
+            assert (len(batch), batch.revision, any(event.is_put for event in batch)) == (10_000, gone.revision, False)
+            put = await writer.put("p/000001", "5")
+            for cache in (plain, decoded):
+                await cache.wait_revision(put.revision)
+                await as_the_store(writer, plain, "p/")
+            assert decoded.range() == {b"p/000001": 5}

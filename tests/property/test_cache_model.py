@@ -19,7 +19,9 @@ from typing import Any, TypeAlias
 import pytest
 
 from etcd_aio import Event, EventType, KeyValue, WatchBatch
-from etcd_aio.cache.state import CacheState, Question, Replica, Step, StoreReplaced
+from etcd_aio.cache.rows import VERSION, row_of
+from etcd_aio.cache.state import CacheState, Question, Replica
+from etcd_aio.cache.steps import Step, StoreReplaced
 from etcd_aio.types import EarlyProgress
 
 Write: TypeAlias = tuple[bytes, bool]  # a key, and whether it is put; a delete is of a key that exists
@@ -67,7 +69,7 @@ class State:
     def restored(self, kind: type[Replica[Any]]) -> Replica[Any]:
         replica = kind(is_decoded=False)
         for key, mod, version in self.content:
-            replica.tree.put(key, KeyValue(key, b"", 0, mod, version))
+            replica.tree.put(key, row_of(KeyValue(key, b"", 0, mod, version)))
         replica.state = CacheState.READY
         replica.revision = self.revision
         replica.early_marks = self.early_marks
@@ -80,7 +82,7 @@ class State:
 def kept(state: State, replica: Replica[Any], steps_before: int) -> State:
     return replace(
         state,
-        content=tuple(sorted((kv.key, kv.mod_revision, kv.version) for kv in replica.tree.values.values())),
+        content=tuple(sorted((row[0], row[3], row[VERSION]) for row in replica.tree.values.values())),
         revision=replica.revision,
         early_marks=min(replica.early_marks, 2),
         confirmed=replica._confirmed,

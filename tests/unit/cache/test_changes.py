@@ -8,7 +8,7 @@ import pytest
 
 from etcd_aio import CacheError, ClientClosedError, Event, EventType, KeyValue
 from etcd_aio.cache.changes import CacheBatches, CacheChanges, Follower
-from etcd_aio.cache.state import Step
+from etcd_aio.cache.steps import Step
 from etcd_aio.errors import ClientUsageError
 from tests.support.virtual_time import turns
 

@@ -1,5 +1,6 @@
 """The replica: what moves its content, its revision and its age on, and what shows that the store is another one."""
 
+from collections import deque
 from itertools import pairwise
 from math import inf
 from typing import Any
@@ -7,7 +8,9 @@ from typing import Any
 import pytest
 
 from etcd_aio import Event, EventType, KeyValue, WatchBatch
-from etcd_aio.cache.state import _NEXT, CacheState, Replica, StoreReplaced, Transition, whole_revisions
+from etcd_aio.cache.rows import key_value
+from etcd_aio.cache.state import _NEXT, CacheState, Replica, Transition, whole_revisions
+from etcd_aio.cache.steps import StoreReplaced
 from etcd_aio.types import EarlyProgress
 
 
@@ -32,8 +35,7 @@ def loaded(*kvs: KeyValue, revision: int = 10, sent: float = 0.0, is_decoded: bo
 def load(replica: Replica[Any], *kvs: KeyValue, revision: int, sent: float = 0.0) -> dict[bytes, KeyValue | None]:
     base = replica.new_base()
     changed = base.changed(kvs)
-    base.add(kvs, changed, {kv.key: kv.value.decode() for kv in changed})
-    base.finish()
+    deque((*base.add(kvs, changed, {kv.key: kv.value.decode() for kv in changed}), *base.finish()))
     return dict(replica.loaded(base, revision, sent).changes)
 
 
@@ -42,7 +44,7 @@ def state_of(replica: Replica[Any]) -> CacheState:
 
 
 def content(replica: Replica[Any]) -> dict[str, int]:
-    return {key.decode(): kv.mod_revision for key, kv in replica.tree.values.items()}
+    return {key.decode(): key_value(row).mod_revision for key, row in replica.tree.values.items()}
 
 
 def test_every_state_ends_closed_and_nothing_leaves_that() -> None:
@@ -132,11 +134,11 @@ def test_a_closed_replica_holds_nothing() -> None:
 
 def test_values_are_decoded_or_the_key_values() -> None:
     plain, decoded = loaded(kv("a", 3)), loaded(kv("a", 3), is_decoded=True)
-    assert plain.values is plain.tree.values
+    assert plain.values[b"a"] == kv("a", 3)
     assert decoded.values == {b"a": "v3"}
-    for replica in (plain, decoded):
-        replica.apply((put("a", 11, 2), put("b", 12)), {b"a": "x", b"b": "y"})
-    assert plain.values is plain.tree.values
+    plain.apply((put("a", 11, 2), put("b", 12)), {})
+    decoded.apply((put("a", 11, 2), put("b", 12)), {b"a": "x", b"b": "y"})
+    assert (plain.values[b"a"], plain.values[b"b"]) == (kv("a", 11, 2), kv("b", 12))
     assert decoded.values == {b"a": "x", b"b": "y"}
     decoded.apply((delete("b", 13),), {})
     assert decoded.values == {b"a": "x"}
@@ -150,8 +152,7 @@ def test_a_value_that_cannot_be_decoded_keeps_the_one_before() -> None:
     base = replica.new_base()
     page = (kv("a", 14, 3, create=3), kv("b", 12))
     assert list(base.changed(page)) == [page[0]], "the other was decoded before, in vain"
-    base.add(page, [page[0]], {})
-    base.finish()
+    deque((*base.add(page, [page[0]], {}), *base.finish()))
     replica.loaded(base, 15, 0.0)
     assert replica.values == {b"a": "v3"}
 
