@@ -4,6 +4,7 @@ Several of them are defects that other clients of etcd have had; their numbers a
 """
 
 import asyncio
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -19,8 +20,8 @@ from etcd_aio.concurrency.place import Place, State, Step
 def release_without_guard() -> None:
     """Delete the own key whatever its revision is (#22082): a late copy takes the lock from the next holder."""
 
-    async def delete(self: Any) -> None:
-        await self._store.do(op.txn(then=[op.delete(self.place.key)]), timeout=2.0, retry="always")
+    async def delete(self: Any, place: Place) -> None:
+        await self._store.do(op.txn(then=[op.delete(place.key)]), timeout=2.0, retry="always")
 
     _replace(Line, "_delete", delete)
 
@@ -95,7 +96,7 @@ def lease_returned_dirty() -> None:
 def queue_jumped() -> None:
     """Hold as soon as the own key is there."""
 
-    def created(self: Place, revision: int, found: object) -> None:
+    def created(self: Place, revision: int, found: object, limit: int = 0) -> None:
         self.revision = revision
         self.move(Step.FIRST)
 
@@ -158,7 +159,21 @@ def changes_swallowed() -> None:
 def _replace(owner: Any, name: str, value: object) -> None:
     if not hasattr(owner, name):
         raise AttributeError(f"{owner} has no {name}: this sabotage is out of date")
+    replaced = getattr(owner, name)
+    if callable(replaced) and callable(value):
+        _check_arguments(replaced, value, f"{owner}.{name}")
     setattr(owner, name, value)
+
+
+def _check_arguments(replaced: Callable[..., Any], value: Callable[..., Any], what: str) -> None:
+    """Check that a function can be called as the one that it replaces, or it would break something else."""
+    given = inspect.signature(replaced).parameters.values()
+    positional = [each.name for each in given if each.kind is each.POSITIONAL_OR_KEYWORD]
+    named = {each.name: each for each in given if each.kind is each.KEYWORD_ONLY}
+    try:
+        inspect.signature(value).bind(*positional, **named)
+    except TypeError as error:
+        raise TypeError(f"{what}: {error}: this sabotage is out of date") from error
 
 
 ALL: Final[Mapping[str, Callable[[], None]]] = {

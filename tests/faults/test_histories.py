@@ -1,5 +1,7 @@
 """A short run under faults keeps every rule, and each defect of `sabotage.py` breaks one; see `nox -s faults`."""
 
+import asyncio
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,6 +53,13 @@ async def test_a_short_run_keeps_every_rule(tmp_path: Path) -> None:
 
 def test_every_sabotage_is_tested() -> None:
     assert CATCHES.keys() == sabotage.ALL.keys()
+
+
+async def test_every_sabotage_still_fits() -> None:
+    """What it replaces exists, and is called as the defect is; or a run would only show that the defect is broken."""
+    program = "from tests.faults import sabotage; [break_it() for break_it in sabotage.ALL.values()]"
+    child = await asyncio.create_subprocess_exec(sys.executable, "-c", program)
+    assert await child.wait() == 0
 
 
 @pytest.mark.nightly
