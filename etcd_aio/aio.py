@@ -69,6 +69,39 @@ async def wait_until(future: "asyncio.Future[T]", deadline: float, late: T) -> T
             timer.cancel()
 
 
+class Latch:
+    """An `asyncio.Event` that is set once, and needs little memory: thousands of leases have one each."""
+
+    __slots__ = ("_is_set", "_waiters")
+
+    def __init__(self) -> None:
+        self._is_set = False
+        self._waiters: set[asyncio.Future[None]] | None = None  # mostly there is none
+
+    def is_set(self) -> bool:
+        """Whether `set` was called."""
+        return self._is_set
+
+    def set(self) -> None:
+        """Wake every task that waits, now and from now on."""
+        self._is_set = True
+        for waiter in self._waiters or ():
+            wake(waiter)
+
+    async def wait(self) -> None:
+        """Wait until `set` is called."""
+        if self._is_set:
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if self._waiters is None:
+            self._waiters = set[asyncio.Future[None]]()
+        self._waiters.add(waiter)
+        try:
+            await waiter
+        finally:
+            self._waiters.discard(waiter)
+
+
 class Waiters:
     """The tasks that wait for one kind of change of a client, each until its own deadline."""
 
@@ -127,12 +160,15 @@ class TaskCanceller:
 
     The order of use: constructed on entering the block, in its task; `cancel` at any time; then either `leave` or
     `leave_with`, once, from the block's `__aexit__`.
+
+    Args:
+        cancels: False for a canceller that cancels nothing, and keeps no task in memory.
     """
 
     __slots__ = ("_has_cancelled", "_has_left", "_requests_before", "_task")
 
-    def __init__(self) -> None:
-        self._task = asyncio.current_task()
+    def __init__(self, *, cancels: bool = True) -> None:
+        self._task = asyncio.current_task() if cancels else None
         self._requests_before = 0 if self._task is None else self._task.cancelling()
         self._has_cancelled = False
         self._has_left = False

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Generic, Literal, TypeAlias, TypeVar
 
 from etcd_aio import Event
-from etcd_aio.aio import TaskCanceller, start_background_task
+from etcd_aio.aio import Latch, TaskCanceller, start_background_task
 from etcd_aio.concurrency.lease_pool import BACKOFF, Loan
 from etcd_aio.deadline import deadline_after
 from etcd_aio.errors import EtcdError, InvalidRequestError, LeaseExpiredError, LeaseLostError, PermissionDeniedError
@@ -157,7 +157,7 @@ class Held(Generic[E]):
         self._cancels = cancels
         self._subject = subject
         self._loop = loop = asyncio.get_running_loop()
-        self._gone = asyncio.Event()
+        self._gone = Latch()
         self._is_over = False  # the block has ended
         left = loan.remaining - margin
         self._is_overdue = left <= 0  # the time was up when a caller looked

@@ -159,7 +159,7 @@ class Closing(Protocol):
 
 
 class PooledLease:
-    """One lease of a pool, with the task that keeps it. It is the `Loan` of its present holder.
+    """One lease of a pool. It is the `Loan` of its present holder.
 
     Args:
         pool: the pool.
@@ -173,6 +173,7 @@ class PooledLease:
         "_callback",
         "_error",
         "_granted",
+        "_granting",
         "_is_adopted",
         "_is_retired",
         "_lease",
@@ -180,7 +181,6 @@ class PooledLease:
         "holder",
         "id",
         "idle_since",
-        "task",
         "wanted_ttl",
     )
 
@@ -198,23 +198,28 @@ class PooledLease:
         self._is_adopted = adopted is not None
         # Raises for a wrong TTL, or a wrong id.
         lease = store.lease(wanted_ttl, id=adopted, adopt=self._is_adopted, on_lost="signal")
-        self.task = start_background_task(self._live(lease), name="etcd_aio lease of a lock")
+        lease._on_gone = self._on_gone
+        granting = start_background_task(self._grant(lease), name="etcd_aio lease of a lock")
+        self._granting: asyncio.Task[None] | None = granting
 
-    async def _live(self, lease: Lease) -> None:
+    async def _grant(self, lease: Lease) -> None:
         try:
-            async with lease:
-                self._lease, self.id = lease, lease.id
-                resolve(self._granted, None)
-                await lease.lost()
+            await lease.__aenter__()  # it is never left: its loss and its end are told by a call, and cost no task
         except EtcdError as error:
             if not self._granted.done():
                 self._granted.set_exception(error)
                 self._granted.exception()  # retrieved: the borrower may have been cancelled meanwhile
-            elif isinstance(error, LeaseLostError):
-                self.tell(error)
+        else:
+            self._lease, self.id = lease, lease.id
+            resolve(self._granted, None)
         finally:
             self._granted.cancel()
-            self._pool.drop_idle(self)
+            self._granting = None  # the task needs memory for as long as it is known
+
+    def _on_gone(self, error: LeaseLostError | None) -> None:
+        self._pool.drop_idle(self)
+        if error is not None:
+            self.tell(error)
 
     async def granted(self) -> None:
         """Wait until it is granted; cancelling the wait does not stop the grant.
@@ -320,7 +325,8 @@ class PooledLease:
         self._callback = None
         if self._lease is not None:
             self._lease.orphan()
-        self.task.cancel()
+        if self._granting is not None:
+            self._granting.cancel()
         self._pool.forget(self)
 
     async def discard(self) -> bool:

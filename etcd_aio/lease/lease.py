@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, NoReturn, Self, TypeAlias, get
 
 from anyio import CancelScope
 
-from etcd_aio.aio import TaskCanceller
+from etcd_aio.aio import Latch, TaskCanceller
 from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.deadline import time_left
 from etcd_aio.errors import ClientUsageError, EtcdError, InvalidRequestError, LeaseLostError, LeaseNotFoundError
@@ -82,12 +82,14 @@ class Lease:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._deadline = 0.0
         self._scheduled: ScheduledLease | None = None
-        self._gone = asyncio.Event()
+        self._gone = Latch()
         self._error: LeaseLostError | None = None
         self._is_orphan = False
         self._is_overdue = False  # a caller has seen that the deadline has passed
         self._canceller: TaskCanceller | None = None
-        self._on_gone: Callable[[LeaseLostError | None], None] | None = None  # of the session; before a revocation
+        self._on_gone: Callable[[LeaseLostError | None], None] | None = (
+            None  # of its session or pool; also before a revocation
+        )
 
     def __repr__(self) -> str:
         if self._error is not None:
@@ -108,7 +110,7 @@ class Lease:
         else:
             self.ttl = (await self._grant()).ttl
         self._deadline = began + self.ttl
-        self._canceller = TaskCanceller()
+        self._canceller = TaskCanceller(cancels=self._cancels)
         self._scheduled = self._keeper.hold(self._id, self.ttl, self._deadline, self._on_renewed, self._on_lost)
         return self
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from etcd_aio.aio import TaskCanceller, Waiters, resolve, start_background_task, start_task, wait_until, wake
+from etcd_aio.aio import Latch, TaskCanceller, Waiters, resolve, start_background_task, start_task, wait_until, wake
 from etcd_aio.deadline import NEVER
 from etcd_aio.errors import ClientClosedError, LeaseLostError
 from tests.support.virtual_time import timers, turns
@@ -46,6 +46,21 @@ async def test_a_task_does_not_run_before_its_owner_has_it(
     assert task.get_name() == "etcd_aio test"
     await task
     assert not owned
+
+
+async def test_a_latch_wakes_all_that_wait_and_lets_later_ones_pass() -> None:
+    latch = Latch()
+    waiting = [asyncio.create_task(latch.wait()) for _ in range(3)]
+    await turns()
+    waiting[1].cancel()
+    await turns()
+    assert [task.done() for task in waiting] == [False, True, False]
+    assert not latch.is_set()
+    latch.set()
+    latch.set()
+    assert latch.is_set()
+    await asyncio.gather(waiting[0], waiting[2])
+    await latch.wait()
 
 
 async def test_only_a_background_task_forgets_for_which_request_it_was_started() -> None:
