@@ -29,7 +29,7 @@ from etcd_aio.deadline import deadline_after
 from etcd_aio.discovery import Discovery
 from etcd_aio.error_handler import Invoker, Lifetime, RetryPolicy, StreamStatistics, TokenFunction, credentials_from
 from etcd_aio.errors import PermissionDeniedError
-from etcd_aio.kv import KV, KVCalls
+from etcd_aio.kv import KV
 from etcd_aio.lease import Lease, LeaseKeeper, Leases, OnLost
 from etcd_aio.methods import API_VERSION
 from etcd_aio.shortcuts import Block, Shortcuts
@@ -536,7 +536,7 @@ class _WholeStore(KV, WatchCalls, Shortcuts):
 
 
 # For messages of Python, such as "coroutine 'Client.put' was never awaited" and "Client.put() missing 1 required ...".
-for _part in (KVCalls, KV, WatchCalls, Shortcuts):
+for _part in Client.__mro__[1:-1]:
     for _name, _member in vars(_part).items():
         if isinstance(_member, FunctionType):
             _member.__qualname__ = f"Client.{_name}"

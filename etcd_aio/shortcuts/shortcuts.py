@@ -1,0 +1,67 @@
+"""All shortcuts of a client, and what they share: the leases of locks, and the blocks that end with the client."""
+
+import asyncio
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, Final, Protocol
+from weakref import WeakSet
+
+from etcd_aio.aio import start_background_task
+from etcd_aio.shortcuts.locks import LockShortcuts
+from etcd_aio.shortcuts.services import ServiceShortcuts
+from etcd_aio.shortcuts.stores import StoreShortcuts
+from etcd_aio.store import Store
+
+if TYPE_CHECKING:
+    from etcd_aio.concurrency import LeasePool
+    from etcd_aio.shortcuts.client_like import Block
+
+_CLOSE_SECONDS: Final = 0.5
+"""Seconds that exactly-once blocks, caches and revocations get to end when the client is closed: as locks."""
+
+
+class _PoolOwner(Store, Protocol):
+    """A client, which has the leases."""
+
+    _pool: "LeasePool | None"
+
+
+class Shortcuts(LockShortcuts, StoreShortcuts, ServiceShortcuts):
+    """The shortcuts of a client."""
+
+    _pool: "LeasePool | None" = None
+    _blocks: "WeakSet[Block] | None" = None
+    _closings: "list[asyncio.Task[None]] | None" = None
+
+    def _lease_pool(self: _PoolOwner) -> "LeasePool":
+        """The leases of locks and elections; made by the first of them."""
+        if self._pool is None:
+            from etcd_aio.concurrency import LeasePool
+
+            self._pool = LeasePool(self)
+        return self._pool
+
+    def _blocks_to_close(self) -> "WeakSet[Block]":
+        """The blocks that closing the client ends."""
+        if self._blocks is None:
+            self._blocks = WeakSet()
+        return self._blocks
+
+    async def _close_layers(self, endings: AbstractSet[asyncio.Task[None]]) -> None:
+        """End what the layers above have under way, while the client still works; within half a second.
+
+        Args:
+            endings: tasks that are ending something already.
+        """
+        ends = asyncio.get_running_loop().time() + _CLOSE_SECONDS
+        if self._closings is None:  # a second close waits for those of the first
+            blocks = tuple(self._blocks or ())
+            self._closings = [start_background_task(block.aclose(), name="etcd_aio close") for block in blocks]
+        try:
+            if self._pool is not None:
+                await self._pool.aclose()
+            tasks = {*self._closings, *endings}
+            if tasks:
+                await asyncio.wait(tasks, timeout=max(0.0, ends - asyncio.get_running_loop().time()))
+        finally:
+            for closing in self._closings:
+                closing.cancel()
