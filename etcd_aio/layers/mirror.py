@@ -9,7 +9,6 @@ import asyncio
 import random
 import secrets
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, NoReturn
 
@@ -21,7 +20,6 @@ from etcd_aio.errors import (
     CompactedError,
     InvalidRequestError,
     MirrorError,
-    PermissionDeniedError,
     StoreRolledBackError,
 )
 from etcd_aio.layers.base_copy import BaseCopy
@@ -31,13 +29,17 @@ from etcd_aio.layers.follow import Follow as Follow
 from etcd_aio.layers.follow import MirrorBatch as MirrorBatch
 from etcd_aio.layers.follow import follow as follow
 from etcd_aio.layers.mirror_writer import BACKOFF, CheckpointChanged, MirrorWriter, TooLarge, passes
+from etcd_aio.layers.namespace import in_client
 from etcd_aio.layers.reconcile import Change
-from etcd_aio.types import encode_key, to_bytes, whole_number
+from etcd_aio.types import Header, encode_key, to_bytes, whole_number
 
 DEFAULT_MAX_TXN_OPS: Final = 126
 """One less than fits beside the put of the checkpoint into the 128 operations that etcd accepts."""
 
 _MAX_TXN_BYTES: Final = 2**20  # etcd accepts 1.5 MiB, and a part of that is for the checkpoint
+_PROBES: Final = 5
+"""Two clusters would have to be written in turns that often to be taken for one."""
+
 _CHECKPOINTS: Final = b"__etcd_aio/mirror/"
 
 
@@ -120,9 +122,8 @@ class Mirror:
         if not 0 <= takeover_delay < float("inf"):
             raise InvalidRequestError(f"takeover_delay must be a number of seconds, got {takeover_delay}")
         self._delay = takeover_delay
-        shorter, longer = sorted((self._prefix, self._to_prefix), key=len)
-        self._overlaps = longer.startswith(shorter)
-        if source is destination and self._overlaps:
+        self._overlaps, is_one_client = self._compare_keys()
+        if self._overlaps and is_one_client:
             raise InvalidRequestError("prefix and to_prefix overlap in one store: the mirror would copy its own writes")
         self._writer = self._new_writer()
         self._batches: Follow | None = None
@@ -134,6 +135,14 @@ class Mirror:
         self._end: BaseException | None = None  # of the last run
         self._ends = 0  # how many runs have ended
         self._waiters = Waiters()
+
+    def _compare_keys(self) -> tuple[bool, bool]:
+        """Whether both sides would overlap in one cluster; and whether they have the same client."""
+        (one, source_name), (other, name) = in_client(self._source), in_client(self._destination)
+        prefix, to_prefix = source_name + self._prefix, name + self._to_prefix
+        written = (to_prefix, name + self._key)
+        overlaps = prefix.startswith(to_prefix) or any(key.startswith(prefix) for key in written)
+        return overlaps, one is other
 
     def __repr__(self) -> str:
         return f"<Mirror {KeyRange.of(prefix=self._prefix)} at revision {self.revision}>"
@@ -231,13 +240,11 @@ class Mirror:
     async def _copy(self) -> NoReturn:
         """Copy from the checkpoint on, until that is not possible any more."""
         checkpoint = await self._writer.load()
-        # A read of one key is enough to learn the revision; the prefix itself is a key that the user may read.
-        keys = KeyRange.of(prefix=self._prefix)
-        head = (await self._source.do(op.range(keys.key, count_only=True))).header
+        head = await self._head()
         resumes = checkpoint is not None and checkpoint.resumes(head.cluster_id, self._prefix, head.revision)
         if self._must_compare or checkpoint is None or not resumes:
             self._revision = 0
-            await self._copy_base(head.cluster_id)
+            await self._copy_base(head)
         else:
             self._progressed(checkpoint.revision)
         async with follow(self._source, self._prefix, since=self.revision) as batches:
@@ -246,10 +253,17 @@ class Mirror:
                 await self._copy_changes(batch, batches)
         raise ClientUsageError("the client of the source is closed")
 
-    async def _copy_base(self, cluster_id: int) -> None:
+    async def _head(self) -> Header:
+        """The cluster and the revision of the source."""
+        # A read of one key is enough; the prefix itself is a key that the user may read.
+        keys = KeyRange.of(prefix=self._prefix)
+        return (await self._source.do(op.range(keys.key, count_only=True))).header
+
+    async def _copy_base(self, head: Header) -> None:
         # First the checkpoint: from then on, no write of an earlier run changes what is read.
-        await self._writer.begin_base(cluster_id, self._prefix)
-        await self._check_apart()
+        await self._writer.begin_base(head.cluster_id, self._prefix)
+        if self._overlaps:
+            await self._check_apart(head.revision)
         self._statistics = replace(self._statistics, compared=self._statistics.compared + 1)
         base = BaseCopy(
             self._source,
@@ -271,7 +285,6 @@ class Mirror:
             batch = await anext(batches)
             events += batch.changes
             revision = batch.revision
-        await self._check_own(events)
         is_split = False
         for step in steps(self._changes(events), self.revision, self._limits):
             await self._write(step)
@@ -289,40 +302,27 @@ class Mirror:
             if key != self._key:
                 yield event.kv.mod_revision, (key, event.kv.value if event.is_put else None)
 
-    async def _check_apart(self) -> None:
-        """Raise if the prefixes overlap in one cluster, before anything is copied: the copy would delete source keys.
+    async def _check_apart(self, before: int) -> None:
+        """Raise if both sides are one cluster and overlap, before anything is copied: that would delete source keys.
 
-        A checkpoint is found in no other store than the one that it was put to, since its writer has a random name.
+        The id of a cluster does not tell: clusters that were set up with the same addresses, such as etcd's defaults,
+        have the same one. But in one cluster, a put falls between two reads, by their revisions. In two, it does not
+        do so time and again.
+
+        Args:
+            before: the revision of the source before the checkpoint was put.
         """
         writer = self._writer
-        checkpoint = writer.checkpoint
-        if checkpoint is None or writer.cluster_id != checkpoint.cluster_id or not self._overlaps:
-            return
-        with suppress(PermissionDeniedError):  # then it cannot be told
-            kv = await self._source.get(self._key)
-            if kv is not None and Checkpoint.parse(kv.value) == checkpoint:
-                raise MirrorError("source and destination are one cluster, and prefix and to_prefix overlap")
-
-    async def _check_own(self, events: list[Event]) -> None:
-        """Raise if events of the source are writes of this mirror: then each of them would cause another one.
-
-        A revision alone does not tell, nor does the cluster's id: clusters that were set up with the same addresses,
-        such as etcd's defaults, have the same one. So the first key that was put is compared with what it is there.
-        """
-        writer = self._writer
-        first, checkpoint = writer.first, writer.checkpoint
-        if first is None or checkpoint is None or writer.cluster_id != checkpoint.cluster_id:
-            return
-        for event in events:
-            kv = event.kv
-            if not (kv.mod_revision == first.revision and event.is_put and _is_one_key(kv.key, first.key)):
-                continue
-            try:
-                found = await self._destination.get(first.key, revision=first.revision)
-            except CompactedError:
-                return  # own writes come back sooner
-            if found is not None and replace(found, key=kv.key) == kv:
-                raise MirrorError("the destination is a part of the source: the mirror copies its own writes")
+        for _ in range(_PROBES):
+            checkpoint = writer.checkpoint
+            if checkpoint is None or checkpoint.cluster_id != writer.cluster_id:
+                return
+            after = (await self._head()).revision
+            if not before < writer.revision <= after:
+                return
+            before = after
+            await writer.begin_base(checkpoint.cluster_id, self._prefix)
+        raise MirrorError("source and destination are one cluster, and what is written there is below the prefix")
 
     async def _write(self, step: Step) -> None:
         await self._writer.write(step)
@@ -333,11 +333,6 @@ class Mirror:
         self._failures = 0
         self._writer.error = None
         self._waiters.wake()
-
-
-def _is_one_key(one: bytes, other: bytes) -> bool:
-    """Whether two stores may mean one key by these: one of them can be a namespace of the other."""
-    return one.endswith(other) or other.endswith(one)
 
 
 def _smaller(limits: Limits, refusal: TooLarge) -> Limits:

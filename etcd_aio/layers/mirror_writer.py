@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, NoReturn
 
 from etcd_aio import EtcdError, Key, KeyValue, Store, TxnResult, op
@@ -38,14 +38,6 @@ def passes(error: EtcdError) -> bool:
     return error.retryable or isinstance(error, NoSpaceError)
 
 
-@dataclass(frozen=True, slots=True)
-class FirstPut:
-    """A key that a mirror has put, and the revision of the destination."""
-
-    key: bytes
-    revision: int
-
-
 class MirrorWriter:
     """The writes of one run of a mirror.
 
@@ -57,12 +49,12 @@ class MirrorWriter:
 
     Attributes:
         checkpoint: as this run left it, or read it; None if there is none.
+        revision: of the destination, at which the checkpoint was put; 0 if there is none.
         error: why a write is repeated now; None if none is.
         txns: that were applied.
         puts: that were applied.
         deletes: that were applied; of keys that did not exist, too.
         cluster_id: of the destination, once it has answered.
-        first: the first put that was applied; None before.
     """
 
     def __init__(self, store: Store, key: bytes, name: str, delay: float) -> None:
@@ -72,7 +64,7 @@ class MirrorWriter:
         self._name = name
         self._number = 0
         self._delay = delay
-        self._mod_revision = 0  # m
+        self.revision = 0
         self._moves = 0
         self.checkpoint: Checkpoint | None = None
         self.error: EtcdError | None = None
@@ -80,7 +72,6 @@ class MirrorWriter:
         self.puts = 0
         self.deletes = 0
         self.cluster_id = 0
-        self.first: FirstPut | None = None
 
     async def load(self) -> Checkpoint | None:
         """Read the checkpoint.
@@ -90,7 +81,7 @@ class MirrorWriter:
         """
         kv = await self._store.get(self._key)
         self.checkpoint = None if kv is None else Checkpoint.parse(kv.value)
-        self._mod_revision = 0 if kv is None else kv.mod_revision
+        self.revision = 0 if kv is None else kv.mod_revision
         if kv is not None and self.checkpoint is None:
             raise MirrorError(f"the key {shown_keys(self._key)} has a value that is no checkpoint of a mirror")
         return self.checkpoint
@@ -122,17 +113,17 @@ class MirrorWriter:
         """
         before = self.checkpoint
         assert before is not None  # noqa: S101 - made by `begin_base`
-        result = await self._send(self._mod_revision, changes, ())
+        result = await self._send(self.revision, changes, ())
         if not result:
             self._fail(judge(before, before, _found(result)), result)
-        self._count(result.revision, changes)
+        self._count(changes)
 
     async def _put(self, before: Checkpoint, made: Checkpoint, changes: tuple[Change, ...]) -> None:
-        if self._mod_revision and before.writer != self._name:
+        if self.revision and before.writer != self._name:
             await asyncio.sleep(self._delay)
         self._number += 1
         made = replace(made, number=self._number)
-        result = await self._send(self._mod_revision, changes, (op.put(self._key, made.encode()),))
+        result = await self._send(self.revision, changes, (op.put(self._key, made.encode()),))
         revision = result.revision
         if not result:
             found = _found(result)
@@ -140,8 +131,8 @@ class MirrorWriter:
             if verdict is not Verdict.APPLIED or found is None:
                 self._fail(verdict, result)
             revision = found.mod_revision
-        self.checkpoint, self._mod_revision = made, revision
-        self._count(revision, changes)
+        self.checkpoint, self.revision = made, revision
+        self._count(changes)
 
     def _fail(self, verdict: Verdict, result: TxnResult) -> NoReturn:
         if verdict is Verdict.MOVED:
@@ -156,14 +147,11 @@ class MirrorWriter:
             raise error
         raise CheckpointChanged
 
-    def _count(self, revision: int, changes: tuple[Change, ...]) -> None:
+    def _count(self, changes: tuple[Change, ...]) -> None:
         deletes = sum(value is None for _, value in changes)
         self.txns += 1
         self.deletes += deletes
         self.puts += len(changes) - deletes
-        if self.first is None:
-            puts = (FirstPut(key, revision) for key, value in changes if value is not None)
-            self.first = next(puts, None)
 
     async def _send(self, revision: int, changes: tuple[Change, ...], marks: Iterable[op.PutOp]) -> TxnResult:
         """Send changes on the condition that the checkpoint is at a revision, until there is an answer."""

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Generator, Iterable
 from typing import TypeVar, cast
 
-from etcd_aio import KeyRange, KeyValue, Leases, Scan, WatchBatch, Watcher, op
+from etcd_aio import KeyRange, KeyValue, Leases, Scan, Store, WatchBatch, Watcher, op
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.errors import EtcdError
 from etcd_aio.kv import DEFAULT_PAGE_SIZE, ChunkReader
@@ -159,6 +159,16 @@ class Namespace(StoreCalls):
             timeout=timeout,
         )
         return watcher.through(_View(self._translation, keys))
+
+
+def in_client(store: Store) -> tuple[Store, bytes]:
+    """The client that a store wraps, and what the keys of the store begin with there."""
+    prefix = b""
+    while isinstance(store, StoreCalls):
+        if isinstance(store, Namespace):
+            prefix = store.prefix + prefix
+        store = store._store
+    return store, prefix
 
 
 class _Form:

@@ -223,12 +223,31 @@ async def test_two_clusters_with_one_id_are_not_taken_for_one() -> None:
         assert await contents(destination, "a/") == await contents(source, "a/")
 
 
-async def test_a_namespace_of_the_source_is_no_destination(client: Client, prefix: str) -> None:
-    copy = Mirror(client, client.namespace(f"{prefix}copy/"), prefix=prefix, to_prefix="x/")
-    async with running(copy) as task:
-        await client.put(f"{prefix}a", "1")
-        with pytest.raises(MirrorError, match="copies its own writes"):
-            await has_ended(task)
+async def test_namespaces_of_one_cluster_that_overlap_are_refused(
+    shared_server: EtcdServer, client: Client, prefix: str
+) -> None:
+    await put_many(client, f"{prefix}app/a/", 5)
+    await client.put(f"{prefix}other", "1")
+    before = await contents(client, prefix)
+    space = client.namespace(prefix)
+    for source, destination, one, other in (
+        (client, space, prefix, "x/"),
+        (space, client, "x/", prefix),
+        (client, space.ordered(), f"{prefix}app/a/", "app/"),
+        (client.ordered(), space.namespace("app/"), f"{prefix}app/a/", "a/"),
+    ):
+        with pytest.raises(InvalidRequestError, match="overlap in one store"):
+            Mirror(source, destination, prefix=one, to_prefix=other)
+    with pytest.raises(InvalidRequestError, match="overlap in one store"):
+        Mirror(client, client, prefix=f"{prefix}a/", to_prefix=f"{prefix}b/", checkpoint_key=f"{prefix}a/checkpoint")
+    async with Client(shared_server.endpoint) as same:
+        copy = Mirror(same, space, prefix=f"{prefix}app/a/", to_prefix="app/", checkpoint_key="checkpoint")
+        async with running(copy) as task:
+            with pytest.raises(MirrorError, match="are one cluster"):
+                await has_ended(task)
+    after = await contents(client, prefix)
+    assert after.pop(b"checkpoint")
+    assert after == before, "nothing was copied, and nothing deleted"
 
 
 # Batches.
