@@ -1,7 +1,9 @@
 """Mirrors beside `etcdctl make-mirror`, on two servers, in turns: `python -m benchmarks.mirror`.
 
 changes    small revisions, one put each, which both find in the history of the source: revisions in a second
-base       all keys of a prefix, to a destination without any: keys in a second; beside a scan of the same keys
+history    the same changes, read and not written: etcd sends old revisions by a thousand in each tenth of a second
+base       all keys of a prefix, to a destination without any: keys in a second; beside a scan of the same keys, and
+           beside txns of as many puts, as many at a time: what the destination takes
 equal      the same to a destination that has them all: what a mirror does after a compaction that it has missed
 follow     the base of `follow`, which writes nothing
 
@@ -25,6 +27,8 @@ from etcd_aio.testing import EtcdServer
 VALUE: Final = b"x" * 256
 FLAGS: Final = ("--unsafe-no-fsync", "--quota-backend-bytes=8000000000")
 _LOOK_EVERY: Final = 0.005  # seconds
+_TXN_OPS: Final = 126  # as a mirror has them
+_IN_FLIGHT: Final = 8  # as a mirror has them
 
 
 class Bench:
@@ -119,12 +123,20 @@ async def changes(bench: Bench, count: int, rounds: int) -> None:
         async with bench.make_mirror(prefix, to_prefix, f"--rev={before + 1}"):
             await bench.until_there(to_prefix, count)
 
-    mine, other = [], []
+    async def history(_: str) -> None:
+        seen = 0
+        async with follow(bench.source, prefix, since=before) as batches:
+            while seen < count:
+                seen += len((await anext(batches)).changes)
+
+    mine, other, read = [], [], []
     for _ in range(rounds):
         mine.append(count / await bench.seconds(ours))
+        read.append(count / await bench.seconds(history))
         if bench.etcdctl:
             other.append(count / await bench.seconds(theirs))
     show("changes", "revisions/s", mine, other, "make-mirror")
+    show("changes", "revisions/s", mine, read, "history")
 
 
 async def base(bench: Bench, count: int, rounds: int) -> None:
@@ -148,6 +160,14 @@ async def base(bench: Bench, count: int, rounds: int) -> None:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
+    async def puts(to_prefix: str) -> None:
+        async def work(worker: int) -> None:
+            for start in range(worker * _TXN_OPS, count, _IN_FLIGHT * _TXN_OPS):
+                keys = range(start, min(start + _TXN_OPS, count))
+                await bench.destination.txn().then(*(op.put(f"{to_prefix}{at:08}", VALUE) for at in keys)).commit()
+
+        await asyncio.gather(*(work(worker) for worker in range(_IN_FLIGHT)))
+
     async def equal(_: str) -> None:
         last = f"copy-{bench.copies - 1}/"  # of `ours`, just before
         await bench.destination.delete(f"__etcd_aio/mirror/{last}")
@@ -162,6 +182,7 @@ async def base(bench: Bench, count: int, rounds: int) -> None:
         "follow": followed,
         "base": ours,
         "equal": equal,
+        "puts": puts,
     }
     if bench.etcdctl:
         kinds["make-mirror"] = theirs
@@ -172,6 +193,7 @@ async def base(bench: Bench, count: int, rounds: int) -> None:
     show("follow", "keys/s", rates["follow"], rates["scan"], "scan")
     show("base", "keys/s", rates["base"], rates.get("make-mirror", []), "make-mirror")
     show("base", "keys/s", rates["base"], rates["scan"], "scan")
+    show("base", "keys/s", rates["base"], rates["puts"], "puts")
     show("equal", "keys/s", rates["equal"], rates["scan"], "scan")
 
 

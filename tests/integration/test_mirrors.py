@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import signal
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
@@ -21,7 +22,7 @@ from etcd_aio.errors import (
     RequestTooLargeError,
 )
 from etcd_aio.layers import Checkpoint, Mirror, mirror
-from etcd_aio.testing import EtcdServer, FaultProxy
+from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy
 from etcd_aio.testing.options import Membership
 from tests.support.auth import QUICK_LOGINS, WEB, enable_auth
 from tests.support.locks import metric, until
@@ -799,6 +800,62 @@ async def test_killed_and_restarted_under_load(pair: Pair, rounds: int, part: in
         await wait(final, last, task)
     assert await contents(pair.destination, "d/") == await contents(pair.source, "s/")
     print(f"{rounds} kills, {complete} at a complete checkpoint, {split} within a split revision, {load.writes} writes")
+
+
+async def test_one_that_was_stopped_is_refused_when_it_goes_on(pair: Pair) -> None:
+    """Its process is stopped for longer than any timeout of the takeover, with writes on the way."""
+    command = (sys.executable, "-m", "tests.support.mirrors", pair.source_server.endpoint, pair.server.endpoint)
+    before = (await pair.destination.range("k")).revision
+    await pair.source.put("s/0", "0")
+    process = await asyncio.create_subprocess_exec(*command, "s/", "d/", stderr=asyncio.subprocess.PIPE)
+    try:
+        assert process.stderr is not None
+        await until_moved(pair, before, process)
+        await asyncio.gather(*(pair.source.put(f"s/{number}", "1") for number in range(100)))
+        process.send_signal(signal.SIGSTOP)
+        results = await asyncio.gather(*(pair.source.put(f"s/{number}", "2") for number in range(200)))
+        second = Mirror(pair.source, pair.destination, prefix="s/", to_prefix="d/", takeover_delay=0.1)
+        async with running(second) as task:
+            await wait(second, max(result.revision for result in results), task)
+            process.send_signal(signal.SIGCONT)
+            reading = asyncio.create_task(process.stderr.read())
+            async with asyncio.timeout(PATIENCE):
+                while not reading.done():
+                    last = (await pair.source.put("s/x", "3")).revision
+                    await wait(second, last, task)
+            assert b"MirrorConflictError" in await reading
+        assert await contents(pair.destination, "d/") == await contents(pair.source, "s/")
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+@pytest.mark.slow
+async def test_leaders_of_both_clusters_are_killed_under_load() -> None:
+    """A failover ends no mirror, and loses and repeats nothing."""
+    async with (
+        EtcdCluster() as one,
+        EtcdCluster() as two,
+        Client(one.endpoints) as source,
+        Client(two.endpoints) as destination,
+        running(copy := Mirror(source, destination, prefix="s/", to_prefix="d/")) as task,
+    ):
+        load = Load(source, "s/", 1)
+        first = (await source.put("s/first", "1")).revision
+        await wait(copy, first, task)
+        for cluster in (two, one, two):
+            leader = await cluster.leader()
+            await leader.kill()
+            await cluster.leader(other_than=leader)
+            for _ in range(50):
+                with suppress(EtcdError):  # a write of the load may be cut off
+                    await load.write()
+            last = (await source.put("s/last", str(load.writes), timeout=PATIENCE)).revision
+            await wait(copy, last, task)
+            await leader.restart()
+        assert await contents(destination, "d/") == await contents(source, "s/")
+        assert copy.statistics().compared == 1
 
 
 async def assert_between(pair: Pair, copy: dict[bytes, bytes], revision: int) -> None:
