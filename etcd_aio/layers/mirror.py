@@ -193,6 +193,7 @@ class Mirror:
             raise
         finally:
             self._is_running = False
+            self._writer.error = None
             self._ends += 1
             self._waiters.wake()
 

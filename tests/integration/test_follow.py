@@ -58,6 +58,7 @@ async def test_the_base_comes_first_and_then_every_change(client: Client, prefix
     table: dict[bytes, bytes] = {}
     async with follow(client, prefix) as batches:
         first = await anext(batches)
+        assert not batches.is_connected
         assert (first.is_base, first.revision, len(first.changes)) == (True, 0, 1000), "not complete yet"
         apply(table, first)
         txn = await client.txn().then(op.put(f"{prefix}a", "1"), op.delete(f"{prefix}0000")).commit()
@@ -69,6 +70,8 @@ async def test_the_base_comes_first_and_then_every_change(client: Client, prefix
         assert table == await state(client, prefix)
         assert len(table) == 2500
         assert batches.pending == 0
+        assert batches.is_connected
+    assert not batches.is_connected
     with pytest.raises(StopAsyncIteration):
         await anext(batches)
 

@@ -625,6 +625,7 @@ async def test_another_cluster_at_the_address_is_waited_out(pair: Pair, side: st
                 assert await contents(pair.destination, "a/") == {b"x": b"1"}
             task.cancel()
             await asyncio.wait([task])
+            assert copy.statistics().error is None, "nothing is repeated any more"
             source, destination = (client, pair.destination) if side == "source" else (pair.source, client)
             async with running(second := Mirror(source, destination, prefix="a/", takeover_delay=0.01)) as other_task:
                 last = (await source.put("a/y", "1")).revision
