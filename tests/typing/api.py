@@ -95,7 +95,21 @@ from etcd_aio.concurrency import (
 )
 from etcd_aio.errors import Attempt, CompactedError, Delivery, KeyNotFoundError, ServerError, StatusCode
 from etcd_aio.kv import DeleteOp, GetOp, PutOp, RangeOp, ScanPages, TxnOp
-from etcd_aio.layers import Endpoints, Namespace, OptimisticResult, Ordered, Registration, ServiceEndpoint, naming
+from etcd_aio.layers import (
+    Checkpoint,
+    Endpoints,
+    Follow,
+    Mirror,
+    MirrorBatch,
+    MirrorStatistics,
+    Namespace,
+    OptimisticResult,
+    Ordered,
+    Registration,
+    ServiceEndpoint,
+    follow,
+    naming,
+)
 from etcd_aio.once import ExactlyOnce
 
 R = TypeVar("R")
@@ -635,3 +649,23 @@ async def views(client: Client) -> None:
     assert_type((await kubernetes.list("p/", continue_key=b"p/a")).next_key, bytes | None)
     assert_type((await kubernetes.get("k")).kv, KeyValue | None)
     assert_type(await kubernetes.count("p/"), int)
+
+
+async def mirrors(client: Client) -> None:
+    copy = Mirror(client, client.namespace("app/"), prefix="a/", to_prefix=b"b/", checkpoint_key="c", takeover_delay=1)
+    Mirror(client.ordered(), client, prefix="a/")
+    Mirror(client, client)  # type: ignore[call-arg]
+    Mirror(client, client, prefix=5)  # type: ignore[arg-type]
+    assert_type(copy.statistics(), MirrorStatistics)
+    assert_type((copy.statistics().error, copy.statistics().is_connected), tuple[EtcdError | None, bool])
+    assert_type(copy.revision, int)
+    assert_type(Checkpoint.parse(b"{}"), Checkpoint | None)
+    await copy.wait(5)
+    async with follow(client, "a/", since=5, known={b"a/1": b"2"}) as batches:
+        assert_type(batches, Follow)
+        assert_type((batches.revision, batches.pending, batches.is_connected), tuple[int, int, bool])
+        async for batch in batches:
+            assert_type(batch, MirrorBatch)
+            assert_type((batch.changes, batch.is_base), tuple[tuple[Event, ...], bool])
+    follow(client, "a/", known=5)  # type: ignore[arg-type]
+    await copy.run()
