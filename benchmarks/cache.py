@@ -1,35 +1,107 @@
-"""Reads from memory on one server: `python -m benchmarks.cache`.
+"""Reads from memory on one server, beside a Go program that keeps a prefix by hand: `python -m benchmarks.cache`.
 
 local      microseconds of a `get` of a key that is there, and of a `range` of 100 of 100 000 keys
-load       seconds to enter a cache of 100 000 keys of 256 B, beside a scan of the same keys; the longest turn of the
-           loop meanwhile; and bytes of memory for each key, besides its key and value
-current    milliseconds of `wait_current` for one caller, beside a linearizable `get`; and the probes of 10 000 callers
-lag        milliseconds from the answer of a put of another client until the cache has it, at 1 000 puts a second
+load       seconds to enter a cache of 100 000 keys of 256 B, beside a scan of the same keys; bytes of memory for each
+           key, besides its key and value
+turns      milliseconds of computation in the longest turn of the loop: while these are loaded, and while a revision
+           that deletes all of them is applied; with and without the garbage collector's runs over the whole process
+current    milliseconds of `wait_current` for one caller behind a write that only a mark can tell of, beside a
+           linearizable `get`; and the probes of 10 000 callers
+lag        milliseconds from the answer of a put of another client until the cache has it, at 1 000 puts a second;
+           negative if the event came first
+
+The Go client has no cache. `go/cache.go` is what Go programs write: one get, a watch behind it, a map, sorted keys.
 """
 
 import argparse
 import asyncio
 import gc
+import json
 import statistics
 import sys
 import time
 import tracemalloc
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final
 
-from etcd_aio import Client, op
+from benchmarks import machine
+from benchmarks.environments import GoProgram, UnavailableError, default_cache
+from benchmarks.workload import VALUE
+from etcd_aio import Client, KeyValue, op
+from etcd_aio.cache import Cache
 from etcd_aio.testing import EtcdServer
 
 KEYS: Final = 100_000
-VALUE: Final = b"x" * 256
 RATE: Final = 1_000  # puts a second
+CALLERS: Final = 10_000
+_WAITS: Final = 500
+_FLAGS: Final = ("--unsafe-no-fsync", "--quota-backend-bytes=8000000000")
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One line of the table; None was not measured."""
+
+    text: str
+    unit: str
+    ours: float
+    go: float | None = None
+
+
+class Go:
+    """The Go program, which measures one thing after the other."""
+
+    def __init__(self, child: asyncio.subprocess.Process) -> None:
+        self._child = child
+
+    async def measure(self, what: str, count: int = 0) -> list[float]:
+        """Its figures."""
+        stdin, stdout = self._child.stdin, self._child.stdout
+        assert stdin is not None
+        assert stdout is not None
+        stdin.write(f"{what} {KEYS} {count}\n".encode())
+        answer = json.loads(await stdout.readline())
+        if "error" in answer:
+            raise RuntimeError(f"go: {answer['error']}")
+        figures: list[float] = answer["figures"]
+        return figures
+
+
+@asynccontextmanager
+async def go_program(endpoint: str) -> AsyncIterator[Go | None]:
+    """Start it; None if it cannot be built here."""
+    try:
+        command = await asyncio.to_thread(GoProgram("benchmarks/go").prepare, default_cache())
+    except UnavailableError as error:
+        print(f"without Go: {error}")
+        yield None
+        return
+    pipe = asyncio.subprocess.PIPE
+    child = await asyncio.create_subprocess_exec(
+        *command, "-cache", f"-endpoints={endpoint}", stdin=pipe, stdout=pipe, limit=2**24
+    )
+    try:
+        assert child.stdout is not None
+        await child.stdout.readline()  # its versions
+        yield Go(child)
+    finally:
+        child.kill()
+        await child.wait()
 
 
 async def fill(client: Client) -> None:
-    """Write the keys."""
-    for begin in range(0, KEYS, 100):
-        puts = [op.put(f"load/{number:08}", VALUE) for number in range(begin, begin + 100)]
-        await client.txn().then(*puts).commit()
+    """Write the keys, a hundred in a txn."""
+
+    async def work(worker: int) -> None:
+        for begin in range(worker * 100, KEYS, 800):
+            puts = [op.put(f"load/{number:08}", VALUE) for number in range(begin, begin + 100)]
+            await client.txn().then(*puts).commit()
+
+    await asyncio.gather(*(work(worker) for worker in range(8)))
 
 
 def each(call: Callable[[], object], times: int) -> float:
@@ -43,100 +115,160 @@ def each(call: Callable[[], object], times: int) -> float:
     return best / times * 1e6
 
 
-async def longest_turn(work: Awaitable[object]) -> tuple[float, float]:
-    """Seconds that something takes, and the longest turn of the loop meanwhile."""
-    longest = 0.0
+def part(sorted_figures: Sequence[float], share: float) -> float:
+    """A quantile."""
+    return sorted_figures[min(int(len(sorted_figures) * share), len(sorted_figures) - 1)]
+
+
+async def local(client: Client, go: Go | None) -> list[Figure]:
+    """Reads without an await."""
+    async with client.cache(prefix="load/") as cache:
+        key = f"load/{KEYS // 2:08}"
+        get = each(lambda: cache.get(key), 200_000)
+        found = each(lambda: cache.range(prefix=f"load/{KEYS // 200:06}"), 2_000)
+        assert len(cache.range(prefix=f"load/{KEYS // 200:06}")) == 100
+    theirs: list[float | None] = [None, None] if go is None else [*await go.measure("local")]
+    return [
+        Figure("local `get`", "µs", get, theirs[0]),
+        Figure(f"local `range` of 100 of {KEYS} keys", "µs", found, theirs[1]),
+    ]
+
+
+@dataclass(slots=True)
+class LongestTurn:
+    """The longest turn of the loop, in seconds of computation of its thread."""
+
+    whole: float = 0.0
+    without_collector: float = 0.0
+
+
+async def longest_turn(work: Awaitable[object]) -> LongestTurn:
+    """Measure the turns of the loop while something is awaited."""
+    longest = LongestTurn()
+    collecting = began = 0.0
+
+    def on_collection(phase: str, _: dict[str, int]) -> None:
+        nonlocal collecting, began
+        if phase == "start":
+            began = time.thread_time()
+        else:
+            collecting += time.thread_time() - began
 
     async def tick() -> None:
-        nonlocal longest
+        nonlocal collecting
         while True:
-            before = time.perf_counter()
+            before, collecting = time.thread_time(), 0.0
             await asyncio.sleep(0)
-            longest = max(longest, time.perf_counter() - before)
+            taken = time.thread_time() - before
+            longest.whole = max(longest.whole, taken)
+            longest.without_collector = max(longest.without_collector, taken - collecting)
 
+    gc.callbacks.append(on_collection)
     ticking = asyncio.create_task(tick())
-    began = time.perf_counter()
-    await work
-    seconds = time.perf_counter() - began
-    ticking.cancel()
-    return seconds, longest
+    try:
+        await work
+    finally:
+        ticking.cancel()
+        gc.callbacks.remove(on_collection)
+    return longest
 
 
-async def local(client: Client) -> None:
-    """Reads without an await."""
-    async with client.cache(prefix="load/") as cache, client.cache(prefix="load/", decode=bytes) as decoded:
-        key, raw = f"load/{KEYS // 2:08}", b"load/%08d" % (KEYS // 2)
-        print(f"get, str key           {each(lambda: cache.get(key), 200_000):8.3f} us, the lambda included")
-        print(f"get, bytes key         {each(lambda: cache.get(raw), 200_000):8.3f} us")
-        print(f"get, decoded           {each(lambda: decoded.get(key), 200_000):8.3f} us")
-        print(f"range of 100 keys      {each(lambda: cache.range(prefix='load/000500'), 2_000):8.2f} us")
-
-
-async def load(client: Client, rounds: int) -> None:
-    """Entering, beside a scan."""
-    scans, loads, turns = [], [], []
+async def load(client: Client, go: Go | None, rounds: int) -> list[Figure]:
+    """Entering, beside a scan, in turns."""
+    scans, loads, theirs = [], [], []
     for _ in range(rounds):
         began = time.perf_counter()
         async for page in client.scan(prefix="load/").pages():
             del page
         scans.append(time.perf_counter() - began)
         cache = client.cache(prefix="load/")
-        seconds, longest = await longest_turn(cache.__aenter__())
-        loads.append(seconds)
-        turns.append(longest)
+        began = time.perf_counter()
+        await cache.__aenter__()
+        loads.append(time.perf_counter() - began)
         await cache.aclose()
+        if go is not None:
+            theirs += await go.measure("load")
     ratio = statistics.median(mine / scan for mine, scan in zip(loads, scans, strict=True))
-    print(f"scan of {KEYS} keys    {statistics.median(scans):8.3f} s")
-    print(
-        f"load of {KEYS} keys    {statistics.median(loads):8.3f} s; {ratio:.2f} of a scan, with a busy loop beside it"
-    )
-    print(f"longest turn           {statistics.median(turns) * 1e3:8.2f} ms; the worst {max(turns) * 1e3:.2f} ms")
+    go_ratio = statistics.median(other / scan for other, scan in zip(theirs, scans, strict=True)) if theirs else None
     gc.collect()
     tracemalloc.start()
     async with client.cache(prefix="load/") as cache:
         gc.collect()
         size = tracemalloc.get_traced_memory()[0]
-        content = sum(len(kv.key) + len(kv.value) for kv in cache.range().values())
+        content = sum(len(kv.key) + len(kv.value) for kv in map(cache.kv, cache) if kv is not None)
     tracemalloc.stop()
-    print(f"memory                 {(size - content) / KEYS:8.0f} bytes for each key, besides key and value")
+    return [
+        Figure(f"loading {KEYS} keys", "s", statistics.median(loads), statistics.median(theirs) if theirs else None),
+        Figure("loading, divided by a scan of them", "", ratio, go_ratio),
+        Figure("memory for each key, besides key and value", "B", (size - content) / KEYS),
+    ]
 
 
-async def timed(call: Callable[[], Awaitable[object]], times: int) -> list[float]:
-    """Milliseconds of each call, sorted."""
-    taken = []
-    for _ in range(times):
-        began = time.perf_counter()
-        await call()
-        taken.append((time.perf_counter() - began) * 1e3)
-    return sorted(taken)
+async def turns(client: Client, other: Client, rounds: int) -> list[Figure]:
+    """The longest turns; the keys are gone afterwards."""
+
+    async def delete(cache: Cache[KeyValue]) -> None:
+        gone = await other.delete(prefix="load/")
+        await cache.wait_revision(gone.revision, timeout=60)
+
+    loading, deleting = [], []
+    for round_ in range(rounds):
+        cache = client.cache(prefix="load/")
+        gc.collect()
+        loading.append(await longest_turn(cache.__aenter__()))
+        gc.collect()
+        deleting.append(await longest_turn(delete(cache)))
+        await cache.aclose()
+        if round_ + 1 < rounds:
+            await fill(other)
+    figures = []
+    for what, found in ((f"loading {KEYS} keys", loading), (f"a revision of {KEYS} deletes", deleting)):
+        whole = statistics.median(turn.whole for turn in found) * 1e3
+        alone = statistics.median(turn.without_collector for turn in found) * 1e3
+        figures.append(Figure(f"longest turn of the loop, {what}", "ms", whole))
+        figures.append(Figure("the same without the garbage collector", "ms", alone))
+    return figures
 
 
-async def current(client: Client, other: Client) -> None:
+async def timed(call: Callable[[], Awaitable[object]]) -> float:
+    """Milliseconds of a call."""
+    began = time.perf_counter()
+    await call()
+    return (time.perf_counter() - began) * 1e3
+
+
+async def current(client: Client, other: Client, go: Go | None) -> list[Figure]:
     """Waiting until a cache is current."""
     async with client.cache(prefix="current/") as cache:
-
-        async def after_a_put() -> None:
-            await cache.wait_current()
-
-        await timed(cache.wait_current, 50)
-        gets = await timed(lambda: client.get("current/a"), 1_000)
-        quiet = await timed(cache.wait_current, 1_000)
-        busy = []
-        for number in range(500):
+        gets, waits, quiet = [], [], []
+        for number in range(_WAITS):
+            gets.append(await timed(lambda: client.get("current/a")))
             await other.put("elsewhere", str(number))  # only a mark says that the cache is current
-            busy += await timed(after_a_put, 1)
-        busy.sort()
-        for name, taken in (("get", gets), ("wait_current", quiet), ("wait_current, marks", busy)):
-            print(f"{name:<22} {taken[len(taken) // 2]:8.3f} ms p50 {taken[len(taken) * 99 // 100]:8.3f} ms p99")
+            waits.append(await timed(cache.wait_current))
+            quiet.append(await timed(cache.wait_current))
         before = cache.statistics().probes
         began = time.perf_counter()
-        await asyncio.gather(*(cache.wait_current(timeout=60) for _ in range(10_000)))
+        await asyncio.gather(*(cache.wait_current(timeout=60) for _ in range(CALLERS)))
         seconds = time.perf_counter() - began
-        print(f"10 000 callers at once {seconds * 1e3:8.1f} ms, {cache.statistics().probes - before} probes")
+        probes = cache.statistics().probes - before
+    theirs = sorted([] if go is None else await go.measure("current", _WAITS))
+    for found in (gets, waits, quiet):
+        found.sort()
+    return [
+        Figure("a linearizable `get`, p50", "ms", part(gets, 0.5)),
+        Figure(
+            "`wait_current` behind a write elsewhere, p50", "ms", part(waits, 0.5), part(theirs, 0.5) if go else None
+        ),
+        Figure("the same, p99", "ms", part(waits, 0.99), part(theirs, 0.99) if go else None),
+        Figure("`wait_current` while nothing is written, p50", "ms", part(quiet, 0.5)),
+        Figure(f"{CALLERS} callers at once", "ms", seconds * 1e3),
+        Figure("their probes", "", probes),
+    ]
 
 
-async def lag(client: Client, other: Client, seconds: float) -> None:
-    """From the answer of a put until the cache has it; negative if the event came first."""
+async def lag(client: Client, other: Client, go: Go | None, seconds: float) -> list[Figure]:
+    """From the answer of a put until the cache has it."""
+    count = int(RATE * seconds)
     async with client.cache(prefix="lag/") as cache:
         arrived: dict[int, float] = {}
 
@@ -155,37 +287,69 @@ async def lag(client: Client, other: Client, seconds: float) -> None:
 
         began = time.perf_counter()
         puts = []
-        for number in range(int(RATE * seconds)):
+        for number in range(count):
             puts.append(asyncio.create_task(put(number)))
             await asyncio.sleep(max(0.0, began + (number + 1) / RATE - time.perf_counter()))
         await asyncio.gather(*puts)
         await cache.wait_current()
-        await asyncio.sleep(0)
+        while len(arrived) < len(answered):  # noqa: ASYNC110 - the follower's own step comes later
+            await asyncio.sleep(0)
         following.cancel()
-        lags = sorted((arrived[revision] - answered[revision]) * 1e3 for revision in answered)
-        parts = (
-            f"{name} {lags[int(len(lags) * part)]:.2f}"
-            for name, part in (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999))
-        )
-        print(f"lag at {RATE} puts/s     {', '.join(parts)}, most {lags[-1]:.2f} ms")
+    lags = sorted((arrived[revision] - answered[revision]) * 1e3 for revision in answered)
+    theirs = sorted([] if go is None else await go.measure("lag", count))
+    return [
+        Figure(f"lag at {RATE} puts/s, {name}", "ms", part(lags, share), part(theirs, share) if go else None)
+        for name, share in (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999), ("most", 1.0))
+    ]
+
+
+def show(figures: Sequence[Figure]) -> None:
+    """Print the table."""
+    print(f"{'':<56} {'etcd_aio':>10} {'Go, by hand':>12}")
+    for figure in figures:
+        go = "" if figure.go is None else f"{figure.go:12.3f}"
+        print(f"{figure.text:<56} {figure.ours:>10.3f} {go:>12} {figure.unit}")
 
 
 async def main(arguments: Sequence[str]) -> None:
-    """Print the figures."""
+    """Measure, and print the figures."""
     parser = argparse.ArgumentParser(description="Reads from memory.")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=10.0, help="of the puts whose lag is measured")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
     options = parser.parse_args(arguments)
     async with (
-        EtcdServer(flags=["--unsafe-no-fsync"]) as server,
+        EtcdServer(flags=_FLAGS) as server,
+        go_program(server.endpoint) as go,
         Client(server.endpoint) as client,
         Client(server.endpoint) as other,
     ):
         await fill(client)
-        await local(client)
-        await load(client, options.rounds)
-        await current(client, other)
-        await lag(client, other, options.seconds)
+        figures = [
+            *await local(client, go),
+            *await load(client, go, options.rounds),
+            *await current(client, other, go),
+            *await lag(client, other, go, options.seconds),
+            *await turns(client, other, options.rounds),
+        ]
+        version = (await client.maintenance.status(server.endpoint)).version
+    show(figures)
+    if options.json is not None:
+        found = {
+            "setting": {
+                "date": datetime.now(UTC).isoformat(timespec="seconds"),
+                "cpu": machine.cpu_model(),
+                "cores": machine.cores(),
+                "system": machine.system(),
+                "server": version,
+                "rounds": options.rounds,
+            },
+            "figures": [
+                {"text": figure.text, "unit": figure.unit, "etcd_aio": round(figure.ours, 4), "go": figure.go}
+                for figure in figures
+            ],
+        }
+        options.json.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":

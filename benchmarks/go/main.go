@@ -1,5 +1,6 @@
 // Drives the official Go client. ../drivers/loop.py documents the protocol. The names and sizes are those of
-// ../workload.py; every reply is checked against them. With -member it stands in a queue instead, see turns.go.
+// ../workload.py; every reply is checked against them. With -member it stands in a queue instead, see turns.go; with
+// -cache it keeps a prefix in memory, see cache.go.
 package main
 
 import (
@@ -31,6 +32,7 @@ func main() {
 	endpoints := flag.String("endpoints", "", "endpoints, comma-separated")
 	prefix := flag.String("prefix", "", "prefix of every key")
 	failover := flag.Bool("failover", false, "speak the protocol of ../failover/driver.py")
+	cache := flag.Bool("cache", false, "measure a prefix in memory; see cache.go")
 	member := flag.String("member", "", "lock, read, write or election: hold -name once, until the next line of stdin")
 	name := flag.String("name", "", "of the lock or election, for -member")
 	value := flag.String("value", "", "of the candidate, for -member")
@@ -49,6 +51,16 @@ func main() {
 		os.Exit(1)
 	}
 	defer client.Close()
+	if *cache {
+		other, err := clientv3.New(clientv3.Config{Endpoints: client.Endpoints(), DialTimeout: 5 * time.Second})
+		if err != nil {
+			say(map[string]any{"error": err.Error()})
+			os.Exit(1)
+		}
+		defer other.Close()
+		serveCache(client, other)
+		return
+	}
 	if *member != "" {
 		if err := serveMember(client, *member, *name, *value, *ttl); err != nil {
 			say(map[string]any{"error": err.Error()})
