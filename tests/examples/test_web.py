@@ -16,10 +16,10 @@ pytestmark = pytest.mark.anyio
 async def test_a_final_error_ends_the_registration_and_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    names: dict[str, Any] = {}
+    names: dict[str, Any] = {"Client": Client}
     for block in python_blocks(read(PAGES / "how-to" / "web.md")):
-        if "async def lifespan" in block.code:
-            exec(block.code, names)
+        if "async def register" in block.code:
+            exec(block.code.partition("@asynccontextmanager")[0], names)
     register = names["register"]
     client = Client("http://127.0.0.1:2379")
     await client.aclose()
