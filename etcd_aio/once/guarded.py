@@ -170,6 +170,21 @@ def _changed(operations: tuple[op.Op, ...]) -> Iterator[str]:
                 yield from _changed(operation.then + operation.otherwise)
 
 
+def attaches_lease(write: Write) -> bool:
+    """Whether a write has a lease of its own."""
+    return any(_has_lease(operation) for operation in (*write.then, *write.otherwise))
+
+
+def _has_lease(operation: op.Op) -> bool:
+    match operation:
+        case op.PutOp():
+            return operation.lease != 0
+        case op.TxnOp():
+            return attaches_lease(operation)
+        case _:
+            return False
+
+
 def parse_id_value(value: bytes) -> tuple[bytes, Branch] | None:
     """The digest and the branch in the value of an id's key; None if the value is no such value."""
     digest, _, branch = value.partition(b":")

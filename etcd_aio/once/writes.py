@@ -23,7 +23,17 @@ from etcd_aio import (
 from etcd_aio.call_options import RetryMode
 from etcd_aio.deadline import deadline_after
 from etcd_aio.errors import CompactedError, LeaseNotFoundError, with_history
-from etcd_aio.once.guarded import Answer, IdKey, Write, described, operations_of, parse_id_value, unwrap, write_through
+from etcd_aio.once.guarded import (
+    Answer,
+    IdKey,
+    Write,
+    attaches_lease,
+    described,
+    operations_of,
+    parse_id_value,
+    unwrap,
+    write_through,
+)
 from etcd_aio.once.ids import Ids
 from etcd_aio.once.replay import needs_values, ranges_to_read, replay
 from etcd_aio.once.results import Outcome, WriteResult
@@ -172,7 +182,7 @@ class Writes:
         if judge_error(error) is not Refusal.OPEN:
             slot.move(Transition.REFUSED)
             try:
-                if isinstance(error, LeaseNotFoundError) and await self._has_lost_lease(slot, id_key, deadline):
+                if await self._has_lost_lease(error, slot, request, id_key, deadline):
                     return None
             finally:
                 self._pool.put_back(slot)
@@ -183,18 +193,30 @@ class Writes:
             return verdict
         if verdict is not Fate.NOT_APPLIED:
             raise self._unknown(_Open(request, id_key, settling), error) from error
-        if isinstance(error, LeaseNotFoundError) and await self._has_lost_lease(slot, id_key, deadline):
+        if await self._has_lost_lease(error, slot, request, id_key, deadline):
             return None
         error.maybe_applied = False
         raise error
 
-    async def _has_lost_lease(self, slot: Slot, id_key: IdKey | None, deadline: float) -> bool:
-        """Whether a lease that does not exist is one of this object's, and not one of the user's write."""
+    async def _has_lost_lease(
+        self, error: EtcdError, slot: Slot, request: Request, id_key: IdKey | None, deadline: float
+    ) -> bool:
+        """Whether an error says that a lease does not exist which is one of this object's, and not one of the write.
+
+        Raises:
+            EtcdError: it is one of this object's, since the write has none, and no more can be found out now.
+        """
+        if not isinstance(error, LeaseNotFoundError):
+            return False
         try:
             is_lost = await self._pool.is_lost(slot, deadline)
             return is_lost or (id_key is not None and await self._ids.is_lost(id_key, deadline))
-        except EtcdError:
-            return False
+        except EtcdError as failure:
+            if attaches_lease(request.write):
+                return False
+            failure.maybe_applied = False
+            failure.add_note(_NOT_SENT)
+            raise failure from error
 
     def _unknown(self, opened: _Open, cause: EtcdError | None) -> OutcomeUnknownError:
         error = OutcomeUnknownError()

@@ -660,6 +660,28 @@ async def test_the_lease_of_the_write_itself_is_gone(client: Client, prefix: str
         assert once.statistics().slots == 1
 
 
+async def test_a_lost_lease_of_ids_is_not_told_as_one_of_the_write(
+    client: Client, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if the time is over before it is known which of its leases is lost: the write has none."""
+
+    async def time_to_live(*_: object, **__: object) -> Any:
+        raise EtcdTimeoutError("the time is over, in this test")
+
+    async with client.exactly_once(prefix=f"{prefix}once/") as once:
+        await once.put(prefix, "v", id="one")
+        (id_key,) = await client.range(prefix=f"{prefix}once/ids/")
+        await client.leases.revoke(id_key.lease)
+        with monkeypatch.context() as patch:
+            patch.setattr(client.leases, "time_to_live", time_to_live)
+            with pytest.raises(EtcdTimeoutError) as caught:
+                await once.txn(id="two").when(Key(prefix).version == 1).then(op.put(prefix, "w")).commit()
+        assert not caught.value.maybe_applied
+        assert await version(client, prefix) == 1
+        await once.put(prefix, "x", id="two")
+        assert await version(client, prefix) == 2
+
+
 # What the server refuses.
 
 
