@@ -8,6 +8,7 @@ from etcd_aio import KeyRange, KeyValue, Leases, Scan, Store, WatchBatch, Watche
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.errors import EtcdError
 from etcd_aio.kv import DEFAULT_PAGE_SIZE, ChunkReader
+from etcd_aio.layers import translate
 from etcd_aio.layers.translate import Translation, renamed
 from etcd_aio.shortcuts import ClientLike, StoreCalls
 from etcd_aio.types import (
@@ -230,6 +231,8 @@ class _View:
 
     async def batch(self, batch: WatchBatch) -> WatchBatch:
         """Cut a batch of events."""
+        if len(batch.events) <= translate.STEP:
+            return self._translation.short_batch(batch)
         return await _cut(self._translation.batch(batch))
 
     def explain(self, error: EtcdError) -> None:

@@ -50,6 +50,7 @@ _MutableRangeOp: Final = mutable_twin(op.RangeOp)
 _MutableKeyValue: Final = mutable_twin(KeyValue)
 _MutableEvent: Final = mutable_twin(Event)
 _MutableRangeResult: Final = mutable_twin(RangeResult)
+_MutableWatchBatch: Final = mutable_twin(WatchBatch)
 
 # Endless new objects: an iterator of the standard library makes one in two thirds of the time of a call.
 _NEW_EVENTS: Final = starmap(_MutableEvent, repeat(()))
@@ -186,16 +187,25 @@ class Translation:
             cut += map(self._cut, kvs[start : start + STEP])
         return tuple(cut)
 
-    def batch(self, batch: WatchBatch) -> Generator[None, None, WatchBatch]:
-        """Cut a batch of events, in steps."""
+    def short_batch(self, batch: WatchBatch) -> WatchBatch:
+        """Cut a batch of at most `STEP` events."""
         events = batch.events
         if not events:
             return batch
+        cut: Any = _MutableWatchBatch()
+        cut.events = tuple(self._cut_events(events))
+        cut.revision = batch.revision
+        cut.__class__ = WatchBatch
+        return cut  # type: ignore[no-any-return] # a WatchBatch by now
+
+    def batch(self, batch: WatchBatch) -> Generator[None, None, WatchBatch]:
+        """Cut a batch of events, in steps."""
+        events = batch.events
         cut: list[Event] = []
         for start in range(0, len(events), STEP):
             if start:
                 yield
-            self._cut_events(events[start : start + STEP] if len(events) > STEP else events, cut)
+            cut += self._cut_events(events[start : start + STEP])
         return WatchBatch(tuple(cut), batch.revision)
 
     def lease(self, lease: LeaseTimeToLiveResult) -> LeaseTimeToLiveResult:
@@ -226,9 +236,9 @@ class Translation:
         cut.__class__ = RangeResult
         return cut  # type: ignore[no-any-return] # a RangeResult by now
 
-    def _cut_events(self, events: tuple[Event, ...], into: list[Event]) -> None:
+    def _cut_events(self, events: tuple[Event, ...]) -> list[Event]:
         # The path of every event: `_cut` is written out, since a call takes as long as half of it.
-        size = self._size
+        size, cuts = self._size, []
         for event, cut, cut_kv in zip(events, _NEW_EVENTS, _NEW_KEY_VALUES, strict=False):
             kv, prev_kv = event.kv, event.prev_kv
             cut_kv.key = kv.key[size:]
@@ -242,7 +252,8 @@ class Translation:
             cut.kv = cut_kv
             cut.prev_kv = None if prev_kv is None else self._cut(prev_kv)
             cut.__class__ = type(event)  # an event of a resync is of another class
-            into.append(cut)
+            cuts.append(cut)
+        return cuts
 
     # Errors.
 

@@ -240,7 +240,7 @@ def test_results_without_keys_are_returned_as_they_are() -> None:
     for result in (None, PutResult(header), DeleteResult(header, 3)):
         assert run(APP.result(op.get("a"), result)) is result
     batch = WatchBatch((), 7)
-    assert run(APP.batch(batch)) is batch
+    assert APP.short_batch(batch) is batch
     lease = LeaseTimeToLiveResult(header, 1, 2, 3)
     assert APP.lease(lease) is lease
 
@@ -268,7 +268,8 @@ def test_events(name: bytes, kvs: list[tuple[bytes, int, bool, bool, bool]]) -> 
 
     before = WatchBatch(tuple(event(name, *one) for one in kvs), 20)
     shared = tuple(before.events)
-    shown = run(Translation(name).batch(before))
+    shown = Translation(name).short_batch(before)
+    assert shown == run(Translation(name).batch(before))
     assert shown == WatchBatch(tuple(event(b"", *one) for one in kvs), 20)
     assert [type(one) for one in shown] == [type(one) for one in before]
     assert shared == tuple(event(name, *one) for one in kvs), (
