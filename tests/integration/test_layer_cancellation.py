@@ -1,4 +1,4 @@
-"""Sessions, fenced writes and settling are cancelled at every await: no key, lease, watch, slot or task stays.
+"""The layers above the client are cancelled at every await: no key, lease, watch, slot or task stays.
 
 Locks, elections and exactly-once writes have such tests in their own files.
 """
@@ -71,9 +71,53 @@ async def update(client: Client) -> None:
     await client.update("u", lambda value: str(int(value or 0) + 1))
 
 
+async def in_a_namespace(client: Client) -> None:
+    space = client.namespace("k")
+    async with space.watch(all_keys=True) as watcher, space.lock("a", ttl=200):
+        await space.put("ey", "v")
+        await anext(watcher)
+        assert [kv.key async for kv in space.scan(prefix="e")] == [b"ey"]
+        await space.delete("ey")
+
+
+async def ordered(client: Client) -> None:
+    view = client.ordered()
+    await view.put("k", "v")
+    await view.txn().then(op.get("k", serializable=True)).commit()
+    assert [kv.key async for kv in view.scan("k", serializable=True)] == [b"k"]
+
+
+async def optimistic_writes(client: Client) -> None:
+    kubernetes = client.kubernetes()
+    found = await kubernetes.get("k")
+    await kubernetes.optimistic_put("k", "v", found.kv.mod_revision if found.kv else 0)
+    await kubernetes.list("k", limit=1)
+
+
+async def register(client: Client) -> None:
+    async with client.register("svc", "a:1", ttl=200) as registration:
+        await registration.update(metadata=1)
+
+
+async def resolve(client: Client) -> None:
+    async with client.resolve("svc") as service:
+        await anext(service.changes())
+
+
 def own_tasks() -> list[str]:
     """The tasks that belong to one use, and not to the client."""
-    words = ("lock", "session", "sweep", "revocation", "slot", "settling", "watch of", "key of")
+    words = (
+        "lock",
+        "session",
+        "sweep",
+        "revocation",
+        "slot",
+        "settling",
+        "watch of",
+        "key of",
+        "registration",
+        "cache",
+    )
     names = [task.get_name() for task in asyncio.all_tasks()]
     return [name for name in names if name.startswith("etcd_aio") and any(word in name for word in words)]
 
@@ -90,6 +134,11 @@ def own_tasks() -> list[str]:
         fenced_exactly_once,
         wait_deleted,
         update,
+        in_a_namespace,
+        ordered,
+        optimistic_writes,
+        register,
+        resolve,
     ],
     ids=lambda act: act.__name__,
 )
@@ -109,7 +158,7 @@ async def test_nothing_stays(server: EtcdServer, act: Callable[[Client], Awaitab
         assert (await other.leases.list()).ids == ()
         assert await keys(other, "a") == []
         found = await other.range(all_keys=True, keys_only=True)
-        assert {kv.key for kv in found} <= {b"k", b"u", b"w"}
+        assert {kv.key for kv in found} <= {b"k", b"key", b"u", b"w"}
 
 
 async def test_closing_the_client_after_a_cancelled_lease_revokes_it(server: EtcdServer) -> None:

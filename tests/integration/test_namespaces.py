@@ -165,6 +165,24 @@ async def test_shortcuts_work_inside(space: Any, whole: Client) -> None:
         await whole.put("guarded", "outside")
         await cache.wait_current()
         assert {key: kv.value for key, kv in cache.range().items()} == {b"guarded": b"2"}
+    view = space.ordered()
+    put = await view.put("ordered", "1")
+    kv = await view.get("ordered", serializable=True)
+    assert (kv.key, view.revision) == (b"ordered", put.revision)
+    kubernetes = space.kubernetes()
+    assert not await kubernetes.optimistic_put("ordered", "2", put.revision - 1)
+    assert await kubernetes.optimistic_put("ordered", "2", put.revision)
+    assert await kubernetes.optimistic_put("ordered2", "2", 0)
+    page = await kubernetes.list("ord", limit=1)
+    assert ([kv.key for kv in page.kvs], page.next_key) == ([b"ordered"], b"ordered\0")
+    page = await kubernetes.list("ord", revision=page.revision, continue_key=page.next_key)
+    assert [kv.key for kv in page.kvs] == [b"ordered2"]
+    async with space.register("svc", "a:1"), space.resolve("svc") as service:
+        (found,) = await service.wait_any(timeout=PATIENCE)
+        assert found.key == b"svc/a:1"
+        assert await until_keys(whole, "app/in/svc/", 1) == [b"app/in/svc/a:1"]
+        async with whole.resolve("app/in/svc") as outer:
+            assert outer.pick().address == "a:1"
     assert (await space.update("n", lambda value: b"%d" % (int(value or 0) + 1))).key == b"n"
     waiting = asyncio.create_task(space.wait_deleted("guarded"))
     await whole.delete("app/in/guarded")

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
@@ -10,6 +11,8 @@ import pytest
 from etcd_aio import Client
 from etcd_aio.errors import (
     CacheError,
+    ClientClosedError,
+    EtcdError,
     EtcdTimeoutError,
     NoServiceEndpointError,
     NoSpaceError,
@@ -18,7 +21,7 @@ from etcd_aio.errors import (
 )
 from etcd_aio.layers import Endpoints, NewEndpoint, Registration, ServiceEndpoint, naming
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy
-from tests.support.auth import QUICK_LOGINS, WEB, enable_auth
+from tests.support.auth import QUICK_LOGINS, ROOT, WEB, enable_auth
 from tests.support.recipes import golayers
 from tests.support.until import PATIENCE, until, until_keys
 
@@ -348,6 +351,89 @@ async def test_permissions() -> None:
             with pytest.raises(PermissionDeniedError):
                 async with client.resolve("elsewhere"):
                     raise AssertionError("it was entered")
+
+
+async def test_a_permission_that_is_taken_away_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:
+    """Logged once, and tried again until it is granted."""
+    async with EtcdServer(flags=[QUICK_LOGINS]) as server:
+        await enable_auth(server, web=True)
+        async with (
+            Client(server.endpoint, auth=ROOT, allow_insecure_auth=True) as root,
+            Client(server.endpoint, auth=WEB, allow_insecure_auth=True) as client,
+            client.register("app/svc", "a:1", ttl=TTL) as registration,
+        ):
+            kv = await root.get(registration.key)
+            assert kv is not None
+            await root.auth.role_revoke_permission("app", prefix="app/")
+            await root.leases.revoke(kv.lease)
+            await until(lambda: isinstance(registration.error, PermissionDeniedError))
+            assert not registration.is_registered
+            await root.auth.role_grant_permission("app", prefix="app/", permission="readwrite")
+            async with asyncio.timeout(PATIENCE):
+                await registration.wait_registered()
+            assert registration.error is None
+            assert await until_keys(root, "app/svc/", 1) == [b"app/svc/a:1"]
+        messages = [record.getMessage() for record in caplog.records if record.name == "etcd_aio.naming"]
+        assert sum("permission denied" in message for message in messages) == 1
+
+
+async def test_a_blocked_loop_does_not_hide_the_loss(own_server: EtcdServer) -> None:
+    """The state is right at once, before the loop has had a turn; the entry is put again after it."""
+    async with Client(own_server.endpoint) as client, client.register("svc/web", "a:1", ttl=TTL) as registration:
+        first = registration.revision
+        time.sleep(TTL + 2)  # noqa: ASYNC251 - what is tested
+        assert not registration.is_registered
+        async with asyncio.timeout(PATIENCE):
+            await registration.wait_registered()
+        assert registration.revision > first
+        assert await until_keys(client, "svc/", 1) == [b"svc/web/a:1"]
+
+
+async def test_every_cut_of_an_answer_leaves_one_entry(own_server: EtcdServer) -> None:
+    """Whatever of the answers to the grant, the put or an update is lost, the entry is there, and goes on leaving."""
+    async with FaultProxy(own_server.endpoint) as proxy, Client(own_server.endpoint) as direct:
+        for cut in range(0, 300, 12):
+            async with Client(proxy.endpoint) as client:
+                await client.get("k")
+                proxy.cut_after(cut, connection="open")
+                with suppress(EtcdError):  # a grant may have been applied
+                    async with client.register("svc/web", "a:1", metadata=cut, ttl=10) as registration:
+                        await registration.update(metadata=[cut])
+                        assert registration.is_registered
+                        (kv,) = (await direct.range(prefix="svc/")).kvs
+                        assert (kv.mod_revision, kv.lease != 0) == (registration.revision, True)
+                        assert json.loads(kv.value)["Metadata"] == [cut]
+                proxy.heal()
+            await until_keys(direct, "svc/", 0)
+
+
+async def test_two_registrations_of_one_address(client: Client, prefix: str) -> None:
+    """Equal entries are one: the later registration has it, and takes it along."""
+    target = f"{prefix}web"
+    async with client.register(target, "a:1") as first:
+        async with client.register(target, "a:1") as second:
+            assert second.revision > first.revision
+            with pytest.raises(ServiceConflictError):
+                await first.update(metadata="first")
+            await second.update(metadata="second")
+            kv = await client.get(second.key)
+            assert kv is not None
+            assert (kv.mod_revision, "second" in kv.text()) == (second.revision, True)
+        async with asyncio.timeout(PATIENCE):
+            await first.wait_registered()  # it had waited for the entry of the second to go
+        kv = await client.get(first.key)
+        assert kv is not None
+        assert "first" in kv.text()
+    await until_keys(client, prefix, 0)
+
+
+async def test_a_closed_client_says_so(own_server: EtcdServer) -> None:
+    async with Client(own_server.endpoint) as client:
+        pass
+    with pytest.raises(ClientClosedError):
+        await client.register("svc/web", "a:1").__aenter__()
+    with pytest.raises(ClientClosedError):
+        await client.resolve("svc/web").__aenter__()
 
 
 async def test_closing_the_client_deletes_the_entry(shared_server: EtcdServer, client: Client, prefix: str) -> None:
