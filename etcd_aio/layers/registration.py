@@ -253,8 +253,11 @@ class Registration:
             if isinstance(error, ServiceConflictError):
                 raise
 
-    async def _put(self, lease: Lease, timeout: Timeout) -> None:
+    async def _put(self, lease: Lease, timeout: Timeout) -> bytes:
         """Put the entry.
+
+        Returns:
+            The value that was put.
 
         Raises:
             ServiceConflictError: the entry of another process is there.
@@ -273,7 +276,7 @@ class Registration:
                 result = await self._store.do(txn, timeout=timeout, retry="always")
                 if result.succeeded:
                     self._revision, self._leases = result.revision, {lease.id}
-                    return
+                    return value
                 kv = result[look]
                 if kv is None:
                     self._revision = 0
@@ -281,7 +284,7 @@ class Registration:
                     self._revision = kv.mod_revision
                     if kv.lease == lease.id and kv.value == value:  # an earlier copy of this put was applied
                         self._leases = {lease.id}
-                        return
+                        return value
                 else:
                     text = f"{self._what} has the entry of another process, which is left alone"
                     raise ServiceConflictError(text, lease=kv.lease)
@@ -295,7 +298,8 @@ class Registration:
             since = inf
             try:
                 async with self._store.lease(self._ttl, on_lost="signal", timeout=timeout) as lease:
-                    await self._put(lease, timeout)
+                    while await self._put(lease, timeout) != self._value:
+                        pass  # an update came meanwhile, and has returned, since the entry was not there
                     since = loop.time()
                     resolve(entered, None)
                     await self._stay(lease)

@@ -305,6 +305,26 @@ async def test_updates_are_applied_in_order(store: FakeStore) -> None:
         assert registration.is_registered
 
 
+async def test_an_update_while_the_entry_is_put_again_is_not_lost(store: FakeStore) -> None:
+    """It returns at once, since the entry is not there; what is on its way has the value from before."""
+    async with register(store, metadata=0) as registration:
+
+        async def first() -> None:  # the txn that finds the key missing
+            store.before = second
+
+        async def second() -> None:
+            store.before = None
+            await registration.update(metadata=1)
+
+        await asyncio.sleep(5)
+        store.before = first
+        store.granted[0].lose()
+        await registration.lost()
+        await registration.wait_registered()
+        assert value(store) == encode_entry("a:1", 1)
+        assert registration.revision == store.revision
+
+
 async def test_an_update_of_an_entry_that_another_client_deleted_puts_it_again(store: FakeStore) -> None:
     async with register(store) as registration:
         store.kv = None
