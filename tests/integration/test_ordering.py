@@ -111,7 +111,7 @@ async def test_a_mark_is_carried_to_another_process(lagging: tuple[EtcdCluster, 
             assert kv.mod_revision >= put.revision
 
 
-async def test_watches_and_scans_raise_the_mark(client: Client, prefix: str) -> None:
+async def test_watches_caches_and_scans_raise_the_mark(client: Client, prefix: str) -> None:
     view = client.ordered()
     async with view.watch(prefix=prefix) as watcher:
         put = await client.put(f"{prefix}a", "1")
@@ -126,7 +126,10 @@ async def test_watches_and_scans_raise_the_mark(client: Client, prefix: str) -> 
         newer = await client.put(f"{prefix}b", "2")
         await watcher.next_batch()
         assert view.revision == newer.revision == watcher.revision
-    await client.put(f"{prefix}c", "3")
+    async with view.cache(prefix=prefix) as cache:
+        newest = await client.put(f"{prefix}c", "3")
+        await cache.wait_revision(newest.revision)
+        assert view.revision >= newest.revision
     scan = view.scan(prefix=prefix, page_size=2, serializable=True)
     assert [kv.value async for kv in scan] == [b"1", b"2", b"3"]
     assert view.revision >= scan.revision > newer.revision
