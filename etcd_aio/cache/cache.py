@@ -20,7 +20,7 @@ from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.closing import TwoPartClose, Unwinding
 from etcd_aio.deadline import NEVER, deadline_after, time_left
 from etcd_aio.errors import CacheError, CacheTimeoutError, ClientUsageError, InvalidRequestError
-from etcd_aio.types import KeyLike, flag, whole_number
+from etcd_aio.types import KeyLike, finite_seconds, flag, whole_number
 
 T = TypeVar("T")
 
@@ -94,7 +94,7 @@ class Cache(LocalReads[T], TwoPartClose):
         self._store = store
         self._timeout = timeout
         self._fallback = flag(fallback, "fallback")
-        self._keep_current = None if keep_current is None else _seconds(keep_current, "keep_current")
+        self._keep_current = None if keep_current is None else finite_seconds(keep_current, "keep_current")
         self._decoder = None if decode is None else Decoder(decode, on_error, self._shown())
         self._feeder = Feeder(
             store,
@@ -102,7 +102,7 @@ class Cache(LocalReads[T], TwoPartClose):
             self._replica,
             self._decoder,
             clock=now,
-            max_outage=_seconds(max_outage, "max_outage"),
+            max_outage=finite_seconds(max_outage, "max_outage"),
             on_step=self._on_step,
             on_moved=self._on_moved,
             on_replaced=self._on_replaced,
@@ -198,7 +198,7 @@ class Cache(LocalReads[T], TwoPartClose):
         Cancellation leaves nothing behind.
         """
         self._check_readable_or_loading()
-        if _seconds(max_staleness, "max_staleness") and self.age <= max_staleness:
+        if finite_seconds(max_staleness, "max_staleness") and self.age <= max_staleness:
             return
         await self._freshness.wait_current(self._deadline(timeout))
 
@@ -239,7 +239,7 @@ class Cache(LocalReads[T], TwoPartClose):
         """
         self._check_readable_or_loading()
         encoded = self._within(key)
-        if _seconds(max_staleness, "max_staleness") and self.age <= max_staleness:
+        if finite_seconds(max_staleness, "max_staleness") and self.age <= max_staleness:
             return self.get(encoded)
         deadline = self._deadline(timeout)
         if not self._fallback:
@@ -375,12 +375,3 @@ class Cache(LocalReads[T], TwoPartClose):
 
     def _on_replaced(self) -> None:
         self._freshness.waiters.restart()
-
-
-def _seconds(number: float, what: str) -> float:
-    """Return a number of seconds, checked."""
-    if isinstance(number, bool) or not isinstance(number, int | float):
-        raise TypeError(f"{what} must be a number of seconds, got {type(number).__name__}")
-    if not 0 <= number < float("inf"):
-        raise InvalidRequestError(f"{what} must be a number of seconds, 0 or more; got {number!r}")
-    return float(number)

@@ -31,7 +31,7 @@ from etcd_aio.layers.follow import follow as follow
 from etcd_aio.layers.mirror_writer import BACKOFF, CheckpointChanged, MirrorWriter, TooLarge, passes
 from etcd_aio.layers.namespace import in_client
 from etcd_aio.layers.reconcile import Change
-from etcd_aio.types import Header, encode_key, to_bytes, whole_number
+from etcd_aio.types import Header, encode_key, finite_seconds, to_bytes, whole_number
 
 DEFAULT_MAX_TXN_OPS: Final = 126
 """One less than fits beside the put of the checkpoint into the 128 operations that etcd accepts."""
@@ -119,9 +119,7 @@ class Mirror:
         default_key = _CHECKPOINTS + self._to_prefix
         self._key = default_key if checkpoint_key is None else encode_key(checkpoint_key, "checkpoint_key")
         self._limits = Limits(whole_number(max_txn_ops, "max_txn_ops", minimum=1), _MAX_TXN_BYTES)
-        if not 0 <= takeover_delay < float("inf"):
-            raise InvalidRequestError(f"takeover_delay must be a number of seconds, got {takeover_delay}")
-        self._delay = takeover_delay
+        self._delay = finite_seconds(takeover_delay, "takeover_delay")
         self._overlaps, is_one_client = self._compare_keys()
         if self._overlaps and is_one_client:
             raise InvalidRequestError("prefix and to_prefix overlap in one store: the mirror would copy its own writes")

@@ -8,6 +8,7 @@ from etcd_aio.types.arguments import LeaseLike as LeaseLike
 from etcd_aio.types.arguments import ValueLike as ValueLike
 from etcd_aio.types.arguments import check_text as check_text
 from etcd_aio.types.arguments import encode_key as encode_key
+from etcd_aio.types.arguments import finite_seconds as finite_seconds
 from etcd_aio.types.arguments import flag as flag
 from etcd_aio.types.arguments import is_encodable as is_encodable
 from etcd_aio.types.arguments import lease_id as lease_id

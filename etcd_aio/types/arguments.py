@@ -125,3 +125,17 @@ def whole_number(number: int, what: str, *, minimum: int = 0) -> int:
     if not minimum <= number <= _MAX_INT64:
         raise InvalidRequestError(f"{what} must be between {minimum} and {_MAX_INT64}, got {number}")
     return number
+
+
+def finite_seconds(seconds: float, what: str) -> float:
+    """Return a number of seconds, checked.
+
+    Raises:
+        InvalidRequestError: it is negative, infinite or not a number.
+        TypeError: it is neither an int nor a float, or a bool, which would be a mistake.
+    """
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise TypeError(f"{what} must be a number of seconds, got {type(seconds).__name__}")
+    if not 0 <= seconds < float("inf"):
+        raise InvalidRequestError(f"{what} must be a number of seconds, 0 or more; got {seconds!r}")
+    return float(seconds)

@@ -685,12 +685,13 @@ async def test_wait_ends_with_the_mirror(client: Client, other: Client, prefix: 
         {"checkpoint_key": ""},
         {"takeover_delay": -1.0},
         {"takeover_delay": float("nan")},
+        {"takeover_delay": "1"},
         {"to_prefix": 7},
     ],
 )
 async def test_invalid_arguments_are_refused(client: Client, other: Client, arguments: dict[str, Any]) -> None:
     keywords: dict[str, Any] = {"prefix": "a/"} | arguments
-    with pytest.raises((InvalidRequestError, TypeError, ValueError)):
+    with pytest.raises((InvalidRequestError, TypeError)):
         Mirror(client, other, **keywords)
 
 

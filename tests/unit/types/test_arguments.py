@@ -1,6 +1,7 @@
-"""Checks of arguments: keys, values, text, leases, whole numbers, flags."""
+"""Checks of arguments: keys, values, text, leases, whole numbers, flags, seconds."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from etcd_aio.types.arguments import (
     ValueLike,
     check_text,
     encode_key,
+    finite_seconds,
     flag,
     is_encodable,
     lease_id,
@@ -142,3 +144,21 @@ def test_text_is_a_str_that_utf8_can_encode() -> None:
     assert "s3cret" not in repr(caught.value)
     with pytest.raises(TypeError, match="name must be a str, got bytes"):
         check_text(b"name", "name")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seconds", [0, 0.5, 7])
+def test_seconds(seconds: float) -> None:
+    checked = finite_seconds(seconds, "delay")
+    assert (checked, type(checked)) == (seconds, float)
+
+
+@pytest.mark.parametrize("seconds", [-1, -0.5, float("inf"), float("nan")])
+def test_seconds_that_are_none_are_refused(seconds: float) -> None:
+    with pytest.raises(InvalidRequestError, match="delay must be a number of seconds"):
+        finite_seconds(seconds, "delay")
+
+
+@pytest.mark.parametrize("seconds", [True, "1", None])
+def test_seconds_of_another_type_are_refused(seconds: Any) -> None:
+    with pytest.raises(TypeError, match="delay must be a number of seconds"):
+        finite_seconds(seconds, "delay")
