@@ -98,7 +98,7 @@ class Mirror:
         takeover_delay: seconds; see above. Default: 1, in which a mirror in use writes what it has received.
 
     Raises:
-        InvalidRequestError, TypeError: an argument is invalid.
+        InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid, or the prefixes overlap in one store.
     """
 
     def __init__(

@@ -15,6 +15,7 @@ from anyio.from_thread import start_blocking_portal
 from etcd_aio import Client, EtcdError, InvalidRequestError, op
 from etcd_aio.errors import (
     ClientUsageError,
+    EmptyKeyError,
     MirrorConflictError,
     MirrorError,
     NoSpaceError,
@@ -691,7 +692,7 @@ async def test_wait_ends_with_the_mirror(client: Client, other: Client, prefix: 
 )
 async def test_invalid_arguments_are_refused(client: Client, other: Client, arguments: dict[str, Any]) -> None:
     keywords: dict[str, Any] = {"prefix": "a/"} | arguments
-    with pytest.raises((InvalidRequestError, TypeError)):
+    with pytest.raises((InvalidRequestError, EmptyKeyError, TypeError)):
         Mirror(client, other, **keywords)
 
 
