@@ -85,9 +85,10 @@ class BaseCopy:
             keys = [kv.key for kv in page.kvs]
             side = self._merge.destination
         values = [kv.value for kv in page.kvs]
-        if self._leave in keys:
-            at = keys.index(self._leave)
-            del keys[at], values[at]
+        for left_out in (b"", self._leave):  # etcd has no empty key
+            if left_out in keys:
+                at = keys.index(left_out)
+                del keys[at], values[at]
         side.add(keys, values, is_last=not page.more)
 
     async def _settle(self, most: int) -> None:

@@ -90,7 +90,8 @@ class Mirror:
         source: a client of the cluster to copy from, or what serves as one.
         destination: a client of the cluster to copy to. If it is the same cluster, the prefixes must not overlap.
         prefix: of the keys at the source; empty is every key.
-        to_prefix: what the copies have in place of `prefix`. Default: None, the same.
+        to_prefix: what the copies have in place of `prefix`. Default: None, the same. If it is empty, a key that is
+            `prefix` itself is left out, since etcd has no empty key.
         checkpoint_key: at the destination. Default: `__etcd_aio/mirror/` and `to_prefix`. If it is deleted, all keys
             are compared.
         max_txn_ops: the most changes in a txn. Default: 126; etcd accepts 128 operations, with that of the checkpoint,
@@ -298,7 +299,7 @@ class Mirror:
         prefix, cut = self._to_prefix, len(self._prefix)
         for event in events:
             key = prefix + event.kv.key[cut:]
-            if key != self._key:
+            if key and key != self._key:
                 yield event.kv.mod_revision, (key, event.kv.value if event.is_put else None)
 
     async def _check_apart(self, before: int) -> None:

@@ -137,6 +137,21 @@ async def test_to_another_prefix_and_to_an_empty_one(pair: Pair) -> None:
     assert found == await contents(pair.source, "a/"), "everything belongs to the mirror"
 
 
+async def test_a_key_that_would_be_empty_is_left_out(pair: Pair) -> None:
+    """The prefix is a key itself, and the copies have none: etcd has no empty key."""
+    await pair.source.put("a/", "the prefix itself")
+    last = (await pair.source.put("a/x", "1")).revision
+    copy = Mirror(pair.source, pair.destination, prefix="a/", to_prefix="")
+    async with running(copy) as task:
+        await wait(copy, last, task)
+        await pair.source.put("a/", "again")
+        last = (await pair.source.put("a/y", "1")).revision
+        await wait(copy, last, task)
+    found = await contents(pair.destination, "")
+    assert found.pop(b"__etcd_aio/mirror/")
+    assert found == {b"x": b"1", b"y": b"1"}
+
+
 async def test_all_keys_from_cluster_to_cluster_in_a_chain(pair: Pair, other_server: EtcdServer) -> None:
     """The checkpoint of the first copy has the key of the second one's, which is left out."""
     async with EtcdServer() as third_server, Client(third_server.endpoint) as third:
