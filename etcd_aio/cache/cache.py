@@ -361,6 +361,10 @@ class Cache(LocalReads[T], TwoPartClose):
             await self._feeder.run()
         except Exception as error:  # also a bug, which the users of the cache must see
             self._end_by(error)
+        except asyncio.CancelledError:
+            if self._reason is None:  # by the application, as one of all its tasks
+                self._end_by(CacheError("the task that follows the store was cancelled"))
+            raise
 
     def _on_step(self, step: Step, batch: WatchBatch | None) -> None:
         for follower in tuple(self._followers):

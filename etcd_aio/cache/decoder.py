@@ -14,6 +14,7 @@ T = TypeVar("T")
 logger: Final = logging.getLogger("etcd_aio.cache")
 
 _PAUSE_AFTER: Final = 0.002  # seconds at a time
+_MOST_LOGGED: Final = 1000  # keys that are remembered as logged: then all are forgotten, so that memory is bounded
 
 
 class Decoder(Generic[T]):
@@ -57,6 +58,8 @@ class Decoder(Generic[T]):
         self.errors += 1
         if self._on_error is None:
             if key not in self._logged:
+                if len(self._logged) >= _MOST_LOGGED:
+                    self._logged.clear()
                 self._logged.add(key)
                 # The text of the exception may have the value.
                 text = "%s: the value of %s cannot be decoded (%s); an earlier one is kept"

@@ -102,9 +102,9 @@ class Feeder(Generic[T]):
                 await self.replaced(str(error))
             except EtcdError as error:
                 self._fell_behind(error)
-                if not isinstance(error, CompactedError):
+                if failures or not isinstance(error, CompactedError):  # loads may be compacted one after the other
                     await asyncio.sleep(_AGAIN.wait(failures, random.random))
-                    failures += 1
+                failures += 1
             finally:
                 await self._leave()
 

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from etcd_aio.aio import resolve, start_background_task, wait_until
 from etcd_aio.cache.waiting import raised_again
 from etcd_aio.closing import Unwinding
+from etcd_aio.errors import CacheError
 
 
 class _Round:
@@ -69,10 +70,7 @@ class SharedProbe:
 
     def close(self, reason: Exception) -> Unwinding:
         """End the read that is under way. All callers raise the reason."""
-        for pending in (self._now, self._next):
-            if pending is not None:
-                pending.end(reason)
-        self._next = None
+        self._end(reason)
         return () if self._task is None or not self._task.cancel() else (self._task,)
 
     async def _run(self) -> None:
@@ -83,7 +81,14 @@ class SharedProbe:
                     self.reads += 1
                     self._now.end(await self._answer())
         finally:
+            self._end(CacheError("the task that asks for the revision was cancelled"))  # if callers wait still
             self._now = self._task = None
+
+    def _end(self, error: Exception) -> None:
+        for pending in (self._now, self._next):
+            if pending is not None:
+                pending.end(error)
+        self._next = None
 
     async def _answer(self) -> int | Exception:
         try:

@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -165,7 +166,7 @@ async def test_it_waits_a_second_from_the_last_change_of_the_revision(scene: Sce
     waiting = scene.wait(20, 3.0)
     assert not await waiting
     assert len(scene.validated) >= 2, "again and again, a second apart"
-    assert all(later - earlier >= 1.0 for earlier, later in zip(scene.validated, scene.validated[1:], strict=False))
+    assert all(later - earlier >= 1.0 for earlier, later in pairwise(scene.validated))
 
 
 async def test_where_marks_do_not_count_it_validates_at_once(scene: Scene) -> None:

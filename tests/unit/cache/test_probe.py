@@ -116,3 +116,19 @@ async def test_closing_ends_the_read_and_all_callers() -> None:
             await caller
     assert reads.sent[0].cancelled()
     assert SharedProbe(reads).close(EtcdError()) == ()
+
+
+async def test_a_task_that_is_cancelled_from_outside_leaves_no_caller_waiting() -> None:
+    reads = Reads()
+    probe = SharedProbe(reads)
+    callers = [await call(probe), await call(probe)]
+    for task in asyncio.all_tasks():
+        if "probe" in task.get_name():
+            task.cancel()
+    await turns()
+    for caller in callers:
+        with pytest.raises(EtcdError, match="cancelled"):
+            await asyncio.wait_for(caller, 60)
+    again = await call(probe)
+    reads.sent[-1].set_result(9)
+    assert await asyncio.wait_for(again, 60) == 9

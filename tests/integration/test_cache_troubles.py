@@ -1,0 +1,273 @@
+"""Caches in trouble that comes at a bad moment: while they load, while they close, in functions of the application."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Iterable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from etcd_aio import CacheError, Client, KeyValue, op
+from etcd_aio.cache import Cache, CacheState
+from etcd_aio.cache.feeder import Feeder
+from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy
+from tests.support.until import PATIENCE, until
+from tests.support.virtual_time import turns
+
+pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
+
+
+@pytest.fixture
+async def own_server() -> AsyncIterator[EtcdServer]:
+    async with EtcdServer(version="3.5.35") as server:  # later ones stream a range, so that a load has a single read
+        yield server
+
+
+async def fill(client: Client, prefix: str, count: int) -> None:
+    for begin in range(0, count, 100):
+        puts = [op.put(f"{prefix}{number:06}", str(number)) for number in range(begin, min(begin + 100, count))]
+        await client.txn().then(*puts).commit()
+
+
+class BetweenPages:
+    """Does something once between the first pages of loads, as often as it is armed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.actions: list[Any] = []
+        decode = Feeder._decode
+
+        async def decode_after_action(feeder: Feeder[Any], kvs: Iterable[KeyValue]) -> dict[bytes, Any]:
+            if self.actions:
+                await self.actions.pop(0)()
+            return await decode(feeder, kvs)
+
+        monkeypatch.setattr(Feeder, "_decode", decode_after_action)
+
+
+async def test_a_history_that_is_compacted_while_the_keys_are_loaded(
+    own_server: EtcdServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pinned revision is gone between two pages, at the first load and at a later one."""
+    between = BetweenPages(monkeypatch)
+    async with (
+        FaultProxy(own_server.endpoint) as proxy,
+        Client(own_server.endpoint) as writer,
+        Client(proxy.endpoint) as client,
+    ):
+        await fill(writer, "p/", 3_000)
+
+        async def compact() -> None:
+            await writer.put("p/new", "1")
+            await writer.compact((await writer.delete("p/000001")).revision)
+            await writer.put("p/000001", "again")
+
+        between.actions = [compact, compact]
+        async with client.cache(prefix="p/") as cache:
+            assert between.actions == []
+            assert cache.statistics().loads == 1
+            await cache.wait_current(timeout=PATIENCE)
+            assert list(cache.range().values()) == list(await writer.range(prefix="p/"))
+            changes = cache.changes()
+            known = cache.range()
+            proxy.refuse()
+            proxy.reset()
+            await compact()
+            between.actions = [compact, compact]
+            proxy.heal()
+            await until(lambda: not between.actions)
+            await cache.wait_current(timeout=PATIENCE)
+            assert cache.statistics().loads == 2
+            content = cache.range()
+            assert list(content.values()) == list(await writer.range(prefix="p/"))
+            while known != content:
+                _, changed = await asyncio.wait_for(anext(changes), PATIENCE)
+                for key, kv in changed.items():
+                    if kv is None:
+                        del known[key]
+                    else:
+                        known[key] = kv
+
+
+async def test_loads_that_fail_again_and_again_have_pauses(
+    own_server: EtcdServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    between = BetweenPages(monkeypatch)
+    async with Client(own_server.endpoint) as client:
+        await fill(client, "p/", 3_000)
+        loads: list[float] = []
+
+        async def compact() -> None:
+            loads.append(asyncio.get_running_loop().time())
+            await client.compact((await client.put("p/new", "1")).revision)
+
+        between.actions = [compact] * 5
+        async with client.cache(prefix="p/") as cache:
+            assert len(cache) == 3_001
+        pauses = [later - earlier for earlier, later in pairwise(loads)]
+        assert len(pauses) == 4
+        assert min(pauses[1:]) >= 0.1, "the second one in a row waits, and later ones wait longer"
+
+
+async def test_a_member_that_freezes_while_the_keys_are_loaded(
+    cluster: EtcdCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    between = BetweenPages(monkeypatch)
+    async with (
+        Client(cluster.endpoints, timeout=PATIENCE) as writer,
+        Client(cluster.endpoints, timeout=PATIENCE) as client,
+    ):
+        await fill(writer, "p/", 5_000)
+
+        async def freeze() -> None:
+            cluster.members[0].pause()
+
+        async def freeze_another() -> None:
+            cluster.members[0].resume()
+            cluster.members[1].pause()
+
+        between.actions = [freeze, freeze_another]
+        try:
+            async with client.cache(prefix="p/") as cache:
+                await cache.wait_current(timeout=PATIENCE)
+                assert len(cache) == 5_000
+        finally:
+            for member in cluster.members:
+                member.resume()
+
+
+async def test_two_caches_of_one_prefix_do_not_disturb_each_other(own_server: EtcdServer) -> None:
+    async with (
+        FaultProxy(own_server.endpoint) as proxy,
+        Client(own_server.endpoint) as writer,
+        Client(proxy.endpoint) as client,
+    ):
+        await fill(writer, "p/", 50)
+        async with client.cache(prefix="p/") as one:
+            async with client.cache(prefix="p/", decode=int) as other:
+                for number in range(20):
+                    put = await writer.put("p/000001", str(number))
+                    await asyncio.gather(one.wait_current(), other.wait_revision(put.revision))
+                    kv = one["p/000001"]
+                    assert (kv.value, kv.mod_revision, other["p/000001"]) == (
+                        str(number).encode(),
+                        put.revision,
+                        number,
+                    )
+                    if number == 10:
+                        proxy.reset()
+                waiting = asyncio.create_task(other.wait_revision(2**60, timeout=None))
+                patient = asyncio.create_task(one.wait_revision(put.revision + 1, timeout=None))
+                await turns()
+            with pytest.raises(CacheError):
+                await waiting
+            await turns()
+            assert not patient.done()
+            await writer.put("p/new", "1")
+            await asyncio.wait_for(patient, PATIENCE)
+            assert one.state is CacheState.READY
+
+
+async def test_a_cache_in_a_namespace_with_large_revisions_and_a_compaction(own_server: EtcdServer) -> None:
+    async with (
+        FaultProxy(own_server.endpoint) as proxy,
+        Client(own_server.endpoint) as writer,
+        Client(proxy.endpoint) as client,
+    ):
+        await fill(writer, "app/p/", 5_000)
+        await writer.put("p/outside", "1")
+        async with client.namespace("app/").cache(prefix="p/") as cache:
+            assert len(cache) == 5_000
+            gone = await writer.delete(prefix="app/p/")
+            await cache.wait_revision(gone.revision)
+            assert cache.range() == {}
+            await fill(writer, "app/p/", 3_000)
+            await cache.wait_current(timeout=PATIENCE)
+            assert len(cache) == 3_000
+            proxy.refuse()
+            proxy.reset()
+            await writer.delete(prefix="app/p/0000")
+            await writer.compact((await writer.put("app/p/new", "1")).revision)
+            proxy.heal()
+            await cache.wait_current(timeout=PATIENCE)
+            held = {kv.key.removeprefix(b"app/"): kv.value for kv in await writer.range(prefix="app/p/")}
+            assert {key: kv.value for key, kv in cache.range().items()} == held
+            assert all(kv.key == key for key, kv in cache.range().items())
+
+
+async def test_readers_that_are_cancelled_disturb_no_other(own_server: EtcdServer, run_seed: int) -> None:
+    choose = random.Random(run_seed)
+    async with Client(own_server.endpoint) as client, client.cache(prefix="p/") as cache:
+        for number in range(30):
+            readers = [asyncio.create_task(cache.read("p/a", timeout=PATIENCE)) for _ in range(100)]
+            put = await client.put("p/a", str(number))
+            later = [asyncio.create_task(cache.read("p/a", timeout=PATIENCE)) for _ in range(20)]
+            await turns(choose.randrange(10))
+            for reader in choose.sample(readers, 60):
+                reader.cancel()
+            found = await asyncio.gather(*later)
+            assert all(kv is not None and kv.mod_revision == put.revision for kv in found)
+            ended = await asyncio.gather(*readers, return_exceptions=True)
+            assert {type(one) for one in ended} <= {KeyValue, asyncio.CancelledError, type(None)}
+        assert cache.statistics().waiting == 0
+        await until(lambda: not [task for task in asyncio.all_tasks() if "catch-up" in task.get_name()])
+
+
+async def test_a_function_that_always_raises_stops_nothing(own_server: EtcdServer) -> None:
+    def decode(value: bytes) -> str:
+        raise RuntimeError("c4n4ry-text of the value")
+
+    async with Client(own_server.endpoint) as client:
+        await fill(client, "p/", 2_500)
+        async with client.cache(prefix="p/", decode=decode) as cache:
+            assert (len(cache), cache.range(), cache.statistics().keys) == (0, {}, 2_500)
+            await client.delete(prefix="p/")
+            await client.put("p/a", "1")
+            assert await cache.read("p/a") is None
+            assert (cache.statistics().keys, cache.statistics().decode_errors) == (1, 2_501)
+            kv = cache.kv("p/a")
+            assert kv is not None
+            assert kv.value == b"1"
+
+
+async def test_a_cancelled_task_of_its_own_ends_it(own_server: EtcdServer) -> None:
+    """As by an application that cancels all tasks: without it the content would be old, and nothing would say so."""
+    async with Client(own_server.endpoint) as client, client.cache(prefix="p/") as cache:
+        waiting = asyncio.create_task(cache.wait_revision(2**60, timeout=None))
+        changes = cache.changes()
+        reading = [asyncio.create_task(cache.wait_current(timeout=None)) for _ in range(3)]
+        await turns(2)
+        reading.append(asyncio.create_task(cache.wait_current(timeout=None)))
+        await turns(1)
+        for task in asyncio.all_tasks():
+            if task.get_name().startswith("etcd_aio cache"):
+                task.cancel()
+        with pytest.raises(CacheError, match="cancelled"):
+            await asyncio.wait_for(waiting, PATIENCE)
+        ended = await asyncio.wait_for(asyncio.gather(*reading, return_exceptions=True), PATIENCE)
+        assert [type(error) for error in ended] == [CacheError] * 4
+        assert cache.state is CacheState.CLOSED
+        with pytest.raises(CacheError, match="cancelled"):
+            cache.get("p/a")
+        with pytest.raises(CacheError, match="cancelled"):
+            await anext(changes)
+
+
+async def enter(cache: Cache[Any]) -> None:
+    async with cache:
+        pass
+
+
+@pytest.mark.parametrize("after", [0, 1, 3, 10])
+async def test_closing_while_it_loads(own_server: EtcdServer, after: int) -> None:
+    async with Client(own_server.endpoint) as client:
+        await fill(client, "p/", 3_000)
+        cache = client.cache(prefix="p/")
+        entering = asyncio.create_task(enter(cache))
+        reading = asyncio.create_task(cache.read("p/a"))
+        await turns(after + 1)
+        await cache.aclose()
+        ended = await asyncio.wait_for(asyncio.gather(entering, reading, return_exceptions=True), PATIENCE)
+        assert all(isinstance(one, CacheError | type(None)) or "not entered" in str(one) for one in ended), ended
+        assert cache.state is CacheState.CLOSED
+        await until(lambda: not [task for task in asyncio.all_tasks() if "cache" in task.get_name()])
