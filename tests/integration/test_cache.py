@@ -4,6 +4,7 @@ import asyncio
 import gc
 import json
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -303,7 +304,9 @@ async def test_the_cache_is_exact_at_its_revision_at_any_time(run_seed: int) -> 
         changes = cache.changes()
 
         async def write() -> None:
-            for number in range(600):
+            number = 0
+            while number < 600 or len(seen) < 1_000:
+                number += 1
                 operations = [
                     op.put(f"p/{choose.randrange(20)}/{number}", "v") if choose.random() < 0.6 else None
                     for _ in range(choose.randrange(4))
@@ -340,7 +343,7 @@ async def test_the_cache_is_exact_at_its_revision_at_any_time(run_seed: int) -> 
             await cache.wait_current(timeout=PATIENCE)
             looking.cancel()
             await turns()
-        assert len(seen) > 100
+        assert len(seen) >= 1_000
         revisions = [revision for revision, _ in seen]
         assert revisions == sorted(revisions), "the revision never goes back"
         for revision, content in seen:
@@ -434,6 +437,39 @@ async def test_a_store_that_was_replaced_is_loaded_anew(
                 kv = await cache.read("p/0")
                 assert kv is not None
                 assert kv.value == b"newer"
+
+
+async def test_a_backup_that_is_restored_underneath_is_never_mixed_in(own_server: EtcdServer, tmp_path: Path) -> None:
+    """The data directory of before: the same cluster, whose revisions mean something else from then on."""
+    backup = tmp_path / "backup"
+    async with Client(own_server.endpoint) as client:
+        for number in range(10):
+            await client.put(f"p/{number}", "in the backup")
+        await own_server.terminate()
+        shutil.copytree(own_server.data_dir, backup)
+        await own_server.restart()
+        async with client.cache(prefix="p/") as cache:
+            for number in range(5, 15):
+                await client.put(f"p/{number}", "lost")
+            last = await client.delete("p/0")
+            await cache.wait_revision(last.revision)
+            changes, before = cache.changes(), cache.range()
+            await own_server.kill()
+            shutil.rmtree(own_server.data_dir)
+            shutil.copytree(backup, own_server.data_dir)
+            await own_server.restart()
+            await until(lambda: cache.statistics().loads == 2)
+            content = cache.range()
+            assert {kv.value for kv in content.values()} == {b"in the backup"}
+            assert list(content.values()) == list(await client.range(prefix="p/"))
+            revision, changed = await anext(changes)
+            assert revision < last.revision
+            assert {key for key in before if before[key] != content.get(key)} | {b"p/0"} == set(changed)
+            await client.put("p/3", "new")
+            kv = await cache.read("p/3")
+            assert kv is not None
+            assert kv.value == b"new"
+            await as_the_store(client, cache, "p/")
 
 
 async def test_a_probe_finds_a_store_that_went_back(own_server: EtcdServer) -> None:
