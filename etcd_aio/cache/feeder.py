@@ -26,6 +26,7 @@ from etcd_aio.cache.state import CacheState, Replica, Transition, whole_revision
 from etcd_aio.cache.steps import PART, Step, StoreReplaced, let_go
 from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.errors import CompactedError, FutureRevisionError, NoAvailableEndpointsError, StoreRolledBackError
+from etcd_aio.types import shown_keys
 
 T = TypeVar("T")
 
@@ -70,6 +71,7 @@ class Feeder(Generic[T]):
     ) -> None:
         self._store = store
         self._keys = keys
+        self._what = f"cache {shown_keys(keys.key, keys.range_end)}"
         self._replica = replica
         self._decoder = decoder
         self._clock = clock
@@ -112,7 +114,7 @@ class Feeder(Generic[T]):
         """The store is another one than the one that was followed. It is loaded anew by `run`."""
         if self._replica.state is CacheState.CLOSED:
             return
-        logger.error("the cache of %s follows another store than before, and loads it anew: %s", self._keys, why)
+        logger.error("%s follows another store than before, and loads it anew: %s", self._what, why)
         self._replica.move(Transition.REPLACED)
         self._has_history = False
         self._on_replaced()
@@ -171,6 +173,7 @@ class Feeder(Generic[T]):
             await self.read_revision(None)
             if self._replica.state is CacheState.LAGGING:
                 self._replica.move(Transition.RESUMED)
+                self._log_recovery()
                 self._on_moved()
         return watcher
 
@@ -236,8 +239,12 @@ class Feeder(Generic[T]):
             raise error
         if is_compacted:
             self._has_history = False
-        logger.warning("the cache of %s lags behind: %s", self._keys, error)
+        level = logging.DEBUG if replica.state is CacheState.LAGGING else logging.WARNING  # one line an outage
+        logger.log(level, "%s lags behind: %s", self._what, error)
         replica.move(Transition.BEHIND)
+
+    def _log_recovery(self) -> None:
+        logger.info("%s follows the store again, from revision %d on", self._what, self._replica.revision)
 
     # Loading.
 
@@ -262,7 +269,10 @@ class Feeder(Generic[T]):
         if epoch != replica.epoch:
             raise StoreReplaced("it was replaced again while it was loaded")
         before = replica.tree.values, replica.values
+        is_recovery = replica.state is not CacheState.LOADING
         step = replica.loaded(base, scan.revision, sent)
+        if is_recovery:
+            self._log_recovery()
         self._has_history = True
         self.loads += 1
         self._on_step(step, None)

@@ -18,6 +18,7 @@ from etcd_aio.cache.waiting import RevisionWaiters
 from etcd_aio.closing import Unwinding
 from etcd_aio.deadline import NEVER, time_left
 from etcd_aio.errors import CacheError, CacheTimeoutError, PermissionDeniedError
+from etcd_aio.types import shown_keys
 
 _PROBE_SECONDS: Final = 2.0  # a member that takes longer is in trouble, and the next read goes to another one
 _PAUSE: Final = 0.1  # seconds before a failed probe is repeated
@@ -45,6 +46,8 @@ class Freshness:
         timeout: float | None,
         on_denied: Callable[[Exception], None],
     ) -> None:
+        self._what = f"cache {shown_keys(keys.key, keys.range_end)}"
+        self._replica = replica
         self._feeder = feeder
         self._on_denied = on_denied
         self._timeout = _PROBE_SECONDS if timeout is None else min(timeout, _PROBE_SECONDS)
@@ -78,6 +81,7 @@ class Freshness:
             EtcdError: the store cannot be read, or the cache has ended.
         """
         failure: EtcdError | None = None
+        revision: int | None = None
         while True:
             try:
                 revision = await self.probe.revision(deadline)
@@ -92,7 +96,7 @@ class Freshness:
             else:
                 if revision is not None and await self._reaches(revision, deadline):
                     return
-            _check_time(deadline, failure)
+            self._check_time(deadline, revision, failure)
 
     async def wait_revision(self, revision: int, deadline: float) -> None:
         """Wait until the cache has a revision.
@@ -104,7 +108,7 @@ class Freshness:
         while not self.waiters.has(revision):
             await self._feeder.ask_mark()
             if not await self._reaches(revision, deadline):
-                _check_time(deadline, None)
+                self._check_time(deadline, revision, None)
 
     async def keep(self, period: float) -> None:
         """Keep the age of the cache below the period and a round trip, until it ends."""
@@ -131,7 +135,18 @@ class Freshness:
         self.moved()
         return revision
 
+    def _check_time(self, deadline: float, wanted: int | None, failure: EtcdError | None) -> None:
+        """Raise `CacheTimeoutError` at the deadline.
 
-def _check_time(deadline: float, failure: EtcdError | None) -> None:
-    if asyncio.get_running_loop().time() >= deadline:
-        raise CacheTimeoutError from failure
+        Args:
+            deadline: on the clock of the loop.
+            wanted: the revision that was waited for; None if the store did not tell it.
+            failure: of the last read, if one failed.
+        """
+        if asyncio.get_running_loop().time() < deadline:
+            return
+        replica = self._replica
+        missed = "the store's revision could not be read" if wanted is None else f"revision {wanted} did not come"
+        raise CacheTimeoutError(
+            f"{self._what}: {missed} in time; it is at revision {replica.revision} and {replica.state.value}"
+        ) from failure

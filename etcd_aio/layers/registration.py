@@ -301,6 +301,8 @@ class Registration:
                     while await self._put(lease, timeout) != self._value:
                         pass  # an update came meanwhile, and has returned, since the entry was not there
                     since = loop.time()
+                    if self._reported is not None:
+                        logger.info("%s is registered again", self._what)
                     resolve(entered, None)
                     await self._stay(lease)
             except EtcdError as error:

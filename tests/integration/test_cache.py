@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import json
+import logging
 import random
 import shutil
 import subprocess
@@ -228,7 +229,7 @@ async def test_own_writes_are_waited_for_by_their_revision(client: Client, prefi
             await cache.wait_revision(put.revision)
             assert cache.revision >= put.revision
         assert cache.statistics().probes == 0
-        with pytest.raises(CacheTimeoutError):
+        with pytest.raises(CacheTimeoutError, match=rf"prefix=.*revision {cache.revision + 1000} did not come in time"):
             await cache.wait_revision(cache.revision + 1000, timeout=0.05)
         assert cache.statistics().waiting == 0
 
@@ -489,13 +490,16 @@ async def test_a_probe_finds_a_store_that_went_back(own_server: EtcdServer) -> N
 # Outages.
 
 
-async def test_local_reads_go_on_while_the_cluster_is_away(own_server: EtcdServer) -> None:
+async def test_local_reads_go_on_while_the_cluster_is_away(
+    own_server: EtcdServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "etcd_aio.cache")
     async with Client(own_server.endpoint, timeout=0.4) as client:
         await client.put("p/a", "1")
         async with client.cache(prefix="p/", max_outage=0.1) as cache:
             own_server.pause()
             before = cache.age
-            with pytest.raises(CacheTimeoutError):
+            with pytest.raises(CacheTimeoutError, match="the store's revision could not be read in time"):
                 await cache.wait_current()
             with pytest.raises(CacheTimeoutError):
                 await cache.wait_current(timeout=0.05)
@@ -514,6 +518,11 @@ async def test_local_reads_go_on_while_the_cluster_is_away(own_server: EtcdServe
             assert kv.value == b"2"
             assert cache.statistics().loads == 1
             assert cache.age < PATIENCE
+            said = [record.getMessage() for record in caplog.records if record.name == "etcd_aio.cache"]
+            assert {line.partition(":")[0].partition(", ")[0] for line in said[::2]} == {
+                "cache prefix='p/' lags behind"
+            }
+            assert {line.partition(", ")[0] for line in said[1::2]} == {"cache prefix='p/' follows the store again"}
 
 
 async def test_a_failed_member_is_not_noticed(cluster: EtcdCluster) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -355,6 +356,7 @@ async def test_permissions() -> None:
 
 async def test_a_permission_that_is_taken_away_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:
     """Logged once, and tried again until it is granted."""
+    caplog.set_level(logging.INFO, "etcd_aio.naming")
     async with EtcdServer(flags=[QUICK_LOGINS]) as server:
         await enable_auth(server, web=True)
         async with (
@@ -375,6 +377,7 @@ async def test_a_permission_that_is_taken_away_is_waited_for(caplog: pytest.LogC
             assert await until_keys(root, "app/svc/", 1) == [b"app/svc/a:1"]
         messages = [record.getMessage() for record in caplog.records if record.name == "etcd_aio.naming"]
         assert sum("permission denied" in message for message in messages) == 1
+        assert messages[-1].endswith("is registered again")
 
 
 async def test_a_blocked_loop_does_not_hide_the_loss(own_server: EtcdServer) -> None:
