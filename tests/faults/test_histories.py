@@ -37,7 +37,7 @@ CATCHES: dict[str, Catch] = {
     "queue-jumped": Catch(LOCKS, (), {"entered before its turn"}),
     "fence-without-guard": Catch(LOCKS, ("delete-key",), {"fenced write without the key"}, late=0.3),
     "no-cancellation": Catch(LOCKS, ("revoke-lease", "delete-key"), {"bodies overlap"}, long=0.2),
-    "local-deadline-too-late": Catch(LOCKS, ("cut-off-client",), {"bodies overlap"}, long=0.5, seconds=60.0),
+    "local-deadline-too-late": Catch(LOCKS, ("outlast-leases",), {"bodies overlap"}, long=0.5, seconds=60.0),
     "stale-proclamation": Catch(ELECTIONS, (), {"an older proclamation came back"}, late=0.3, long=0.3),
     "youngest-observed": Catch(ELECTIONS, (), {"observed wrongly"}),
     "changes-swallowed": Catch(ELECTIONS, ("cut-off-client",), {"observed wrongly"}),

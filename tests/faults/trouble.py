@@ -172,6 +172,17 @@ async def cut_off_client(trouble: Trouble) -> None:
         proxy.heal()
 
 
+async def outlast_leases(trouble: Trouble) -> None:
+    """Let nothing through from a client for longer than its leases last, so that others own what it believes to own."""
+    process = trouble.process()
+    direction: Directions = trouble.random.choice(("both", "to_server"))
+    for proxy in process.proxies:
+        proxy.black_hole(direction)
+    await asyncio.sleep(trouble.random.uniform(1.5, 3.0) * trouble.ttl)
+    for proxy in process.proxies:
+        proxy.heal()
+
+
 async def slow_client(trouble: Trouble) -> None:
     """Delay all that a client sends and gets."""
     process = trouble.process()
@@ -222,7 +233,7 @@ FAULTS: Final[Mapping[str, Fault]] = {
     function.__name__.replace("_", "-"): function
     for function in (
         *(kill_member, kill_all, freeze_member, isolate_member, move_leader),
-        *(cut_connections, cut_requests, cut_off_client, slow_client, stop_client, kill_client),
+        *(cut_connections, cut_requests, cut_off_client, outlast_leases, slow_client, stop_client, kill_client),
         *(delete_key, revoke_lease, compact),
     )
 }
