@@ -95,6 +95,8 @@ class Cache(LocalReads[T], TwoPartClose):
         self._timeout = timeout
         self._fallback = flag(fallback, "fallback")
         self._keep_current = None if keep_current is None else finite_seconds(keep_current, "keep_current")
+        if self._keep_current == 0:
+            raise InvalidRequestError("keep_current must be more than 0 seconds")
         self._decoder = None if decode is None else Decoder(decode, on_error, self._shown())
         self._feeder = Feeder(
             store,
@@ -162,11 +164,11 @@ class Cache(LocalReads[T], TwoPartClose):
             self._replica.move(Transition.CLOSED)
             for follower in tuple(self._followers):
                 follower.end(error)
-        current = asyncio.current_task()
-        tasks = [task for task in self._tasks if not task.done() and task is not current]
+        tasks = [task for task in self._tasks if not task.done()]
         for task in tasks:
             task.cancel()
-        return [*tasks, *self._freshness.close(self._reason)]
+        current = asyncio.current_task()  # a function of the application may close the cache in one of these tasks
+        return [*(task for task in tasks if task is not current), *self._freshness.close(self._reason)]
 
     def _end_by(self, error: Exception) -> None:
         """The cache has ended by an error."""

@@ -127,7 +127,8 @@ class Replica(Generic[T]):
         tree: the keys.
         values: what users read, by `[]`: the decoded values, or the `KeyValue`s.
         revision: of the content; 0 before there is any.
-        epoch: how often the store was replaced.
+        epoch: how often the content was given up, since the store was replaced, or the cache has ended. What was begun
+            before must not be applied behind it.
         early_marks: marks that did not count, since the last that did.
     """
 
@@ -165,6 +166,7 @@ class Replica(Generic[T]):
             self.epoch += 1
             self._pairs.clear()
         elif transition is Transition.CLOSED:
+            self.epoch += 1
             self.tree, self.values = Tree(), {}  # every read finds nothing, and looks at the state then
 
     # Content.

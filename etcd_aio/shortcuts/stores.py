@@ -114,7 +114,7 @@ class StoreShortcuts:
                 of before. Default: None, `KeyValue`s are read.
             on_error: called with the key and the exception if `decode` raises. Default: None, the first one of each key
                 is logged, without the value.
-            keep_current: seconds between two reads of the store's revision in the background. Reads with
+            keep_current: seconds, more than 0, between two reads of the store's revision in the background. Reads with
                 `max_staleness` above it do not wait then, while all is well, and `age` grows visibly if the cluster is
                 out of reach. Default: None, the store is asked only when a caller waits.
             fallback: whether `read` goes to the server if the cache is not current in time.

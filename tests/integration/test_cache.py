@@ -117,7 +117,13 @@ async def test_keys_outside_of_the_range_are_refused(client: Client, prefix: str
 
 async def test_wrong_arguments_are_refused_before_anything_is_sent(client: Client) -> None:
     cache_of: Any = client.cache
-    invalid = ({"keep_current": -1}, {"max_outage": float("inf")}, {"key": "b"}, {"keep_current": float("nan")})
+    invalid = (
+        {"keep_current": -1},
+        {"keep_current": 0},
+        {"max_outage": float("inf")},
+        {"key": "b"},
+        {"keep_current": float("nan")},
+    )
     for wrong in invalid:
         with pytest.raises(InvalidRequestError):
             cache_of(prefix="a", **wrong)

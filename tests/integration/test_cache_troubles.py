@@ -253,6 +253,20 @@ async def test_a_cancelled_task_of_its_own_ends_it(own_server: EtcdServer) -> No
             await anext(changes)
 
 
+async def test_it_can_be_closed_in_its_own_task(own_server: EtcdServer) -> None:
+    """By the function that is told of errors: nothing of it goes on behind that."""
+    async with Client(own_server.endpoint) as client:
+        cache = client.cache(prefix="p/", decode=int, on_error=lambda _, error: cache.close(), keep_current=0.01)
+        await cache.__aenter__()
+        waiting = asyncio.create_task(cache.wait_revision(2**60, timeout=None))
+        await client.put("p/a", "no number")
+        with pytest.raises(CacheError):
+            await asyncio.wait_for(waiting, PATIENCE)
+        await until(lambda: not [task for task in asyncio.all_tasks() if task.get_name().startswith("etcd_aio cache")])
+        assert (cache.state, cache.statistics().keys, cache.statistics().loads) == (CacheState.CLOSED, 0, 1)
+        await cache.aclose()
+
+
 async def enter(cache: Cache[Any]) -> None:
     async with cache:
         pass
