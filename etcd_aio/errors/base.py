@@ -167,7 +167,9 @@ class ClusterChangedError(TransportError):
 
 
 class NoAvailableEndpointsError(TransportError):
-    """No endpoint could be connected to before the call's deadline. Nothing was sent.
+    """No endpoint could be connected to before the call's deadline.
+
+    Nothing was sent, unless `maybe_applied` is True: by an earlier attempt of the same call.
 
     Attributes:
         errors: the last connection error of every endpoint.

@@ -95,12 +95,13 @@ class Kubernetes:
 
     Reads, lists by pages, and writes that hold only if the key is as the caller has seen it. The two optimistic writes
     serve every program that does "read, change, write back": they are one txn each, and their result is right also if
-    the answer was lost.
+    the answer was lost, but for one case: see `writer`.
 
     Args:
         store: the client.
         writer: makes the writes, such as `client.exactly_once()`. Without it, the outcome of a write whose answer was
-            lost is read from the history of the key, where two writers that put the same bytes cannot be told apart.
+            lost is read from the history of the key, where two writers that put the same bytes cannot be told apart: a
+            counter that both raise from 5 to 6 may tell both that they succeeded.
         timeout: seconds for a call that has no `timeout` of its own; None for no limit.
     """
 
@@ -207,7 +208,8 @@ class Kubernetes:
     ) -> OptimisticResult:
         """Put a value if the key was last changed at the expected revision.
 
-        It is applied at most once. If its answer is lost, the put is sent again, and its outcome is found out.
+        It is applied at most once. If its answer is lost, the put is sent again, and its outcome is found out, unless
+        another client has put the same bytes under the same lease: see `writer` of the class.
 
         Args:
             key: the key.
