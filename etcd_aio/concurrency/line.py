@@ -146,7 +146,8 @@ class Line(Generic[E]):
             loan.on_loss(lambda error: interruption.interrupt(self.lost(error.message, error)))
             place.move(Step.BEGUN)
             place.created(revision, (), limit=0)  # nothing was listed yet
-            await self._advance()
+            while place.state is State.LOOKING:
+                await self._advance()
             if place.state is not State.HELD:
                 raise self.lost("another one is before it")
             interruption.check()

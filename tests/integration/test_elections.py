@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -731,6 +731,22 @@ async def test_a_leadership_of_an_earlier_process_goes_on(
         assert not waiting.done()
     await (await waiting).resign()
     assert (await client.leases.time_to_live(lease)).is_expired
+
+
+async def test_a_leadership_is_resumed_beside_elections_whose_names_begin_with_its_own(
+    client: Client, shared_server: EtcdServer, prefix: str
+) -> None:
+    """Their keys are listed with its own, and fill the first look."""
+    name = f"{prefix}e"
+    async with AsyncExitStack() as stack:
+        for number in range(5):
+            await stack.enter_async_context(client.election(f"{name}/{number}").lead())
+        async with another(shared_server) as earlier, earlier.session(ttl=60) as session:
+            before = await session.election(name).lead("one").__aenter__()
+            lease, token = session.id, before.fencing_token
+            session.orphan()
+        async with client.election(name).resume(lease, token) as leadership:
+            assert leadership.fencing_token == token
 
 
 @pytest.mark.parametrize("is_interrupted", [True, False], ids=["cancelled", "key behind another"])
