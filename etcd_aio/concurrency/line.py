@@ -212,6 +212,7 @@ class Line(Generic[E]):
             self.place = place = Place(self._keys, loan.id)
             loan.on_loss(lambda error: interruption.interrupt(self.lost(error.message, error)))
             place.move(Step.BEGUN)
+            interruption.check()
             try:
                 await self._create(place, loan)
             except LeaseNotFoundError as error:

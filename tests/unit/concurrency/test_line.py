@@ -12,7 +12,7 @@ from etcd_aio.concurrency.held import Subject
 from etcd_aio.concurrency.lease_pool import OnLoss
 from etcd_aio.concurrency.line import Line
 from etcd_aio.concurrency.place import lock_keys
-from etcd_aio.errors import CompactedError, LockLostError, LockTimeoutError, UnavailableError
+from etcd_aio.errors import CompactedError, LeaseLostError, LockLostError, LockTimeoutError, UnavailableError
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
@@ -37,11 +37,21 @@ class FakeLoan:
         """It is lent once."""
 
 
+class LostLoan(FakeLoan):
+    """A lease that was lost between its grant and the turn in which its borrower goes on."""
+
+    is_lost = True
+
+    def on_loss(self, callback: OnLoss | None) -> None:
+        if callback is not None:
+            callback(LeaseLostError("it has expired"))
+
+
 class FakeSource:
     """Lends one lease."""
 
-    def __init__(self) -> None:
-        self.loan = FakeLoan()
+    def __init__(self, loan: FakeLoan | None = None) -> None:
+        self.loan = FakeLoan() if loan is None else loan
 
     async def borrow(self, key_prefix: bytes) -> FakeLoan:
         return self.loan
@@ -79,6 +89,15 @@ class CompactedStore:
 def new_line(store: Any, source: Any) -> Line[LockLostError]:
     """A line with as much of a store and a source as it needs."""
     return Line(store, source, lock_keys(b"a"), b"", Subject("lock 'a'", LockLostError, LockTimeoutError))
+
+
+async def test_a_lease_that_is_lost_when_it_is_lent_ends_the_wait_before_it_begins() -> None:
+    """The task that waits runs, so it is not cancelled; and nothing else would wake it."""
+    store, source = CompactedStore(), FakeSource(LostLoan())
+    with pytest.raises(LockLostError, match="it has expired"):
+        await new_line(store, source).stand(60.0)
+    assert store.watches == 0
+    assert source.loan.is_discarded
 
 
 async def test_a_compaction_does_not_end_the_wait() -> None:
