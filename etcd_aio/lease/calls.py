@@ -99,7 +99,8 @@ class Leases:
         Raises:
             LeaseNotFoundError: there is no such lease: it expired, was revoked, or never existed.
         """
-        return await self._keeper.renew_once(lease_id(lease), timeout)
+        result, _ = await self._keeper.renew_once(lease_id(lease), timeout)
+        return result
 
     async def time_to_live(
         self, lease: LeaseLike, keys: bool = False, *, timeout: Timeout = UNSET, retry: RetryMode | None = None

@@ -21,8 +21,7 @@ Each lease is in one of four states:
 and it leaves from each of them for good when its deadline passes, when it is forgotten, or when the client is closed. A
 refusal never loses a lease: another member, or a later login, may accept the renewal, and the lease lasts meanwhile.
 
-Due. A renewal is due when half of the TTL is left. If the acknowledgement took longer than that half, it is due at half
-of the remaining time.
+Due. A renewal is due when half of the TTL is left; at once, if the acknowledgement took longer than that half.
 
 Silence. A stream delivers in order, so asking again on the same one is useless: an unanswered request is repeated on
 another stream. A stream is given up if nothing was received on it for as long as its most impatient request allows: a
@@ -310,8 +309,7 @@ class KeepAliveSchedule:
     # States.
 
     def _wait(self, lease: ScheduledLease, now: float) -> None:
-        due = lease.deadline - lease.ttl / 2
-        self._wait_until(lease, due if due > now else now + (lease.deadline - now) / 2)
+        self._wait_until(lease, max(lease.deadline - lease.ttl / 2, now))
 
     def _wait_until(self, lease: ScheduledLease, due: float) -> None:
         self._set_timer(lease, due, LeaseState.WAITING)

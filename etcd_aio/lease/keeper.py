@@ -93,11 +93,15 @@ class LeaseKeeper:
         """Draw a random id that no other lease has: positive, like the ids that etcd draws."""
         return self._draw_id() or 1
 
+    def call_deadline(self, timeout: Timeout) -> float:
+        """The instant of the loop's clock until which a call that begins now may last."""
+        return self._invoker.deadline(timeout, self._invoker.clock())
+
     async def grant(
         self, id: int, ttl: int, timeout: Timeout, retry: RetryMode | None = None, *, is_own_id: bool
     ) -> LeaseGrantResult:
         """Grant a lease. See `Leases.grant`; `is_own_id` is True if this client has drawn the id."""
-        deadline = self._invoker.deadline(timeout, self._invoker.clock())
+        deadline = self.call_deadline(timeout)
         try:
             reply = await self._invoker.unary(
                 LEASE_GRANT, LeaseGrantRequest(ttl=ttl, id=id), timeout=timeout, retry=retry
@@ -129,8 +133,8 @@ class LeaseKeeper:
         self._wake()
         self._schedule.expire(scheduled)
 
-    async def renew_once(self, lease_id: int, timeout: Timeout = UNSET) -> LeaseKeepAliveResult:
-        """Renew a lease now; see `Leases.keep_alive_once`."""
+    async def renew_once(self, lease_id: int, timeout: Timeout = UNSET) -> tuple[LeaseKeepAliveResult, float]:
+        """Renew a lease now, and return the answer and the local deadline; see `Leases.keep_alive_once`."""
         self._wake()
         began = self._invoker.clock()
         deadline = self._invoker.deadline(timeout, began)
@@ -270,10 +274,11 @@ class _SingleRenewal:
     def __init__(self, keeper: LeaseKeeper, lease_id: int) -> None:
         self._keeper = keeper
         self._id = lease_id
-        self.result: asyncio.Future[LeaseKeepAliveResult | None] = asyncio.get_running_loop().create_future()
+        self.result: asyncio.Future[tuple[LeaseKeepAliveResult, float] | None]
+        self.result = asyncio.get_running_loop().create_future()
 
     def on_renewed(self, reply: LeaseKeepAliveResult, deadline: float) -> None:
-        resolve(self.result, reply)
+        resolve(self.result, (reply, deadline))
 
     def on_missing(self, lease: ScheduledLease) -> None:
         self._keeper.verify(lease)

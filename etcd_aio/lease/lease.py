@@ -104,12 +104,7 @@ class Lease:
         if self._loop is not None:
             raise ClientUsageError("a lease is entered once: ask the client for another one")
         self._loop = asyncio.get_running_loop()
-        began = self._keeper.clock.now()
-        if self._adopts:
-            self.ttl = (await self._keeper.renew_once(self._id, self._timeout)).ttl
-        else:
-            self.ttl = (await self._grant()).ttl
-        self._deadline = began + self.ttl
+        await self._obtain(self._loop)
         self._canceller = TaskCanceller(cancels=self._cancels)
         self._scheduled = self._keeper.hold(self._id, self.ttl, self._deadline, self._on_renewed, self._on_lost)
         return self
@@ -242,18 +237,55 @@ class Lease:
 
     # Entering and leaving.
 
-    async def _grant(self) -> LeaseGrantResult:
+    async def _obtain(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Grant the lease, or renew the adopted one, until no renewal is due.
+
+        A grant that took long, because no member answered, leaves little time until the local deadline, or none: which
+        of its attempts was applied is not known, so the deadline counts from the first. A renewal settles that. It is
+        awaited here, since the first requests of the block may need more time than is left.
+        """
+        is_granted = self._adopts
+        timeout = self._timeout
+        ends = self._keeper.call_deadline(timeout)  # of all the calls
+        while True:
+            try:
+                await (self._renew(timeout) if is_granted else self._grant(timeout))
+                is_granted = True
+            except LeaseNotFoundError:
+                if self._adopts:
+                    raise
+                is_granted = False  # it has expired since
+                if self._is_own_id:
+                    self._id = self._keeper.draw_id()
+            if is_granted and self._deadline - self._keeper.clock.now() >= self.ttl / 2:
+                return
+            timeout = time_left(ends, loop.time())
+
+    async def _grant(self, timeout: Timeout) -> None:
+        began = self._keeper.clock.now()
         # In a task of its own: if a cancellation cut it short, etcd could still carry it out after the revocation.
         granting = self._keeper.run(
-            self._keeper.grant(self._id, self.ttl, self._timeout, is_own_id=self._is_own_id),
+            self._keeper.grant(self._id, self.ttl, timeout, is_own_id=self._is_own_id),
             f"grant lease 0x{self._id:x}",
         )
         try:
             await asyncio.wait([granting])
-            return granting.result()
+            self.ttl = granting.result().ttl
         except (asyncio.CancelledError, EtcdError):
-            self._keeper.end(self._undo(granting), f"undo lease 0x{self._id:x}")
+            self._keeper.end(self._undo(granting, self._id), f"undo lease 0x{self._id:x}")
             raise
+        self._deadline = began + self.ttl
+
+    async def _renew(self, timeout: Timeout) -> None:
+        try:
+            renewed, self._deadline = await self._keeper.renew_once(self._id, timeout)
+        except LeaseNotFoundError:
+            raise
+        except (asyncio.CancelledError, EtcdError):
+            if not self._adopts:
+                self._keeper.end(self._revoke_quietly(self._id), f"undo lease 0x{self._id:x}")
+            raise
+        self.ttl = renewed.ttl
 
     def _end(self) -> None:
         self._gone.set()
@@ -263,24 +295,24 @@ class Lease:
             self._on_gone(None)
 
     async def _revoke_shielded(self, longest: float | None) -> None:
-        task = self._keeper.end(self._revoke_quietly(), f"revoke lease 0x{self._id:x}")
+        task = self._keeper.end(self._revoke_quietly(self._id), f"revoke lease 0x{self._id:x}")
         # Scopes of anyio wait for this. A cancellation by asyncio ends the wait, and the task goes on by itself.
         with CancelScope(shield=True):
             await asyncio.wait([task], timeout=longest)
 
-    async def _undo(self, granting: "asyncio.Task[LeaseGrantResult]") -> None:
+    async def _undo(self, granting: "asyncio.Task[LeaseGrantResult]", lease_id: int) -> None:
         """Revoke a lease that was granted, or may have been, after entering was cancelled or failed."""
         await asyncio.wait([granting])
         error = granting.exception()  # not raised here: it would get this traceback, and the caller has it too
         if isinstance(error, EtcdError) and not (error.maybe_applied and self._is_own_id):
             return  # there is none, or it could be another client's
-        await self._revoke_quietly()
+        await self._revoke_quietly(lease_id)
 
-    async def _revoke_quietly(self) -> None:
+    async def _revoke_quietly(self, lease_id: int) -> None:
         try:
-            await self._leases.revoke(self._id, timeout=_REVOKE_SECONDS)
+            await self._leases.revoke(lease_id, timeout=_REVOKE_SECONDS)
         except LeaseNotFoundError:
             pass  # the lease is gone, as intended
         except EtcdError as error:
-            text = f"lease 0x{self._id:x} could not be revoked and ends by its TTL of {self.ttl} s: {error}"
+            text = f"lease 0x{lease_id:x} could not be revoked and ends by its TTL of {self.ttl} s: {error}"
             self._keeper.leftovers.add(text)

@@ -70,15 +70,29 @@ def test_a_renewal_is_due_at_half_the_ttl_and_counts_from_the_instant_of_sending
     assert schedule.keepalive.due == 10.0
 
 
-def test_after_a_late_answer_it_is_renewed_at_half_of_what_is_left() -> None:
+def test_after_a_late_answer_it_is_renewed_at_once() -> None:
     schedule = Schedule()
     schedule.hold(ttl=20)
     assert schedule.ids(10.0) == [7]
     schedule.answer(14.0, ttl=20)
     assert schedule.keepalive.due == 20.0
     assert schedule.ids(20.0) == [7]
-    schedule.answer(24.9, ttl=8)  # until 28
-    assert schedule.keepalive.due == pytest.approx(24.9 + 3.1 / 2)
+    schedule.answer(24.9, ttl=8)  # until 28, and half of the 8 seconds have passed
+    assert schedule.keepalive.due == 24.9
+    assert schedule.ids(24.9) == [7]
+    schedule.answer(25.0, ttl=8)
+    assert schedule.keepalive.due == pytest.approx(28.9)
+
+
+@pytest.mark.parametrize("left", [4.9, 1.0, 0.0, -7.0])
+def test_a_lease_with_little_time_left_is_due_at_once_which_is_no_stall(left: float) -> None:
+    schedule = Schedule()
+    listener = Listener()
+    schedule.keepalive.hold(7, 10, 100.0 + left, listener, 100.0)
+    assert schedule.keepalive.due == 100.0
+    assert schedule.ids(100.0) == ([7] if left > 0 else [])
+    assert len(listener.lost) == (left <= 0)
+    assert schedule.stalls == [], "the loop was not blocked"
 
 
 def test_a_refusal_fails_single_renewals_and_held_leases_last_until_their_deadlines() -> None:

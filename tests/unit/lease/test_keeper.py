@@ -178,7 +178,8 @@ async def test_a_single_renewal_returns_the_new_ttl() -> None:
     members = FakeLeases()
     await members.group.grant(10)
     await asyncio.sleep(8)
-    renewed = await members.keeper.renew_once(100)
+    renewed, deadline = await members.keeper.renew_once(100)
+    assert deadline == pytest.approx(members.loop.time() - members.latency + 10), "it counts from the sending"
     assert (renewed.id, renewed.ttl) == (100, 10)
     await asyncio.sleep(8)
     assert members.ttl_of(100)

@@ -22,6 +22,7 @@ from etcd_aio.errors import (
     LeaseLostError,
     LeaseNotFoundError,
     NoSpaceError,
+    with_history,
 )
 from etcd_aio.lease.clock import LOOK_EVERY
 from etcd_aio.lease.lease import Lease, OnLost
@@ -38,6 +39,11 @@ async def members() -> FakeLeases:
 
 def lease(members: FakeLeases, ttl: int = 10, *, id: int | None = None, on_lost: OnLost = "cancel") -> Lease:
     return Lease(members.group, members.keeper, ttl, id=id, on_lost=on_lost)
+
+
+def patient(members: FakeLeases, *, id: int | None = None) -> Lease:
+    """A lease whose grant may take any time."""
+    return Lease(members.group, members.keeper, 10, id=id, timeout=None)
 
 
 async def test_a_lease_lives_as_long_as_its_block(members: FakeLeases) -> None:
@@ -136,6 +142,102 @@ async def test_the_deadline_counts_from_the_beginning_of_the_grant(members: Fake
     begun = members.loop.time()
     async with lease(members) as one:
         assert one.remaining == pytest.approx(begun + 10 - members.loop.time()) == pytest.approx(7.0)
+
+
+@pytest.mark.parametrize("seconds", [6.0, 9.9, 10.0, 25.0])
+async def test_a_lease_whose_grant_was_slow_is_renewed_before_the_block_is_entered(
+    members: FakeLeases, seconds: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    members.loop.call_later(seconds - 0.01, setattr, members, "latency", 0.01)
+    members.latency = seconds
+    async with patient(members) as one:
+        assert members.calls == ["Grant", "KeepAlive"]
+        assert one.remaining > 9.9
+        await asyncio.sleep(60)
+        assert not one.is_lost
+    assert not members.leases
+    assert not caplog.text
+
+
+async def test_a_lease_that_expires_before_it_could_be_renewed_is_granted_anew(members: FakeLeases) -> None:
+    members.latency = 6.0
+    members.is_reachable = False
+
+    def heal() -> None:
+        members.is_reachable, members.latency = True, 0.01
+        members.streams[0].wake()
+
+    members.loop.call_later(20, heal)
+    async with patient(members) as one:
+        assert (one.id, members.calls.count("Grant")) == (101, 2)
+        assert one.remaining > 9.9
+    assert not members.ttl_of(100)
+    assert not members.ttl_of(101)
+
+
+async def test_a_lease_of_a_given_id_is_granted_anew_with_that_id(members: FakeLeases) -> None:
+    members.latency = 6.0
+    members.loop.call_later(6.005, members.leases.clear)
+    members.loop.call_later(6.005, setattr, members, "latency", 0.01)
+    async with patient(members, id=7) as one:
+        assert (one.id, members.calls.count("Grant")) == (7, 2)
+        assert members.ttl_of(7)
+
+
+async def test_a_grant_that_was_found_and_has_expired_is_made_again_with_another_id(members: FakeLeases) -> None:
+    members.failures.append(with_history(LeaseExistsError(), (), maybe_applied=True, seconds=0.0))
+    async with lease(members) as one:
+        assert members.calls == ["Grant", "TimeToLive", "Grant"]
+        assert one.id == 101
+
+
+async def test_a_slow_grant_and_its_renewal_have_one_timeout_and_leave_no_lease(members: FakeLeases) -> None:
+    members.latency = 6.0
+    members.is_silent = True
+    begun = members.loop.time()
+    with pytest.raises(EtcdTimeoutError):
+        async with Lease(members.group, members.keeper, 10, timeout=8):
+            raise AssertionError("not entered")
+    assert members.loop.time() - begun == pytest.approx(8)
+    assert members.leases
+    members.latency = 0.01
+    await asyncio.sleep(7)
+    assert not members.leases, "it is revoked"
+    assert not tasks()
+
+
+async def test_cancelling_the_renewal_after_a_slow_grant_revokes_the_lease(members: FakeLeases) -> None:
+    members.latency = 6.0
+    members.is_silent = True
+    entering = asyncio.create_task(patient(members).__aenter__())
+    await asyncio.sleep(6.5)
+    members.latency = 0.01
+    assert members.ttl_of(100)
+    assert not entering.done()
+    entering.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await entering
+    await asyncio.sleep(0.1)
+    assert not members.leases
+    assert not tasks()
+
+
+async def test_the_deadline_of_an_adopted_lease_counts_from_the_request_that_was_answered(members: FakeLeases) -> None:
+    await members.group.grant(30, id=5)
+    members.is_silent = True
+    members.loop.call_later(20, setattr, members, "is_silent", False)
+    async with Lease(members.group, members.keeper, 1, id=5, adopt=True, timeout=None) as one:
+        assert one.remaining > 29.9
+
+
+async def test_an_adoption_that_was_answered_late_is_renewed_again(members: FakeLeases) -> None:
+    await members.group.grant(60, id=5)
+    members.leases[5] = (2, members.now() + 60)
+    members.latency = 0.9
+    members.loop.call_later(0.5, members.suspend, 1.0)  # the answer comes 1.9 s after the request
+    async with adopted(members, 5) as one:
+        assert members.calls.count("KeepAlive") == 2
+        assert one.remaining == pytest.approx(1.1)
 
 
 async def test_a_lease_that_is_not_entered_sends_nothing_and_has_no_time_left(members: FakeLeases) -> None:
