@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, NoReturn, Self, TypeVar
+from typing import ClassVar, Final, Self, TypeVar
 from weakref import WeakSet
 
 from etcd_aio import KeyRange, Store, WatchBatch
@@ -20,6 +20,7 @@ from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.closing import TwoPartClose, Unwinding
 from etcd_aio.deadline import NEVER, deadline_after, time_left
 from etcd_aio.errors import CacheError, CacheTimeoutError, ClientUsageError, InvalidRequestError
+from etcd_aio.not_awaitable import NotAwaitable
 from etcd_aio.types import KeyLike, finite_seconds, flag, whole_number
 
 T = TypeVar("T")
@@ -38,7 +39,7 @@ def now() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
-class Cache(LocalReads[T], TwoPartClose):
+class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
     """The keys of a range in memory: `async with client.cache(prefix="cfg/") as cache:`.
 
     Entering reads all keys; from then on a watch keeps them like the store. The content is always what a range at one
@@ -58,6 +59,8 @@ class Cache(LocalReads[T], TwoPartClose):
 
     The type of the values is that of `decode`'s results; without `decode` they are `KeyValue`s.
     """
+
+    usage: ClassVar[str] = NOT_ENTERED
 
     __slots__ = (
         "__weakref__",
@@ -120,11 +123,6 @@ class Cache(LocalReads[T], TwoPartClose):
         return f"<{shown} {replica.state.value} {len(replica.tree)} keys at revision {replica.revision}>"
 
     # Lifetime.
-
-    if not TYPE_CHECKING:  # a type checker finds it, and says so
-
-        def __await__(self) -> NoReturn:
-            raise ClientUsageError(NOT_ENTERED)
 
     async def __aenter__(self) -> Self:
         """Read the keys.

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import ClassVar, Self
 
 from etcd_aio import Compare, Key, KeyValue, Writer, op
 from etcd_aio.call_options import UNSET, Timeout
@@ -16,6 +16,7 @@ from etcd_aio.concurrency.fenced import FencedWriter
 from etcd_aio.concurrency.held import Held, Subject
 from etcd_aio.concurrency.line import Line
 from etcd_aio.errors import ClientUsageError, LeadershipLostError, NotLeaderError
+from etcd_aio.not_awaitable import NotAwaitable
 from etcd_aio.store import Store
 from etcd_aio.types import ValueLike, to_bytes
 
@@ -41,7 +42,7 @@ class Candidacy:
     subject: Subject[LeadershipLostError]
 
 
-class Leadership:
+class Leadership(NotAwaitable):
     """A leadership: `async with election.lead(value="host-1") as leadership:`.
 
     Entering waits until this candidate leads, leaving resigns. If the leadership is lost in between, the task that
@@ -49,6 +50,8 @@ class Leadership:
     that does not run cannot be told, so writes that must not overlap are made through `fenced`, or carry the
     `fencing_token`.
     """
+
+    usage: ClassVar[str] = "a leadership is not awaited: write `async with election.lead(...) as leadership:`"
 
     def __init__(self, candidacy: Candidacy, value: ValueLike) -> None:
         self._candidacy = candidacy

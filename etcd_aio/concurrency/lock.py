@@ -26,6 +26,7 @@ from etcd_aio.errors import (
     LockTimeoutError,
     NotHeldError,
 )
+from etcd_aio.not_awaitable import NotAwaitable
 from etcd_aio.store import Store
 from etcd_aio.types import KeyLike, ValueLike, encode_key, flag, shown_key, to_bytes, whole_number
 
@@ -63,7 +64,7 @@ class Contender:
         return f"<Contender {shown_key(self.key)} lease={self.lease:#x} create_revision={self.create_revision}>"
 
 
-class Lock:
+class Lock(NotAwaitable):
     """A lock: `async with client.lock("jobs/42", ttl=10) as lock:`.
 
     Entering waits until the lock is held, leaving releases it. If it is lost in between, the task that entered is
@@ -72,6 +73,8 @@ class Lock:
 
     A `Lock` may be used again after it was released, but by one task at a time.
     """
+
+    usage: ClassVar[str] = "a lock is not awaited: write `async with client.lock(...) as lock:`"
 
     _kind: ClassVar[str] = "lock"
 

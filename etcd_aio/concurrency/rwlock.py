@@ -10,6 +10,7 @@ from etcd_aio.concurrency.held import OnLost
 from etcd_aio.concurrency.lease_pool import LeaseSource
 from etcd_aio.concurrency.lock import Contender, Lock
 from etcd_aio.concurrency.place import LineKeys, reader_keys, writer_keys
+from etcd_aio.not_awaitable import NotAwaitable
 from etcd_aio.store import Store
 from etcd_aio.types import KeyLike, ValueLike
 
@@ -41,7 +42,7 @@ class WriteLock(Lock):
         return writer_keys(name)
 
 
-class RWLock:
+class RWLock(NotAwaitable):
     """A read-write lock: `async with client.rwlock("catalog").reading() as lock:`, or `.writing()`.
 
     Each call of `reading` and `writing` makes a `Lock` of its own, so one object serves many tasks.
@@ -49,6 +50,8 @@ class RWLock:
     A reader cannot become a writer, since two that wait for each other would wait for ever; and a writer cannot become
     a reader without standing behind the writers that wait. Take the write lock for as long as it is needed.
     """
+
+    usage: ClassVar[str] = "a read-write lock is not awaited: write `async with lock.reading():`, or `lock.writing()`"
 
     def __init__(
         self,

@@ -106,6 +106,8 @@ class Semaphore(Lock):
     until it has found that out, and those that came after it wait for so long. The name cannot be that of a lock.
     """
 
+    usage: ClassVar[str] = "a semaphore is not awaited: write `async with client.semaphore(...) as permit:`"
+
     _kind: ClassVar[str] = "semaphore"
 
     def __init__(

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Coroutine
 from contextlib import suppress
 from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import ClassVar, Final, Self, TypeVar
 
 from etcd_aio import Key, Lease, op
 from etcd_aio.aio import start_background_task, wake
@@ -26,6 +26,7 @@ from etcd_aio.concurrency.lock import Lock
 from etcd_aio.concurrency.rwlock import RWLock
 from etcd_aio.concurrency.semaphore import Semaphore
 from etcd_aio.errors import ClientUsageError, EtcdError, LeaseLostError
+from etcd_aio.not_awaitable import NotAwaitable
 from etcd_aio.store import Store
 from etcd_aio.types import KeyLike, ValueLike, shown_key
 
@@ -36,7 +37,7 @@ logger: Final = logging.getLogger("etcd_aio.locks")
 _NOT_ENTERED: Final = "the session is not entered: write `async with client.session(...) as session:`"
 
 
-class Session:
+class Session(NotAwaitable):
     """A session: `async with client.session(ttl=60) as session:`.
 
     Entering grants the lease, leaving revokes it, and with it goes everything that is attached to it. A lost session
@@ -52,6 +53,8 @@ class Session:
     Attributes:
         over: set once it lends its lease no more.
     """
+
+    usage: ClassVar[str] = _NOT_ENTERED
 
     def __init__(self, store: Store, pool: LeasePool, *, ttl: int, on_lost: OnLost = "cancel") -> None:
         self._store = store

@@ -8,13 +8,14 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Sequence
 from types import TracebackType
-from typing import Final, Literal, Self, TypeAlias, get_args
+from typing import ClassVar, Final, Literal, Self, TypeAlias, get_args
 
 from etcd_aio import EtcdError, EtcdTimeoutError, KeyLike, KeyRange, Store
 from etcd_aio.cache import Cache, CacheChanges
 from etcd_aio.deadline import deadline_after
 from etcd_aio.errors import InvalidRequestError, NoServiceEndpointError
 from etcd_aio.layers.endpoint_json import JSONValue, ServiceEndpoint, decode_entry, target_prefix
+from etcd_aio.not_awaitable import NotAwaitable
 from etcd_aio.types import shown_keys
 
 PickPolicy: TypeAlias = Literal["round_robin", "random"]
@@ -26,7 +27,7 @@ Choice: TypeAlias = Callable[[Sequence[ServiceEndpoint]], ServiceEndpoint]
 _NONE: Final[tuple[ServiceEndpoint, ...]] = ()
 
 
-class Endpoints:
+class Endpoints(NotAwaitable):
     """The endpoints of a service: `async with client.resolve("svc/web") as web:`.
 
     Entering reads them; from then on they follow etcd. All changes of one txn are seen at once. In an outage the last
@@ -35,6 +36,8 @@ class Endpoints:
 
     Any number of tasks may use one object.
     """
+
+    usage: ClassVar[str] = "endpoints are not awaited: write `async with client.resolve(...) as endpoints:`"
 
     def __init__(
         self, store: Store, target: KeyLike, *, keep_current: float | None = None, timeout: float | None = 5.0

@@ -16,7 +16,7 @@ import random
 from contextlib import suppress
 from math import inf
 from types import TracebackType
-from typing import Final, Literal, Self, TypeAlias, get_args
+from typing import ClassVar, Final, Literal, Self, TypeAlias, get_args
 
 from etcd_aio import EtcdError, Key, KeyLike, Lease, Store, op
 from etcd_aio.aio import resolve, start_background_task
@@ -24,6 +24,7 @@ from etcd_aio.backoff import Backoff
 from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.errors import ClientUsageError, InvalidRequestError, LeaseNotFoundError, ServiceConflictError
 from etcd_aio.layers.endpoint_json import JSONValue, encode_entry, entry_key
+from etcd_aio.not_awaitable import NotAwaitable
 from etcd_aio.types import shown_keys, whole_number
 
 logger: Final = logging.getLogger("etcd_aio.naming")
@@ -41,7 +42,7 @@ OnConflict: TypeAlias = Literal["keep", "replace"]
 """What happens if the key has the entry of another process: `"keep"` leaves it alone until it is gone."""
 
 
-class Registration:
+class Registration(NotAwaitable):
     """The entry of one endpoint of a service: `async with client.register("svc/web", "10.0.0.1:80") as registration:`.
 
     Entering puts the entry, leaving deletes it. In between it is kept alive, and put again whenever its lease was lost,
@@ -51,6 +52,8 @@ class Registration:
         key: the key of the entry.
         address: where the endpoint is reached.
     """
+
+    usage: ClassVar[str] = "a registration is not awaited: write `async with client.register(...) as registration:`"
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ raises `LeaseLostError` all the same, since the lease could not be revoked.
 import asyncio
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Literal, NoReturn, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeAlias, get_args
 
 from anyio import CancelScope
 
@@ -17,6 +17,7 @@ from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.deadline import time_left
 from etcd_aio.errors import ClientUsageError, EtcdError, InvalidRequestError, LeaseLostError, LeaseNotFoundError
 from etcd_aio.lease.calls import Leases, checked_id, checked_ttl
+from etcd_aio.not_awaitable import NotAwaitable
 from etcd_aio.types import LeaseGrantResult, LeaseKeepAliveResult, LeaseRevokeResult, flag, shown_lease
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _REVOKE_SECONDS: Final = 2.0  # on leaving the block: twice etcd's default elect
 _CANCELLED_SECONDS: Final = 0.5  # on leaving it by a cancellation: an interrupted program ends within a second
 
 
-class Lease:
+class Lease(NotAwaitable):
     """A lease that is kept alive: `async with client.lease(10) as lease:`.
 
     Entering grants it (with `adopt=True`, it renews one that exists), leaving revokes it, and in between it is renewed
@@ -53,6 +54,8 @@ class Lease:
     Attributes:
         ttl: the seconds it lasts after each renewal; before it is granted, the requested ones.
     """
+
+    usage: ClassVar[str] = _NOT_ENTERED
 
     def __init__(
         self,
@@ -123,11 +126,6 @@ class Lease:
             self._end()
             is_cancelled = isinstance(exc, asyncio.CancelledError)
             await self._revoke_shielded(_CANCELLED_SECONDS if is_cancelled else None)
-
-    if not TYPE_CHECKING:  # hidden from type checkers, so that they report the mistake
-
-        def __await__(self) -> NoReturn:
-            raise ClientUsageError(_NOT_ENTERED)
 
     # State.
 

@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import Callable
 from types import TracebackType
-from typing import Final, Self
+from typing import ClassVar, Final, Self
 
 from etcd_aio import DeleteResult, KeyRange, OutcomeUnknownError, PutResult, Store, Txn, TxnResult, op
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.deadline import deadline_after
 from etcd_aio.errors import ClientUsageError
+from etcd_aio.not_awaitable import NotAwaitable
 from etcd_aio.once.guarded import Answer, SingleWrite, Write, check_write, operations_of
 from etcd_aio.once.ids import Ids
 from etcd_aio.once.results import OnceStatistics, Outcome, WriteResult
@@ -39,7 +40,7 @@ DEFAULT_WINDOW: Final = 24 * 3600
 DEFAULT_PREFIX: Final = "__etcd_aio/once/"
 
 
-class ExactlyOnce:
+class ExactlyOnce(NotAwaitable):
     """Writes that are applied exactly once: `async with client.exactly_once() as once:`.
 
     A write whose answer was lost is repeated until it is answered, and the answer says whether an earlier copy was
@@ -64,6 +65,8 @@ class ExactlyOnce:
     Raises:
         InvalidRequestError, TypeError: an argument is invalid.
     """
+
+    usage: ClassVar[str] = "it is not awaited: write `async with client.exactly_once() as once:`"
 
     def __init__(
         self,

@@ -7,11 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, NoReturn, Self
+from typing import ClassVar, Final, NoReturn, Self
 
 from etcd_aio.aio import wait_until
 from etcd_aio.call_options import Timeout
 from etcd_aio.errors import ClientUsageError, EtcdError
+from etcd_aio.not_awaitable import NotAwaitable
 from etcd_aio.types import Event, WatchBatch, WatchFilter, WatchView
 from etcd_aio.watch.compaction_resync import KnownKeys
 from etcd_aio.watch.service import WatchService
@@ -55,7 +56,7 @@ class _Mode(Enum):
     BATCHES = "batches"
 
 
-class Watcher(AsyncIterator[Event]):
+class Watcher(NotAwaitable, AsyncIterator[Event]):
     """A watch. Entering it creates it on a server; iterating yields `Event`s, or `WatchBatch`es by `batches()`.
 
     It is entered and iterated over once, by one task at a time. However it is left (by a break, an exception, a
@@ -75,6 +76,8 @@ class Watcher(AsyncIterator[Event]):
     - `ReplyTooLargeError`, `MalformedReplyError`: the server sent a message that cannot be received.
     - `ClientClosedError`: the client was closed.
     """
+
+    usage: ClassVar[str] = _NOT_ENTERED
 
     __slots__ = (
         "__weakref__",
@@ -126,11 +129,6 @@ class Watcher(AsyncIterator[Event]):
         return ViewedWatcher(self, view)
 
     # Lifetime.
-
-    if not TYPE_CHECKING:  # a type checker finds it, and says so
-
-        def __await__(self) -> NoReturn:
-            raise ClientUsageError(_NOT_ENTERED)
 
     async def __aenter__(self) -> Self:
         """Wait until the watch is on a server: everything that is written from now on will be delivered.

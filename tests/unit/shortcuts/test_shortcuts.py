@@ -15,7 +15,7 @@ from etcd_aio.errors import EmptyKeyError
 from etcd_aio.once import DEFAULT_PREFIX, DEFAULT_SLOTS, DEFAULT_TTL, DEFAULT_WINDOW, ExactlyOnce
 from tests.support.virtual_time import turns
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 
 
 def test_they_make_objects_that_share_the_leases_of_the_client() -> None:

@@ -1,0 +1,33 @@
+"""NotAwaitable: every object that is used by `async with` says so when it is awaited."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from etcd_aio import Client
+from etcd_aio.errors import ClientUsageError
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda client: client.lease(10), "async with client.lease("),
+        (lambda client: client.watch("k"), "async with client.watch("),
+        (lambda client: client.cache(prefix="k"), "async with client.cache("),
+        (lambda client: client.lock("k"), "async with client.lock("),
+        (lambda client: client.semaphore("k", limit=2), "async with client.semaphore("),
+        (lambda client: client.rwlock("k"), "async with lock.reading("),
+        (lambda client: client.rwlock("k").reading(), "async with client.lock("),
+        (lambda client: client.election("k").lead("v"), "async with election.lead("),
+        (lambda client: client.session(), "async with client.session("),
+        (lambda client: client.exactly_once(), "async with client.exactly_once("),
+        (lambda client: client.register("k", "a:1"), "async with client.register("),
+        (lambda client: client.resolve("k"), "async with client.resolve("),
+    ],
+)
+async def test_awaiting_says_what_to_write(make: Callable[[Client], Any], says: str) -> None:
+    with pytest.raises(ClientUsageError) as caught:
+        await make(Client("http://127.0.0.1:1"))
+    assert says in str(caught.value)
