@@ -7,8 +7,9 @@ turns      milliseconds of computation in the longest turn of the loop: while th
            that deletes all of them is applied; with and without the garbage collector's runs over the whole process
 current    milliseconds of `wait_current` for one caller behind a write that only a mark can tell of, beside a
            linearizable `get`; and the probes of 10 000 callers
-lag        milliseconds from the answer of a put of another client until the cache has it, at 1 000 puts a second;
-           negative if the event came first
+lag        milliseconds from the answer of a put of another process until the cache has it, at 1 000 puts a second;
+           negative if the event came first. The Go program puts in its own process
+collector  milliseconds of a run of the garbage collector over the whole process, without a cache and with one
 
 The Go client has no cache. `go/cache.go` is what Go programs write: one get, a watch behind it, a map, sorted keys.
 """
@@ -204,6 +205,14 @@ async def load(client: Client, go: Go | None, rounds: int) -> list[Figure]:
     ]
 
 
+def collection() -> float:
+    """Milliseconds of a run of the garbage collector, the second of two: the first forgets new tuples."""
+    gc.collect()
+    began = time.thread_time()
+    gc.collect()
+    return (time.thread_time() - began) * 1e3
+
+
 async def turns(client: Client, other: Client, rounds: int) -> list[Figure]:
     """The longest turns; the keys are gone afterwards."""
 
@@ -211,17 +220,20 @@ async def turns(client: Client, other: Client, rounds: int) -> list[Figure]:
         gone = await other.delete(prefix="load/")
         await cache.wait_revision(gone.revision, timeout=60)
 
-    loading, deleting = [], []
+    loading, deleting, without, within = [], [], [], []
     for round_ in range(rounds):
         cache = client.cache(prefix="load/")
-        gc.collect()
+        without.append(collection())
         loading.append(await longest_turn(cache.__aenter__()))
-        gc.collect()
+        within.append(collection())
         deleting.append(await longest_turn(delete(cache)))
         await cache.aclose()
         if round_ + 1 < rounds:
             await fill(other)
-    figures = []
+    figures = [
+        Figure("a full garbage collection, without a cache", "ms", min(without)),
+        Figure(f"a full garbage collection, with a cache of {KEYS} keys", "ms", min(within)),
+    ]
     for what, found in ((f"loading {KEYS} keys", loading), (f"a revision of {KEYS} deletes", deleting)):
         whole = statistics.median(turn.whole for turn in found) * 1e3
         alone = statistics.median(turn.without_collector for turn in found) * 1e3
@@ -266,7 +278,30 @@ async def current(client: Client, other: Client, go: Go | None) -> list[Figure]:
     ]
 
 
-async def lag(client: Client, other: Client, go: Go | None, seconds: float) -> list[Figure]:
+async def write(endpoint: str, count: int) -> None:
+    """Put at the rate, whatever the answers take; prints the instant of each answer by revision. A process of its own.
+
+    The clock is that of the machine: the reader's process has the same.
+    """
+    answered: dict[int, float] = {}
+    pending: set[asyncio.Task[None]] = set()
+    async with Client(endpoint) as client:
+
+        async def put(number: int) -> None:
+            result = await client.put(f"lag/{number % 100}", VALUE)
+            answered[result.revision] = time.monotonic()
+
+        began = time.monotonic()
+        for number in range(count):
+            task = asyncio.create_task(put(number))
+            pending.add(task)
+            task.add_done_callback(pending.discard)
+            await asyncio.sleep(max(0.0, began + (number + 1) / RATE - time.monotonic()))
+        await asyncio.gather(*pending)
+    print(json.dumps(answered))
+
+
+async def lag(client: Client, go: Go | None, endpoint: str, seconds: float) -> list[Figure]:
     """From the answer of a put until the cache has it."""
     count = int(RATE * seconds)
     async with client.cache(prefix="lag/") as cache:
@@ -274,26 +309,18 @@ async def lag(client: Client, other: Client, go: Go | None, seconds: float) -> l
 
         async def follow() -> None:
             async for batch in cache.batches():
-                now = time.perf_counter()
+                now = time.monotonic()
                 for event in batch:
                     arrived[event.revision] = now
 
         following = asyncio.create_task(follow())
-        answered: dict[int, float] = {}
-
-        async def put(number: int) -> None:
-            result = await other.put(f"lag/{number % 100}", VALUE)
-            answered[result.revision] = time.perf_counter()
-
-        began = time.perf_counter()
-        puts = []
-        for number in range(count):
-            puts.append(asyncio.create_task(put(number)))
-            await asyncio.sleep(max(0.0, began + (number + 1) / RATE - time.perf_counter()))
-        await asyncio.gather(*puts)
-        await cache.wait_current()
-        while len(arrived) < len(answered):  # noqa: ASYNC110 - the follower's own step comes later
-            await asyncio.sleep(0)
+        gc.collect()
+        command = (sys.executable, "-m", "benchmarks.cache", "--write", endpoint, "--seconds", str(seconds))
+        child = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, limit=2**24)
+        answer, _ = await child.communicate()
+        answered = {int(revision): instant for revision, instant in json.loads(answer).items()}
+        while len(arrived) < len(answered):  # noqa: ASYNC110 - the follower does not tell
+            await asyncio.sleep(0.01)
         following.cancel()
     lags = sorted((arrived[revision] - answered[revision]) * 1e3 for revision in answered)
     theirs = sorted([] if go is None else await go.measure("lag", count))
@@ -317,7 +344,11 @@ async def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=10.0, help="of the puts whose lag is measured")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
+    parser.add_argument("--write", metavar="ENDPOINT", help="only put: the other process of `lag`")
     options = parser.parse_args(arguments)
+    if options.write is not None:
+        await write(options.write, int(RATE * options.seconds))
+        return
     async with (
         EtcdServer(flags=_FLAGS) as server,
         go_program(server.endpoint) as go,
@@ -329,7 +360,7 @@ async def main(arguments: Sequence[str]) -> None:
             *await local(client, go),
             *await load(client, go, options.rounds),
             *await current(client, other, go),
-            *await lag(client, other, go, options.seconds),
+            *await lag(client, go, server.endpoint, options.seconds),
             *await turns(client, other, options.rounds),
         ]
         version = (await client.maintenance.status(server.endpoint)).version
