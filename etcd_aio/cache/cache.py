@@ -15,7 +15,8 @@ from etcd_aio.cache.feeder import Feeder
 from etcd_aio.cache.freshness import Freshness
 from etcd_aio.cache.local import NOT_ENTERED, LocalReads
 from etcd_aio.cache.results import CacheStatistics
-from etcd_aio.cache.state import CacheState, Replica, Step, Transition
+from etcd_aio.cache.state import CacheState, Replica, Transition
+from etcd_aio.cache.steps import Step
 from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.closing import TwoPartClose, Unwinding
 from etcd_aio.deadline import NEVER, deadline_after, time_left

@@ -19,7 +19,8 @@ Row: TypeAlias = tuple[bytes, bytes, int, int, int, int]
 row_of: Final[Callable[[KeyValue], Row]] = attrgetter(*KeyValue.__slots__)
 """The row of a `KeyValue`."""
 
-VERSION: Final = KeyValue.__slots__.index("version")
+VERSION: Final = 4
+"""Where a row has the version."""
 
 _Mutable: Final = mutable_twin(KeyValue)
 

@@ -849,7 +849,12 @@ async def test_a_revision_of_very_many_events_is_seen_at_once(
 ) -> None:
     stagings: list[object] = []
     stage = Replica.stage
-    monkeypatch.setattr(Replica, "stage", lambda replica: (stagings.append(replica), stage(replica))[1])
+
+    def counted(replica: Replica[Any]) -> object:
+        stagings.append(replica)
+        return stage(replica)
+
+    monkeypatch.setattr(Replica, "stage", counted)
     async with Client(own_server.endpoint) as writer, Client(own_server.endpoint) as client:
         for begin in range(0, 10_000, 100):
             puts = (op.put(f"p/{number:06}", str(number)) for number in range(begin, begin + 100))

@@ -144,6 +144,7 @@ async def test_two_caches_of_one_prefix_do_not_disturb_each_other(own_server: Et
     ):
         await fill(writer, "p/", 50)
         async with client.cache(prefix="p/") as one:
+            put = await writer.put("p/000001", "0")
             async with client.cache(prefix="p/", decode=int) as other:
                 for number in range(20):
                     put = await writer.put("p/000001", str(number))
@@ -256,7 +257,13 @@ async def test_a_cancelled_task_of_its_own_ends_it(own_server: EtcdServer) -> No
 async def test_it_can_be_closed_in_its_own_task(own_server: EtcdServer) -> None:
     """By the function that is told of errors: nothing of it goes on behind that."""
     async with Client(own_server.endpoint) as client:
-        cache = client.cache(prefix="p/", decode=int, on_error=lambda _, error: cache.close(), keep_current=0.01)
+        made: list[Cache[int]] = []
+
+        def on_error(key: bytes, error: Exception) -> None:
+            made[0].close()
+
+        cache = client.cache(prefix="p/", decode=int, on_error=on_error, keep_current=0.01)
+        made.append(cache)
         await cache.__aenter__()
         waiting = asyncio.create_task(cache.wait_revision(2**60, timeout=None))
         await client.put("p/a", "no number")

@@ -36,14 +36,15 @@ class Scene:
         self.validated: list[float] = []
         self.sent: list[dict[str, Any]] = []
         self.answer: asyncio.Future[Any] | None = None  # None: an error at once
+        store: Any = self  # `range` is all that is used
         self.catch_up = CatchUp(
-            self,
+            store,
             KEYS,
             self.replica,
             self.waiters,
             ask=self.ask,
             on_moved=self.moved,
-            timeout=2.0,  # type: ignore[arg-type]
+            timeout=2.0,
         )
         self._began = asyncio.get_running_loop().time()
 

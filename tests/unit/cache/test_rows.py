@@ -13,7 +13,7 @@ KV = KeyValue(b"k", b"v", 3, 7, 2, 9)
 def test_a_row_has_all_fields() -> None:
     row = row_of(KV)
     assert row == (b"k", b"v", 3, 7, 2, 9)
-    assert row[VERSION] == 2
+    assert row[VERSION] == KV.version == 2
     made = key_value(row)
     assert (type(made), made) == (KeyValue, KV)
     with pytest.raises(AttributeError):
