@@ -219,6 +219,31 @@ async def test_losing_every_connection_for_good_is_told_within_the_ttl(cluster: 
             proxy.heal()
 
 
+async def test_what_is_granted_after_an_outage_longer_than_the_ttl_is_not_lost(
+    shared_server: EtcdServer, prefix: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with FaultProxy(shared_server.endpoint) as proxy, Client(proxy.endpoint, timeout=None) as client:
+        await client.get(prefix)
+
+        async def hold_lease() -> None:
+            async with client.lease(5) as lease:
+                await client.put(f"{prefix}a", "v", lease=lease)
+                await asyncio.sleep(1)
+
+        async def hold_lock() -> None:
+            async with client.lock(f"{prefix}b", ttl=5) as lock:
+                await lock.fenced.put(f"{prefix}c", "v")
+                await asyncio.sleep(1)
+
+        proxy.black_hole()
+        holders = [asyncio.create_task(hold()) for hold in (hold_lease, hold_lock)]
+        await asyncio.sleep(7)
+        proxy.heal()
+        async with asyncio.timeout(PATIENCE):
+            await asyncio.gather(*holders)
+    assert not [record.message for record in caplog.records if record.name == "etcd_aio.leases"]
+
+
 async def test_a_block_can_be_left_while_nothing_can_be_reached(
     cluster: EtcdCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
