@@ -179,6 +179,7 @@ async def test_it_equals_a_store_with_its_keys_alone(own: Client, alone: Client,
             for side in sides:
                 await side.store.leases.grant(3600, lease)
         await watch({"all_keys": True, "prev_kv": True}, [0, 0])
+        lease = LEASES[0]
         for step in range(300):
             operation = script.operation()
             ours, theirs = [await side.outcome(operation) for side in sides]

@@ -181,8 +181,8 @@ async def test_shortcuts_work_inside(space: Any, whole: Client) -> None:
         (found,) = await service.wait_any(timeout=PATIENCE)
         assert found.key == b"svc/a:1"
         assert await until_keys(whole, "app/in/svc/", 1) == [b"app/in/svc/a:1"]
-        async with whole.resolve("app/in/svc") as outer:
-            assert outer.pick().address == "a:1"
+        async with whole.resolve("app/in/svc") as endpoints:
+            assert endpoints.pick().address == "a:1"
     assert (await space.update("n", lambda value: b"%d" % (int(value or 0) + 1))).key == b"n"
     waiting = asyncio.create_task(space.wait_deleted("guarded"))
     await whole.delete("app/in/guarded")

@@ -154,9 +154,9 @@ async def test_a_lost_session_loses_its_locks(client: Client, shared_server: Etc
 
     async def block() -> None:
         async with client.session(ttl=2) as session:
-            started.set_result(session.id)
             tasks.append(asyncio.create_task(session.lock(f"{name}-b").acquire()))
             async with session.lock(name):
+                started.set_result(session.id)
                 try:
                     await asyncio.sleep(PATIENCE)
                 finally:
@@ -164,8 +164,9 @@ async def test_a_lost_session_loses_its_locks(client: Client, shared_server: Etc
 
     async def elsewhere() -> None:
         async with client.session(ttl=2, on_lost="signal") as session:
+            holder, held = hold(session.lock(f"{name}-c"))
+            await held.wait()
             other.set_result(session.id)
-            holder, _ = hold(session.lock(f"{name}-c"))
             with pytest.raises(LockLostError):
                 await holder
             await session.lease.lost()

@@ -13,6 +13,7 @@ from etcd_aio import Client, InvalidRequestError, concurrency, once
 from etcd_aio import client as client_module
 from etcd_aio.errors import EmptyKeyError
 from etcd_aio.once import DEFAULT_PREFIX, DEFAULT_SLOTS, DEFAULT_TTL, DEFAULT_WINDOW, ExactlyOnce
+from etcd_aio.shortcuts import Shortcuts
 from tests.support.virtual_time import turns
 
 ROOT = Path(__file__).parents[3]
@@ -20,6 +21,7 @@ ROOT = Path(__file__).parents[3]
 
 def test_they_make_objects_that_share_the_leases_of_the_client() -> None:
     client = Client()
+    assert isinstance(client, Shortcuts)
     lock = client.lock("a")
     assert lock.name == b"a"
     assert client.rwlock("a").name == b"a"
