@@ -215,6 +215,21 @@ def _beside_go(suite: str) -> str:
     return table(("case", "rate ÷ Go", "CPU ÷ Go"), rows, numbers=2)
 
 
+def cache() -> str:
+    """Figures of reads from memory, and of a Go program that keeps a prefix by hand, from the result file."""
+    measured = json.loads(read(ROOT / "docs" / "cache.json"))
+    rows = []
+    for figure in measured["figures"]:
+        unit = f" {figure['unit']}".rstrip()
+        shown = [f"{found:.0f}{unit}" if abs(found) >= 100 else f"{found:.2f}{unit}" for found in _values(figure)]
+        rows.append((figure["text"], *shown, *[""] * (2 - len(shown))))
+    return table(("what", "etcd_aio", "Go, by hand"), rows, numbers=2)
+
+
+def _values(figure: Mapping[str, float | None]) -> list[float]:
+    return [found for found in (figure["etcd_aio"], figure["go"]) if found is not None]
+
+
 def failover_reads() -> str:
     """Recovery of gets after each fault: this client and the official Go client, from the result file."""
     return _failover("get")
@@ -372,7 +387,7 @@ MADE: Final[Mapping[str, Callable[[], str]]] = {
     function.__name__: function
     for function in (
         *(verdicts, stream_verdicts, remedies, repeatable, defaults),
-        *(policies, performance, locks, elections, failover_reads, failover_writes, error_tree, errors),
+        *(policies, performance, locks, elections, cache, failover_reads, failover_writes, error_tree, errors),
         *(client_options, client_calls),
     )
 }
