@@ -257,7 +257,7 @@ class Kubernetes:
                 client or with its lease right after the expected revision, this counts as the own deletion.
 
         Raises:
-            The errors of `optimistic_put`.
+            EtcdError: as `optimistic_put`.
 
         Cancellation: the key may have been deleted, or not.
         """
