@@ -481,7 +481,7 @@ async def test_one_login_serves_every_member_and_a_new_one_follows_a_lost_one() 
         await enable_auth(cluster.members[0], web=True)
         before = sum([await logins(member) for member in cluster.members])
         async with (
-            Client(cluster.endpoints, auth=WEB, allow_insecure_auth=True) as client,
+            Client(cluster.endpoints, auth=WEB, allow_insecure_auth=True, timeout=PATIENCE) as client,
             client.watch(prefix="app/") as watcher,
         ):
             await asyncio.gather(*(client.put(f"app/{number}", "v") for number in range(60)))

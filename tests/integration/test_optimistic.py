@@ -25,6 +25,11 @@ async def own_server() -> AsyncIterator[EtcdServer]:
         yield server
 
 
+def patient(endpoint: str) -> Client:
+    """A client with time for what a busy machine delays."""
+    return Client(endpoint, timeout=PATIENCE, connect_timeout=PATIENCE)
+
+
 async def seen(client: Client, key: str) -> int:
     """The revision to expect."""
     kv = await client.get(key)
@@ -49,7 +54,7 @@ async def test_every_byte_of_the_answer_cut(shared_server: EtcdServer, client: C
     async def cut_at(n_bytes: int) -> None:
         """Each with a connection of its own: one that has broken often is dialled ever later."""
         key = f"{prefix}{n_bytes}"
-        async with turns, FaultProxy(shared_server.endpoint) as proxy, Client(proxy.endpoint) as cut:
+        async with turns, FaultProxy(shared_server.endpoint) as proxy, patient(proxy.endpoint) as cut:
             expected = (await cut.put(key, "start")).revision
             proxy.cut_after(n_bytes, "to_client", connection="open")
             result = await cut.kubernetes().optimistic_put(key, f"value {n_bytes}", expected)
@@ -95,7 +100,7 @@ async def test_every_byte_of_the_answer_cut_while_others_write(
 
     async def write_and_lose(worker: int) -> None:
         for n_bytes in range(worker, size + 1, 8):
-            async with FaultProxy(shared_server.endpoint) as proxy, Client(proxy.endpoint) as cut:
+            async with FaultProxy(shared_server.endpoint) as proxy, patient(proxy.endpoint) as cut:
                 await write(cut, b"cut %d" % n_bytes, proxy, n_bytes)
 
     async def write_on(cutting: "asyncio.Future[list[None]]") -> None:

@@ -67,7 +67,7 @@ async def test_no_error_shows_a_password_or_a_token() -> None:
         proxy = await stack.enter_async_context(FaultProxy(server.endpoint))
 
         async def new(**options: object) -> Client:
-            client = Client(proxy.endpoint, allow_insecure_auth=True, timeout=2, **options)  # type: ignore[arg-type]
+            client = Client(proxy.endpoint, allow_insecure_auth=True, timeout=10, **options)  # type: ignore[arg-type]
             return await stack.enter_async_context(client)
 
         async with Client(server.endpoint, auth=ROOT, allow_insecure_auth=True) as root:
@@ -96,7 +96,7 @@ async def test_no_error_shows_a_password_or_a_token() -> None:
 
             def watched(one: Client) -> Callable[[], Awaitable[object]]:
                 async def watch() -> None:
-                    async with one.watch("app/k", timeout=2):
+                    async with one.watch("app/k", timeout=10):
                         pass
 
                 return watch
