@@ -37,7 +37,7 @@ class Follower:
 
     def add(self, step: Step, *, is_resync: bool) -> None:
         """The content has changed."""
-        raise NotImplementedError
+        raise NotImplementedError  # every follower below has its own
 
     def end(self, error: Exception | None) -> None:
         """There are no more changes: the iteration ends, or raises this error, behind what is not taken yet."""

@@ -46,7 +46,7 @@ class LocalReads(Generic[T]):
             CacheError: the cache was left, or has ended.
         """
         try:
-            return self._replica.values[key.encode() if type(key) is str else key]  # type: ignore[index]
+            return self._replica.values[key.encode() if type(key) is str else key]  # type: ignore[index] # TypeError is caught
         except (KeyError, TypeError, UnicodeError):
             pass  # outside of this block, so that what follows is raised without it
         encoded = self._checked(key)

@@ -174,10 +174,10 @@ class Follow(AsyncIterator[MirrorBatch]):
 
     # The base.
 
-    def _begin_base(self, floor: int) -> None:
+    def _begin_base(self, complete_to: int) -> None:
         known = () if self._known is None else self._known
         keys = sorted({encode_key(key, "known") for key in known})
-        self._base = _Base(self._store.scan(prefix=self._prefix, timeout=self._timeout), keys, floor)
+        self._base = _Base(self._store.scan(prefix=self._prefix, timeout=self._timeout), keys, complete_to)
 
     async def _next_of_base(self, base: "_Base") -> MirrorBatch:
         changes, is_last = await base.next()
@@ -218,12 +218,12 @@ class _Base:
     Args:
         scan: of the keys.
         known: the keys that the receiver has, sorted.
-        floor: the revision up to which it has the changes of these.
+        complete_to: the revision up to which it has the changes of these.
     """
 
-    def __init__(self, scan: Scan, known: Collection[bytes], floor: int) -> None:
+    def __init__(self, scan: Scan, known: Collection[bytes], complete_to: int) -> None:
         self._pages = scan.pages()
-        self._floor = floor
+        self._complete_to = complete_to
         self._merge: Merge[KeyValue, None] | None = None
         if known:
             self._merge = Merge()
@@ -242,7 +242,7 @@ class _Base:
             return tuple([Event(put, kv) for kv in page.kvs]), not page.more
         self._merge.source.add([kv.key for kv in page.kvs], page.kvs, is_last=not page.more)
         source, known = self._merge.take()
-        puts, gone = changed_since(source, known, self._floor)
+        puts, gone = changed_since(source, known, self._complete_to)
         revision = self._pages.revision
         deletes = [Event(EventType.DELETE, KeyValue(key, mod_revision=revision)) for key in gone]
         return (*[Event(put, kv) for kv in puts], *deletes), not page.more

@@ -187,7 +187,7 @@ class Mirror:
                     self._writer.error = error
                     await asyncio.sleep(BACKOFF.wait(self._failures, random.random))
                     self._failures += 1
-        except BaseException as end:
+        except BaseException as end:  # a cancellation too: tasks in `wait` are told
             self._end = end
             raise
         finally:

@@ -75,7 +75,7 @@ async def test_nothing_stays(server: EtcdServer, act: Callable[[Client], Awaitab
         assert turns > 10, "the action never waited: the test proves nothing"
         await until(lambda: not own_tasks())
     async with asyncio.timeout(PATIENCE):
-        while await metric(server, "etcd_debugging_mvcc_watcher_total"):  # noqa: ASYNC110 - the server tells nobody
+        while await metric(server, "etcd_debugging_mvcc_watcher_total"):  # noqa: ASYNC110 - the server has no event for it
             await asyncio.sleep(0.01)
 
 

@@ -255,7 +255,7 @@ async def test_a_cancelled_task_of_its_own_ends_it(own_server: EtcdServer) -> No
 
 
 async def test_it_can_be_closed_in_its_own_task(own_server: EtcdServer) -> None:
-    """By the function that is told of errors: nothing of it goes on behind that."""
+    """Closing in `on_error` leaves no task."""
     async with Client(own_server.endpoint) as client:
         made: list[Cache[int]] = []
 

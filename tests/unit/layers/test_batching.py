@@ -10,7 +10,7 @@ from etcd_aio.layers.batching import Limits, Step, pack, size_of, steps
 from etcd_aio.layers.reconcile import Change
 from tests.support.tiers import nightly_examples
 
-ROOM = Limits(126, 2**20)
+LIMITS = Limits(126, 2**20)
 KEYS = [b"a", b"b", b"c", b"d", b"e", b"f"]
 CHANGES = st.dictionaries(st.sampled_from(KEYS), st.none() | st.binary(max_size=8), min_size=1)
 HISTORIES = st.lists(CHANGES, max_size=12)
@@ -59,17 +59,17 @@ def test_every_complete_step_is_a_revision_of_the_source(
 
 def test_small_revisions_share_a_txn() -> None:
     history = [(2 + number, (b"k%d" % number, b"v")) for number in range(252)]
-    assert [(len(step.changes), step.revision) for step in steps(history, 1, ROOM)] == [(126, 127), (126, 253)]
+    assert [(len(step.changes), step.revision) for step in steps(history, 1, LIMITS)] == [(126, 127), (126, 253)]
 
 
 def test_the_last_change_of_a_key_counts() -> None:
     history = [(2, (b"a", b"1")), (3, (b"a", None)), (4, (b"b", b"1")), (5, (b"a", b"2"))]
-    assert list(steps(history, 1, ROOM)) == [Step(((b"a", b"2"), (b"b", b"1")), 5)]
+    assert list(steps(history, 1, LIMITS)) == [Step(((b"a", b"2"), (b"b", b"1")), 5)]
 
 
 def test_a_split_revision_is_incomplete_until_its_last_part() -> None:
     history = [(2, (b"a", b"1")), *((3, (b"k%03d" % number, b"v")) for number in range(300)), (4, (b"b", b"1"))]
-    made = [(len(step.changes), step.revision, step.is_complete) for step in steps(history, 1, ROOM)]
+    made = [(len(step.changes), step.revision, step.is_complete) for step in steps(history, 1, LIMITS)]
     assert made == [(1, 2, True), (126, 2, False), (126, 2, False), (49, 4, True)]
 
 
