@@ -33,7 +33,7 @@ from etcd_aio.kv import KV
 from etcd_aio.lease import Lease, LeaseKeeper, Leases, OnLost
 from etcd_aio.methods import API_VERSION
 from etcd_aio.shortcuts import Block, Shortcuts
-from etcd_aio.transport import EngineName, Names, RequestMetadata, TransportOptions, create_engine, http_get
+from etcd_aio.transport import EngineFactory, EngineName, RequestMetadata, TransportOptions, create_engine
 from etcd_aio.types import EndpointVersions, KeyLike
 from etcd_aio.watch import WatchCalls, WatchService
 
@@ -77,7 +77,9 @@ class Client(KV, WatchCalls, Shortcuts):
             `"leader_first"`: the leader, which is searched for after every election. `"pinned"`: one connection, to
             the member that is connected first; `"random_pinned"`: one connection, to a random member; both switch
             when it fails. Or a function that takes the READY candidates and returns one of them.
-        engine: the HTTP/2 implementation: `"native"`, this library's own, or `"grpclib"`.
+        engine: the HTTP/2 implementation: `"native"`, this library's own, or `"grpclib"`. Or a function that takes the
+            `TransportOptions` of the client and returns an `Engine` of `etcd_aio.transport`, such as that of a fake
+            etcd.
         retry: which failed attempts are retried, unless the call has its own `retry`: `"safe"` (only what cannot be
             applied twice), `"never"`, or `"always"` (also writes: you declare that they are idempotent, and that you
             ignore their results, which can be those of the second attempt).
@@ -130,7 +132,7 @@ class Client(KV, WatchCalls, Shortcuts):
         timeout: float | None = 5.0,
         connect_timeout: float = 2.0,
         policy: PolicyName | Choice = "round_robin",
-        engine: EngineName = "native",
+        engine: EngineName | EngineFactory = "native",
         retry: RetryMode = "safe",
         retry_policy: RetryPolicy | None = None,
         require_leader: bool = True,
@@ -166,11 +168,11 @@ class Client(KV, WatchCalls, Shortcuts):
             max_receive_bytes=max_receive_bytes,
             user_agent=f"etcd_aio/{__version__}",
         )
-        names = Names()
+        made = create_engine(engine, transport)
         metadata = RequestMetadata(API_VERSION, require_leader=require_leader)
         self._balancer = Balancer(
             parsed,
-            create_engine(engine, transport, names),
+            made,
             metadata=metadata,
             tls_for=security.tls_for,
             policy=policy,
@@ -198,9 +200,7 @@ class Client(KV, WatchCalls, Shortcuts):
         self._auth = Auth(invoker)
         self._cluster = Cluster(invoker)
         self._maintenance = Maintenance(invoker)
-        self._versions = Versions(
-            invoker, lambda endpoint, path: http_get(self._balancer.target(endpoint), path, names)
-        )
+        self._versions = Versions(invoker, lambda endpoint, path: made.http_get(self._balancer.target(endpoint), path))
         self._discovery = Discovery(
             self._balancer,
             resolver,

@@ -16,7 +16,7 @@ from etcd_aio.config.tls import TLS
 from etcd_aio.deadline import deadline_after
 from etcd_aio.error_handler import RetryPolicy, TokenFunction
 from etcd_aio.errors import ConfigError, InvalidRequestError
-from etcd_aio.transport import EngineName
+from etcd_aio.transport import ENGINES, EngineFactory, EngineName
 from etcd_aio.types import KeyLike, is_encodable
 
 _MIN_KEEPALIVE_TIME: Final = 5.0  # seconds; etcd answers more frequent pings with GOAWAY
@@ -34,7 +34,7 @@ class ClientOptions(TypedDict, total=False):
     timeout: float | None
     connect_timeout: float
     policy: PolicyName | Choice
-    engine: EngineName
+    engine: EngineName | EngineFactory
     retry: RetryMode
     retry_policy: RetryPolicy | None
     require_leader: bool
@@ -126,6 +126,11 @@ def _check_word(words: tuple[str, ...]) -> Callable[[str, object], None]:
     return check
 
 
+def _check_engine(name: str, value: object) -> None:
+    if not callable(value):
+        _check_word(ENGINES)(name, value)
+
+
 def _check_policy(name: str, value: object) -> None:
     if not callable(value):
         _check_word(POLICIES)(name, value)
@@ -150,7 +155,7 @@ _KIND_OF_TYPE: Final[Mapping[object, _Kind]] = {
     float: _Kind(_check_seconds, read_seconds),
     float | None: _Kind(_check_seconds_or_none, read_seconds_or_none),
     str: _Kind(_check_label, read_word),
-    EngineName: _Kind(_check_word(get_args(EngineName)), read_word),
+    EngineName | EngineFactory: _Kind(_check_engine, read_word),
     RetryMode: _Kind(_check_word(get_args(RetryMode)), read_word),
     PolicyName | Choice: _Kind(_check_policy, read_word),
     KeyLike | None: _Kind(_check_namespace, read_word),

@@ -6,12 +6,12 @@ got (`Delivery`). It does not choose endpoints, retry, or interpret messages.
 
 from typing import Final, Literal, TypeAlias
 
-from etcd_aio.transport.document import http_get as http_get
 from etcd_aio.transport.interface import Collect as Collect
 from etcd_aio.transport.interface import Collector as Collector
 from etcd_aio.transport.interface import Connection as Connection
 from etcd_aio.transport.interface import ConnectionOwner as ConnectionOwner
 from etcd_aio.transport.interface import Engine as Engine
+from etcd_aio.transport.interface import EngineFactory as EngineFactory
 from etcd_aio.transport.interface import Metadata as Metadata
 from etcd_aio.transport.interface import Stream as Stream
 from etcd_aio.transport.interface import Target as Target
@@ -20,18 +20,19 @@ from etcd_aio.transport.interface import TLSSource as TLSSource
 from etcd_aio.transport.interface import TransportOptions as TransportOptions
 from etcd_aio.transport.metadata import RequestMetadata as RequestMetadata
 from etcd_aio.transport.metadata import token_of as token_of
-from etcd_aio.transport.names import Names as Names
 
 EngineName: TypeAlias = Literal["native", "grpclib"]
 ENGINES: Final[tuple[EngineName, ...]] = ("native", "grpclib")
 
 
-def create_engine(name: EngineName, options: TransportOptions, names: Names | None = None) -> Engine:
-    """Create an engine. Each engine is imported only when it is used. Without `names` it resolves host names itself."""
-    if name == "native":
+def create_engine(engine: EngineName | EngineFactory, options: TransportOptions) -> Engine:
+    """Create an engine. Each engine of the library is imported only when it is used."""
+    if callable(engine):
+        return engine(options)
+    if engine == "native":
         from etcd_aio.transport.native import NativeEngine
 
-        return NativeEngine(options, names)
+        return NativeEngine(options)
     from etcd_aio.transport.grpclib_engine import GrpclibEngine
 
-    return GrpclibEngine(options, names)
+    return GrpclibEngine(options)

@@ -22,6 +22,7 @@ from etcd_aio.deadline import NEVER
 from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, LocalReason, StatusCode
 from etcd_aio.http2 import NeverIndexedHeaderTuple
 from etcd_aio.transport.deadlines import DeadlineTimer
+from etcd_aio.transport.document import http_get
 from etcd_aio.transport.framing import PREFIX, check_prefix, frame_message
 from etcd_aio.transport.grpclib_protocol import GrpclibProtocol, GrpclibStream
 from etcd_aio.transport.handshake import connect
@@ -59,6 +60,9 @@ class GrpclibEngine:
         connection = GrpclibConnection(target, options, owner, pace)
         await connect(target, self._names, options.connect_timeout, lambda: connection.protocol)
         return connection
+
+    async def http_get(self, target: Target, path: str) -> bytes:
+        return await http_get(target, path, self._names)
 
 
 class GrpclibConnection:

@@ -203,3 +203,20 @@ class Engine(Protocol):
             ConnectError: the peer answered, but not as a gRPC server; or it did not answer in time.
         """
         ...
+
+    async def http_get(self, target: Target, path: str) -> bytes:
+        """Return the body of a document, such as `/version`, that `target` serves over HTTP beside gRPC.
+
+        Args:
+            target: the server.
+            path: the path, of printable ASCII without spaces.
+
+        Raises:
+            OSError: the connection failed.
+            ConnectError: there is no such document.
+        """
+        ...
+
+
+EngineFactory: TypeAlias = Callable[[TransportOptions], Engine]
+"""Makes the engine of one client, from the limits and times that its connections have to keep."""

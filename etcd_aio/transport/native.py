@@ -17,6 +17,7 @@ from etcd_aio.closing import Unwinding
 from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, LocalReason, StatusCode
 from etcd_aio.http2 import Http2Connection, LocalProtocolError, RemoteProtocolError
 from etcd_aio.transport.deadlines import Deadlines, DeadlineTimer
+from etcd_aio.transport.document import http_get
 from etcd_aio.transport.framing import PREFIX, frame_message
 from etcd_aio.transport.handshake import Handshake, HandshakingProtocol, connect
 from etcd_aio.transport.interface import Collect, ConnectionOwner, Metadata, Target, TransportOptions
@@ -49,6 +50,9 @@ class NativeEngine:
         return await connect(
             target, self._names, options.connect_timeout, lambda: NativeConnection(target, options, owner, pace)
         )
+
+    async def http_get(self, target: Target, path: str) -> bytes:
+        return await http_get(target, path, self._names)
 
 
 class NativeConnection(HandshakingProtocol):

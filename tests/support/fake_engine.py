@@ -10,6 +10,7 @@ member.connection.lose(error)     and .go_away(reason): ends its newest connecti
 member.on_stream = ...            called with every stream that is opened on it
 member.openings.append(...)       the failures of the next streams to be opened, in turn
 member.stream.say(b"...")         and .end(), .fail(failure): sends on its newest stream
+member.documents["/version"]      what it serves over HTTP
 """
 
 import asyncio
@@ -19,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from etcd_aio.closing import Unwinding, unwound
-from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
+from etcd_aio.errors import AttemptFailure, ConnectError, Delivery, LocalReason, StatusCode
 from etcd_aio.transport import Collect, Connection, ConnectionOwner, Metadata, Stream, Target
 
 
@@ -102,6 +103,7 @@ class FakeMember:
         self.openings: deque[AttemptFailure] = deque()
         self.on_stream: Callable[[FakeStream], None] | None = None
         self.streams: list[FakeStream] = []
+        self.documents: dict[str, bytes] = {}
 
     @property
     def stream(self) -> "FakeStream":
@@ -150,6 +152,13 @@ class FakeEngine:
         if dial.lost_at_once:
             connection.lose(ConnectionResetError(104, "reset at once"))
         return connection
+
+    async def http_get(self, target: Target, path: str) -> bytes:
+        """The member's document."""
+        document = self[target.authority].documents.get(path)
+        if document is None:
+            raise ConnectError(f"the peer does not serve {path}")
+        return document
 
 
 class FakeConnection:

@@ -111,6 +111,7 @@ from etcd_aio.layers import (
     naming,
 )
 from etcd_aio.once import ExactlyOnce
+from etcd_aio.transport import create_engine
 
 R = TypeVar("R")
 
@@ -442,6 +443,8 @@ async def clients() -> None:
     Client(retry="sometimes")  # type: ignore[arg-type]
     Client(policy="random")  # type: ignore[arg-type]
     Client(engine="grpcio")  # type: ignore[arg-type]
+    Client(engine=lambda options: create_engine("native", options))
+    Client(engine=lambda options: options)  # type: ignore[arg-type, return-value]
     Client(None, None)  # type: ignore[call-arg]
     with client:  # type: ignore[attr-defined]
         pass

@@ -16,7 +16,7 @@ from etcd_aio import Client, ClientClosedError, ConfigError, __version__, transp
 from etcd_aio.discovery.srv_records import SrvAnswer
 from etcd_aio.error_handler.credentials import Password
 from etcd_aio.errors import ClientUsageError, StatusCode, UserEmptyError
-from etcd_aio.transport import Engine, EngineName, Names, TransportOptions
+from etcd_aio.transport import Engine, EngineName, TransportOptions
 from tests.support.calls import answered
 from tests.support.fake_engine import Accept, FakeEngine, Hang, Refuse
 from tests.support.virtual_time import tasks, timers, turns
@@ -246,9 +246,9 @@ def test_credentials_in_a_text_do_not_go_in_the_clear_either(rest: str) -> None:
 def test_the_layers_get_the_options_of_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[tuple[str, TransportOptions]] = []
 
-    def create_engine(name: EngineName, options: TransportOptions, names: Names) -> Engine:
+    def create_engine(name: EngineName, options: TransportOptions) -> Engine:
         made.append((name, options))
-        return transport.create_engine(name, options, names)
+        return transport.create_engine(name, options)
 
     monkeypatch.setattr("etcd_aio.client.create_engine", create_engine)
     client = Client(
@@ -265,6 +265,25 @@ def test_the_layers_get_the_options_of_the_client(monkeypatch: pytest.MonkeyPatc
     assert (options.connect_timeout, options.keepalive_time, options.keepalive_timeout) == (1.0, 6.0, 4.0)
     assert (options.max_receive_bytes, options.user_agent) == (77, f"etcd_aio/{__version__}")
     assert client._invoker.max_send_bytes == 78
+
+
+async def test_an_engine_may_be_made_by_a_function_of_the_users() -> None:
+    made: list[tuple[FakeEngine, TransportOptions]] = []
+
+    def factory(options: TransportOptions) -> Engine:
+        made.append((FakeEngine(), options))
+        return made[-1][0]
+
+    client = Client("m1", engine=factory, connect_timeout=1.0)
+    ((engine, options),) = made
+    assert options.connect_timeout == 1.0
+    engine["m1:2379"].documents["/version"] = b'{"etcdserver": "3.7.3", "etcdcluster": "3.7.0"}'
+    engine["m1:2379"].otherwise = answered(StatusCode.PERMISSION_DENIED, "etcdserver: permission denied")
+    async with client:
+        assert await client.ping() >= 0
+        assert engine["m1:2379"].dials
+        (versions,) = await client.versions()
+    assert (versions.server, versions.cluster) == ("3.7.3", "3.7.0")
 
 
 @pytest.fixture

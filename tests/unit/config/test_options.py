@@ -6,6 +6,7 @@ import pytest
 
 from etcd_aio import Client, ConfigError, RetryPolicy
 from etcd_aio.config import TEXT_OPTIONS, ClientOptions, check_options, read_option
+from tests.support.fake_engine import FakeEngine
 
 DEFAULTS = {name: parameter.default for name, parameter in inspect.signature(Client).parameters.items()}
 
@@ -32,6 +33,7 @@ def test_every_option_is_checked_by_its_type_or_where_it_is_used() -> None:
         {"retry": "always"},
         {"retry_policy": RetryPolicy()},
         {"policy": lambda offered: offered[0]},
+        {"engine": lambda options: FakeEngine()},
         {"max_send_bytes": 1, "max_receive_bytes": 2**31 - 1},
         {"allow_insecure_auth": True},
         {"discovery_srv_name": "dev-1"},

@@ -13,7 +13,9 @@ from h2.errors import ErrorCodes
 from hyperframe.frame import DataFrame
 
 from etcd_aio.errors import ConnectError, TLSError
-from etcd_aio.transport import Names, Target, http_get
+from etcd_aio.transport import Target
+from etcd_aio.transport.document import http_get
+from etcd_aio.transport.names import Names
 from tests.support.scripted import Wire, scripted
 from tests.support.stream_server import stream_server
 

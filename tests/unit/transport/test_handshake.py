@@ -7,8 +7,9 @@ from typing import NoReturn
 import pytest
 
 from etcd_aio.errors import ConnectError, ConnectionLostError, TLSError
-from etcd_aio.transport import Names, Target, handshake
+from etcd_aio.transport import Target, handshake
 from etcd_aio.transport.handshake import Handshake, explain_hang_up, explain_tls
+from etcd_aio.transport.names import Names
 
 pytestmark = pytest.mark.anyio
 
