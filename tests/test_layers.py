@@ -17,6 +17,7 @@ MAY_USE: dict[str, frozenset[str]] = {
     "__init__": frozenset(
         {"admin", "balancer", "client", "config", "error_handler", "kv", "lease", "store", "watch", "_version"}
     ),
+    "fake": frozenset({"transport"}),
     "client": frozenset(
         {
             *{"admin", "balancer", "config", "discovery", "error_handler", "kv", "lease", "transport", "watch"},
@@ -61,7 +62,11 @@ MESSAGES_ORDER: dict[str, frozenset[str]] = {
 ON_THE_CLIENT = frozenset({"cache", "concurrency", "layers", "once"})
 # What a function may import when it runs, and annotations may name, although it stands above: a namespace of a client
 # has the shortcuts of a client, and makes namespaces itself.
-MAY_USE_LATER = {"client": frozenset({"cache", "concurrency", "once"}), "shortcuts": frozenset({"layers"})}
+MAY_USE_LATER = {
+    "client": frozenset({"cache", "concurrency", "once"}),
+    "shortcuts": frozenset({"layers"}),
+    "fake": frozenset({"client", "config"}),
+}
 ALONE = frozenset({"http2"})  # could become a package of its own as it is
 FOREIGN: dict[str, frozenset[str]] = {
     "grpclib": frozenset({"transport"}),
@@ -105,6 +110,17 @@ PURE = (
     "error_handler/retry_verdicts",
     "errors",
     "exports",
+    "fake/cluster",
+    "fake/dispatch",
+    "fake/kv_service",
+    "fake/lease_service",
+    "fake/leases",
+    "fake/ranges",
+    "fake/refusals",
+    "fake/releases",
+    "fake/sessions",
+    "fake/store",
+    "fake/txns",
     "http2",
     "kv/compare",
     "kv/op",

@@ -6,6 +6,8 @@ got (`Delivery`). It does not choose endpoints, retry, or interpret messages.
 
 from typing import Final, Literal, TypeAlias
 
+from etcd_aio.transport.framing import check_prefix as check_prefix
+from etcd_aio.transport.interface import BEGINNING as BEGINNING
 from etcd_aio.transport.interface import Collect as Collect
 from etcd_aio.transport.interface import Collector as Collector
 from etcd_aio.transport.interface import Connection as Connection
@@ -20,6 +22,9 @@ from etcd_aio.transport.interface import TLSSource as TLSSource
 from etcd_aio.transport.interface import TransportOptions as TransportOptions
 from etcd_aio.transport.metadata import RequestMetadata as RequestMetadata
 from etcd_aio.transport.metadata import token_of as token_of
+from etcd_aio.transport.response import closed as closed
+from etcd_aio.transport.response import expired as expired
+from etcd_aio.transport.response import lost as lost
 
 EngineName: TypeAlias = Literal["native", "grpclib"]
 ENGINES: Final[tuple[EngineName, ...]] = ("native", "grpclib")

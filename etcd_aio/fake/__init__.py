@@ -1,0 +1,10 @@
+"""A fake etcd in memory, for unit tests of services.
+
+from etcd_aio.fake import FakeEtcd
+
+async with FakeEtcd() as fake, fake.client() as client:
+    await client.put("a", "1")
+    assert fake.keys() == {b"a": b"1"}
+"""
+
+from etcd_aio.fake.fake_etcd import FakeEtcd as FakeEtcd

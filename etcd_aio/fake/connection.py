@@ -1,0 +1,226 @@
+"""A connection to a fake member, and the unary calls on it."""
+
+import asyncio
+from typing import Final
+
+from etcd_aio.closing import Unwinding
+from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, LocalReason, StatusCode
+from etcd_aio.fake.host import Host
+from etcd_aio.fake.refusals import Refusal
+from etcd_aio.fake.server import Server
+from etcd_aio.fake.stream import FakeStream
+from etcd_aio.transport import (
+    Collect,
+    ConnectionOwner,
+    Metadata,
+    TransportOptions,
+    check_prefix,
+    closed,
+    expired,
+    lost,
+)
+
+_PIECE: Final = 2**14  # bytes; a reply of more arrives in pieces, as in HTTP/2
+_NEVER: Final = float("inf")
+
+
+class FakeConnection:
+    """One connection. See `transport.Connection`."""
+
+    def __init__(self, host: Host, server: Server, options: TransportOptions, owner: ConnectionOwner) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._owner = owner
+        self._options = options
+        self._is_lost = False
+        self._is_draining = False
+        self._calls: set[_Call] = set()
+        self._streams: set[FakeStream] = set()
+        self._expiry: asyncio.TimerHandle | None = None
+        self._silence: asyncio.TimerHandle | None = None
+        self.host = host
+        self.server = server
+        host.connections.add(self)
+
+    async def unary(
+        self,
+        path: str,
+        payload: bytes,
+        metadata: Metadata,
+        deadline: float,
+        collect: Collect | None = None,
+        may_move: bool = False,
+        whole_by: float | None = None,
+        is_heavy: bool = False,
+    ) -> bytes:
+        if deadline <= self._loop.time():
+            raise expired(Delivery.UNSENT)
+        self._check()
+        call = _Call(self, path, payload, metadata, deadline, may_move, self._loop.create_future())
+        self._calls.add(call)
+        self.host.inbox.post(call)
+        self._watch(deadline)
+        if self.host.is_paused:
+            self.on_pause()
+        try:
+            reply = await call.future
+        finally:
+            self._calls.discard(call)
+            self._close_if_drained()
+        failure = check_prefix(0, len(reply), self._options.max_receive_bytes)
+        if failure is not None:
+            raise failure
+        if collect is None or len(reply) <= _PIECE:
+            return reply
+        collector = collect()
+        for start in range(0, len(reply), _PIECE):
+            collector.feed(reply[start : start + _PIECE])
+            collector.work()
+            await asyncio.sleep(0)
+        return b""
+
+    async def open_stream(self, path: str, metadata: Metadata, deadline: float) -> "FakeStream":
+        if deadline <= self._loop.time():
+            raise expired(Delivery.UNSENT)
+        self._check()
+        stream = FakeStream(self, path, metadata, self._options.max_receive_bytes)
+        self._streams.add(stream)
+        self.host.inbox.post(stream)
+        if self.host.is_paused:
+            self.on_pause()
+        try:
+            await asyncio.sleep(0)
+        except BaseException:
+            stream.cancel()
+            raise
+        return stream
+
+    def close(self) -> Unwinding:
+        self.lose(None)
+        return ()
+
+    async def aclose(self) -> None:
+        self.lose(None)
+
+    def drain(self) -> None:
+        self._is_draining = True
+        self._close_if_drained()
+
+    def give_up(self, reason: str) -> None:
+        for call in tuple(self._calls):
+            if call.may_move:
+                call.fail(AttemptFailure(StatusCode.UNAVAILABLE, reason, Delivery.UNKNOWN, reason=LocalReason.GIVEN_UP))
+
+    # For the host.
+
+    def lose(self, error: BaseException | None) -> None:
+        if self._is_lost:
+            return
+        self._is_lost = True
+        self.host.connections.discard(self)
+        for timer in (self._expiry, self._silence):
+            if timer is not None:
+                timer.cancel()
+        for call in tuple(self._calls):
+            call.fail(lost(error, Delivery.UNKNOWN))
+        for stream in tuple(self._streams):
+            stream.fail(lost(error, Delivery.UNKNOWN))
+        self._owner.on_lost(error)
+
+    def go_away(self, reason: str) -> None:
+        """Announce that no new calls are taken; those under way finish."""
+        if not self._is_draining:
+            self._is_draining = True
+            self._owner.on_draining(reason)
+            self._close_if_drained()
+
+    def on_pause(self) -> None:
+        options = self._options
+        seconds = _NEVER
+        if self._streams:
+            seconds = options.keepalive_time + options.keepalive_timeout
+        if self._calls:
+            seconds = options.silence_time + options.silence_timeout
+        if seconds != _NEVER and (self._silence is None or self._silence.when() > self._loop.time() + seconds):
+            if self._silence is not None:
+                self._silence.cancel()
+            self._silence = self._loop.call_later(seconds, self._silent)
+
+    # For calls and streams.
+
+    def stream_over(self, stream: "FakeStream") -> None:
+        """A stream ended."""
+        self._streams.discard(stream)
+        self._close_if_drained()
+
+    # Inside.
+
+    def _check(self) -> None:
+        if self._is_lost or self._is_draining:
+            raise closed()
+
+    def _close_if_drained(self) -> None:
+        if self._is_draining and not self._calls and not self._streams:
+            self.lose(None)
+
+    def _silent(self) -> None:
+        self._silence = None
+        if self.host.is_paused and (self._calls or self._streams):
+            self.lose(ConnectionLostError("the peer did not answer a ping"))
+
+    def _watch(self, deadline: float) -> None:
+        """Let the timer fire at the earliest deadline: one timer, since almost all calls end long before theirs."""
+        if deadline != _NEVER and (self._expiry is None or self._expiry.when() > deadline):
+            if self._expiry is not None:
+                self._expiry.cancel()
+            self._expiry = self._loop.call_at(deadline, self._expire)
+
+    def _expire(self) -> None:
+        self._expiry = None
+        now = self._loop.time()
+        for call in tuple(self._calls):
+            if call.deadline <= now:
+                call.fail(expired(Delivery.UNKNOWN))
+        self._watch(min((call.deadline for call in self._calls if call.deadline > now), default=_NEVER))
+
+
+class _Call:
+    """One unary call."""
+
+    __slots__ = ("_connection", "_metadata", "_path", "_payload", "deadline", "future", "may_move")
+
+    def __init__(
+        self,
+        connection: FakeConnection,
+        path: str,
+        payload: bytes,
+        metadata: Metadata,
+        deadline: float,
+        may_move: bool,
+        future: "asyncio.Future[bytes]",
+    ) -> None:
+        self._connection = connection
+        self._path = path
+        self._payload = payload
+        self._metadata = metadata
+        self.deadline = deadline
+        self.may_move = may_move
+        self.future = future
+
+    def serve(self) -> None:
+        host = self._connection.host
+        if not host.is_up or host.hold(self):
+            return
+        # The server may run a call that was given up, or hear of that first.
+        if self.future.done() and host.inbox.random.random() < 0.5:
+            return
+        try:
+            reply = self._connection.server.unary(host.node, self._path, self._payload, self._metadata)
+        except Refusal as refusal:
+            self.fail(AttemptFailure(refusal.code, refusal.text, Delivery.ANSWERED))
+        else:
+            if not self.future.done():
+                self.future.set_result(reply)
+
+    def fail(self, failure: AttemptFailure) -> None:
+        if not self.future.done():
+            self.future.set_exception(failure)

@@ -1,0 +1,106 @@
+"""The whole server without IO: from a path and an encoded request to an encoded reply, or to a refusal.
+
+Each RPC is a row that names its method and its handler; what all calls have in common is checked before.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, TypeAlias
+
+from etcd_aio import methods, pb
+from etcd_aio.codec import decode, encode
+from etcd_aio.errors import MalformedReplyError, StatusCode
+from etcd_aio.fake.calls import Call
+from etcd_aio.fake.cluster import Cluster, Node
+from etcd_aio.fake.kv_service import MOST_BYTES, KVService
+from etcd_aio.fake.lease_service import LeaseService
+from etcd_aio.fake.refusals import Refusal
+from etcd_aio.fake.sessions import EchoStream, ReplyStream, Session
+from etcd_aio.transport import Metadata
+
+_Unary: TypeAlias = Callable[[Call, Any], pb.Message]
+_Stream: TypeAlias = Callable[[Call, Any], Iterator[pb.Message]]
+
+_GRPC_MOST_BYTES: Final = MOST_BYTES + 2**19  # of any message
+
+
+class Dispatcher:
+    """Answers calls.
+
+    Args:
+        cluster: the state.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        kv, lease = KVService(cluster), LeaseService(cluster)
+        self._unary: Mapping[str, tuple[type[pb.Message], _Unary]] = _rows(
+            (methods.RANGE, kv.range),
+            (methods.PUT, kv.put),
+            (methods.DELETE_RANGE, kv.delete_range),
+            (methods.TXN, kv.txn),
+            (methods.COMPACT, kv.compact),
+            (methods.LEASE_GRANT, lease.grant),
+            (methods.LEASE_REVOKE, lease.revoke),
+            (methods.LEASE_TIME_TO_LIVE, lease.time_to_live),
+            (methods.LEASE_LEASES, lease.leases),
+        )
+        self._reply_streams: Mapping[str, tuple[type[pb.Message], _Stream]] = _rows(
+            *([(methods.RANGE_STREAM, kv.range_stream)] if cluster.release.has_range_stream else []),
+        )
+        self._keep_alive = lease.keep_alive
+
+    def unary(self, node: Node, path: str, payload: bytes, metadata: Metadata, now: float) -> bytes:
+        """Answer a unary call.
+
+        Args:
+            node: the member that got it.
+            path: the gRPC path.
+            payload: the encoded request.
+            metadata: the metadata.
+            now: the time, in seconds.
+
+        Raises:
+            Refusal: the status, if it is not OK.
+        """
+        row = self._unary.get(path)
+        if row is None:
+            raise _unknown(path)
+        request, answer = row
+        if len(payload) > _GRPC_MOST_BYTES:
+            text = f"grpc: received message larger than max ({len(payload)} vs. {_GRPC_MOST_BYTES})"
+            raise Refusal.other(StatusCode.RESOURCE_EXHAUSTED, text)
+        return encode(answer(Call(node, metadata, len(payload), now), _decoded(request, payload)))
+
+    def stream(self, node: Node, path: str, metadata: Metadata, now: float) -> Session:
+        """Open a stream; see `unary`.
+
+        Raises:
+            Refusal: there is no such stream.
+        """
+        if path == methods.LEASE_KEEP_ALIVE.path:
+            return EchoStream(
+                methods.LEASE_KEEP_ALIVE.request, self._keep_alive, lambda at: Call(node, metadata, 0, at)
+            )
+        row = self._reply_streams.get(path)
+        if row is None:
+            raise _unknown(path)
+        return ReplyStream(*row, Call(node, metadata, 0, now))
+
+
+def _rows(*rows: tuple[methods.AnyMethod, Any]) -> Mapping[str, tuple[type[pb.Message], Any]]:
+    return {method.path: (method.request, answer) for method, answer in rows}
+
+
+def _decoded(request: type[pb.Message], payload: bytes) -> pb.Message:
+    try:
+        return decode(request, payload)
+    except MalformedReplyError:
+        pass
+    raise Refusal.other(StatusCode.INTERNAL, "grpc: error unmarshalling request: proto: cannot parse invalid data")
+
+
+def _unknown(path: str) -> Refusal:
+    _, service, method = path.split("/", 2)
+    known = any(row.path.startswith(f"/{service}/") for row in methods.ALL)
+    text = f"unknown method {method} for service {service}" if known else f"unknown service {service}"
+    return Refusal.other(StatusCode.UNIMPLEMENTED, text)

@@ -1,0 +1,161 @@
+"""FakeEtcd: an etcd cluster in memory, without processes and sockets."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from random import Random
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self, Unpack
+
+from etcd_aio.fake.clock import Clock
+from etcd_aio.fake.cluster import CLIENT_PORT, Cluster, Node
+from etcd_aio.fake.dispatch import Dispatcher
+from etcd_aio.fake.engine import FakeEngine
+from etcd_aio.fake.host import Host, Inbox
+from etcd_aio.fake.releases import NEWEST, release_of
+from etcd_aio.fake.sessions import Session
+from etcd_aio.transport import Engine, Metadata, TransportOptions
+from etcd_aio.types import KeyLike
+
+if TYPE_CHECKING:
+    from etcd_aio.client import Client
+    from etcd_aio.config import ClientOptions
+
+_MOST_STEPS: Final = 1_000_000  # of one `advance`
+
+
+class FakeEtcd:
+    """An etcd cluster in memory: `async with FakeEtcd() as fake:`.
+
+    Clients of it run as a whole, and only their connections are imitated. Requests are answered in a later turn of the
+    loop, and those of one turn in an order that the seed decides: code that needs luck is found.
+
+    Args:
+        version: the etcd that it is, such as "3.6"; the newest by default.
+        members: how many members it has. They share one store.
+        seed: decides everything that is left to chance.
+        latency: seconds from a request to its answer.
+
+    Raises:
+        ConfigError: the fake cannot be that version.
+    """
+
+    def __init__(self, version: str = NEWEST, *, members: int = 1, seed: int = 0, latency: float = 0.0) -> None:
+        random = Random(seed)
+        self._cluster = Cluster(release_of(version), members, random.getrandbits)
+        self._dispatcher = Dispatcher(self._cluster)
+        self._clock = Clock(self._on_due)
+        self._inbox = Inbox(random, self._on_served, latency)
+        self._hosts = {f"{node.name}:{CLIENT_PORT}": Host(node, self._inbox) for node in self._cluster.nodes}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End every connection, and the timer. Clients should be closed before."""
+        self._inbox.close()
+        self._clock.stop()
+        for host in self._hosts.values():
+            host.stop()
+
+    # Clients.
+
+    @property
+    def endpoints(self) -> tuple[str, ...]:
+        """The endpoints of the members."""
+        return tuple(node.client_url for node in self._cluster.nodes)
+
+    def engine(self, options: TransportOptions) -> Engine:
+        """Make an engine that connects to this fake: `Client(fake.endpoints, engine=fake.engine)`."""
+        return FakeEngine(self._hosts, self, options)
+
+    def client(self, **options: "Unpack[ClientOptions]") -> "Client":
+        """A client of all members: `async with fake.client() as client:`.
+
+        Args:
+            options: those of `Client`, besides the engine.
+        """
+        from etcd_aio.client import Client
+
+        options.setdefault("engine", self.engine)
+        return Client(self.endpoints, **options)
+
+    # The inside, as plain data.
+
+    @property
+    def revision(self) -> int:
+        """The current revision."""
+        return self._cluster.store.revision
+
+    def keys(self, prefix: KeyLike = b"") -> dict[bytes, bytes]:
+        """The keys with a prefix, and their values."""
+        wanted = prefix.encode() if isinstance(prefix, str) else bytes(prefix)
+        found = self._cluster.store.read(wanted or b"\x00", b"\x00")
+        return {one.key: one.value for one in found if one.key.startswith(wanted)}
+
+    def load(self, content: Mapping[str, KeyLike] | Mapping[bytes, KeyLike]) -> int:
+        """Write keys, all in one revision. Returns the revision."""
+        batch = self._cluster.store.begin()
+        for key, value in content.items():
+            batch.put(_bytes(key), _bytes(value), 0)
+        self._cluster.committed(batch.commit())
+        return self.revision
+
+    def compact(self, revision: int) -> None:
+        """Compact the store."""
+        self._cluster.store.compact(revision)
+
+    async def advance(self, seconds: float) -> None:
+        """Let time pass for the server: leases expire. The clock of the loop, and so that of clients, stays."""
+        end = self._clock.now() + seconds
+        for _ in range(_MOST_STEPS):
+            due = self._cluster.due()
+            if due > end:
+                break
+            self._clock.ahead += max(due - self._clock.now(), 0.0)
+            self._on_due()
+            await asyncio.sleep(0)
+        self._clock.ahead += max(end - self._clock.now(), 0.0)
+        self._set_timer()
+
+    # For connections.
+
+    def unary(self, node: Node, path: str, payload: bytes, metadata: Metadata) -> bytes:
+        """Answer a call; see `Dispatcher.unary`."""
+        return self._dispatcher.unary(node, path, payload, metadata, self._clock.now())
+
+    def stream(self, node: Node, path: str, metadata: Metadata) -> Session:
+        """Open a stream; see `Dispatcher.stream`."""
+        return self._dispatcher.stream(node, path, metadata, self._clock.now())
+
+    def receive(self, session: Session, payload: bytes) -> None:
+        """Let a stream take a request."""
+        session.receive(payload, self._clock.now())
+
+    def document(self, node: Node, path: str) -> bytes | None:
+        """A document that a member serves over HTTP."""
+        if path != "/version":
+            return None
+        version = self._cluster.release.version
+        return json.dumps({"etcdserver": version, "etcdcluster": f"{self._cluster.release.name}.0"}).encode()
+
+    # Time.
+
+    def _on_served(self) -> None:
+        self._set_timer()
+
+    def _on_due(self) -> None:
+        self._cluster.tick(self._clock.now())
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        self._clock.wake_at(self._cluster.due())
+
+
+def _bytes(text: KeyLike) -> bytes:
+    return text.encode() if isinstance(text, str) else bytes(text)

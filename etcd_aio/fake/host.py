@@ -1,0 +1,137 @@
+"""Where the members of a fake cluster run: which can be reached, and in which order requests reach the server.
+
+Requests that arrive in one turn of the loop are served in the next one, in an order that the seed decides; those of one
+stream keep theirs. No request is served inside the function that sends it.
+"""
+
+import asyncio
+from collections.abc import Callable
+from random import Random
+from typing import Protocol
+
+from etcd_aio.aio import wake
+from etcd_aio.fake.cluster import Node
+
+
+class Arrival(Protocol):
+    """A request on its way to the server."""
+
+    def serve(self) -> None:
+        """Let the server answer."""
+
+
+class HostedConnection(Protocol):
+    """A connection, as the host sees it."""
+
+    def lose(self, error: BaseException | None) -> None:
+        """End at once."""
+
+    def on_pause(self) -> None:
+        """The host has stopped answering."""
+
+
+class Inbox:
+    """The requests that wait to be served.
+
+    Args:
+        random: decides their order.
+        on_served: called after each turn in which something was served.
+        latency: seconds from the sending of a request to its serving.
+    """
+
+    def __init__(self, random: Random, on_served: Callable[[], None], latency: float) -> None:
+        self.random = random
+        self._on_served = on_served
+        self._latency = latency
+        self._arrivals: list[Arrival] = []
+        self._is_closed = False
+
+    def post(self, arrival: Arrival) -> None:
+        """Let a request travel to the server."""
+        if self._latency:
+            asyncio.get_running_loop().call_later(self._latency, self._arrive, arrival)
+        else:
+            self._arrive(arrival)
+
+    def close(self) -> None:
+        """Serve nothing more."""
+        self._is_closed = True
+        self._arrivals = []
+
+    def _arrive(self, arrival: Arrival) -> None:
+        if self._is_closed:
+            return
+        if not self._arrivals:
+            asyncio.get_running_loop().call_soon(self._serve)
+        self._arrivals.append(arrival)
+
+    def _serve(self) -> None:
+        arrivals, self._arrivals = self._arrivals, []
+        if len(arrivals) > 1:
+            self.random.shuffle(arrivals)
+        for arrival in arrivals:
+            arrival.serve()
+        self._on_served()
+
+
+class Host:
+    """The machine of one member.
+
+    Attributes:
+        node: the member.
+        inbox: takes the requests.
+        is_up: whether it accepts connections.
+        is_paused: whether it is up, but answers nothing, as a frozen process.
+        connections: the open ones.
+    """
+
+    def __init__(self, node: Node, inbox: Inbox) -> None:
+        self.node = node
+        self.inbox = inbox
+        self.is_up = True
+        self.is_paused = False
+        self.connections: set[HostedConnection] = set()
+        self._held: list[Arrival] = []
+        self._waiters: set[asyncio.Future[None]] = set()
+
+    def hold(self, arrival: Arrival) -> bool:
+        """Keep a request until the host goes on. Returns False if it does not stand still."""
+        if self.is_paused:
+            self._held.append(arrival)
+        return self.is_paused
+
+    async def running(self) -> None:
+        """Wait until the host does not stand still."""
+        while self.is_paused:
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiters.add(waiter)
+            try:
+                await waiter
+            finally:
+                self._waiters.discard(waiter)
+
+    def stop(self) -> None:
+        """End the process: connections break, and further ones are refused."""
+        self.is_up = False
+        self.resume()
+        for connection in tuple(self.connections):
+            connection.lose(ConnectionResetError("the peer reset the connection"))
+
+    def start(self) -> None:
+        """Start the process again."""
+        self.is_up = True
+
+    def pause(self) -> None:
+        """Freeze the process: connections stay, and nothing is answered."""
+        self.is_paused = True
+        for connection in tuple(self.connections):
+            connection.on_pause()
+
+    def resume(self) -> None:
+        """Let the process go on; it answers what it got meanwhile."""
+        self.is_paused = False
+        for waiter in self._waiters:
+            wake(waiter)
+        held, self._held = self._held, []
+        for arrival in held:
+            self.inbox.post(arrival)

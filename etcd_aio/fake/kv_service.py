@@ -1,0 +1,80 @@
+"""The service KV."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from etcd_aio import pb
+from etcd_aio.codec import encode
+from etcd_aio.fake.calls import Call
+from etcd_aio.fake.cluster import Cluster
+from etcd_aio.fake.ranges import answer_range, check_range, stream_range
+from etcd_aio.fake.refusals import Reason, Refusal
+from etcd_aio.fake.txns import check_delete, check_put, check_txn
+
+MOST_BYTES: Final = 3 * 2**19  # of a write; etcd's default of --max-request-bytes
+_OVERHEAD: Final = 18  # bytes that the log entry has besides the request
+
+
+class KVService:
+    """Answers the calls of the service."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def range(self, call: Call, request: pb.RangeRequest) -> pb.RangeResponse:
+        """Answer Range."""
+        check_range(request, self._cluster.release)
+        reply = answer_range(self._cluster.store, request, self._cluster.release)
+        self._cluster.header(call.node, reply.header)
+        return reply
+
+    def range_stream(self, call: Call, request: pb.RangeRequest) -> Iterator[pb.RangeStreamResponse]:
+        """Answer RangeStream."""
+        check_range(request, self._cluster.release)
+        chunks = stream_range(
+            self._cluster.store, request, self._cluster.release, lambda chunk: len(encode(chunk)), MOST_BYTES
+        )
+        for chunk in chunks:
+            if chunk.header is not None:
+                self._cluster.header(call.node, chunk.header)
+            yield pb.RangeStreamResponse(range_response=chunk)
+
+    def put(self, call: Call, request: pb.PutRequest) -> pb.PutResponse:
+        """Answer Put."""
+        check_put(request)
+        _check_size(call)
+        reply, changes = self._cluster.writer.put(request)
+        self._end(call, reply.header, changes)
+        return reply
+
+    def delete_range(self, call: Call, request: pb.DeleteRangeRequest) -> pb.DeleteRangeResponse:
+        """Answer DeleteRange."""
+        check_delete(request)
+        _check_size(call)
+        reply, changes = self._cluster.writer.delete(request)
+        self._end(call, reply.header, changes)
+        return reply
+
+    def txn(self, call: Call, request: pb.TxnRequest) -> pb.TxnResponse:
+        """Answer Txn."""
+        check_txn(request, self._cluster.release)
+        if any(one.request_range is None for one in (*request.success, *request.failure)):
+            _check_size(call)  # others are not written to the log
+        reply, changes = self._cluster.writer.txn(request)
+        self._end(call, reply.header, changes)
+        return reply
+
+    def compact(self, call: Call, request: pb.CompactionRequest) -> pb.CompactionResponse:
+        """Answer Compact."""
+        self._cluster.store.compact(request.revision)
+        return pb.CompactionResponse(header=self._cluster.header(call.node))
+
+    def _end(self, call: Call, header: pb.ResponseHeader | None, changes: Sequence[pb.KeyValue]) -> None:
+        self._cluster.header(call.node, header)
+        if changes:
+            self._cluster.committed(changes)
+
+
+def _check_size(call: Call) -> None:
+    if call.size + _OVERHEAD > MOST_BYTES:
+        raise Refusal(Reason.REQUEST_TOO_LARGE)

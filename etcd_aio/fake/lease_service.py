@@ -1,0 +1,59 @@
+"""The service Lease."""
+
+from typing import Final
+
+from etcd_aio import pb
+from etcd_aio.fake.calls import Call
+from etcd_aio.fake.cluster import Cluster
+from etcd_aio.fake.refusals import Refusal
+
+_MISSING: Final = -1  # the TTL of a lease that does not exist
+
+
+class LeaseService:
+    """Answers the calls of the service."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def grant(self, call: Call, request: pb.LeaseGrantRequest) -> pb.LeaseGrantResponse:
+        """Answer LeaseGrant. An id of 0 lets the server choose one."""
+        wanted = request.id
+        while not wanted:
+            wanted = self._cluster.random_bits(63)
+        lease = self._cluster.leases.grant(wanted, request.ttl, call.now)
+        return pb.LeaseGrantResponse(header=self._cluster.header(call.node), id=lease.id, ttl=lease.ttl)
+
+    def revoke(self, call: Call, request: pb.LeaseRevokeRequest) -> pb.LeaseRevokeResponse:
+        """Answer LeaseRevoke."""
+        self._cluster.revoke(request.id)
+        return pb.LeaseRevokeResponse(header=self._cluster.header(call.node))
+
+    def time_to_live(self, call: Call, request: pb.LeaseTimeToLiveRequest) -> pb.LeaseTimeToLiveResponse:
+        """Answer LeaseTimeToLive. A missing lease is no error."""
+        header = self._cluster.header(call.node)
+        try:
+            lease = self._cluster.leases.get(request.id)
+        except Refusal:
+            return pb.LeaseTimeToLiveResponse(header=header, id=request.id, ttl=_MISSING)
+        return pb.LeaseTimeToLiveResponse(
+            header=header,
+            id=lease.id,
+            ttl=lease.remaining(call.now),
+            granted_ttl=lease.ttl,
+            keys=sorted(lease.keys) if request.keys else [],
+        )
+
+    def leases(self, call: Call, request: pb.LeaseLeasesRequest) -> pb.LeaseLeasesResponse:
+        """Answer LeaseLeases."""
+        found = [pb.LeaseStatus(id=lease.id) for lease in self._cluster.leases.all()]
+        return pb.LeaseLeasesResponse(header=self._cluster.header(call.node), leases=found)
+
+    def keep_alive(self, call: Call, request: pb.LeaseKeepAliveRequest) -> pb.LeaseKeepAliveResponse:
+        """Answer one message of LeaseKeepAlive. The TTL of a missing lease is 0."""
+        header = self._cluster.header(call.node)
+        try:
+            ttl = self._cluster.leases.renew(request.id, call.now).ttl
+        except Refusal:
+            ttl = 0
+        return pb.LeaseKeepAliveResponse(header=header, id=request.id, ttl=ttl)

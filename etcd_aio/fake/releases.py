@@ -1,0 +1,57 @@
+"""The releases of etcd that the fake can be, and in what they differ. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from etcd_aio.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One line of releases.
+
+    Attributes:
+        name: the line, such as "3.7".
+        version: the release itself.
+        checks_sort: numbers of sort orders and targets that do not exist are refused.
+        checks_puts_first: in a transaction, all puts are checked before the first range.
+        keys_only_drops_lease: a range of keys only has no leases either, unless it is sorted by value.
+        has_range_stream: `KV/RangeStream` exists.
+        keeps_tombstone: a compaction at the revision of a deletion keeps the deletion for watchers.
+    """
+
+    name: str
+    version: str
+    checks_sort: bool = True
+    checks_puts_first: bool = False
+    keys_only_drops_lease: bool = False
+    has_range_stream: bool = False
+    keeps_tombstone: bool = True
+
+
+RELEASES: Final[Mapping[str, Release]] = MappingProxyType(
+    {
+        release.name: release
+        for release in (
+            Release("3.4", "3.4.25", checks_sort=False, checks_puts_first=True, keeps_tombstone=False),
+            Release("3.5", "3.5.35", checks_sort=False, checks_puts_first=True),
+            Release("3.6", "3.6.16"),
+            Release("3.7", "3.7.3", keys_only_drops_lease=True, has_range_stream=True),
+        )
+    }
+)
+NEWEST: Final = "3.7"
+
+
+def release_of(version: str) -> Release:
+    """The release of a version, such as "3.6" or "3.6.16".
+
+    Raises:
+        ConfigError: the fake cannot be that version.
+    """
+    release = RELEASES.get(".".join(version.split(".")[:2]))
+    if release is None:
+        raise ConfigError(f"a fake etcd can be {', '.join(RELEASES)}; got {version!r}")
+    return release

@@ -1,0 +1,109 @@
+"""Streams, as the server sees them: requests in, replies out. Pure.
+
+A session puts its replies into `out`, calls `on_output`, and goes on whenever it is given a request or told that
+something has happened. The other side takes the replies when it likes.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from etcd_aio import pb
+from etcd_aio.codec import decode, encode
+from etcd_aio.fake.calls import Call
+from etcd_aio.fake.refusals import Refusal
+
+
+class Session:
+    """One stream.
+
+    Attributes:
+        out: encoded replies that were not taken yet.
+        is_over: no reply will follow those in `out`.
+        refusal: the status at the end; None for OK.
+        on_output: called when there are replies to take, or the stream is over.
+    """
+
+    def __init__(self) -> None:
+        self.out: deque[bytes] = deque()
+        self.is_over = False
+        self.refusal: Refusal | None = None
+        self.on_output: Callable[[], None] = lambda: None
+
+    def receive(self, payload: bytes, now: float) -> None:
+        """Take a request."""
+        raise NotImplementedError
+
+    def half_close(self) -> None:
+        """Take the end of the requests."""
+        self.end()
+
+    def end(self, refusal: Refusal | None = None) -> None:
+        """End the stream, with OK or with a refusal."""
+        if not self.is_over:
+            self.is_over = True
+            self.refusal = refusal
+            self.close()
+            self.on_output()
+
+    def close(self) -> None:
+        """Release what the stream holds; it is over, or its connection is."""
+
+    def send(self, message: pb.Message) -> None:
+        """Send a reply."""
+        if not self.is_over:
+            self.out.append(encode(message))
+            self.on_output()
+
+
+class ReplyStream(Session):
+    """A stream of replies to one request.
+
+    Args:
+        request: the class of the request.
+        answer: yields the replies.
+        call: the call.
+    """
+
+    def __init__(
+        self, request: type[pb.Message], answer: Callable[[Call, pb.Message], Iterator[pb.Message]], call: Call
+    ) -> None:
+        super().__init__()
+        self._request = request
+        self._answer = answer
+        self._call = call
+
+    def receive(self, payload: bytes, now: float) -> None:
+        try:
+            for message in self._answer(self._call, decode(self._request, payload)):
+                self.send(message)
+        except Refusal as refusal:
+            self.end(refusal)
+        else:
+            self.end()
+
+    def half_close(self) -> None:
+        """Nothing: the replies end the stream."""
+
+
+class EchoStream(Session):
+    """A stream with one reply to each request.
+
+    Args:
+        request: the class of the requests.
+        answer: returns the reply.
+        call: makes the call of a request.
+    """
+
+    def __init__(
+        self, request: type[pb.Message], answer: Callable[[Call, pb.Message], pb.Message], call: Callable[[float], Call]
+    ) -> None:
+        super().__init__()
+        self._request = request
+        self._answer = answer
+        self._call = call
+
+    def receive(self, payload: bytes, now: float) -> None:
+        try:
+            self.send(self._answer(self._call(now), decode(self._request, payload)))
+        except Refusal as refusal:
+            self.end(refusal)

@@ -1,0 +1,141 @@
+"""A stream of messages to a fake member."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from etcd_aio.aio import wake
+from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
+from etcd_aio.fake.host import Host
+from etcd_aio.fake.refusals import Refusal
+from etcd_aio.fake.server import Server
+from etcd_aio.fake.sessions import Session
+from etcd_aio.transport import BEGINNING, Metadata, check_prefix
+
+
+class Carrier(Protocol):
+    """The connection of a stream."""
+
+    host: Host
+    server: Server
+
+    def stream_over(self, stream: "FakeStream") -> None:
+        """A stream ended."""
+
+
+class FakeStream:
+    """One stream of messages. See `transport.Stream`.
+
+    As an arrival it stands for its oldest request that was not served yet: only one of a stream is on its way.
+    """
+
+    def __init__(self, connection: Carrier, path: str, metadata: Metadata, limit: int) -> None:
+        self._connection = connection
+        self._path = path
+        self._metadata = metadata
+        self._limit = limit
+        self._session: Session | None = None
+        self._requests: list[Callable[[Session], None]] = []
+        self._is_on_its_way = True  # its headers are
+        self._is_half_closed = False
+        self._failure: AttemptFailure | None = None
+        self._is_over = False  # for the sender; what has arrived can still be received
+        self._waiter: asyncio.Future[None] | None = None
+
+    async def send(self, payload: bytes) -> None:
+        if self._is_over or self._is_half_closed:
+            raise self._failure or AttemptFailure(StatusCode.CANCELLED, "the stream takes no more", Delivery.UNKNOWN)
+        self._post(lambda session: self._connection.server.receive(session, payload))
+
+    async def half_close(self) -> None:
+        if not self._is_half_closed and not self._is_over:
+            self._is_half_closed = True
+            self._post(lambda session: session.half_close())
+
+    async def receive(self) -> bytes | None:
+        while True:
+            session = self._session
+            is_frozen = self._connection.host.is_paused
+            if session is not None and session.out and not is_frozen:
+                message = session.out.popleft()
+                failure = check_prefix(0, len(message), self._limit)
+                if failure is not None:
+                    failure.beginning = message[:BEGINNING]
+                    self.fail(failure)
+                    session.out.clear()
+                    raise failure
+                return message
+            if self._failure is not None:
+                self._end()
+                raise self._failure
+            if session is not None and session.is_over and not is_frozen:
+                self._end()
+                if session.refusal is not None:
+                    raise AttemptFailure(session.refusal.code, session.refusal.text, Delivery.ANSWERED)
+                return None
+            self._waiter = asyncio.get_running_loop().create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+
+    def cancel(self) -> None:
+        self.fail(AttemptFailure(StatusCode.CANCELLED, "the stream was cancelled", Delivery.UNKNOWN))
+        self._end()
+
+    def fail(self, failure: AttemptFailure) -> None:
+        """End the stream; what has arrived is still received."""
+        if self._failure is None and not self._is_over:
+            self._failure = failure
+            self._is_over = True
+            self._close_session()
+            self._wake()
+
+    # The way to the server.
+
+    def serve(self) -> None:
+        host = self._connection.host
+        if host.hold(self):
+            return
+        self._is_on_its_way = False
+        if self._is_over or not host.is_up:
+            return
+        if self._session is None:
+            self._open()
+        elif self._requests:
+            self._requests.pop(0)(self._session)
+        if self._requests:
+            self._on_its_way()
+
+    def _post(self, request: Callable[[Session], None]) -> None:
+        self._requests.append(request)
+        if not self._is_on_its_way:
+            self._on_its_way()
+
+    def _on_its_way(self) -> None:
+        self._is_on_its_way = True
+        self._connection.host.inbox.post(self)
+
+    def _open(self) -> None:
+        try:
+            self._session = self._connection.server.stream(self._connection.host.node, self._path, self._metadata)
+        except Refusal as refusal:
+            self.fail(AttemptFailure(refusal.code, refusal.text, Delivery.ANSWERED))
+        else:
+            self._session.on_output = self._wake
+
+    # Inside.
+
+    def _wake(self) -> None:
+        if self._session is not None and self._session.is_over:
+            self._is_over = True
+        wake(self._waiter)
+
+    def _end(self) -> None:
+        self._is_over = True
+        self._close_session()
+        self._connection.stream_over(self)
+
+    def _close_session(self) -> None:
+        if self._session is not None:
+            self._session.close()

@@ -1,0 +1,90 @@
+"""FakeEtcd with whole clients."""
+
+import asyncio
+
+import pytest
+
+from etcd_aio import ConfigError, Key, KeyValue, SortBy, op
+from etcd_aio.errors import KeyNotFoundError
+from etcd_aio.fake import FakeEtcd
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_client_writes_and_the_test_looks_inside() -> None:
+    async with FakeEtcd() as fake, fake.client() as client:
+        await client.put("a", "1")
+        assert fake.keys() == {b"a": b"1"}
+        assert fake.load({"b/1": "2", "b/2": "3"}) == fake.revision == 3
+        assert await client.get("b/2") == KeyValue(b"b/2", b"3", 3, 3, 1, 0)
+        assert fake.keys("b/") == {b"b/1": b"2", b"b/2": b"3"}
+        outcome = await client.txn().when(Key("a").version == 1).then(op.put("a", "2"), op.get("b/1")).commit()
+        assert outcome.succeeded
+        assert fake.keys("a") == {b"a": b"2"}
+        (versions,) = await client.versions()
+        assert (versions.server, versions.cluster) == ("3.7.3", "3.7.0")
+
+
+async def test_two_fakes_never_meet() -> None:
+    async with FakeEtcd() as one, FakeEtcd() as other, one.client() as first, other.client() as second:
+        await first.put("a", "1")
+        assert await second.get("a") is None
+        assert other.revision == 1
+
+
+async def test_leases_expire_when_the_test_lets_time_pass() -> None:
+    async with FakeEtcd() as fake, fake.client() as client:
+        granted = await client.leases.grant(5)
+        await client.put("a", "1", lease=granted.id)
+        await fake.advance(4.9)
+        assert fake.keys() == {b"a": b"1"}
+        await fake.advance(0.6)
+        assert fake.keys() == {}
+
+
+@pytest.mark.virtual_time
+async def test_leases_expire_by_the_clock_of_the_loop_too() -> None:
+    async with FakeEtcd() as fake, fake.client() as client:
+        async with client.lease(5) as lease:
+            await client.put("a", "1", lease=lease.id)
+            await asyncio.sleep(3600)
+            assert fake.keys() == {b"a": b"1"}, "the client renews it"
+        assert fake.keys() == {}
+        granted = await client.leases.grant(5)
+        await client.put("b", "1", lease=granted.id)
+        await asyncio.sleep(5.5)
+        assert fake.keys() == {}
+
+
+def test_a_version_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"a fake etcd can be 3\.4, 3\.5, 3\.6, 3\.7; got '2\.3'"):
+        FakeEtcd("2.3")
+
+
+async def test_errors_are_those_of_etcd() -> None:
+    async with FakeEtcd() as fake, fake.client() as client:
+        with pytest.raises(KeyNotFoundError, match="etcdserver: key not found"):
+            await client.put("a", ignore_value=True)
+
+
+async def test_what_is_in_flight_at_once_is_served_in_an_order_that_the_seed_decides() -> None:
+    async def order(seed: int) -> tuple[bytes, ...]:
+        async with FakeEtcd(seed=seed) as fake, fake.client() as client:
+            await client.put("warm", "up")
+            await asyncio.gather(*(client.put(f"{number}", "") for number in range(8)))
+            found = await client.range("0", range_end="9", sort_by=SortBy.MOD_REVISION)
+            return tuple(one.key for one in found)
+
+    orders = [await order(seed) for seed in (1, 2, 3, 1)]
+    assert orders[0] == orders[3]
+    assert len(set(orders)) == 3
+
+
+async def test_no_answer_comes_in_the_step_of_its_request() -> None:
+    async with FakeEtcd() as fake, fake.client() as client:
+        await client.put("a", "1")
+        call = asyncio.ensure_future(client.put("a", "2"))
+        await asyncio.sleep(0)
+        assert fake.keys() == {b"a": b"1"}
+        await call
+        assert fake.keys() == {b"a": b"2"}
