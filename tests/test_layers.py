@@ -121,6 +121,8 @@ PURE = (
     "fake/sessions",
     "fake/store",
     "fake/txns",
+    "fake/watch_stream",
+    "fake/watchers",
     "http2",
     "kv/compare",
     "kv/op",

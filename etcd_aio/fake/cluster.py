@@ -4,14 +4,18 @@ All members share the store, as if every log were replicated at once.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
 
 from etcd_aio import pb
 from etcd_aio.fake.leases import LeaseTable
 from etcd_aio.fake.releases import Release
 from etcd_aio.fake.store import Store
 from etcd_aio.fake.txns import Writer
+from etcd_aio.fake.watchers import WatchHub
+
+if TYPE_CHECKING:
+    from etcd_aio.fake.watch_stream import WatchStream
 
 PEER_PORT: Final = 2380
 CLIENT_PORT: Final = 2379
@@ -24,10 +28,14 @@ class Node:
     Attributes:
         id: its id.
         name: its name, which is its host name too.
+        hub: its watchers.
+        watch_streams: the streams that they belong to.
     """
 
     id: int
     name: str
+    hub: WatchHub
+    watch_streams: "dict[WatchStream, None]" = field(default_factory=dict)
 
     @property
     def client_url(self) -> str:
@@ -64,7 +72,9 @@ class Cluster:
         self.store = Store(keeps_tombstone=release.keeps_tombstone)
         self.leases = LeaseTable()
         self.writer = Writer(self.store, release, self.leases.__contains__)
-        self.nodes = [Node(random_bits(63) | 1, f"fake{number}") for number in range(1, members + 1)]
+        self.nodes = [
+            Node(random_bits(63) | 1, f"fake{number}", WatchHub(self.store)) for number in range(1, members + 1)
+        ]
         self.leader = self.nodes[0]
         self.term = 2
 
@@ -77,7 +87,10 @@ class Cluster:
 
     def committed(self, changes: Sequence[pb.KeyValue]) -> None:
         """Let leases and watchers follow a transaction."""
-        self.leases.follow(changes)
+        if changes:
+            self.leases.follow(changes)
+            for node in self.nodes:
+                node.hub.notify(self.store.revision, changes)
 
     def revoke(self, id: int) -> None:
         """Revoke a lease: its keys are deleted in one revision.
@@ -95,9 +108,17 @@ class Cluster:
 
     def due(self) -> float:
         """When to call `tick` next; infinity if nothing is to be done."""
-        return self.leases.next_look()
+        return min(
+            self.leases.next_look(),
+            *(node.hub.due() for node in self.nodes),
+            *(stream.due for node in self.nodes for stream in node.watch_streams),
+        )
 
     def tick(self, now: float) -> None:
-        """Do what is due: expired leases are revoked."""
+        """Do what is due: expired leases are revoked, watchers catch up, and streams tell how far they are."""
         for expired in self.leases.expired(now):
             self.revoke(expired)
+        for node in self.nodes:
+            node.hub.catch_up(now)
+            for stream in tuple(node.watch_streams):
+                stream.tick(now)

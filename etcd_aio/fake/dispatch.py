@@ -15,11 +15,13 @@ from etcd_aio.fake.kv_service import MOST_BYTES, KVService
 from etcd_aio.fake.lease_service import LeaseService
 from etcd_aio.fake.refusals import Refusal
 from etcd_aio.fake.sessions import EchoStream, ReplyStream, Session
+from etcd_aio.fake.watch_stream import WatchStream
 from etcd_aio.transport import Metadata
 
 _Unary: TypeAlias = Callable[[Call, Any], pb.Message]
 _Stream: TypeAlias = Callable[[Call, Any], Iterator[pb.Message]]
 
+_PROGRESS: Final = 600.0  # seconds between two reports of the progress of watches, and up to a tenth more
 _GRPC_MOST_BYTES: Final = MOST_BYTES + 2**19  # of any message
 
 
@@ -81,6 +83,9 @@ class Dispatcher:
             return EchoStream(
                 methods.LEASE_KEEP_ALIVE.request, self._keep_alive, lambda at: Call(node, metadata, 0, at)
             )
+        if path == methods.WATCH.path:
+            jitter = _PROGRESS / 10 * self.cluster.random_bits(20) / 2**20
+            return WatchStream(self.cluster, node, lambda key, end: None, _PROGRESS + jitter, now)
         row = self._reply_streams.get(path)
         if row is None:
             raise _unknown(path)

@@ -71,8 +71,7 @@ class KVService:
 
     def _end(self, call: Call, header: pb.ResponseHeader | None, changes: Sequence[pb.KeyValue]) -> None:
         self._cluster.header(call.node, header)
-        if changes:
-            self._cluster.committed(changes)
+        self._cluster.committed(changes)
 
 
 def _check_size(call: Call) -> None:

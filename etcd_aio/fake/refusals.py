@@ -37,11 +37,6 @@ class Reason(Enum):
         """The text of the status."""
         return self.value[1]
 
-    @property
-    def printed(self) -> str:
-        """The status as Go prints it, such as in the cancel reason of a watch."""
-        return f"rpc error: code = {self.code.name.title().replace('_', '')} desc = {self.text}"
-
 
 class Refusal(Exception):  # noqa: N818 - an answer, not a failure of the fake
     """The answer to a request that is refused.
@@ -58,6 +53,11 @@ class Refusal(Exception):  # noqa: N818 - an answer, not a failure of the fake
         super().__init__(reason.text)
         self.code = reason.code
         self.text = reason.text
+
+    @property
+    def printed(self) -> str:
+        """The status as Go prints it, such as in the cancel reason of a watch."""
+        return f"rpc error: code = {self.code.name.title().replace('_', '')} desc = {self.text}"
 
     @classmethod
     def other(cls, code: StatusCode, text: str) -> Self:

@@ -19,6 +19,7 @@ class Release:
         checks_puts_first: in a transaction, all puts are checked before the first range.
         keys_only_drops_lease: a range of keys only has no leases either, unless it is sorted by value.
         has_range_stream: `KV/RangeStream` exists.
+        progress_needs_sync: a stream of watchers is told about its progress only if all of them are equally far.
         keeps_tombstone: a compaction at the revision of a deletion keeps the deletion for watchers.
     """
 
@@ -28,6 +29,7 @@ class Release:
     checks_puts_first: bool = False
     keys_only_drops_lease: bool = False
     has_range_stream: bool = False
+    progress_needs_sync: bool = True
     keeps_tombstone: bool = True
 
 
@@ -35,7 +37,14 @@ RELEASES: Final[Mapping[str, Release]] = MappingProxyType(
     {
         release.name: release
         for release in (
-            Release("3.4", "3.4.25", checks_sort=False, checks_puts_first=True, keeps_tombstone=False),
+            Release(
+                "3.4",
+                "3.4.25",
+                checks_sort=False,
+                checks_puts_first=True,
+                progress_needs_sync=False,
+                keeps_tombstone=False,
+            ),
             Release("3.5", "3.5.35", checks_sort=False, checks_puts_first=True),
             Release("3.6", "3.6.16"),
             Release("3.7", "3.7.3", keys_only_drops_lease=True, has_range_stream=True),

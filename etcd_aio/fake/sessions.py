@@ -6,11 +6,14 @@ something has happened. The other side takes the replies when it likes.
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
 
 from etcd_aio import pb
 from etcd_aio.codec import decode, encode
 from etcd_aio.fake.calls import Call
 from etcd_aio.fake.refusals import Refusal
+
+Request = TypeVar("Request", bound=pb.Message)
 
 
 class Session:
@@ -55,7 +58,7 @@ class Session:
             self.on_output()
 
 
-class ReplyStream(Session):
+class ReplyStream(Session, Generic[Request]):
     """A stream of replies to one request.
 
     Args:
@@ -65,7 +68,7 @@ class ReplyStream(Session):
     """
 
     def __init__(
-        self, request: type[pb.Message], answer: Callable[[Call, pb.Message], Iterator[pb.Message]], call: Call
+        self, request: type[Request], answer: Callable[[Call, Request], Iterator[pb.Message]], call: Call
     ) -> None:
         super().__init__()
         self._request = request
@@ -85,7 +88,7 @@ class ReplyStream(Session):
         """Nothing: the replies end the stream."""
 
 
-class EchoStream(Session):
+class EchoStream(Session, Generic[Request]):
     """A stream with one reply to each request.
 
     Args:
@@ -95,7 +98,7 @@ class EchoStream(Session):
     """
 
     def __init__(
-        self, request: type[pb.Message], answer: Callable[[Call, pb.Message], pb.Message], call: Callable[[float], Call]
+        self, request: type[Request], answer: Callable[[Call, Request], pb.Message], call: Callable[[float], Call]
     ) -> None:
         super().__init__()
         self._request = request

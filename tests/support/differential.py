@@ -8,7 +8,8 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields
-from typing import Any, Final
+from math import inf
+from typing import Any, Final, cast
 
 from etcd_aio import methods, pb
 from etcd_aio.codec import decode, encode, message_class_of
@@ -18,6 +19,7 @@ from etcd_aio.methods import AnyMethod
 from etcd_aio.testing import EtcdServer
 from etcd_aio.transport import Connection, Target, TransportOptions, create_engine
 from tests.support.transport import Owner, soon
+from tests.support.until import until
 
 # A revision of a drawn request is one of these, plus a small number.
 NOW: Final = 1_000_000
@@ -46,7 +48,7 @@ class Step:
 def resolve(message: pb.Message, now: int, compacted: int) -> pb.Message:
     """A copy with absolute revisions."""
     made = type(message)()
-    for field in fields(message):
+    for field in fields(cast("Any", message)):
         value: Any = getattr(message, field.name)
         if isinstance(value, pb.Message):
             value = resolve(value, now, compacted)
@@ -62,7 +64,7 @@ def resolve(message: pb.Message, now: int, compacted: int) -> pb.Message:
 
 def normalised(message: pb.Message) -> pb.Message:
     """The message without what the two must differ in: ids of cluster and member, and the term."""
-    for field in fields(message):
+    for field in fields(cast("Any", message)):
         value: Any = getattr(message, field.name)
         if isinstance(value, pb.ResponseHeader):
             value.cluster_id, value.member_id = bool(value.cluster_id), bool(value.member_id)
@@ -86,47 +88,64 @@ def shown(answer: Answer) -> object:
 
 
 class Pair:
-    """The two servers."""
+    """The two servers.
 
-    def __init__(self, fake: Connection, real: Connection) -> None:
-        self._sides = (fake, real)
-        self._compacted = 0
-        self._now = 1
+    Attributes:
+        sides: the fake and the real one.
+        now: the current revision.
+        compacted: the revision of the last compaction.
+        steps: how many requests were compared.
+    """
+
+    def __init__(self, cluster: FakeEtcd, fake: Connection, real: Connection) -> None:
+        self._cluster = cluster
+        self.sides = (fake, real)
+        self.compacted = 0
+        self.now = 1
         self.steps = 0
+
+    async def fake_is_idle(self) -> None:
+        """Wait until the fake has nothing more to send."""
+        for _ in range(5):
+            await asyncio.sleep(0)
+        await until(lambda: all(node.hub.due() == inf for node in self._cluster._cluster.nodes))
+        for _ in range(5):
+            await asyncio.sleep(0)
 
     async def play(self, steps: Sequence[Step]) -> None:
         """Send the requests one after the other, and compare the answers; then begin anew."""
         try:
             for number, step in enumerate(steps):
-                await self._compare(step, steps[: number + 1])
+                await self.compare(step, steps[: number + 1])
         finally:
-            await self._begin_anew()
+            await self.begin_anew()
 
-    async def _compare(self, step: Step, history: Sequence[Step]) -> Answer:
-        request = resolve(step.request, self._now, self._compacted)
+    async def compare(self, step: Step, history: Sequence[Step]) -> Answer:
+        """Send a request to both, and compare the answers."""
+        request = resolve(step.request, self.now, self.compacted)
         self.steps += 1
-        mine, real = [await self.answer(side, step.method, request) for side in self._sides]
+        mine, real = [await self.answer(side, step.method, request) for side in self.sides]
         if shown(mine) != shown(real):
             lines = "\n  ".join(map(repr, history))
             raise AssertionError(
-                f"\n  {lines}\nthe last one at revision {self._now}, compacted {self._compacted}, sent as\n"
+                f"\n  {lines}\nthe last one at revision {self.now}, compacted {self.compacted}, sent as\n"
                 f"  {request.to_dict()}\nfake: {shown(mine)}\nreal: {shown(real)}"
             )
         header = getattr(real, "header", None)
         if header is not None:
-            self._now = max(self._now, header.revision)
+            self.now = max(self.now, header.revision)
             if isinstance(request, pb.CompactionRequest):
-                self._compacted = request.revision
+                self.compacted = request.revision
         return real
 
-    async def _begin_anew(self) -> None:
+    async def begin_anew(self) -> None:
         """Remove keys, leases and old revisions. Leases are known by their small ids."""
         everything = pb.DeleteRangeRequest(key=b"\x00", range_end=b"\x00")
-        await self._compare(Step(methods.PUT, pb.PutRequest(key=b"last")), ())
-        await self._compare(Step(methods.DELETE_RANGE, everything), ())
+        await self.compare(Step(methods.PUT, pb.PutRequest(key=b"last")), ())
+        await self.compare(Step(methods.DELETE_RANGE, everything), ())
         for lease in LEASES:
-            await self._compare(Step(methods.LEASE_REVOKE, pb.LeaseRevokeRequest(id=lease)), ())
-        await self._compare(Step(methods.COMPACT, pb.CompactionRequest(revision=NOW, physical=True)), ())
+            await self.compare(Step(methods.LEASE_REVOKE, pb.LeaseRevokeRequest(id=lease)), ())
+        await self.compare(Step(methods.COMPACT, pb.CompactionRequest(revision=NOW, physical=True)), ())
 
     @staticmethod
     async def answer(side: Connection, method: AnyMethod, request: pb.Message) -> Answer:
@@ -152,6 +171,6 @@ async def pair_of(version: str) -> AsyncIterator[Pair]:
         authority = fake.endpoints[0].removeprefix("http://")
         mine = await fake.engine(options).connect(Target("", 0, "", authority), Owner())
         try:
-            yield Pair(mine, real)
+            yield Pair(fake, mine, real)
         finally:
             await asyncio.gather(mine.aclose(), real.aclose())

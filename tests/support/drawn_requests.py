@@ -146,3 +146,41 @@ def histories(*, has_odd_numbers: bool) -> "st.SearchStrategy[list[Step]]":
     return st.tuples(
         st.lists(_weighted(put, put, put, grant), min_size=4, max_size=10), st.lists(anything, min_size=10, max_size=40)
     ).map(lambda parts: parts[0] + parts[1])
+
+
+def watch_histories(*, has_negative_revisions: bool) -> "st.SearchStrategy[list[Step]]":
+    """Requests to watch, among writes and compactions.
+
+    Args:
+        has_negative_revisions: whether watches may begin at one; etcd 3.4 does not refuse them.
+    """
+    starts = _weighted(st.just(0), st.just(0), _revision)
+    if not has_negative_revisions:
+        starts = starts.filter(lambda revision: revision >= 0)
+    create = st.builds(
+        pb.WatchCreateRequest,
+        key=_good(_good_key, _key),
+        range_end=_end,
+        start_revision=starts,
+        progress_notify=_flag,
+        filters=st.lists(st.sampled_from((0, 1)).map(pb.WatchCreateRequestFilterType), max_size=1),
+        prev_kv=st.booleans(),
+        watch_id=st.sampled_from((0, 0, 0, 1, 2, 7)),
+        fragment=_flag,
+    )
+    watch = _as_steps(methods.WATCH, create.map(lambda one: pb.WatchRequest(create_request=one)))
+    cancel = _as_steps(
+        methods.WATCH,
+        st.integers(0, 4).map(lambda one: pb.WatchRequest(cancel_request=pb.WatchCancelRequest(watch_id=one))),
+    )
+    put = _as_steps(methods.PUT, puts)
+    compact = st.builds(pb.CompactionRequest, revision=_compaction, physical=st.just(True))
+    anything = _weighted(
+        *(put, put, put, put, watch, watch, watch, cancel),
+        _as_steps(methods.TXN, txns(has_odd_numbers=False, depth=2)),
+        _as_steps(methods.DELETE_RANGE, deletes),
+        _as_steps(methods.COMPACT, compact),
+    )
+    return st.tuples(st.lists(put, min_size=2, max_size=6), st.lists(anything, min_size=5, max_size=25)).map(
+        lambda parts: parts[0] + parts[1]
+    )
