@@ -11,7 +11,9 @@ from etcd_aio import pb
 from etcd_aio.fake.leases import LeaseTable
 from etcd_aio.fake.releases import Release
 from etcd_aio.fake.store import Store
+from etcd_aio.fake.tokens import Tokens
 from etcd_aio.fake.txns import Writer
+from etcd_aio.fake.users import Users
 from etcd_aio.fake.watchers import WatchHub
 
 if TYPE_CHECKING:
@@ -30,12 +32,14 @@ class Node:
         name: its name, which is its host name too.
         hub: its watchers.
         watch_streams: the streams that they belong to.
+        tokens: those that it knows.
     """
 
     id: int
     name: str
     hub: WatchHub
     watch_streams: "dict[WatchStream, None]" = field(default_factory=dict)
+    tokens: Tokens = field(default_factory=Tokens)
 
     @property
     def client_url(self) -> str:
@@ -60,6 +64,7 @@ class Cluster:
         store: the keys.
         writer: runs writes on the store.
         leases: the leases.
+        users: the users and roles.
         nodes: the members.
         leader: the member that leads.
         term: the Raft term.
@@ -71,12 +76,14 @@ class Cluster:
         self.id = random_bits(63) | 1
         self.store = Store(keeps_tombstone=release.keeps_tombstone)
         self.leases = LeaseTable()
+        self.users = Users(release)
         self.writer = Writer(self.store, release, self.leases.__contains__)
         self.nodes = [
             Node(random_bits(63) | 1, f"fake{number}", WatchHub(self.store)) for number in range(1, members + 1)
         ]
         self.leader = self.nodes[0]
         self.term = 2
+        self._index = members + 3
 
     def header(self, node: Node, header: pb.ResponseHeader | None = None) -> pb.ResponseHeader:
         """The header of a member's reply; the revision is the current one, unless `header` has another one."""
@@ -84,6 +91,11 @@ class Cluster:
         header.cluster_id, header.member_id, header.raft_term = self.id, node.id, self.term
         header.revision = header.revision or self.store.revision
         return header
+
+    def next_index(self) -> int:
+        """The index of the next entry of the log."""
+        self._index += 1
+        return self._index
 
     def committed(self, changes: Sequence[pb.KeyValue]) -> None:
         """Let leases and watchers follow a transaction."""

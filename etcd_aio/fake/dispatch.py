@@ -9,8 +9,10 @@ from typing import Any, Final, TypeAlias
 from etcd_aio import methods, pb
 from etcd_aio.codec import decode, encode
 from etcd_aio.errors import MalformedReplyError, StatusCode
+from etcd_aio.fake.auth_service import AuthService
 from etcd_aio.fake.calls import Call
 from etcd_aio.fake.cluster import Cluster, Node
+from etcd_aio.fake.guard import Guard
 from etcd_aio.fake.kv_service import MOST_BYTES, KVService
 from etcd_aio.fake.lease_service import LeaseService
 from etcd_aio.fake.refusals import Refusal
@@ -34,7 +36,8 @@ class Dispatcher:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        kv, lease = KVService(cluster), LeaseService(cluster)
+        self._guard = guard = Guard(cluster)
+        kv, lease, auth = KVService(cluster, guard), LeaseService(cluster, guard), AuthService(cluster, guard)
         self._unary: Mapping[str, tuple[type[pb.Message], _Unary]] = _rows(
             (methods.RANGE, kv.range),
             (methods.PUT, kv.put),
@@ -45,6 +48,23 @@ class Dispatcher:
             (methods.LEASE_REVOKE, lease.revoke),
             (methods.LEASE_TIME_TO_LIVE, lease.time_to_live),
             (methods.LEASE_LEASES, lease.leases),
+            (methods.AUTH_ENABLE, auth.enable),
+            (methods.AUTH_DISABLE, auth.disable),
+            *([(methods.AUTH_STATUS, auth.status)] if cluster.release.has_auth_status else []),
+            (methods.AUTHENTICATE, auth.authenticate),
+            (methods.USER_ADD, auth.user_add),
+            (methods.USER_GET, auth.user_get),
+            (methods.USER_LIST, auth.user_list),
+            (methods.USER_DELETE, auth.user_delete),
+            (methods.USER_CHANGE_PASSWORD, auth.user_change_password),
+            (methods.USER_GRANT_ROLE, auth.user_grant_role),
+            (methods.USER_REVOKE_ROLE, auth.user_revoke_role),
+            (methods.ROLE_ADD, auth.role_add),
+            (methods.ROLE_GET, auth.role_get),
+            (methods.ROLE_LIST, auth.role_list),
+            (methods.ROLE_DELETE, auth.role_delete),
+            (methods.ROLE_GRANT_PERMISSION, auth.role_grant_permission),
+            (methods.ROLE_REVOKE_PERMISSION, auth.role_revoke_permission),
         )
         self._reply_streams: Mapping[str, tuple[type[pb.Message], _Stream]] = _rows(
             *([(methods.RANGE_STREAM, kv.range_stream)] if cluster.release.has_range_stream else []),
@@ -85,7 +105,13 @@ class Dispatcher:
             )
         if path == methods.WATCH.path:
             jitter = _PROGRESS / 10 * self.cluster.random_bits(20) / 2**20
-            return WatchStream(self.cluster, node, lambda key, end: None, _PROGRESS + jitter, now)
+            return WatchStream(
+                self.cluster,
+                node,
+                lambda at, key, end: self._guard.read(Call(node, metadata, 0, at), key, end),
+                _PROGRESS + jitter,
+                now,
+            )
         row = self._reply_streams.get(path)
         if row is None:
             raise _unknown(path)

@@ -7,7 +7,8 @@ from etcd_aio import pb
 from etcd_aio.codec import encode
 from etcd_aio.fake.calls import Call
 from etcd_aio.fake.cluster import Cluster
-from etcd_aio.fake.ranges import answer_range, check_range, stream_range
+from etcd_aio.fake.guard import Guard
+from etcd_aio.fake.ranges import answer_range, check_range, check_stream, stream_range
 from etcd_aio.fake.refusals import Reason, Refusal
 from etcd_aio.fake.txns import check_delete, check_put, check_txn
 
@@ -18,12 +19,14 @@ _OVERHEAD: Final = 18  # bytes that the log entry has besides the request
 class KVService:
     """Answers the calls of the service."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, guard: Guard) -> None:
         self._cluster = cluster
+        self._guard = guard
 
     def range(self, call: Call, request: pb.RangeRequest) -> pb.RangeResponse:
         """Answer Range."""
         check_range(request, self._cluster.release)
+        self._guard.read(call, request.key, request.range_end)
         reply = answer_range(self._cluster.store, request, self._cluster.release)
         self._cluster.header(call.node, reply.header)
         return reply
@@ -31,6 +34,8 @@ class KVService:
     def range_stream(self, call: Call, request: pb.RangeRequest) -> Iterator[pb.RangeStreamResponse]:
         """Answer RangeStream."""
         check_range(request, self._cluster.release)
+        check_stream(request)
+        self._guard.read(call, request.key, request.range_end)
         chunks = stream_range(
             self._cluster.store, request, self._cluster.release, lambda chunk: len(encode(chunk)), MOST_BYTES
         )
@@ -43,6 +48,7 @@ class KVService:
         """Answer Put."""
         check_put(request)
         _check_size(call)
+        self._guard.put(call, request)
         reply, changes = self._cluster.writer.put(request)
         self._end(call, reply.header, changes)
         return reply
@@ -51,6 +57,7 @@ class KVService:
         """Answer DeleteRange."""
         check_delete(request)
         _check_size(call)
+        self._guard.delete(call, request)
         reply, changes = self._cluster.writer.delete(request)
         self._end(call, reply.header, changes)
         return reply
@@ -60,12 +67,14 @@ class KVService:
         check_txn(request, self._cluster.release)
         if any(one.request_range is None for one in (*request.success, *request.failure)):
             _check_size(call)  # others are not written to the log
+        self._guard.txn(call, request)
         reply, changes = self._cluster.writer.txn(request)
         self._end(call, reply.header, changes)
         return reply
 
     def compact(self, call: Call, request: pb.CompactionRequest) -> pb.CompactionResponse:
         """Answer Compact."""
+        self._guard.admin(call)
         self._cluster.store.compact(request.revision)
         return pb.CompactionResponse(header=self._cluster.header(call.node))
 

@@ -5,6 +5,7 @@ from typing import Final
 from etcd_aio import pb
 from etcd_aio.fake.calls import Call
 from etcd_aio.fake.cluster import Cluster
+from etcd_aio.fake.guard import Guard
 from etcd_aio.fake.refusals import Refusal
 
 _MISSING: Final = -1  # the TTL of a lease that does not exist
@@ -13,11 +14,13 @@ _MISSING: Final = -1  # the TTL of a lease that does not exist
 class LeaseService:
     """Answers the calls of the service."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, guard: Guard) -> None:
         self._cluster = cluster
+        self._guard = guard
 
     def grant(self, call: Call, request: pb.LeaseGrantRequest) -> pb.LeaseGrantResponse:
         """Answer LeaseGrant. An id of 0 lets the server choose one."""
+        self._known(call)
         wanted = request.id
         while not wanted:
             wanted = self._cluster.random_bits(63)
@@ -26,11 +29,16 @@ class LeaseService:
 
     def revoke(self, call: Call, request: pb.LeaseRevokeRequest) -> pb.LeaseRevokeResponse:
         """Answer LeaseRevoke."""
+        self._known(call)
+        self._guard.lease_writes(call, request.id)
         self._cluster.revoke(request.id)
         return pb.LeaseRevokeResponse(header=self._cluster.header(call.node))
 
     def time_to_live(self, call: Call, request: pb.LeaseTimeToLiveRequest) -> pb.LeaseTimeToLiveResponse:
         """Answer LeaseTimeToLive. A missing lease is no error."""
+        self._known(call)
+        if request.keys:
+            self._guard.lease_reads(call, [request.id])
         header = self._cluster.header(call.node)
         try:
             lease = self._cluster.leases.get(request.id)
@@ -46,14 +54,23 @@ class LeaseService:
 
     def leases(self, call: Call, request: pb.LeaseLeasesRequest) -> pb.LeaseLeasesResponse:
         """Answer LeaseLeases."""
+        if self._cluster.release.guards_leases:
+            self._guard.lease_reads(call, [lease.id for lease in self._cluster.leases.all()])
         found = [pb.LeaseStatus(id=lease.id) for lease in self._cluster.leases.all()]
         return pb.LeaseLeasesResponse(header=self._cluster.header(call.node), leases=found)
 
     def keep_alive(self, call: Call, request: pb.LeaseKeepAliveRequest) -> pb.LeaseKeepAliveResponse:
         """Answer one message of LeaseKeepAlive. The TTL of a missing lease is 0."""
+        self._known(call)
+        if self._cluster.release.guards_leases:
+            self._guard.lease_writes(call, request.id)
         header = self._cluster.header(call.node)
         try:
             ttl = self._cluster.leases.renew(request.id, call.now).ttl
         except Refusal:
             ttl = 0
         return pb.LeaseKeepAliveResponse(header=header, id=request.id, ttl=ttl)
+
+    def _known(self, call: Call) -> None:
+        if self._cluster.release.guards_leases:
+            self._guard.known(call)

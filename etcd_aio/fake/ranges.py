@@ -48,6 +48,14 @@ def check_range(request: pb.RangeRequest, release: Release) -> None:
 _ORDERS: Final = frozenset({_Order.NONE, _Order.ASCEND, _Order.DESCEND})
 
 
+def check_stream(request: pb.RangeRequest) -> None:
+    """Check that a stream can answer a range."""
+    if not _is_default_order(request):
+        raise Refusal(Reason.STREAM_WITH_SORT)
+    if _has_revision_filters(request):
+        raise Refusal(Reason.STREAM_WITH_FILTER)
+
+
 def answer_range(store: Readable, request: pb.RangeRequest, release: Release) -> pb.RangeResponse:
     """Answer a range that was checked; the header has the revision only.
 
@@ -79,12 +87,8 @@ def stream_range(
         target: the size that chunks should have.
 
     Raises:
-        Refusal: its revision cannot be read, or its options are not for streams.
+        Refusal: its revision cannot be read.
     """
-    if not _is_default_order(request):
-        raise Refusal(Reason.STREAM_WITH_SORT)
-    if _has_revision_filters(request):
-        raise Refusal(Reason.STREAM_WITH_FILTER)
     whole = answer_range(store, request, release)
     chunks = []
     rest, limit = whole.kvs, _FIRST_CHUNK

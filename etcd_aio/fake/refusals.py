@@ -26,6 +26,24 @@ class Reason(Enum):
     LEASE_NOT_FOUND = StatusCode.NOT_FOUND, "etcdserver: requested lease not found"
     LEASE_EXISTS = StatusCode.FAILED_PRECONDITION, "etcdserver: lease already exists"
     LEASE_TTL_TOO_LARGE = StatusCode.OUT_OF_RANGE, "etcdserver: too large lease TTL"
+    # Users and roles.
+    ROOT_USER_NOT_EXIST = StatusCode.FAILED_PRECONDITION, "etcdserver: root user does not exist"
+    ROOT_ROLE_NOT_EXIST = StatusCode.FAILED_PRECONDITION, "etcdserver: root user does not have root role"
+    USER_ALREADY_EXIST = StatusCode.FAILED_PRECONDITION, "etcdserver: user name already exists"
+    USER_EMPTY = StatusCode.INVALID_ARGUMENT, "etcdserver: user name is empty"
+    USER_NOT_FOUND = StatusCode.FAILED_PRECONDITION, "etcdserver: user name not found"
+    ROLE_ALREADY_EXIST = StatusCode.FAILED_PRECONDITION, "etcdserver: role name already exists"
+    ROLE_NOT_FOUND = StatusCode.FAILED_PRECONDITION, "etcdserver: role name not found"
+    ROLE_EMPTY = StatusCode.INVALID_ARGUMENT, "etcdserver: role name is empty"
+    AUTH_FAILED = StatusCode.INVALID_ARGUMENT, "etcdserver: authentication failed, invalid user ID or password"
+    NO_PASSWORD_USER = StatusCode.UNKNOWN, "auth: authentication failed, password was given for no password user"
+    PERMISSION_NOT_GIVEN = StatusCode.INVALID_ARGUMENT, "etcdserver: permission not given"
+    PERMISSION_DENIED = StatusCode.PERMISSION_DENIED, "etcdserver: permission denied"
+    ROLE_NOT_GRANTED = StatusCode.FAILED_PRECONDITION, "etcdserver: role is not granted to the user"
+    PERMISSION_NOT_GRANTED = StatusCode.FAILED_PRECONDITION, "etcdserver: permission is not granted to the role"
+    AUTH_NOT_ENABLED = StatusCode.FAILED_PRECONDITION, "etcdserver: authentication is not enabled"
+    INVALID_AUTH_TOKEN = StatusCode.UNAUTHENTICATED, "etcdserver: invalid auth token"
+    INVALID_AUTH_MGMT = StatusCode.INVALID_ARGUMENT, "etcdserver: invalid auth management"
 
     @property
     def code(self) -> StatusCode:

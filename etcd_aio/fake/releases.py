@@ -20,6 +20,9 @@ class Release:
         keys_only_drops_lease: a range of keys only has no leases either, unless it is sorted by value.
         has_range_stream: `KV/RangeStream` exists.
         progress_needs_sync: a stream of watchers is told about its progress only if all of them are equally far.
+        has_auth_status: `Auth/AuthStatus` exists.
+        shows_permission_of_root: the role root is shown with the permission for everything.
+        guards_leases: grants, revocations and renewals need a user, and lists the right to read the keys.
         keeps_tombstone: a compaction at the revision of a deletion keeps the deletion for watchers.
     """
 
@@ -30,6 +33,9 @@ class Release:
     keys_only_drops_lease: bool = False
     has_range_stream: bool = False
     progress_needs_sync: bool = True
+    has_auth_status: bool = True
+    shows_permission_of_root: bool = True
+    guards_leases: bool = True
     keeps_tombstone: bool = True
 
 
@@ -43,9 +49,12 @@ RELEASES: Final[Mapping[str, Release]] = MappingProxyType(
                 checks_sort=False,
                 checks_puts_first=True,
                 progress_needs_sync=False,
+                has_auth_status=False,
+                shows_permission_of_root=False,
+                guards_leases=False,
                 keeps_tombstone=False,
             ),
-            Release("3.5", "3.5.35", checks_sort=False, checks_puts_first=True),
+            Release("3.5", "3.5.35", checks_sort=False, checks_puts_first=True, shows_permission_of_root=False),
             Release("3.6", "3.6.16"),
             Release("3.7", "3.7.3", keys_only_drops_lease=True, has_range_stream=True),
         )

@@ -45,7 +45,7 @@ class WatchStream(Session):
     Args:
         cluster: the state.
         node: the member.
-        permit: raises Refusal if the caller may not read an interval.
+        permit: raises Refusal if the caller may not read an interval now.
         progress_every: seconds from one report of progress to the next.
         now: the time, in seconds.
     """
@@ -54,7 +54,7 @@ class WatchStream(Session):
         self,
         cluster: Cluster,
         node: Node,
-        permit: Callable[[bytes, bytes], None],
+        permit: Callable[[float, bytes, bytes], None],
         progress_every: float,
         now: float,
     ) -> None:
@@ -108,7 +108,7 @@ class WatchStream(Session):
             self._refuse(Reason.COMPACTED.text)
             return
         try:
-            self._permit(key, end)
+            self._permit(now, key, end)
         except Refusal as refusal:
             self._refuse(refusal.printed)
             return

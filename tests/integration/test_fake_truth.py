@@ -9,6 +9,7 @@ from hypothesis import given
 
 from etcd_aio.testing import find_etcd
 from tests.support.differential import Pair, Step, pair_of
+from tests.support.differential_auth import CallOf, calls, play_auth, setups
 from tests.support.differential_watch import play_watches
 from tests.support.drawn_requests import histories, watch_histories
 from tests.support.tiers import nightly_examples
@@ -30,6 +31,9 @@ class Players:
 
     def keys(self, drawn: Sequence[Step]) -> None:
         self._runner.run(self._pair.play(drawn))
+
+    def users(self, setup: Sequence[Step], made: Sequence[CallOf]) -> None:
+        self._runner.run(play_auth(self._pair, setup, made))
 
     def watches(self, drawn: Sequence[Step]) -> None:
         self._runner.run(play_watches(self._pair, drawn))
@@ -78,6 +82,13 @@ def test_watches_of_the_oldest_release(version: str, drawn: list[Step], pairs: P
 @given(drawn=watch_histories(has_negative_revisions=True))
 def test_watches(version: str, drawn: list[Step], pairs: Pairs) -> None:
     pairs(version).watches(drawn)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@nightly_examples(1000, default=15)
+@given(setup=setups, made=calls)
+def test_users(version: str, setup: list[Step], made: list[CallOf], pairs: Pairs) -> None:
+    pairs(version).users(setup, made)
 
 
 def test_the_fake_is_compared_with_what_users_run() -> None:

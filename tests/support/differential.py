@@ -95,11 +95,13 @@ class Pair:
         now: the current revision.
         compacted: the revision of the last compaction.
         steps: how many requests were compared.
+        tokens: the tokens of users on both sides.
     """
 
     def __init__(self, cluster: FakeEtcd, fake: Connection, real: Connection) -> None:
         self._cluster = cluster
         self.sides = (fake, real)
+        self.tokens: dict[str, list[str]] = {}
         self.compacted = 0
         self.now = 1
         self.steps = 0
@@ -120,16 +122,27 @@ class Pair:
         finally:
             await self.begin_anew()
 
-    async def compare(self, step: Step, history: Sequence[Step]) -> Answer:
+    async def log_in(self, name: str, password: str) -> None:
+        """Log in on both sides; a user who cannot gets a token that nobody gave out."""
+        request = pb.AuthenticateRequest(name=name, password=password)
+        answers = [await self.answer(side, methods.AUTHENTICATE, request) for side in self.sides]
+        tokens = [answer.token if isinstance(answer, pb.AuthenticateResponse) else answer for answer in answers]
+        assert all(isinstance(token, str) for token in tokens) or tokens[0] == tokens[1], tokens
+        self.tokens[name] = [token if isinstance(token, str) else "aaaaaaaaaaaaaaaa.1" for token in tokens]
+
+    async def compare(self, step: Step, history: Sequence[Step], user: str = "") -> Answer:
         """Send a request to both, and compare the answers."""
         request = resolve(step.request, self.now, self.compacted)
         self.steps += 1
-        mine, real = [await self.answer(side, step.method, request) for side in self.sides]
+        tokens = self.tokens.get(user, ["", ""])
+        mine, real = [
+            await self.answer(side, step.method, request, token) for side, token in zip(self.sides, tokens, strict=True)
+        ]
         if shown(mine) != shown(real):
             lines = "\n  ".join(map(repr, history))
             raise AssertionError(
-                f"\n  {lines}\nthe last one at revision {self.now}, compacted {self.compacted}, sent as\n"
-                f"  {request.to_dict()}\nfake: {shown(mine)}\nreal: {shown(real)}"
+                f"\n  {lines}\nthe last one of {user or 'no user'} at revision {self.now}, compacted {self.compacted},"
+                f" sent as\n  {request.to_dict()}\nfake: {shown(mine)}\nreal: {shown(real)}"
             )
         header = getattr(real, "header", None)
         if header is not None:
@@ -148,10 +161,11 @@ class Pair:
         await self.compare(Step(methods.COMPACT, pb.CompactionRequest(revision=NOW, physical=True)), ())
 
     @staticmethod
-    async def answer(side: Connection, method: AnyMethod, request: pb.Message) -> Answer:
+    async def answer(side: Connection, method: AnyMethod, request: pb.Message, token: str = "") -> Answer:
         """The answer of one side."""
         try:
-            reply = await side.unary(method.path, encode(request), (("client-api-version", "3.7"),), soon())
+            metadata = (("client-api-version", "3.7"), *([("token", token)] if token else []))
+            reply = await side.unary(method.path, encode(request), metadata, soon())
         except AttemptFailure as failure:
             return failure.code.name, failure.message
         return normalised(decode(message_class_of(method.reply), reply))
@@ -165,7 +179,7 @@ async def pair_of(version: str) -> AsyncIterator[Pair]:
     """A fake and a real server of one version."""
     options = TransportOptions()
     minor = ".".join(version.split(".")[:2])
-    async with EtcdServer(version=version) as server, FakeEtcd(minor) as fake:
+    async with EtcdServer(version=version, flags=("--bcrypt-cost=4",)) as server, FakeEtcd(minor) as fake:
         host, port = server.endpoint.removeprefix("http://").split(":")
         real = await create_engine("native", options).connect(Target(host, int(port), "", f"{host}:{port}"), Owner())
         authority = fake.endpoints[0].removeprefix("http://")

@@ -1,6 +1,6 @@
 """Hypothesis strategies for requests to etcd's key space, with odd ones among them."""
 
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from hypothesis import strategies as st
 
@@ -35,14 +35,25 @@ def _weighted(*strategies: "st.SearchStrategy[Any]") -> "st.SearchStrategy[Any]"
     return st.sampled_from(strategies).flatmap(lambda strategy: strategy)
 
 
+def _intervals(*, odd_key: "st.SearchStrategy[bytes]" = _key) -> "st.SearchStrategy[dict[str, bytes]]":
+    """Key and end: mostly such that there is something between them."""
+    wide = st.sampled_from(((b"\x00", b"\x00"), (b"a", b"\x00"), (b"a", b"c"), (b"a", b"b"), (b"ab", b"\xff")))
+    point = _good(_good_key, odd_key).map(lambda key: (key, b""))
+    return _weighted(wide, wide, wide, point, point, st.tuples(_good(_good_key, odd_key), _end)).map(
+        lambda pair: {"key": pair[0], "range_end": pair[1]}
+    )
+
+
+def _with_interval(kind: type[Any], **fields: "st.SearchStrategy[Any]") -> "st.SearchStrategy[Any]":
+    return st.builds(lambda interval, **rest: kind(**interval, **rest), _intervals(), **fields)
+
+
 def ranges(*, has_odd_numbers: bool) -> "st.SearchStrategy[pb.RangeRequest]":
     """Ranges; with sort orders and targets that do not exist."""
     odd = (7,) if has_odd_numbers else (0,)
-    return st.builds(
+    return _with_interval(
         pb.RangeRequest,
-        key=_good(_good_key, _key),
-        range_end=_end,
-        limit=st.sampled_from((0, 0, 1, 2, 3, -1)),
+        limit=st.sampled_from((0, 0, 0, 1, 2, 3, -1)),
         revision=_revision,
         sort_order=_good(st.sampled_from((0, 0, 1, 2)), st.sampled_from(odd)).map(pb.RangeRequestSortOrder),
         sort_target=_good(st.sampled_from((0, 0, 1, 2, 3, 4)), st.sampled_from(odd)).map(pb.RangeRequestSortTarget),
@@ -73,7 +84,10 @@ _ignoring_puts = st.builds(
     ignore_lease=st.booleans(),
 )
 puts = _weighted(*[_plain_puts] * 6, _ignoring_puts)
-deletes = st.builds(pb.DeleteRangeRequest, key=_good(_good_key, _key), range_end=_end, prev_kv=_flag)
+deletes = _weighted(
+    *[st.builds(pb.DeleteRangeRequest, key=_good_key, prev_kv=_flag)] * 2,
+    _with_interval(pb.DeleteRangeRequest, prev_kv=_flag),
+)
 
 
 @st.composite
@@ -84,8 +98,7 @@ def compares(draw: st.DrawFn) -> pb.Compare:
     compare = pb.Compare(
         result=pb.CompareCompareResult(draw(st.sampled_from((0, 1, 2, 3, 9)))),
         target=pb.CompareCompareTarget(target),
-        key=draw(_good(_good_key, _key)),
-        range_end=draw(_end),
+        **cast("Any", draw(_intervals())),
     )
     match kind:
         case 0:
@@ -120,12 +133,33 @@ def txns(*, has_odd_numbers: bool, depth: int = 3) -> "st.SearchStrategy[pb.TxnR
     )
 
 
+BEGINNING: Final = (
+    *(Step(methods.LEASE_GRANT, pb.LeaseGrantRequest(id=lease, ttl=1000)) for lease in LEASES[:2]),
+    *(
+        Step(methods.PUT, pb.PutRequest(key=key, value=value, lease=lease))
+        for key, value, lease in (
+            *(
+                (b"a", b"1", 0),
+                (b"ab", b"22", 1),
+                (b"c", b"1", 0),
+                (b"b", b"2", 2),
+                (b"ab", b"2", 1),
+                (b"\xff", b"", 0),
+            ),
+            *((b"a", b"1", 1), (b"ab", b"", 0), (b"b\xff", b"1", 2)),
+        )
+    ),
+    Step(methods.DELETE_RANGE, pb.DeleteRangeRequest(key=b"c")),
+)
+"""Requests after which there are keys with several versions and with leases, so that there is something to read."""
+
+
 def _as_steps(method: AnyMethod, requests: "st.SearchStrategy[Any]") -> "st.SearchStrategy[Step]":
     return requests.map(lambda request: Step(method, request))
 
 
 def histories(*, has_odd_numbers: bool) -> "st.SearchStrategy[list[Step]]":
-    """Requests to the key space and to the leases, which begin with writes, so that there is something to read.
+    """Requests to the key space and to the leases.
 
     Args:
         has_odd_numbers: whether sort orders and targets may be such that do not exist; etcd 3.4 and 3.5 crash then.
@@ -143,9 +177,7 @@ def histories(*, has_odd_numbers: bool) -> "st.SearchStrategy[list[Step]]":
         _as_steps(methods.LEASE_REVOKE, st.builds(pb.LeaseRevokeRequest, id=lease)),
         _as_steps(methods.LEASE_TIME_TO_LIVE, st.builds(pb.LeaseTimeToLiveRequest, id=lease, keys=st.booleans())),
     )
-    return st.tuples(
-        st.lists(_weighted(put, put, put, grant), min_size=4, max_size=10), st.lists(anything, min_size=10, max_size=40)
-    ).map(lambda parts: parts[0] + parts[1])
+    return st.lists(anything, min_size=10, max_size=40).map(lambda drawn: [*BEGINNING, *drawn])
 
 
 def watch_histories(*, has_negative_revisions: bool) -> "st.SearchStrategy[list[Step]]":
@@ -157,10 +189,8 @@ def watch_histories(*, has_negative_revisions: bool) -> "st.SearchStrategy[list[
     starts = _weighted(st.just(0), st.just(0), _revision)
     if not has_negative_revisions:
         starts = starts.filter(lambda revision: revision >= 0)
-    create = st.builds(
+    create = _with_interval(
         pb.WatchCreateRequest,
-        key=_good(_good_key, _key),
-        range_end=_end,
         start_revision=starts,
         progress_notify=_flag,
         filters=st.lists(st.sampled_from((0, 1)).map(pb.WatchCreateRequestFilterType), max_size=1),
@@ -181,6 +211,4 @@ def watch_histories(*, has_negative_revisions: bool) -> "st.SearchStrategy[list[
         _as_steps(methods.DELETE_RANGE, deletes),
         _as_steps(methods.COMPACT, compact),
     )
-    return st.tuples(st.lists(put, min_size=2, max_size=6), st.lists(anything, min_size=5, max_size=25)).map(
-        lambda parts: parts[0] + parts[1]
-    )
+    return st.lists(anything, min_size=5, max_size=25).map(lambda drawn: [*BEGINNING, *drawn])

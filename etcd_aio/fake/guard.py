@@ -1,0 +1,120 @@
+"""Who may do what: etcd's checks of each kind of call, for the user that the token of the call stands for. Pure."""
+
+from collections.abc import Sequence
+
+from etcd_aio import pb
+from etcd_aio.fake.calls import Call
+from etcd_aio.fake.cluster import Cluster
+from etcd_aio.fake.refusals import Reason, Refusal
+from etcd_aio.transport import token_of
+
+
+class Guard:
+    """Checks calls. Every method raises `Refusal`, and does nothing while users are not enabled.
+
+    Args:
+        cluster: the state.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._users = cluster.users
+        self._leases = cluster.leases
+
+    def user(self, call: Call) -> str | None:
+        """The user of a call; None if it has no token."""
+        if not self._users.is_enabled:
+            return None
+        token = token_of(call.metadata)
+        if not token:
+            return None
+        user = call.node.tokens.user_of(token, call.now)
+        if user is None:
+            raise Refusal(Reason.INVALID_AUTH_TOKEN)
+        return user
+
+    def known(self, call: Call) -> None:
+        """Check that the call has a user at all."""
+        if self._users.is_enabled and self.user(call) is None:
+            raise Refusal(Reason.USER_EMPTY)
+
+    def admin(self, call: Call) -> None:
+        """Check that the user has the role of root."""
+        if self._users.is_enabled:
+            self._users.check_admin(self.user(call))
+
+    def read(self, call: Call, key: bytes, end: bytes) -> None:
+        """Check a read of an interval."""
+        if self._users.is_enabled:
+            self._users.check_read(self.user(call), key, end)
+
+    def put(self, call: Call, request: pb.PutRequest) -> None:
+        """Check a put."""
+        if self._users.is_enabled:
+            self._put(self.user(call), request)
+
+    def delete(self, call: Call, request: pb.DeleteRangeRequest) -> None:
+        """Check a delete."""
+        if self._users.is_enabled:
+            user = self.user(call)
+            self._users.check_write(user, request.key, request.range_end)
+            if request.prev_kv:
+                self._users.check_read(user, request.key, request.range_end)
+
+    def txn(self, call: Call, request: pb.TxnRequest) -> None:
+        """Check a transaction, in both branches."""
+        if self._users.is_enabled:
+            self._txn(self.user(call), request)
+
+    def lease_writes(self, call: Call, lease: int) -> None:
+        """Check that the user may write all keys of a lease."""
+        if self._users.is_enabled:
+            self._lease_writes(self.user(call), lease)
+
+    def lease_reads(self, call: Call, leases: Sequence[int]) -> None:
+        """Check that the user may read all keys of some leases."""
+        if self._users.is_enabled:
+            user = self.user(call)
+            if user is None:
+                raise Refusal(Reason.USER_EMPTY)
+            if not self._is_admin(user):
+                for lease in leases:
+                    for key in self._keys_of(lease):
+                        self._users.check_read(user, key, b"")
+
+    def _put(self, user: str | None, request: pb.PutRequest) -> None:
+        self._users.check_write(user, request.key, b"")
+        self._lease_writes(user, request.lease)
+        if request.prev_kv:
+            self._users.check_read(user, request.key, b"")
+
+    def _txn(self, user: str | None, request: pb.TxnRequest) -> None:
+        for compare in request.compare:
+            self._users.check_read(user, compare.key, compare.range_end)
+        for one in (*request.success, *request.failure):
+            if one.request_range is not None:
+                self._users.check_read(user, one.request_range.key, one.request_range.range_end)
+            elif one.request_put is not None:
+                self._put(user, one.request_put)
+            elif one.request_delete_range is not None:
+                delete = one.request_delete_range
+                if delete.prev_kv:
+                    self._users.check_read(user, delete.key, delete.range_end)
+                self._users.check_write(user, delete.key, delete.range_end)
+            elif one.request_txn is not None:
+                self._txn(user, one.request_txn)
+
+    def _lease_writes(self, user: str | None, lease: int) -> None:
+        """Its keys go with a lease, so whoever may not write them may not end it."""
+        if not self._is_admin(user):
+            for key in self._keys_of(lease):
+                self._users.check_write(user, key, b"")
+
+    def _keys_of(self, lease: int) -> list[bytes]:
+        return sorted(self._leases.get(lease).keys) if lease in self._leases else []
+
+    def _is_admin(self, user: str | None) -> bool:
+        try:
+            self._users.check_admin(user)
+        except Refusal:
+            return False
+        return True
