@@ -44,9 +44,11 @@ class AuthService:
         """Answer Authenticate. Every member learns the token."""
         self._users.log_in(request.name, request.password)
         letters = "".join(ascii_letters[self._cluster.random_bits(16) % len(ascii_letters)] for _ in range(_LETTERS))
-        token = f"{letters}.{self._cluster.next_index()}"
+        token = f"{letters}.{self._cluster.index}"
+        self._cluster.committed(())
         for node in self._cluster.nodes:
-            node.tokens.assign(token, request.name, call.now)
+            if node.is_running:
+                node.tokens.assign(token, request.name, call.now)
         return pb.AuthenticateResponse(header=self._cluster.header(call.node), token=token)
 
     def user_add(self, call: Call, request: pb.AuthUserAddRequest) -> pb.AuthUserAddResponse:

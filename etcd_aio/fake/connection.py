@@ -3,9 +3,11 @@
 import asyncio
 from typing import Final
 
+from etcd_aio.aio import resolve
 from etcd_aio.closing import Unwinding
 from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, LocalReason, StatusCode
 from etcd_aio.fake.host import Host
+from etcd_aio.fake.outcomes import Outcome
 from etcd_aio.fake.refusals import Refusal
 from etcd_aio.fake.server import Server
 from etcd_aio.fake.stream import FakeStream
@@ -218,8 +220,25 @@ class _Call:
         except Refusal as refusal:
             self.fail(AttemptFailure(refusal.code, refusal.text, Delivery.ANSWERED))
         else:
-            if not self.future.done():
-                self.future.set_result(reply)
+            if isinstance(reply, Outcome):
+                self._follow(reply)
+            else:
+                resolve(self.future, reply)
+
+    def _follow(self, outcome: Outcome) -> None:
+        """Let the outcome come, at its time."""
+        if outcome.goes_away:
+            self._connection.go_away("GOAWAY: injected by a test")
+        if outcome.delay != _NEVER:
+            asyncio.get_running_loop().call_later(outcome.delay, self._settle, outcome)
+
+    def _settle(self, outcome: Outcome) -> None:
+        if outcome.loses_connection:
+            self._connection.lose(ConnectionResetError("the peer reset the connection"))
+        elif outcome.refusal is not None:
+            self.fail(AttemptFailure(outcome.refusal.code, outcome.refusal.text, Delivery.ANSWERED))
+        elif outcome.reply is not None:
+            resolve(self.future, outcome.reply)
 
     def fail(self, failure: AttemptFailure) -> None:
         if not self.future.done():

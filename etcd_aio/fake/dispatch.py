@@ -15,7 +15,9 @@ from etcd_aio.fake.cluster import Cluster, Node
 from etcd_aio.fake.guard import Guard
 from etcd_aio.fake.kv_service import MOST_BYTES, KVService
 from etcd_aio.fake.lease_service import LeaseService
-from etcd_aio.fake.refusals import Refusal
+from etcd_aio.fake.maintenance_service import MaintenanceService
+from etcd_aio.fake.outcomes import Outcome, timed_out
+from etcd_aio.fake.refusals import Reason, Refusal
 from etcd_aio.fake.sessions import EchoStream, ReplyStream, Session
 from etcd_aio.fake.watch_stream import WatchStream
 from etcd_aio.transport import Metadata
@@ -23,6 +25,14 @@ from etcd_aio.transport import Metadata
 _Unary: TypeAlias = Callable[[Call, Any], pb.Message]
 _Stream: TypeAlias = Callable[[Call, Any], Iterator[pb.Message]]
 
+_SERVED_ALONE: Final = frozenset(
+    method.path
+    for method in (
+        *(methods.STATUS, methods.HASH, methods.HASH_KV, methods.DEFRAGMENT, methods.SNAPSHOT),
+        *(methods.HEALTH_CHECK, methods.LEASE_LEASES),
+    )
+)
+"""What a member without a leader serves."""
 _PROGRESS: Final = 600.0  # seconds between two reports of the progress of watches, and up to a tenth more
 _GRPC_MOST_BYTES: Final = MOST_BYTES + 2**19  # of any message
 
@@ -37,6 +47,7 @@ class Dispatcher:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self._guard = guard = Guard(cluster)
+        maintenance = MaintenanceService(cluster, guard)
         kv, lease, auth = KVService(cluster, guard), LeaseService(cluster, guard), AuthService(cluster, guard)
         self._unary: Mapping[str, tuple[type[pb.Message], _Unary]] = _rows(
             (methods.RANGE, kv.range),
@@ -48,6 +59,19 @@ class Dispatcher:
             (methods.LEASE_REVOKE, lease.revoke),
             (methods.LEASE_TIME_TO_LIVE, lease.time_to_live),
             (methods.LEASE_LEASES, lease.leases),
+            (methods.STATUS, maintenance.status),
+            (methods.ALARM, maintenance.alarm),
+            (methods.DEFRAGMENT, maintenance.defragment),
+            (methods.HASH, maintenance.hash),
+            (methods.HASH_KV, maintenance.hash_kv),
+            (methods.MOVE_LEADER, maintenance.move_leader),
+            *([(methods.DOWNGRADE, maintenance.refuse)] if cluster.release.has_auth_status else []),
+            (methods.MEMBER_LIST, maintenance.member_list),
+            (methods.MEMBER_ADD, maintenance.refuse),
+            (methods.MEMBER_REMOVE, maintenance.refuse),
+            (methods.MEMBER_UPDATE, maintenance.refuse),
+            (methods.MEMBER_PROMOTE, maintenance.refuse),
+            (methods.HEALTH_CHECK, maintenance.health_check),
             (methods.AUTH_ENABLE, auth.enable),
             (methods.AUTH_DISABLE, auth.disable),
             *([(methods.AUTH_STATUS, auth.status)] if cluster.release.has_auth_status else []),
@@ -67,11 +91,12 @@ class Dispatcher:
             (methods.ROLE_REVOKE_PERMISSION, auth.role_revoke_permission),
         )
         self._reply_streams: Mapping[str, tuple[type[pb.Message], _Stream]] = _rows(
+            (methods.SNAPSHOT, maintenance.snapshot),
             *([(methods.RANGE_STREAM, kv.range_stream)] if cluster.release.has_range_stream else []),
         )
         self._keep_alive = lease.keep_alive
 
-    def unary(self, node: Node, path: str, payload: bytes, metadata: Metadata, now: float) -> bytes:
+    def unary(self, node: Node, path: str, payload: bytes, metadata: Metadata, now: float) -> bytes | Outcome:
         """Answer a unary call.
 
         Args:
@@ -80,6 +105,9 @@ class Dispatcher:
             payload: the encoded request.
             metadata: the metadata.
             now: the time, in seconds.
+
+        Returns:
+            bytes | Outcome: the reply; or an outcome, if it comes later.
 
         Raises:
             Refusal: the status, if it is not OK.
@@ -91,7 +119,13 @@ class Dispatcher:
         if len(payload) > _GRPC_MOST_BYTES:
             text = f"grpc: received message larger than max ({len(payload)} vs. {_GRPC_MOST_BYTES})"
             raise Refusal.other(StatusCode.RESOURCE_EXHAUSTED, text)
-        return encode(answer(Call(node, metadata, len(payload), now), _decoded(request, payload)))
+        message = _decoded(request, payload)
+        if self.cluster.leader_of(node) is None:
+            if _needs_leader(metadata):
+                raise Refusal(Reason.NO_LEADER)
+            if not (path in _SERVED_ALONE or (isinstance(message, pb.RangeRequest) and message.serializable)):
+                return timed_out()
+        return encode(answer(Call(node, metadata, len(payload), now), message))
 
     def stream(self, node: Node, path: str, metadata: Metadata, now: float) -> Session:
         """Open a stream; see `unary`.
@@ -99,6 +133,9 @@ class Dispatcher:
         Raises:
             Refusal: there is no such stream.
         """
+        needs_leader = _needs_leader(metadata)
+        if needs_leader and self.cluster.leader_of(node) is None:
+            raise Refusal(Reason.NO_LEADER)
         if path == methods.LEASE_KEEP_ALIVE.path:
             return EchoStream(
                 methods.LEASE_KEEP_ALIVE.request, self._keep_alive, lambda at: Call(node, metadata, 0, at)
@@ -111,6 +148,7 @@ class Dispatcher:
                 lambda at, key, end: self._guard.read(Call(node, metadata, 0, at), key, end),
                 _PROGRESS + jitter,
                 now,
+                needs_leader=needs_leader,
             )
         row = self._reply_streams.get(path)
         if row is None:
@@ -120,6 +158,10 @@ class Dispatcher:
 
 def _rows(*rows: tuple[methods.AnyMethod, Any]) -> Mapping[str, tuple[type[pb.Message], Any]]:
     return {method.path: (method.request, answer) for method, answer in rows}
+
+
+def _needs_leader(metadata: Metadata) -> bool:
+    return ("hasleader", "true") in metadata
 
 
 def _decoded(request: type[pb.Message], payload: bytes) -> pb.Message:

@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from random import Random
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, Unpack
@@ -11,7 +12,11 @@ from etcd_aio.fake.clock import Clock
 from etcd_aio.fake.cluster import CLIENT_PORT, Cluster, Node
 from etcd_aio.fake.dispatch import Dispatcher
 from etcd_aio.fake.engine import FakeEngine
+from etcd_aio.fake.faults import Fault, Faults, refusal_of
 from etcd_aio.fake.host import Host, Inbox
+from etcd_aio.fake.member import FakeMember
+from etcd_aio.fake.outcomes import Outcome
+from etcd_aio.fake.refusals import Refusal
 from etcd_aio.fake.releases import NEWEST, release_of
 from etcd_aio.fake.sessions import Session
 from etcd_aio.transport import Engine, Metadata, TransportOptions
@@ -36,6 +41,9 @@ class FakeEtcd:
         seed: decides everything that is left to chance.
         latency: seconds from a request to its answer.
 
+    Attributes:
+        members: the members; the first one leads at the beginning.
+
     Raises:
         ConfigError: the fake cannot be that version.
     """
@@ -47,6 +55,10 @@ class FakeEtcd:
         self._clock = Clock(self._on_due)
         self._inbox = Inbox(random, self._on_served, latency)
         self._hosts = {f"{node.name}:{CLIENT_PORT}": Host(node, self._inbox) for node in self._cluster.nodes}
+        self._faults = Faults()
+        self.members = tuple(
+            FakeMember(self._cluster, host, self._clock.now, self._set_timer) for host in self._hosts.values()
+        )
 
     async def __aenter__(self) -> Self:
         return self
@@ -106,6 +118,60 @@ class FakeEtcd:
         self._cluster.committed(batch.commit())
         return self.revision
 
+    # Faults.
+
+    def elect(self, member: FakeMember) -> None:
+        """Let a member lead from now on."""
+        self._cluster.elect(member.node, self._clock.now())
+        self._set_timer()
+
+    @contextmanager
+    def fault(
+        self,
+        method: str,
+        *,
+        status: str | None = None,
+        message: str | None = None,
+        after_apply: bool = False,
+        delay: float = 0.0,
+        hang: bool = False,
+        cut_after: int | None = None,
+        goaway: bool = False,
+        reset: bool = False,
+        times: int | None = None,
+        member: FakeMember | None = None,
+    ) -> Iterator[Fault]:
+        """Let calls go wrong in a block: `with fake.fault("KV/Put", status="UNAVAILABLE", after_apply=True, times=1):`.
+
+        Args:
+            method: the calls, such as "KV/Put".
+            status: the name of a gRPC status that they are refused with, or of one of etcd's reasons, such as
+                "NO_LEADER".
+            message: the text, instead of that of the reason.
+            after_apply: the server runs the call before it is refused, or before its connection breaks.
+            delay: seconds by which the answer is late.
+            hang: there is no answer; the server runs the call.
+            cut_after: messages of a stream behind which its connection breaks.
+            goaway: the member announces that it takes no more calls on the connection.
+            reset: the connection breaks instead of an answer.
+            times: how many calls go wrong; all by default.
+            member: the member on which they go wrong; all by default.
+
+        Returns:
+            Fault: the rule; `hits` counts the calls.
+
+        Raises:
+            ConfigError: there is no such status.
+        """
+        node = None if member is None else member.node
+        refusal = refusal_of(status, message)
+        rule = Fault(method, node, refusal, after_apply, delay, hang, cut_after, goaway, reset, times)
+        self._faults.rules.append(rule)
+        try:
+            yield rule
+        finally:
+            self._faults.rules.remove(rule)
+
     def compact(self, revision: int) -> None:
         """Compact the store."""
         self._cluster.store.compact(revision)
@@ -125,13 +191,23 @@ class FakeEtcd:
 
     # For connections.
 
-    def unary(self, node: Node, path: str, payload: bytes, metadata: Metadata) -> bytes:
+    def unary(self, node: Node, path: str, payload: bytes, metadata: Metadata) -> bytes | Outcome:
         """Answer a call; see `Dispatcher.unary`."""
-        return self._dispatcher.unary(node, path, payload, metadata, self._clock.now())
+        now = self._clock.now()
+        fault = self._faults.match(node, path) if self._faults.rules else None
+        if fault is None:
+            return self._dispatcher.unary(node, path, payload, metadata, now)
+        return fault.outcome(lambda: self._dispatcher.unary(node, path, payload, metadata, now))
 
     def stream(self, node: Node, path: str, metadata: Metadata) -> Session:
         """Open a stream; see `Dispatcher.stream`."""
-        return self._dispatcher.stream(node, path, metadata, self._clock.now())
+        fault = self._faults.match(node, path) if self._faults.rules else None
+        if fault is not None and fault.refusal is not None:
+            raise Refusal.other(fault.refusal.code, fault.refusal.text)
+        session = self._dispatcher.stream(node, path, metadata, self._clock.now())
+        if fault is not None:
+            session.cut_after = fault.cut_after
+        return session
 
     def receive(self, session: Session, payload: bytes) -> None:
         """Let a stream take a request."""

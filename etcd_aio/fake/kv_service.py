@@ -5,10 +5,11 @@ from typing import Final
 
 from etcd_aio import pb
 from etcd_aio.codec import encode
+from etcd_aio.fake.alarms import puts_something
 from etcd_aio.fake.calls import Call
 from etcd_aio.fake.cluster import Cluster
 from etcd_aio.fake.guard import Guard
-from etcd_aio.fake.ranges import answer_range, check_range, check_stream, stream_range
+from etcd_aio.fake.ranges import Readable, answer_range, check_range, check_stream, stream_range
 from etcd_aio.fake.refusals import Reason, Refusal
 from etcd_aio.fake.txns import check_delete, check_put, check_txn
 
@@ -27,7 +28,7 @@ class KVService:
         """Answer Range."""
         check_range(request, self._cluster.release)
         self._guard.read(call, request.key, request.range_end)
-        reply = answer_range(self._cluster.store, request, self._cluster.release)
+        reply = answer_range(self._store(call), request, self._cluster.release)
         self._cluster.header(call.node, reply.header)
         return reply
 
@@ -37,7 +38,7 @@ class KVService:
         check_stream(request)
         self._guard.read(call, request.key, request.range_end)
         chunks = stream_range(
-            self._cluster.store, request, self._cluster.release, lambda chunk: len(encode(chunk)), MOST_BYTES
+            self._store(call), request, self._cluster.release, lambda chunk: len(encode(chunk)), MOST_BYTES
         )
         for chunk in chunks:
             if chunk.header is not None:
@@ -49,6 +50,7 @@ class KVService:
         check_put(request)
         _check_size(call)
         self._guard.put(call, request)
+        self._cluster.alarms.check(needs_space=True)
         reply, changes = self._cluster.writer.put(request)
         self._end(call, reply.header, changes)
         return reply
@@ -58,6 +60,7 @@ class KVService:
         check_delete(request)
         _check_size(call)
         self._guard.delete(call, request)
+        self._cluster.alarms.check(needs_space=False)
         reply, changes = self._cluster.writer.delete(request)
         self._end(call, reply.header, changes)
         return reply
@@ -65,9 +68,12 @@ class KVService:
     def txn(self, call: Call, request: pb.TxnRequest) -> pb.TxnResponse:
         """Answer Txn."""
         check_txn(request, self._cluster.release)
-        if any(one.request_range is None for one in (*request.success, *request.failure)):
-            _check_size(call)  # others are not written to the log
+        ops = (*request.success, *request.failure)
+        if any(one.request_range is None for one in ops):  # others are not written to the log
+            _check_size(call)
         self._guard.txn(call, request)
+        if any(one.request_range is None for one in ops):
+            self._cluster.alarms.check(needs_space=puts_something(ops))
         reply, changes = self._cluster.writer.txn(request)
         self._end(call, reply.header, changes)
         return reply
@@ -75,8 +81,14 @@ class KVService:
     def compact(self, call: Call, request: pb.CompactionRequest) -> pb.CompactionResponse:
         """Answer Compact."""
         self._guard.admin(call)
+        self._cluster.alarms.check(needs_space=False)
         self._cluster.store.compact(request.revision)
         return pb.CompactionResponse(header=self._cluster.header(call.node))
+
+    def _store(self, call: Call) -> Readable:
+        """The store, as the member sees it."""
+        store, isolated_at = self._cluster.store, call.node.isolated_at
+        return store if isolated_at is None else store.at(isolated_at)
 
     def _end(self, call: Call, header: pb.ResponseHeader | None, changes: Sequence[pb.KeyValue]) -> None:
         self._cluster.header(call.node, header)

@@ -24,6 +24,7 @@ class LeaseService:
         wanted = request.id
         while not wanted:
             wanted = self._cluster.random_bits(63)
+        self._cluster.alarms.check(needs_space=True)
         lease = self._cluster.leases.grant(wanted, request.ttl, call.now)
         return pb.LeaseGrantResponse(header=self._cluster.header(call.node), id=lease.id, ttl=lease.ttl)
 
@@ -31,6 +32,7 @@ class LeaseService:
         """Answer LeaseRevoke."""
         self._known(call)
         self._guard.lease_writes(call, request.id)
+        self._cluster.alarms.check(needs_space=False)
         self._cluster.revoke(request.id)
         return pb.LeaseRevokeResponse(header=self._cluster.header(call.node))
 

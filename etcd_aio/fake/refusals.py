@@ -20,12 +20,20 @@ class Reason(Enum):
     REQUEST_TOO_LARGE = StatusCode.INVALID_ARGUMENT, "etcdserver: request is too large"
     COMPACTED = StatusCode.OUT_OF_RANGE, "etcdserver: mvcc: required revision has been compacted"
     FUTURE_REVISION = StatusCode.OUT_OF_RANGE, "etcdserver: mvcc: required revision is a future revision"
+    NO_SPACE = StatusCode.RESOURCE_EXHAUSTED, "etcdserver: mvcc: database space exceeded"
+    CORRUPT = StatusCode.DATA_LOSS, "etcdserver: corrupt cluster"
     STREAM_WITH_SORT = StatusCode.UNIMPLEMENTED, "RangeStream does not support custom sort orders"
     STREAM_WITH_FILTER = StatusCode.UNIMPLEMENTED, "RangeStream does not support revision filters"
     # Leases.
     LEASE_NOT_FOUND = StatusCode.NOT_FOUND, "etcdserver: requested lease not found"
     LEASE_EXISTS = StatusCode.FAILED_PRECONDITION, "etcdserver: lease already exists"
     LEASE_TTL_TOO_LARGE = StatusCode.OUT_OF_RANGE, "etcdserver: too large lease TTL"
+    # Members.
+    NO_LEADER = StatusCode.UNAVAILABLE, "etcdserver: no leader"
+    NOT_LEADER = StatusCode.FAILED_PRECONDITION, "etcdserver: not leader"
+    BAD_LEADER_TRANSFEREE = StatusCode.FAILED_PRECONDITION, "etcdserver: bad leader transferee"
+    TIMEOUT = StatusCode.UNAVAILABLE, "etcdserver: request timed out"
+    PROPOSAL_DROPPED = StatusCode.UNKNOWN, "raft proposal dropped"
     # Users and roles.
     ROOT_USER_NOT_EXIST = StatusCode.FAILED_PRECONDITION, "etcdserver: root user does not exist"
     ROOT_ROLE_NOT_EXIST = StatusCode.FAILED_PRECONDITION, "etcdserver: root user does not have root role"

@@ -23,6 +23,8 @@ class Release:
         has_auth_status: `Auth/AuthStatus` exists.
         shows_permission_of_root: the role root is shown with the permission for everything.
         guards_leases: grants, revocations and renewals need a user, and lists the right to read the keys.
+        guards_status: `Status` needs a user.
+        has_storage_version: members tell the version of their storage, their quota, and the revision of a hash.
         keeps_tombstone: a compaction at the revision of a deletion keeps the deletion for watchers.
     """
 
@@ -36,6 +38,8 @@ class Release:
     has_auth_status: bool = True
     shows_permission_of_root: bool = True
     guards_leases: bool = True
+    guards_status: bool = True
+    has_storage_version: bool = True
     keeps_tombstone: bool = True
 
 
@@ -52,9 +56,18 @@ RELEASES: Final[Mapping[str, Release]] = MappingProxyType(
                 has_auth_status=False,
                 shows_permission_of_root=False,
                 guards_leases=False,
+                guards_status=False,
+                has_storage_version=False,
                 keeps_tombstone=False,
             ),
-            Release("3.5", "3.5.35", checks_sort=False, checks_puts_first=True, shows_permission_of_root=False),
+            Release(
+                "3.5",
+                "3.5.35",
+                checks_sort=False,
+                checks_puts_first=True,
+                shows_permission_of_root=False,
+                has_storage_version=False,
+            ),
             Release("3.6", "3.6.16"),
             Release("3.7", "3.7.3", keys_only_drops_lease=True, has_range_stream=True),
         )

@@ -23,6 +23,7 @@ class Session:
         out: encoded replies that were not taken yet.
         is_over: no reply will follow those in `out`.
         refusal: the status at the end; None for OK.
+        cut_after: replies after which the connection breaks; None for no limit.
         on_output: called when there are replies to take, or the stream is over.
     """
 
@@ -30,6 +31,7 @@ class Session:
         self.out: deque[bytes] = deque()
         self.is_over = False
         self.refusal: Refusal | None = None
+        self.cut_after: int | None = None
         self.on_output: Callable[[], None] = lambda: None
 
     def receive(self, payload: bytes, now: float) -> None:

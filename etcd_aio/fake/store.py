@@ -9,6 +9,7 @@ Messages in the store are shared with replies, and must not be changed.
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 
 from etcd_aio import pb
@@ -60,6 +61,10 @@ class Store:
     def get(self, key: bytes, revision: int = 0) -> pb.KeyValue | None:
         """One key as it was at a revision; see `read`."""
         return self._at(key, self.check(revision))
+
+    def at(self, revision: int) -> "Past":
+        """The store as it was at a revision."""
+        return Past(self, revision)
 
     def begin(self) -> "Batch":
         """Begin a transaction. The one before must have ended."""
@@ -143,6 +148,26 @@ class Store:
         else:
             history.append(version)
         self._changes.append(version)
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """The store as it was at a revision, which is the current one for its reader.
+
+    Attributes:
+        revision: the revision.
+    """
+
+    _store: Store
+    revision: int
+
+    def check(self, revision: int) -> int:
+        """As `Store.check`."""
+        return self._store._check(revision, self.revision)
+
+    def read(self, key: bytes, end: bytes, revision: int = 0) -> list[pb.KeyValue]:
+        """As `Store.read`."""
+        return self._store._read(key, end, self.check(revision))
 
 
 class Batch:

@@ -19,6 +19,9 @@ class Carrier(Protocol):
     host: Host
     server: Server
 
+    def lose(self, error: BaseException | None) -> None:
+        """End at once."""
+
     def stream_over(self, stream: "FakeStream") -> None:
         """A stream ended."""
 
@@ -57,6 +60,12 @@ class FakeStream:
             session = self._session
             is_frozen = self._connection.host.is_paused
             if session is not None and session.out and not is_frozen:
+                if session.cut_after == 0:
+                    session.out.clear()
+                    self._connection.lose(ConnectionResetError("the peer reset the connection"))
+                    continue
+                if session.cut_after is not None:
+                    session.cut_after -= 1
                 message = session.out.popleft()
                 failure = check_prefix(0, len(message), self._limit)
                 if failure is not None:

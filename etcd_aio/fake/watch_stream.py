@@ -48,6 +48,7 @@ class WatchStream(Session):
         permit: raises Refusal if the caller may not read an interval now.
         progress_every: seconds from one report of progress to the next.
         now: the time, in seconds.
+        needs_leader: whether it ends when the member has no leader.
     """
 
     def __init__(
@@ -57,6 +58,8 @@ class WatchStream(Session):
         permit: Callable[[float, bytes, bytes], None],
         progress_every: float,
         now: float,
+        *,
+        needs_leader: bool = False,
     ) -> None:
         super().__init__()
         self._cluster = cluster
@@ -67,6 +70,7 @@ class WatchStream(Session):
         self._watches: dict[int, _Watch] = {}
         self._next_id = 0
         self.due = now + progress_every
+        self.needs_leader = needs_leader
         node.watch_streams[self] = None
 
     def __len__(self) -> int:
@@ -133,23 +137,23 @@ class WatchStream(Session):
             without_deletes=_Filter.NODELETE in request.filters,
         )
         self._watches[watch_id] = _Watch(watcher, request.prev_kv, request.fragment, request.progress_notify)
-        self._reply(watch_id, self._cluster.store.revision, created=True)
+        self._reply(watch_id, self._cluster.revision_of(self._node), created=True)
         self._hub.add(watcher, now)
 
     def _refuse(self, reason: str) -> None:
-        revision = self._cluster.store.revision
+        revision = self._cluster.revision_of(self._node)
         self._reply(_NO_ID, revision, created=True, canceled=True, cancel_reason=reason)
 
     def _cancel(self, id: int) -> None:
         watch = self._watches.pop(id, None)
         if watch is not None:
             self._hub.remove(watch.watcher)
-            self._reply(id, self._cluster.store.revision, canceled=True)
+            self._reply(id, self._cluster.revision_of(self._node), canceled=True)
 
     def _tell_progress(self) -> None:
         """Say how far all watchers are, if they are equally far."""
         if not self._cluster.release.progress_needs_sync:
-            self._reply(_NO_ID, self._cluster.store.revision)
+            self._reply(_NO_ID, self._cluster.revision_of(self._node))
         elif self._watches:
             revision = self._hub.progress(watch.watcher for watch in self._watches.values())
             if revision:

@@ -1,0 +1,101 @@
+"""Scripted faults: rules that match calls, and what they do to them. Pure."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from etcd_aio.errors import ConfigError, StatusCode
+from etcd_aio.fake.cluster import Node
+from etcd_aio.fake.outcomes import NEVER, Outcome
+from etcd_aio.fake.refusals import Reason, Refusal
+
+
+@dataclass(slots=True, eq=False)
+class Fault:
+    """One rule.
+
+    Attributes:
+        method: the calls that it matches, such as "KV/Put".
+        node: the member that it matches; None for all.
+        refusal: the answer; None for the server's own.
+        after_apply: the server runs the call first, and the caller does not hear of it.
+        delay: seconds by which the answer is late.
+        hang: there is no answer.
+        cut_after: a stream is cut, with its connection, behind so many messages.
+        goaway: the member announces that it takes no more calls on the connection.
+        reset: the connection breaks instead of an answer.
+        times: how many calls it still matches; None for all.
+        hits: how many calls it has matched.
+    """
+
+    method: str
+    node: Node | None = None
+    refusal: Refusal | None = None
+    after_apply: bool = False
+    delay: float = 0.0
+    hang: bool = False
+    cut_after: int | None = None
+    goaway: bool = False
+    reset: bool = False
+    times: int | None = None
+    hits: int = 0
+
+    def matches(self, node: Node, path: str) -> bool:
+        """Whether it matches a call, which counts then."""
+        if self.times == 0 or not path.endswith(f".{self.method}") or self.node not in (None, node):
+            return False
+        self.hits += 1
+        if self.times is not None:
+            self.times -= 1
+        return True
+
+    def outcome(self, serve: Callable[[], bytes | Outcome]) -> Outcome:
+        """The outcome of a call that it matches.
+
+        Args:
+            serve: lets the server run the call; raises `Refusal`.
+        """
+        reply, refusal = None, self.refusal
+        if (refusal is None and not self.reset) or self.after_apply:
+            try:
+                own_outcome = serve()
+                if isinstance(own_outcome, Outcome):
+                    return own_outcome
+                reply = own_outcome
+            except Refusal as own:
+                refusal = own if refusal is None else refusal
+        if self.reset:
+            return Outcome(delay=self.delay, loses_connection=True)
+        if refusal is not None:
+            reply = None
+        return Outcome(reply, refusal, NEVER if self.hang else self.delay, goes_away=self.goaway)
+
+
+def refusal_of(status: str | None, message: str | None) -> Refusal | None:
+    """The answer that a test asks for.
+
+    Args:
+        status: the name of a status, or of one of etcd's reasons; None for the server's own answer.
+        message: the text, instead of that of the reason.
+
+    Raises:
+        ConfigError: there is no such status.
+    """
+    if status is None:
+        return None
+    if status in Reason.__members__:
+        reason = Reason[status]
+        return Refusal.other(reason.code, reason.text if message is None else message)
+    if status in StatusCode.__members__:
+        return Refusal.other(StatusCode[status], "injected by a test" if message is None else message)
+    raise ConfigError(f"{status!r} is neither a gRPC status nor one of etcd's reasons, such as NO_LEADER")
+
+
+@dataclass(slots=True)
+class Faults:
+    """The rules in use."""
+
+    rules: list[Fault] = field(default_factory=list)
+
+    def match(self, node: Node, path: str) -> Fault | None:
+        """The first rule that matches a call."""
+        return next((rule for rule in self.rules if rule.matches(node, path)), None)

@@ -1,0 +1,125 @@
+"""The services Maintenance, Cluster and Health. Hashes, sizes and snapshots are the fake's own."""
+
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Final
+from zlib import crc32
+
+from etcd_aio import pb
+from etcd_aio.errors import StatusCode
+from etcd_aio.fake.calls import Call
+from etcd_aio.fake.cluster import Cluster
+from etcd_aio.fake.guard import Guard
+from etcd_aio.fake.refusals import Reason, Refusal
+
+_PAGE: Final = 4096
+_QUOTA: Final = 2 * 2**30  # bytes; etcd's default
+_EMPTY_SIZE: Final = 5 * _PAGE
+_SERVING: Final = pb.health.HealthCheckResponseServingStatus.SERVING
+
+
+class MaintenanceService:
+    """Answers the calls of the services."""
+
+    def __init__(self, cluster: Cluster, guard: Guard) -> None:
+        self._cluster = cluster
+        self._guard = guard
+
+    def status(self, call: Call, request: pb.StatusRequest) -> pb.StatusResponse:
+        """Answer Status."""
+        if self._cluster.release.guards_status:
+            self._guard.known(call)
+        leader = self._cluster.leader_of(call.node)
+        size = _EMPTY_SIZE + _PAGE * (1 + self._cluster.store.revision // 20)
+        header = self._cluster.header(call.node)
+        reply = pb.StatusResponse(
+            header=header,
+            version=self._cluster.release.version,
+            db_size=size,
+            leader=0 if leader is None else leader.id,
+            raft_index=self._cluster.index,
+            raft_term=self._cluster.term,
+            raft_applied_index=self._cluster.index,
+            errors=([] if leader else ["etcdserver: no leader"]) + self._cluster.alarms.texts(),
+            db_size_in_use=size,
+        )
+        if self._cluster.release.has_storage_version:
+            reply.storage_version = f"{self._cluster.release.name}.0"
+            reply.db_size_quota = _QUOTA
+            reply.downgrade_info = pb.DowngradeInfo()
+        return reply
+
+    def alarm(self, call: Call, request: pb.AlarmRequest) -> pb.AlarmResponse:
+        """Answer Alarm."""
+        if request.action == pb.AlarmRequestAlarmAction.GET:
+            self._guard.known(call)
+        else:
+            self._guard.admin(call)
+        found = self._cluster.alarms.answer(request)
+        return pb.AlarmResponse(header=self._cluster.header(call.node), alarms=found)
+
+    def defragment(self, call: Call, request: pb.DefragmentRequest) -> pb.DefragmentResponse:
+        """Answer Defragment."""
+        self._guard.admin(call)
+        return pb.DefragmentResponse(header=self._cluster.header(call.node))
+
+    def hash(self, call: Call, request: pb.HashRequest) -> pb.HashResponse:
+        """Answer Hash."""
+        self._guard.admin(call)
+        return pb.HashResponse(header=self._cluster.header(call.node), hash=self._hash(0))
+
+    def hash_kv(self, call: Call, request: pb.HashKvRequest) -> pb.HashKvResponse:
+        """Answer HashKV."""
+        self._guard.admin(call)
+        revision = self._cluster.store.check(request.revision)
+        reply = pb.HashKvResponse(
+            header=self._cluster.header(call.node),
+            hash=self._hash(revision),
+            compact_revision=self._cluster.store.compacted,
+        )
+        if self._cluster.release.has_storage_version:
+            reply.hash_revision = revision
+        return reply
+
+    def snapshot(self, call: Call, request: pb.SnapshotRequest) -> Iterator[pb.SnapshotResponse]:
+        """Answer Snapshot: pages that no etcd can read, and their checksum."""
+        self._guard.admin(call)
+        version = f"{self._cluster.release.name}.0" if self._cluster.release.has_storage_version else ""
+        content = b"fake etcd".ljust(_PAGE, b"\x00") * 2
+        yield pb.SnapshotResponse(header=None, remaining_bytes=0, blob=content, version=version)
+        yield pb.SnapshotResponse(header=None, remaining_bytes=0, blob=sha256(content).digest(), version=version)
+
+    def move_leader(self, call: Call, request: pb.MoveLeaderRequest) -> pb.MoveLeaderResponse:
+        """Answer MoveLeader."""
+        self._guard.admin(call)
+        if self._cluster.leader_of(call.node) is not call.node:
+            raise Refusal(Reason.NOT_LEADER)
+        for node in self._cluster.nodes:
+            if node.id == request.target_id and node.is_available:
+                self._cluster.elect(node, call.now)
+                return pb.MoveLeaderResponse(header=self._cluster.header(call.node))
+        raise Refusal(Reason.BAD_LEADER_TRANSFEREE)
+
+    def member_list(self, call: Call, request: pb.MemberListRequest) -> pb.MemberListResponse:
+        """Answer MemberList."""
+        self._guard.known(call)
+        members = [
+            pb.Member(id=node.id, name=node.name, peer_urls=[node.peer_url], client_urls=[node.client_url])
+            for node in self._cluster.nodes
+        ]
+        return pb.MemberListResponse(header=self._cluster.header(call.node), members=members)
+
+    def health_check(self, call: Call, request: pb.health.HealthCheckRequest) -> pb.health.HealthCheckResponse:
+        """Answer Check of gRPC's health service."""
+        if request.service:
+            raise Refusal.other(StatusCode.NOT_FOUND, "unknown service")
+        return pb.health.HealthCheckResponse(status=_SERVING)
+
+    def refuse(self, call: Call, request: pb.Message) -> pb.Message:
+        """Answer what the fake does not do."""
+        name = type(request).__name__.removesuffix("Request")
+        raise Refusal.other(StatusCode.UNIMPLEMENTED, f"fake etcd: {name} is not imitated")
+
+    def _hash(self, revision: int) -> int:
+        found = self._cluster.store.read(b"\x00", b"\x00", revision)
+        return crc32(b"".join(b"%b=%b@%d" % (one.key, one.value, one.mod_revision) for one in found))

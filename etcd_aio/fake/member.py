@@ -1,0 +1,87 @@
+"""A member of a fake cluster, as tests handle it."""
+
+from collections.abc import Callable
+
+from etcd_aio.fake.cluster import Cluster, Node
+from etcd_aio.fake.host import Host
+
+
+class FakeMember:
+    """One member: stop it, freeze it, isolate it.
+
+    Args:
+        cluster: the state.
+        host: where it runs.
+        now: the time.
+        changed: called after each change.
+    """
+
+    def __init__(self, cluster: Cluster, host: Host, now: Callable[[], float], changed: Callable[[], None]) -> None:
+        self._cluster = cluster
+        self._host = host
+        self._now = now
+        self._changed = changed
+
+    def __repr__(self) -> str:
+        return f"<FakeMember {self.endpoint}>"
+
+    @property
+    def node(self) -> Node:
+        """Its state."""
+        return self._host.node
+
+    @property
+    def id(self) -> int:
+        """Its id."""
+        return self._host.node.id
+
+    @property
+    def endpoint(self) -> str:
+        """Its endpoint."""
+        return self._host.node.client_url
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether it leads."""
+        return self._cluster.leader is self._host.node
+
+    @property
+    def connections(self) -> int:
+        """How many connections it has."""
+        return len(self._host.connections)
+
+    def stop(self) -> None:
+        """Kill the process: connections break, and further ones are refused. It forgets its tokens and watchers."""
+        self._host.stop()
+        self.node.tokens.forget()
+        self._set_running(False)
+
+    def start(self) -> None:
+        """Start the process again. Its data is as before."""
+        self._host.start()
+        self._set_running(True)
+
+    def pause(self) -> None:
+        """Freeze the process: connections stay, and nothing is answered."""
+        self._host.pause()
+        self._set_running(False)
+
+    def resume(self) -> None:
+        """Let the process go on; it answers what it got meanwhile."""
+        self._host.resume()
+        self._set_running(True)
+
+    def isolate(self) -> None:
+        """Cut it off from the other members: it has no leader, and what it serves is stale. Clients still reach it."""
+        self._cluster.isolate(self.node, self._now())
+        self._changed()
+
+    def heal(self) -> None:
+        """Let it reach the other members again."""
+        self._cluster.heal(self.node, self._now())
+        self._changed()
+
+    def _set_running(self, is_running: bool) -> None:
+        self.node.is_running = is_running
+        self._cluster.availability_changed(self._now())
+        self._changed()
