@@ -14,8 +14,11 @@ _LEAK_DETECTOR = LeakDetector()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--nightly`."""
+    """Add `--nightly` and `--on-fake`."""
     parser.addoption("--nightly", action="store_true", help="run everything; see tests/support/tiers.py")
+    parser.addoption(
+        "--on-fake", action="store_true", help="run what shares a server on a fake: tests/support/on_fake.py"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -202,7 +202,7 @@ class Batch:
     def put(self, key: bytes, value: bytes, lease: int) -> int:
         """Write a key. Returns the revision."""
         before = self.get(key)
-        created, version = (before.create_revision, before.version) if before else (self._next, 0)
+        created, version = (self._next, 0) if before is None else (before.create_revision, before.version)
         self._write(
             pb.KeyValue(
                 key=key,

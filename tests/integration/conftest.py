@@ -12,19 +12,43 @@ from anyio.from_thread import start_blocking_portal
 from etcd_aio import Client
 from etcd_aio.testing import EtcdCluster, EtcdServer, ServerTLS
 from etcd_aio.transport import ENGINES
+from tests.support.on_fake import FakeServer
 from tests.support.servers import QUICK_ELECTIONS
 
 _prefixes = count()
 
 
 @pytest.fixture(scope="session")
-def shared_server() -> Iterator[EtcdServer]:
+def shared_server(pytestconfig: pytest.Config) -> Iterator[EtcdServer | FakeServer]:
     """One member for tests that leave it running and keep to their own `prefix`.
 
-    It runs in its own thread and loop, so that each test may choose its loop.
+    It runs in its own thread and loop, so that each test may choose its loop. With `--on-fake` it is a fake.
     """
+    if pytestconfig.getoption("on_fake"):
+        yield FakeServer()
+        return
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(EtcdServer()) as server:
         yield server
+
+
+@pytest.fixture(autouse=True)
+def new_fake(request: pytest.FixtureRequest) -> Iterator[None]:
+    """With `--on-fake` each test has a new one."""
+    if not request.config.getoption("on_fake"):
+        yield
+        return
+    server = request.getfixturevalue("shared_server")
+    with server.renewed():
+        yield
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With `--on-fake`, leave out the integration tests that start servers of their own."""
+    if not config.getoption("on_fake"):
+        return
+    left_out = [item for item in items if "shared_server" not in getattr(item, "fixturenames", ())]
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=left_out)
 
 
 @pytest.fixture
@@ -66,7 +90,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def each_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set the default engine of clients in the test."""
+    """Set the default engine of clients in the test, unless it runs on a fake."""
+    if request.config.getoption("on_fake"):
+        return
     defaults = Client.__init__.__kwdefaults__
     assert defaults is not None
     monkeypatch.setitem(defaults, "engine", request.param)
