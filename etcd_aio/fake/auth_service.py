@@ -34,6 +34,7 @@ class AuthService:
 
     def status(self, call: Call, request: pb.AuthStatusRequest) -> pb.AuthStatusResponse:
         """Answer AuthStatus."""
+        self._guard.user(call)
         return pb.AuthStatusResponse(
             header=self._cluster.header(call.node),
             enabled=self._users.is_enabled,

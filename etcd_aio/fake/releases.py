@@ -23,6 +23,7 @@ class Release:
         has_auth_status: `Auth/AuthStatus` exists.
         shows_permission_of_root: the role root is shown with the permission for everything.
         guards_leases: grants, revocations and renewals need a user, and lists the right to read the keys.
+        guards_compaction: compactions are for root only.
         guards_status: `Status` needs a user.
         has_storage_version: members tell the version of their storage, their quota, and the revision of a hash.
         keeps_tombstone: a compaction at the revision of a deletion keeps the deletion for watchers.
@@ -38,6 +39,7 @@ class Release:
     has_auth_status: bool = True
     shows_permission_of_root: bool = True
     guards_leases: bool = True
+    guards_compaction: bool = True
     guards_status: bool = True
     has_storage_version: bool = True
     keeps_tombstone: bool = True
@@ -56,6 +58,7 @@ RELEASES: Final[Mapping[str, Release]] = MappingProxyType(
                 has_auth_status=False,
                 shows_permission_of_root=False,
                 guards_leases=False,
+                guards_compaction=False,
                 guards_status=False,
                 has_storage_version=False,
                 keeps_tombstone=False,
