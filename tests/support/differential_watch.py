@@ -74,13 +74,9 @@ async def play_watches(pair: Pair, steps: Sequence[Step]) -> None:
                 await _settled(pair, fake, real, done)  # a creation, which other calls could overtake
             else:
                 if isinstance(request, pb.CompactionRequest):
-                    await _settled(pair, fake, real, done)
-                await pair.compare(step, done)
-        puts = [pb.RequestOp(request_put=pb.PutRequest(key=key, value=b"end")) for key in KEYS]
-        await pair.compare(Step(methods.TXN, pb.TxnRequest(success=puts)), done)
-        delete = pb.DeleteRangeRequest(key=b"\x00", range_end=b"\x00")
-        await pair.compare(Step(methods.DELETE_RANGE, delete), done)
-        await _settled(pair, fake, real, done)
+                    await _all_watchers_get_something(pair, fake, real, done)
+                await pair.compare(Step(step.method, request), done)
+        await _all_watchers_get_something(pair, fake, real, done)
     finally:
         await fake.close()
         await real.close()
@@ -89,6 +85,15 @@ async def play_watches(pair: Pair, steps: Sequence[Step]) -> None:
 
 async def _opened(side: Connection) -> Stream:
     return await side.open_stream(methods.WATCH.path, (("client-api-version", "3.7"),), soon())
+
+
+async def _all_watchers_get_something(pair: Pair, fake: Side, real: Side, history: Sequence[Step]) -> None:
+    """Write to all keys: a watcher that has got that is synced, and has got nothing more than it should have."""
+    puts = [pb.RequestOp(request_put=pb.PutRequest(key=key, value=b"all")) for key in KEYS]
+    await pair.compare(Step(methods.TXN, pb.TxnRequest(success=puts)), history)
+    delete = pb.DeleteRangeRequest(key=b"\x00", range_end=b"\x00")
+    await pair.compare(Step(methods.DELETE_RANGE, delete), history)
+    await _settled(pair, fake, real, history)
 
 
 async def _settled(pair: Pair, fake: Side, real: Side, history: Sequence[Step]) -> None:

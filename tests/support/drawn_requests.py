@@ -186,7 +186,11 @@ def watch_histories(*, has_negative_revisions: bool) -> "st.SearchStrategy[list[
     Args:
         has_negative_revisions: whether watches may begin at one; etcd 3.4 does not refuse them.
     """
-    starts = _weighted(st.just(0), st.just(0), _revision)
+    starts = st.sampled_from(
+        (0,) * 4
+        + tuple(NOW + d for d in range(-4, 5))
+        + (COMPACTED - 1, COMPACTED, COMPACTED, COMPACTED, COMPACTED + 1, 1, -1, -2)
+    )
     if not has_negative_revisions:
         starts = starts.filter(lambda revision: revision >= 0)
     create = _with_interval(
@@ -195,20 +199,25 @@ def watch_histories(*, has_negative_revisions: bool) -> "st.SearchStrategy[list[
         progress_notify=_flag,
         filters=st.lists(st.sampled_from((0, 1)).map(pb.WatchCreateRequestFilterType), max_size=1),
         prev_kv=st.booleans(),
-        watch_id=st.sampled_from((0, 0, 0, 1, 2, 7)),
+        watch_id=st.sampled_from((0, 0, 0, 1, 2)),
         fragment=_flag,
     )
     watch = _as_steps(methods.WATCH, create.map(lambda one: pb.WatchRequest(create_request=one)))
     cancel = _as_steps(
         methods.WATCH,
-        st.integers(0, 4).map(lambda one: pb.WatchRequest(cancel_request=pb.WatchCancelRequest(watch_id=one))),
+        st.integers(0, 2).map(lambda one: pb.WatchRequest(cancel_request=pb.WatchCancelRequest(watch_id=one))),
     )
     put = _as_steps(methods.PUT, puts)
-    compact = st.builds(pb.CompactionRequest, revision=_compaction, physical=st.just(True))
+    recent = st.sampled_from((NOW, NOW, NOW - 1, NOW - 2, COMPACTED + 1))
+    compact = _as_steps(methods.COMPACT, st.builds(pb.CompactionRequest, revision=recent, physical=st.just(True)))
+    delete = _as_steps(methods.DELETE_RANGE, deletes)
+    # The events at the revision of a compaction, of which not all may be left.
+    compacted = st.tuples(delete, compact, watch).map(list)
     anything = _weighted(
-        *(put, put, put, put, watch, watch, watch, cancel),
+        *(put, put, put, put, watch, watch, watch, cancel, delete),
         _as_steps(methods.TXN, txns(has_odd_numbers=False, depth=2)),
-        _as_steps(methods.DELETE_RANGE, deletes),
-        _as_steps(methods.COMPACT, compact),
+    ).map(lambda step: [step])
+    anything = _weighted(*[anything] * 5, compacted)
+    return st.lists(anything, min_size=5, max_size=25).map(
+        lambda drawn: [*BEGINNING, *(step for steps in drawn for step in steps)]
     )
-    return st.lists(anything, min_size=5, max_size=25).map(lambda drawn: [*BEGINNING, *drawn])
