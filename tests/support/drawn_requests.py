@@ -212,12 +212,20 @@ def watch_histories(*, has_negative_revisions: bool) -> "st.SearchStrategy[list[
     compact = _as_steps(methods.COMPACT, st.builds(pb.CompactionRequest, revision=recent, physical=st.just(True)))
     delete = _as_steps(methods.DELETE_RANGE, deletes)
     # The events at the revision of a compaction, of which not all may be left.
-    compacted = st.tuples(delete, compact, watch).map(list)
+    at_compaction = pb.WatchCreateRequest(key=b"\x00", range_end=b"\x00", start_revision=COMPACTED, prev_kv=True)
+    compacted = st.tuples(put, delete).map(
+        lambda pair: [
+            *pair,
+            Step(methods.COMPACT, pb.CompactionRequest(revision=NOW, physical=True)),
+            Step(methods.WATCH, pb.WatchRequest(create_request=at_compaction)),
+        ]
+    )
+    again = st.tuples(watch, cancel, watch).map(list)  # ids are not given out again
     anything = _weighted(
         *(put, put, put, put, watch, watch, watch, cancel, delete),
         _as_steps(methods.TXN, txns(has_odd_numbers=False, depth=2)),
     ).map(lambda step: [step])
-    anything = _weighted(*[anything] * 5, compacted)
+    anything = _weighted(*[anything] * 6, compact.map(lambda step: [step]), compacted, again)
     return st.lists(anything, min_size=5, max_size=25).map(
         lambda drawn: [*BEGINNING, *(step for steps in drawn for step in steps)]
     )
