@@ -8,7 +8,8 @@ turns      milliseconds of computation in the longest turn of the loop: while th
 current    milliseconds of `wait_current` for one caller behind a write that only a mark can tell of, beside a
            linearizable `get`; and the probes of 10 000 callers
 lag        milliseconds from the answer of a put of another process until the cache has it, at 1 000 puts a second;
-           negative if the event came first. The Go program puts in its own process
+           negative if the event came first. The Go program puts in its own process. Beside it stands how late a timer
+           of a process without a client is during the same load: what the system alone adds to each turn of a loop
 collector  milliseconds of a run of the garbage collector over the whole process, without a cache and with one
 
 The Go client has no cache. `go/cache.go` is what Go programs write: one get, a watch behind it, a map, sorted keys.
@@ -301,6 +302,23 @@ async def write(endpoint: str, count: int) -> None:
     print(json.dumps(answered))
 
 
+async def tick(seconds: float) -> None:
+    """Print by how many milliseconds a timer of 2 ms is late. A process of its own."""
+    late, end = [], time.monotonic() + seconds
+    while (began := time.monotonic()) < end:
+        await asyncio.sleep(0.002)
+        late.append((time.monotonic() - began - 0.002) * 1e3)
+    print(json.dumps(sorted(late)))
+
+
+async def run_beside(*options: str) -> bytes:
+    """Run a part of this program in a process of its own. Returns what it prints."""
+    command = (sys.executable, "-m", "benchmarks.cache", *options)
+    child = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, limit=2**24)
+    answer, _ = await child.communicate()
+    return answer
+
+
 async def lag(client: Client, go: Go | None, endpoint: str, seconds: float) -> list[Figure]:
     """From the answer of a put until the cache has it."""
     count = int(RATE * seconds)
@@ -315,18 +333,23 @@ async def lag(client: Client, go: Go | None, endpoint: str, seconds: float) -> l
 
         following = asyncio.create_task(follow())
         gc.collect()
-        command = (sys.executable, "-m", "benchmarks.cache", "--write", endpoint, "--seconds", str(seconds))
-        child = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, limit=2**24)
-        answer, _ = await child.communicate()
+        answer = await run_beside("--write", endpoint, "--seconds", str(seconds))
         answered = {int(revision): instant for revision, instant in json.loads(answer).items()}
         while len(arrived) < len(answered):  # noqa: ASYNC110 - the follower does not tell
             await asyncio.sleep(0.01)
         following.cancel()
     lags = sorted((arrived[revision] - answered[revision]) * 1e3 for revision in answered)
+    writing = asyncio.create_task(run_beside("--write", endpoint, "--seconds", str(seconds)))
+    late = json.loads(await run_beside("--tick", "--seconds", str(seconds)))
+    await writing
     theirs = sorted([] if go is None else await go.measure("lag", count))
+    quantiles = (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999), ("most", 1.0))
     return [
-        Figure(f"lag at {RATE} puts/s, {name}", "ms", part(lags, share), part(theirs, share) if go else None)
-        for name, share in (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999), ("most", 1.0))
+        *(
+            Figure(f"lag at {RATE} puts/s, {name}", "ms", part(lags, share), part(theirs, share) if go else None)
+            for name, share in quantiles
+        ),
+        *(Figure(f"a timer beside these puts, late by, {name}", "ms", part(late, share)) for name, share in quantiles),
     ]
 
 
@@ -345,9 +368,13 @@ async def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--seconds", type=float, default=10.0, help="of the puts whose lag is measured")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
     parser.add_argument("--write", metavar="ENDPOINT", help="only put: the other process of `lag`")
+    parser.add_argument("--tick", action="store_true", help="only watch a timer: a third process of `lag`")
     options = parser.parse_args(arguments)
     if options.write is not None:
         await write(options.write, int(RATE * options.seconds))
+        return
+    if options.tick:
+        await tick(options.seconds)
         return
     async with (
         EtcdServer(flags=_FLAGS) as server,

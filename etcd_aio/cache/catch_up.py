@@ -13,6 +13,7 @@ from etcd_aio.aio import start_background_task, wait_until, wake
 from etcd_aio.cache.state import Replica
 from etcd_aio.cache.waiting import RevisionWaiters
 from etcd_aio.closing import Unwinding
+from etcd_aio.types import range_arguments
 
 _FIRST_WAIT: Final = 0.002  # seconds: a member that lags behind the leader is there with its next message
 _LONGEST_WAIT: Final = 0.1  # etcd serves watches that are behind as often
@@ -118,12 +119,3 @@ class CatchUp:
             question, found.revision, found.count, has_newer=bool(found.kvs)
         ):
             self._on_moved()
-
-
-def range_arguments(keys: KeyRange) -> tuple[bytes | None, bytes | None, bytes | None]:
-    """The arguments `key`, `range_end` and `from_key` that name a range in the calls of a client."""
-    if not keys.range_end:
-        return keys.key, None, None
-    if keys.range_end == b"\0":
-        return None, None, keys.key
-    return keys.key, keys.range_end, None

@@ -20,13 +20,12 @@ from typing import Final, Generic, TypeVar
 
 from etcd_aio import EtcdError, Event, KeyRange, KeyValue, Store, WatchBatch, Watcher
 from etcd_aio.backoff import Backoff
-from etcd_aio.cache.catch_up import range_arguments
 from etcd_aio.cache.decoder import Decoder
 from etcd_aio.cache.state import CacheState, Replica, Transition, whole_revisions
 from etcd_aio.cache.steps import PART, Step, StoreReplaced, let_go
 from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.errors import CompactedError, FutureRevisionError, NoAvailableEndpointsError, StoreRolledBackError
-from etcd_aio.types import shown_keys
+from etcd_aio.types import range_arguments, shown_keys
 
 T = TypeVar("T")
 

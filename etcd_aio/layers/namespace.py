@@ -12,7 +12,6 @@ from etcd_aio.layers import translate
 from etcd_aio.layers.translate import Translation, renamed
 from etcd_aio.shortcuts import ClientLike, StoreCalls
 from etcd_aio.types import (
-    NO_END,
     KeyLike,
     OnCompaction,
     OnCompactionLike,
@@ -20,6 +19,7 @@ from etcd_aio.types import (
     OpResult,
     WatchFilterLike,
     encode_key,
+    range_arguments,
     shown_keys,
 )
 from etcd_aio.watch import DEFAULT_MAX_PENDING
@@ -107,11 +107,11 @@ class Namespace(StoreCalls):
     ) -> Scan:
         """Iterate over a range of any size at one revision; see `Client.scan`."""
         keys = KeyRange.of(key, range_end=range_end, prefix=prefix, from_key=from_key, all_keys=all_keys)
-        inner = _Form(self._translation.keys(keys))
+        first, end, rest = range_arguments(self._translation.keys(keys))
         scan = self._store.scan(
-            inner.key,
-            range_end=inner.range_end,
-            from_key=inner.from_key,
+            first,
+            range_end=end,
+            from_key=rest,
             revision=revision,
             keys_only=keys_only,
             serializable=serializable,
@@ -119,8 +119,8 @@ class Namespace(StoreCalls):
             timeout=timeout,
             retry=retry,
         )
-        first = op.RangeOp(keys, revision=revision, keys_only=keys_only, serializable=serializable)
-        return scan.through(first, self.do, lambda reader: _Chunks(self._translation, reader))
+        whole = op.RangeOp(keys, revision=revision, keys_only=keys_only, serializable=serializable)
+        return scan.through(whole, self.do, lambda reader: _Chunks(self._translation, reader))
 
     def watch(
         self,
@@ -143,11 +143,11 @@ class Namespace(StoreCalls):
     ) -> Watcher:
         """Follow the changes of keys, on the streams of the client; see `Client.watch`."""
         keys = KeyRange.of(key, range_end=range_end, prefix=prefix, from_key=from_key, all_keys=all_keys)
-        inner = _Form(self._translation.keys(keys))
+        first, end, rest = range_arguments(self._translation.keys(keys))
         watcher = self._store.watch(
-            inner.key,
-            range_end=inner.range_end,
-            from_key=inner.from_key,
+            first,
+            range_end=end,
+            from_key=rest,
             start_revision=start_revision,
             prev_kv=prev_kv,
             progress_notify=progress_notify,
@@ -170,16 +170,6 @@ def in_client(store: Store) -> tuple[Store, bytes]:
             prefix = store.prefix + prefix
         store = store._store
     return store, prefix
-
-
-class _Form:
-    """A range, as the arguments of a call."""
-
-    def __init__(self, keys: KeyRange) -> None:
-        is_open = keys.range_end == NO_END
-        self.key = None if is_open else keys.key
-        self.range_end = None if is_open else keys.range_end or None
-        self.from_key = keys.key if is_open else None
 
 
 class _Chunks:

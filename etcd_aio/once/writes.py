@@ -42,7 +42,7 @@ from etcd_aio.once.single_flight import seconds_left
 from etcd_aio.once.slot import Slot, Transition
 from etcd_aio.once.slots import SlotPool
 from etcd_aio.once.write_verdicts import Applied, Branch, Fate, Refusal, judge, judge_error
-from etcd_aio.types import NO_END, shown_keys
+from etcd_aio.types import range_arguments, shown_keys
 
 _NOT_SENT: Final = "the write itself was not sent: this is what exactly-once writes need before"
 
@@ -269,12 +269,14 @@ class Writes:
         return Applied(kv.mod_revision, parsed[1])
 
     async def _read(self, keys: KeyRange, revision: int, with_values: bool, deadline: float) -> list[KeyValue]:
-        timeout = seconds_left(deadline)
-        key, end, is_open = keys.key, keys.range_end or None, keys.range_end == NO_END
-        scan = (
-            self._store.scan(from_key=key, revision=revision, keys_only=not with_values, timeout=timeout)
-            if is_open
-            else self._store.scan(key, range_end=end, revision=revision, keys_only=not with_values, timeout=timeout)
+        key, range_end, from_key = range_arguments(keys)
+        scan = self._store.scan(
+            key,
+            range_end=range_end,
+            from_key=from_key,
+            revision=revision,
+            keys_only=not with_values,
+            timeout=seconds_left(deadline),
         )
         return [kv async for kv in scan]
 

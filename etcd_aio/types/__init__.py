@@ -47,6 +47,7 @@ from etcd_aio.types.host_port import split_host_port as split_host_port
 from etcd_aio.types.keys import NO_END as NO_END
 from etcd_aio.types.keys import KeyRange as KeyRange
 from etcd_aio.types.keys import prefix_end as prefix_end
+from etcd_aio.types.keys import range_arguments as range_arguments
 from etcd_aio.types.kv import CompactResult as CompactResult
 from etcd_aio.types.kv import DeleteResult as DeleteResult
 from etcd_aio.types.kv import Header as Header

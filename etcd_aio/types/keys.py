@@ -112,6 +112,15 @@ class KeyRange:
         return f"KeyRange({shown_key(self.key)}, {shown_key(self.range_end)})"
 
 
+def range_arguments(keys: KeyRange) -> tuple[bytes | None, bytes | None, bytes | None]:
+    """The arguments `key`, `range_end` and `from_key` that name a range in the calls of a client."""
+    if not keys.range_end:
+        return keys.key, None, None
+    if keys.range_end == NO_END:
+        return None, None, keys.key
+    return keys.key, keys.range_end, None
+
+
 def _encode_range_end(range_end: KeyLike) -> bytes:
     encoded = to_bytes(range_end, "range_end")
     # On the wire both have another meaning than the end of an interval.

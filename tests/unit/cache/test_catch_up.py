@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from etcd_aio import EtcdError, KeyRange, KeyValue, WatchBatch
-from etcd_aio.cache.catch_up import CatchUp, range_arguments
+from etcd_aio.cache.catch_up import CatchUp
 from etcd_aio.cache.state import Replica, Transition
 from etcd_aio.cache.waiting import RevisionWaiters
 from etcd_aio.deadline import NEVER
@@ -232,10 +232,3 @@ async def test_closing_ends_it_in_the_middle_of_a_validation(scene: Scene) -> No
         await waiting
     await turns()
     assert scene.answer.cancelled()
-
-
-def test_the_arguments_that_name_a_range() -> None:
-    assert range_arguments(KeyRange(b"a")) == (b"a", None, None)
-    assert range_arguments(KeyRange(b"a", b"c")) == (b"a", b"c", None)
-    assert range_arguments(KeyRange.of(from_key="a")) == (None, None, b"a")
-    assert range_arguments(KeyRange.of(all_keys=True)) == (None, None, b"\0")

@@ -4,7 +4,7 @@ import pytest
 
 from etcd_aio.errors import EmptyKeyError, InvalidRequestError
 from etcd_aio.types.arguments import KeyLike
-from etcd_aio.types.keys import KeyRange, prefix_end
+from etcd_aio.types.keys import KeyRange, prefix_end, range_arguments
 
 
 @pytest.mark.parametrize(
@@ -99,3 +99,10 @@ def test_membership() -> None:
     assert b"b" not in KeyRange.of("a", range_end="b")
     assert b"\xff\xff" in KeyRange.of(from_key="a")
     assert b"Z" not in KeyRange.of(from_key="a")
+
+
+def test_the_arguments_that_name_a_range() -> None:
+    assert range_arguments(KeyRange(b"a")) == (b"a", None, None)
+    assert range_arguments(KeyRange(b"a", b"c")) == (b"a", b"c", None)
+    assert range_arguments(KeyRange.of(from_key="a")) == (None, None, b"a")
+    assert range_arguments(KeyRange.of(all_keys=True)) == (None, None, b"\0")
