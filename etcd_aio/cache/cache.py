@@ -286,6 +286,15 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
         return self._replica.revision
 
     @property
+    def content_version(self) -> int:
+        """A number that grows with each change of the content, also when the store was replaced by another one.
+
+        What was computed from the content is good as long as the number is the same. The `revision` is no such number:
+        it moves with writes to other keys, and a store that was replaced may have any.
+        """
+        return self._replica.steps
+
+    @property
     def age(self) -> float:
         """Seconds: the content has every write that was finished longer ago.
 

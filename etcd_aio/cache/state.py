@@ -130,6 +130,7 @@ class Replica(Generic[T]):
         epoch: how often the content was given up, since the store was replaced, or the cache has ended. What was begun
             before must not be applied behind it.
         early_marks: marks that did not count, since the last that did.
+        steps: how often the content has changed.
     """
 
     __slots__ = (
@@ -137,11 +138,11 @@ class Replica(Generic[T]):
         "_is_decoded",
         "_loaded_at",
         "_pairs",
-        "_steps",
         "early_marks",
         "epoch",
         "revision",
         "state",
+        "steps",
         "tree",
         "values",
     )
@@ -155,7 +156,7 @@ class Replica(Generic[T]):
         self.epoch = 0
         self.early_marks = 0
         self._loaded_at = 0  # the revision of the base
-        self._steps = 0
+        self.steps = 0
         self._confirmed = -inf  # when the newest read was sent whose revision the content has
         self._pairs: list[tuple[float, int]] = []  # of reads whose revisions it does not have yet
 
@@ -243,7 +244,7 @@ class Replica(Generic[T]):
                 elif not self._is_decoded:
                     values.pop(key, None)
         if events:
-            self._steps += 1
+            self.steps += 1
             self.revision = events[-1].kv.mod_revision
             self._settle()
         return Step(self.revision, changes, created, late)
@@ -264,7 +265,7 @@ class Replica(Generic[T]):
     def _replace(self, tree: Tree[Row], decoded: dict[bytes, T] | None) -> None:
         values: Any = KeyValues(tree.values) if decoded is None else decoded  # KeyValue is what T is without a decoder
         self.tree, self.values = tree, values
-        self._steps += 1
+        self.steps += 1
 
     # Revision and age.
 
@@ -288,7 +289,7 @@ class Replica(Generic[T]):
 
     def question(self) -> Question:
         """What to ask in a validation that is sent now."""
-        return Question(self.revision, len(self.tree), self._steps)
+        return Question(self.revision, len(self.tree), self.steps)
 
     def validated(self, question: Question, revision: int, count: int, *, has_newer: bool) -> bool:
         """A validation is answered.
@@ -302,7 +303,7 @@ class Replica(Generic[T]):
         Returns:
             Whether the content is right for that revision.
         """
-        if has_newer or count != question.count or self._steps != question.steps:
+        if has_newer or count != question.count or self.steps != question.steps:
             return False
         self._advance(revision)
         return True

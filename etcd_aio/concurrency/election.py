@@ -19,8 +19,8 @@ from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.concurrency.held import OnLost, Subject, check_timeout, checked_margin
 from etcd_aio.concurrency.leaders import Candidates, Leader
 from etcd_aio.concurrency.leadership import Candidacy, Leadership
-from etcd_aio.concurrency.lease_pool import LeaseSource
 from etcd_aio.concurrency.line import Line
+from etcd_aio.concurrency.loans import LeaseSource
 from etcd_aio.concurrency.place import lock_keys
 from etcd_aio.errors import (
     ClientUsageError,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, Generic, Literal, TypeAlias, TypeVar
 
 from etcd_aio import Event
 from etcd_aio.aio import Latch, TaskCanceller, start_background_task
-from etcd_aio.concurrency.lease_pool import BACKOFF, Loan
+from etcd_aio.concurrency.loans import BACKOFF, Loan
 from etcd_aio.deadline import deadline_after
 from etcd_aio.errors import EtcdError, InvalidRequestError, LeaseExpiredError, LeaseLostError, PermissionDeniedError
 from etcd_aio.store import Store

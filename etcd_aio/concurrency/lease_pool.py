@@ -12,20 +12,19 @@ is deleted. Any other is revoked. Idle leases are renewed like any other; after 
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from contextlib import suppress
 from math import inf
-from typing import Final, Protocol, TypeAlias, TypeVar
+from typing import Final, Protocol, TypeVar
 
-from etcd_aio import Lease
-from etcd_aio.aio import resolve, start_background_task, wake
-from etcd_aio.backoff import Backoff
+from etcd_aio.aio import start_background_task, wake
+from etcd_aio.concurrency.loans import BACKOFF, Loan
+from etcd_aio.concurrency.pooled_lease import PooledLease
 from etcd_aio.errors import (
     ClientClosedError,
     EtcdError,
     EtcdTimeoutError,
     LeaseLostError,
-    LeaseNotFoundError,
     NoAvailableEndpointsError,
 )
 from etcd_aio.store import Store
@@ -49,101 +48,6 @@ CLOSE_SECONDS: Final = 0.5
 
 _ADOPTED_TTL: Final = 1  # of no effect: an adopted lease has its own
 _EARLY: Final = 0.001  # seconds: a timer may fire a little early
-_REVOKE_SECONDS: Final = 2.0  # for one attempt: twice etcd's default election timeout
-BACKOFF: Final = Backoff(initial=0.05, multiplier=2.0, maximum=1.0, jitter=0.2)
-"""Between two attempts: a lock must follow the cluster back within a second."""
-
-OnLoss: TypeAlias = Callable[[LeaseLostError], None]
-"""Called once with the reason, when a lease is lost."""
-
-
-class Loan(Protocol):
-    """A lease for one acquisition. It ends by `give_back`, `let_go` or `discard`, whichever comes first."""
-
-    @property
-    def id(self) -> int:
-        """The id of the lease."""
-        ...
-
-    @property
-    def ttl(self) -> int:
-        """Its TTL in seconds, as etcd granted it."""
-        ...
-
-    @property
-    def remaining(self) -> float:
-        """Seconds until its local deadline; 0 if it is gone. Thread-safe."""
-        ...
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether it was lost. Thread-safe."""
-        ...
-
-    @property
-    def is_orphan(self) -> bool:
-        """Whether its keys are to stay when the acquisition ends, for another process that adopts the lease."""
-        ...
-
-    @property
-    def was_idle(self) -> bool:
-        """Whether it was granted before this acquisition, so that it may have ended unnoticed."""
-        ...
-
-    def on_loss(self, callback: OnLoss | None) -> None:
-        """Call this when the lease is lost, at once if it is lost already; None: the acquisition is ending."""
-        ...
-
-    def give_back(self) -> None:
-        """End the acquisition: its key is deleted, and no request that could create it again is unanswered."""
-        ...
-
-    def let_go(self) -> None:
-        """End the acquisition, and leave the lease and its keys as they are, for another process."""
-        ...
-
-    async def discard(self) -> bool:
-        """End the acquisition and have its key deleted, whatever request may still create it.
-
-        It returns when that is done, or when etcd does it by itself. It raises no `EtcdError`.
-
-        Returns:
-            Whether it is done.
-        """
-        ...
-
-
-class LeaseSource(Protocol):
-    """Lends the leases of acquisitions: a pool, or a session."""
-
-    @property
-    def over(self) -> asyncio.Event:
-        """Set once it lends no lease any more: the client is being closed, or the session has ended."""
-        ...
-
-    async def borrow(self, key_prefix: bytes) -> Loan:
-        """Lend a lease for a key with this prefix.
-
-        Raises:
-            LeaseLostError: it is a session that is over.
-            ClientUsageError: it is a session, and this task has a key with this prefix already.
-            EtcdError: there is none.
-
-        Cancellation: the lease stays with the source.
-        """
-        ...
-
-    async def try_borrow(self, key_prefix: bytes) -> Loan | None:
-        """As `borrow`; but None at once if it is a session, and a task uses the prefix."""
-        ...
-
-    def run(self, work: Coroutine[object, object, T], name: str) -> "asyncio.Task[T]":
-        """Run clean-up that may outlive the caller. Closing the client waits for it, for a limited time."""
-        ...
-
-    def adopting(self, lease: int) -> "LeaseSource":
-        """A source that lends this lease, which exists already."""
-        ...
 
 
 class Closing(Protocol):
@@ -156,186 +60,6 @@ class Closing(Protocol):
     def is_lent(self, closer: "asyncio.Task[object] | None") -> bool:
         """Whether a task other than the one that closes has not ended its acquisition yet."""
         ...
-
-
-class PooledLease:
-    """One lease of a pool. It is the `Loan` of its present holder.
-
-    Args:
-        pool: the pool.
-        store: grants the lease.
-        wanted_ttl: the TTL to ask for.
-        adopted: the id of a lease that exists already, to take over in place of a new one. It is revoked when its
-            holder gives it back.
-    """
-
-    __slots__ = (
-        "_callback",
-        "_error",
-        "_granted",
-        "_granting",
-        "_is_adopted",
-        "_is_retired",
-        "_lease",
-        "_pool",
-        "holder",
-        "id",
-        "idle_since",
-        "wanted_ttl",
-    )
-
-    def __init__(self, pool: "LeasePool", store: Store, wanted_ttl: int, adopted: int | None = None) -> None:
-        self._pool = pool
-        self._lease: Lease | None = None
-        self.id = 0  # until it is granted
-        self._granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._callback: OnLoss | None = None
-        self._error: LeaseLostError | None = None
-        self._is_retired = False
-        self.wanted_ttl = wanted_ttl
-        self.idle_since = inf  # it never was
-        self.holder: asyncio.Task[object] | None = None  # the task that borrowed it
-        self._is_adopted = adopted is not None
-        # Raises for a wrong TTL, or a wrong id.
-        lease = store.lease(wanted_ttl, id=adopted, adopt=self._is_adopted, on_lost="signal")
-        lease._on_gone = self._on_gone
-        granting = start_background_task(self._grant(lease), name="etcd_aio lease of a lock")
-        self._granting: asyncio.Task[None] | None = granting
-
-    async def _grant(self, lease: Lease) -> None:
-        try:
-            await lease.__aenter__()  # it is never left: its loss and its end are told by a call, and cost no task
-        except EtcdError as error:
-            if not self._granted.done():
-                self._granted.set_exception(error)
-                self._granted.exception()  # retrieved: the borrower may have been cancelled meanwhile
-        else:
-            self._lease, self.id = lease, lease.id
-            resolve(self._granted, None)
-        finally:
-            self._granted.cancel()
-            self._granting = None  # the task needs memory for as long as it is known
-
-    def _on_gone(self, error: LeaseLostError | None) -> None:
-        self._pool.drop_idle(self)
-        if error is not None:
-            self.tell(error)
-
-    async def granted(self) -> None:
-        """Wait until it is granted; cancelling the wait does not stop the grant.
-
-        Raises:
-            EtcdError: the grant failed.
-        """
-        await asyncio.wait([self._granted])
-        if self._granted.cancelled():
-            raise ClientClosedError
-        self._granted.result()
-
-    def tell(self, error: LeaseLostError) -> None:
-        """The lease is lost for its holder, who is told at once."""
-        if self._error is None:
-            self._error = error
-            callback, self._callback = self._callback, None
-            if callback is not None:
-                callback(error)
-
-    async def retire(self) -> bool:
-        """Revoke it, with patience: until that is done, or the TTL has passed. It raises no `EtcdError`.
-
-        A lost lease is revoked too, with one attempt: a new leader may have given it another TTL.
-
-        Returns:
-            Whether it is gone by this call.
-        """
-        lease = self._lease
-        if self._is_retired or lease is None:
-            return False
-        self._is_retired = True
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + (0 if self.is_lost else lease.ttl)
-        failures = 0
-        while True:
-            try:
-                await lease.revoke(timeout=_REVOKE_SECONDS)
-            except LeaseNotFoundError:
-                return True
-            except EtcdError as error:
-                wait = BACKOFF.wait(failures, random.random)
-                if not error.retryable or loop.time() + wait >= deadline:
-                    logger.warning(
-                        "lease 0x%x of a lock could not be revoked, and ends by its TTL: %s", lease.id, error
-                    )
-                    return False
-                failures += 1
-                await asyncio.sleep(wait)
-            else:
-                return True
-
-    @property
-    def was_told(self) -> bool:
-        """Whether its holder was told that it is lost."""
-        return self._error is not None
-
-    # As the loan of its holder.
-
-    @property
-    def ttl(self) -> int:
-        """Its TTL in seconds, as etcd granted it."""
-        return self.wanted_ttl if self._lease is None else self._lease.ttl
-
-    @property
-    def remaining(self) -> float:
-        """Seconds until its local deadline; 0 if it is gone. Thread-safe."""
-        return 0.0 if self._error is not None or self._lease is None else self._lease.remaining
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether it was lost. Thread-safe."""
-        return self._error is not None or self._lease is None or self._lease.is_lost
-
-    @property
-    def is_orphan(self) -> bool:
-        """Never: a lease of the pool is no other's."""
-        return False
-
-    @property
-    def was_idle(self) -> bool:
-        """Whether it was an idle lease before."""
-        return self.idle_since < inf
-
-    def on_loss(self, callback: OnLoss | None) -> None:
-        """See `Loan.on_loss`."""
-        self._callback = callback
-        if callback is not None and self._error is not None:
-            self._callback = None
-            callback(self._error)
-
-    def give_back(self) -> None:
-        """See `Loan.give_back`."""
-        self._callback = None
-        if self._is_adopted:
-            self._pool.forget(self)
-            self._pool.run(self.retire(), "revocation of an adopted lease")
-        else:
-            self._pool.take_back(self)
-
-    def let_go(self) -> None:
-        """See `Loan.let_go`: it is not renewed any more, and not revoked."""
-        self._callback = None
-        if self._lease is not None:
-            self._lease.orphan()
-        if self._granting is not None:
-            self._granting.cancel()
-        self._pool.forget(self)
-
-    async def discard(self) -> bool:
-        """See `Loan.discard`."""
-        self._callback = None
-        try:
-            return await self.retire()
-        finally:
-            self._pool.forget(self)
 
 
 class LeasePool:

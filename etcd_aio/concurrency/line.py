@@ -24,7 +24,7 @@ from anyio import CancelScope
 from etcd_aio import Key, KeyValue, RangeResult, op
 from etcd_aio.concurrency.held import Held, Subject, later_event
 from etcd_aio.concurrency.interruption import Interruption
-from etcd_aio.concurrency.lease_pool import BACKOFF, LeaseSource, Loan
+from etcd_aio.concurrency.loans import BACKOFF, LeaseSource, Loan
 from etcd_aio.concurrency.place import ENTRY_LIMIT, LineKeys, Listed, Place, State, Step
 from etcd_aio.errors import (
     CompactedError,

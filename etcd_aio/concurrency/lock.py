@@ -15,8 +15,8 @@ from typing import ClassVar, Final, Self, TypeAlias, get_args
 from etcd_aio import Compare, Key, Writer
 from etcd_aio.concurrency.fenced import FencedWriter
 from etcd_aio.concurrency.held import Held, OnLost, Subject, check_timeout, checked_margin
-from etcd_aio.concurrency.lease_pool import LeaseSource
 from etcd_aio.concurrency.line import Line
+from etcd_aio.concurrency.loans import LeaseSource
 from etcd_aio.concurrency.place import LineKeys, lock_keys
 from etcd_aio.errors import (
     ClientUsageError,

@@ -7,7 +7,7 @@ keys are those of the `RWMutex` among the recipes of Go's client, so the two exc
 from typing import TYPE_CHECKING, ClassVar, NoReturn, TypeVar
 
 from etcd_aio.concurrency.held import OnLost
-from etcd_aio.concurrency.lease_pool import LeaseSource
+from etcd_aio.concurrency.loans import LeaseSource
 from etcd_aio.concurrency.lock import Contender, Lock
 from etcd_aio.concurrency.place import LineKeys, reader_keys, writer_keys
 from etcd_aio.not_awaitable import NotAwaitable

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from etcd_aio import EventType, Key, KeyValue, RangeResult, op
 from etcd_aio.concurrency.held import OnLost, Subject, later_event
-from etcd_aio.concurrency.lease_pool import BACKOFF, LeaseSource
 from etcd_aio.concurrency.line import Line
+from etcd_aio.concurrency.loans import BACKOFF, LeaseSource
 from etcd_aio.concurrency.lock import Lock
 from etcd_aio.concurrency.permits import Request, Verdict, is_free, is_marked, judge
 from etcd_aio.concurrency.place import ENTRY_LIMIT, LineKeys, Listed, Place, State, Step

@@ -21,7 +21,8 @@ from etcd_aio import Key, Lease, op
 from etcd_aio.aio import start_background_task, wake
 from etcd_aio.concurrency.election import Election
 from etcd_aio.concurrency.held import OnLost
-from etcd_aio.concurrency.lease_pool import BACKOFF, LeasePool, LeaseSource, Loan, OnLoss
+from etcd_aio.concurrency.lease_pool import LeasePool
+from etcd_aio.concurrency.loans import BACKOFF, LeaseSource, Loan, OnLoss
 from etcd_aio.concurrency.lock import Lock
 from etcd_aio.concurrency.rwlock import RWLock
 from etcd_aio.concurrency.semaphore import Semaphore

@@ -47,7 +47,7 @@ class Endpoints(NotAwaitable):
             store, self._keys, decode=decode_entry, keep_current=keep_current, timeout=timeout
         )
         self._endpoints = _NONE
-        self._at = -1  # the revision at which they were read from the cache
+        self._version = -1  # of the content that they were read from
         self._picked = 0
 
     def __repr__(self) -> str:
@@ -87,10 +87,10 @@ class Endpoints(NotAwaitable):
                 read the prefix any more.
         """
         cache = self._cache
-        if cache.revision != self._at or self._at < 0:
+        if cache.content_version != self._version:
             entries = cache.range()  # raises if it has ended
             self._endpoints = tuple(self._endpoint(key, *entry) for key, entry in entries.items())
-            self._at = cache.revision
+            self._version = cache.content_version
         else:
             len(cache)  # raises if it has ended
         return self._endpoints

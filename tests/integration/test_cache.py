@@ -412,7 +412,7 @@ async def test_a_store_that_was_replaced_is_loaded_anew(
             await client.put(f"p/{number}", "old")
         async with client.cache(prefix="p/") as cache:
             changes, batches = cache.changes(), cache.batches()
-            before = cache.revision
+            before, version = cache.revision, cache.content_version
             old = cache.range()
             contents: list[tuple[CacheState, dict[bytes, KeyValue]]] = []
 
@@ -431,6 +431,7 @@ async def test_a_store_that_was_replaced_is_loaded_anew(
                 new = {kv.key: kv for kv in await writer.range(prefix="p/")}
                 assert cache.range() == new
                 assert cache.revision < before
+                assert cache.content_version > version
                 assert cache.state is CacheState.READY
                 values = [{kv.value for kv in content.values()} for _, content in contents if content]
                 assert all(len(value) == 1 for value in values)

@@ -121,6 +121,21 @@ async def test_what_is_no_entry_is_passed_over(client: Client, prefix: str, capl
     assert f"{prefix}web/bad" in caplog.text
 
 
+async def test_endpoints_are_read_again_after_each_change_and_no_other_time(client: Client, prefix: str) -> None:
+    async with client.register(f"{prefix}web", "a:1"), client.resolve(f"{prefix}web") as web:
+        before, revision = web.endpoints, web.revision
+        await client.put(f"{prefix}elsewhere", "1")
+        await web.cache.wait_current()
+        assert web.revision > revision
+        assert web.endpoints is before
+        # A store that was replaced may be at the same revision.
+        web.cache._replica.revision = revision
+        await client.put(f"{prefix}web/b:1", '{"Addr": "b:1"}')
+        await until(lambda: len(web.cache) == 2)
+        web.cache._replica.revision = revision
+        assert addresses(web.endpoints) == ["a:1", "b:1"]
+
+
 async def test_all_changes_of_one_txn_are_seen_at_once(client: Client, prefix: str) -> None:
     target = f"{prefix}web"
     async with client.resolve(target) as web:

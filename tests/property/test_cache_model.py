@@ -73,7 +73,7 @@ class State:
         replica.state = CacheState.READY
         replica.revision = self.revision
         replica.early_marks = self.early_marks
-        replica._steps = 0 if self.is_same else 1
+        replica.steps = 0 if self.is_same else 1
         replica._confirmed = self.confirmed
         replica._pairs = list(self.pairs)
         return replica
@@ -87,7 +87,7 @@ def kept(state: State, replica: Replica[Any], steps_before: int) -> State:
         early_marks=min(replica.early_marks, 2),
         confirmed=replica._confirmed,
         pairs=tuple(replica._pairs),
-        is_same=state.is_same and replica._steps == steps_before,
+        is_same=state.is_same and replica.steps == steps_before,
     )
 
 
@@ -121,7 +121,7 @@ def validates(kind: type[Replica[Any]], state: State) -> Iterator[State]:
         question = Question(*state.asked, steps=0)
         revision, count, has_newer = state.answer
         replica.validated(question, revision, count, has_newer=has_newer)
-        yield replace(kept(state, replica, replica._steps), asked=None, answer=None, is_same=True)
+        yield replace(kept(state, replica, replica.steps), asked=None, answer=None, is_same=True)
 
 
 def probes(kind: type[Replica[Any]], state: State) -> Iterator[State]:
@@ -132,7 +132,7 @@ def probes(kind: type[Replica[Any]], state: State) -> Iterator[State]:
     else:
         replica = state.restored(kind)
         replica.probed(float(state.probe[0]), state.probe[1])
-        yield replace(kept(state, replica, replica._steps), probe=None)
+        yield replace(kept(state, replica, replica.steps), probe=None)
 
 
 def takes(kind: type[Replica[Any]], state: State) -> Iterator[State]:
@@ -143,7 +143,7 @@ def takes(kind: type[Replica[Any]], state: State) -> Iterator[State]:
         if [one for one, _ in state.channel[:number]] != [word] * number:
             continue
         replica = state.restored(kind)
-        before = replica._steps
+        before = replica.steps
         if word == "events":
             replica.apply(tuple(state.event(revision + more) for more in range(number)), {})
         else:
@@ -206,7 +206,7 @@ class IgnoresTheCount(Replica[Any]):
 
 class IgnoresSteps(Replica[Any]):
     def validated(self, question: Question, revision: int, count: int, *, has_newer: bool) -> bool:
-        same = replace(question, steps=self._steps)
+        same = replace(question, steps=self.steps)
         return super().validated(same, revision, count, has_newer=has_newer)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 import pytest
 
 from etcd_aio.concurrency.held import WATCH_AFTER, Held, Subject, checked_margin
-from etcd_aio.concurrency.lease_pool import OnLoss
+from etcd_aio.concurrency.loans import OnLoss
 from etcd_aio.errors import (
     InvalidRequestError,
     LeaseExpiredError,

@@ -4,15 +4,19 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import pytest
 
 from etcd_aio.concurrency import lease_pool
-from etcd_aio.concurrency.lease_pool import LeasePool, PooledLease
+from etcd_aio.concurrency.lease_pool import LeasePool
 from etcd_aio.errors import ClientClosedError, EtcdError, LeaseLostError, NoSpaceError, UnavailableError
 from etcd_aio.lease import Lease, OnLost
 from tests.support.leases import FakeLeases
 from tests.support.virtual_time import VirtualTimeLoop, tasks, timers, turns
+
+if TYPE_CHECKING:
+    from etcd_aio.concurrency.pooled_lease import PooledLease
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 

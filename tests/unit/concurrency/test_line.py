@@ -9,8 +9,8 @@ import pytest
 from etcd_aio import Header, KeyValue, PutResult, RangeResult, TxnResult, op
 from etcd_aio.aio import start_background_task
 from etcd_aio.concurrency.held import Subject
-from etcd_aio.concurrency.lease_pool import OnLoss
 from etcd_aio.concurrency.line import Line
+from etcd_aio.concurrency.loans import OnLoss
 from etcd_aio.concurrency.place import lock_keys
 from etcd_aio.errors import CompactedError, LeaseLostError, LockLostError, LockTimeoutError, UnavailableError
 
