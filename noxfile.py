@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import nox
@@ -143,12 +144,15 @@ def pythons(session: nox.Session) -> None:
 
     One way is uvloop, for the tests that do not choose a loop; `tests` has them on asyncio. The other is asyncio where
     every task runs its first step at once (`asyncio.eager_task_factory`), which Python 3.11 does not have. Neighbouring
-    versions take turns, so that each version and each way is covered. What is marked slow is left to `tests`.
+    versions take turns, so that each version and each way is covered; the Python that `tests` runs on has them there,
+    unless it is the only one. What is marked slow is left to `tests`.
     """
     session.log(f"found {', '.join(find_pythons())} of {', '.join(PYTHONS)}")
     install(session, "test")
     whole, *others = session.posargs if session.posargs[:1] == ["--whole"] else ("", *session.posargs)
     ways = [("ETCD_AIO_TEST_LOOP", "uvloop"), ("ETCD_AIO_TEST_TASKS", "eager")]
+    if not whole and session.python == f"{sys.version_info.major}.{sys.version_info.minor}" and len(find_pythons()) > 1:
+        session.skip("`nox -s tests` runs them on this Python, and `-- --whole` here")
     if session.python == "3.11":
         ways = ways[:1]
     elif not whole:
