@@ -66,7 +66,7 @@ class Recorder:
     """Records one walk; to be installed by `sys.setprofile`.
 
     Args:
-        begins: whether the walk begins with a call of this function. Another such call begins it anew.
+        begins: whether the walk begins with a call of this function. Another such call begins it again.
         ends: whether the walk is over when this function is called.
     """
 

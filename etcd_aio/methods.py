@@ -148,7 +148,7 @@ COMPACT: Final = _mutation("KV/Compact", pb.CompactionRequest, CompactResult)
 
 # --- Watch ---
 
-# Its owner creates each watcher anew at its next revision, so opening the stream again is safe at any time.
+# Its owner creates each watcher again at its next revision, so opening the stream again is safe at any time.
 WATCH: Final = _read("Watch/Watch", pb.WatchRequest, WatchReply, BIDIRECTIONAL)
 
 # --- Lease ---

@@ -34,7 +34,7 @@ _R = TypeVar("_R")
 
 
 class Writer(Protocol):
-    """Whatever writes: a client, the fenced writer of a lock, or exactly-once writes.
+    """An object that writes: a client, the fenced writer of a lock, or exactly-once writes.
 
     The arguments, results and errors are those of the client's methods with the same names.
     """
@@ -70,7 +70,7 @@ class Writer(Protocol):
 
 
 class Store(Writer, Protocol):
-    """Whatever serves as a client for the layers above it: a `Client`, or a wrapper of one.
+    """An object that serves as a client for the layers above it: a `Client`, or a wrapper of one.
 
     The arguments, results and errors are those of the client's methods with the same names. Less common options of
     single calls are those of the operations that `do` takes.

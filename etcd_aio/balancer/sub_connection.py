@@ -176,7 +176,7 @@ class SubConnection(TwoPartClose):
         """Paths of RPCs that the peer of this connection was found not to have; the next one may be an upgraded one."""
         return self._record.unserved
 
-    # Health. Each connection begins anew: attempts that are still under way on an old one are no evidence.
+    # Health. Each connection starts over: attempts that are still under way on an old one are no evidence.
 
     @property
     def quorum_health(self) -> ServiceHealth:

@@ -1,4 +1,4 @@
-"""Feeder: keeps a replica like the store: loads it, follows it by a watch, and loads it anew when it has to.
+"""Feeder: keeps a replica like the store: loads it, follows it by a watch, and loads it again when it has to.
 
 Loading begins with a watch from now on a stream of its own, and reads the range behind it: the store is at revision C
 when the watch is there, the range is read at R, and R >= C, so the watch has every later change. No old revision is
@@ -110,10 +110,10 @@ class Feeder(Generic[T]):
                 await self._leave()
 
     async def replaced(self, why: str) -> None:
-        """The store is another one than the one that was followed. It is loaded anew by `run`."""
+        """The store is another one than the one that was followed. It is loaded again by `run`."""
         if self._replica.state is CacheState.CLOSED:
             return
-        logger.error("%s follows another store than before, and loads it anew: %s", self._what, why)
+        logger.error("%s follows another store than before, and loads it again: %s", self._what, why)
         self._replica.move(Transition.REPLACED)
         self._has_history = False
         self._on_replaced()

@@ -15,7 +15,7 @@ than the revision: of keys that were created and deleted in between. They change
 Each event is compared with the content: a put has the next version of the key, a delete is of a key that exists. If one
 does not fit, if a linearizable read returns a revision that was passed already, or if the watch finds that the store
 went back, this is another store than the one that was followed, such as a restored backup. Nothing of it is mixed into
-the content: that is loaded anew, and replaced at once.
+the content: that is loaded again, and replaced at once.
 
     state      meaning                                        left by
     LOADING    there is no content yet                        LOADED
@@ -62,7 +62,7 @@ class CacheState(Enum):
         LOADING: the keys are being read for the first time.
         READY: the cache follows the store.
         LAGGING: no member serves its watch, or it missed history that is compacted. Local reads go on, and get older.
-        BROKEN: the store was replaced underneath, by a backup for example, and is being read anew. Until that is done,
+        BROKEN: the store was replaced underneath, by a backup for example, and is being read again. Until that is done,
             local reads return the last state of the store before.
         CLOSED: the cache was left, or has ended by an error. It cannot be read.
     """

@@ -44,7 +44,7 @@ CANCELLED_SECONDS: Final = 0.5
 """Seconds that a cancelled caller waits for its key to be deleted; the deletion goes on in the background."""
 
 _LEAVE_SECONDS: Final = 2.0  # that leaving waits for an answer: twice etcd's default election timeout
-_REPEATED: Final = (CompactedError, StoreRolledBackError)  # a watch that ends with one of them begins anew
+_REPEATED: Final = (CompactedError, StoreRolledBackError)  # a watch that ends with one of them starts over
 
 
 class Entry:

@@ -3,7 +3,7 @@
 At most one fetch runs at a time, in a task of its own: each call that waits may be cancelled or run out of time, and
 the fetch goes on for the other calls and for the next one. The fetch has a deadline of its own, much longer than that
 of a call: the server does not stop hashing the password of a login that is given up, so many clients that give up and
-begin anew would keep it busy for ever. If a fetch fails for a temporary reason, the calls that have time left share
+start over would keep it busy for ever. If a fetch fails for a temporary reason, the calls that have time left share
 another one, which begins with the wait that `token_state.py` asks for.
 """
 

@@ -1,4 +1,4 @@
-"""BaseCopy: makes a destination equal to a source at one revision, whatever it has."""
+"""BaseCopy: makes a destination with any content equal to a source at one revision."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 JSONValue: TypeAlias = "bool | int | float | str | Sequence[JSONValue] | Mapping[str, JSONValue] | None"
-"""Whatever JSON can express."""
+"""Any value that JSON can express."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ class NewEndpoint:
 
     Attributes:
         address: where it is reached, such as `10.0.0.1:80`.
-        metadata: what it tells about itself: whatever JSON can express.
+        metadata: what it tells about itself: any value that JSON can express.
         lease: the lease to attach the entry to, or its id. Without one it stays until it is removed.
         name: the end of its key, `<target>/<name>`. Default: the address.
     """

@@ -230,7 +230,7 @@ class Registration(NotAwaitable):
         If the entry is not there now, it gets the new metadata when it is put again, and this returns at once.
 
         Args:
-            metadata: whatever JSON can express.
+            metadata: any value that JSON can express.
             timeout: seconds for the call.
 
         Raises:
@@ -249,7 +249,7 @@ class Registration(NotAwaitable):
         try:
             await self._put(lease, timeout)
         except (LeaseNotFoundError, ServiceConflictError) as error:
-            # The entry is not this one's any more: begin anew.
+            # The entry is not this one's any more: start over.
             self._error = error
             with suppress(EtcdError):
                 await lease.revoke(timeout=_LEAVE_SECONDS)

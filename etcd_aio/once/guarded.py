@@ -108,7 +108,7 @@ def write_through(slot: Slot, write: Write, id_key: IdKey | None) -> op.TxnOp:
 
 def _is_unchanged(slot: Slot) -> Compare:
     """The slot is as this client left it."""
-    made = slot.comparison  # copied: to make it anew takes as long as the rest of the txn
+    made = slot.comparison  # copied: to make it again takes as long as the rest of the txn
     return Compare(made.keys, made.target, made.operator, slot.revision)
 
 

@@ -34,7 +34,7 @@ class ServiceShortcuts:
             target: the service. The key is `<target>/<name>`.
             address: where the endpoint is reached. An address belongs to one process: an equal entry of an earlier
                 process is taken over.
-            metadata: what others learn with the address: whatever JSON can express.
+            metadata: what others learn with the address: any value that JSON can express.
             name: the end of the key. Default: the address.
             ttl: seconds until the entry ends after a crash of this process, or in an outage. Default: 10, as of locks.
                 etcd raises values below its minimum, 2 by default.

@@ -194,7 +194,7 @@ class EtcdCluster:
         """Cut a member off from all its peers, both ways; clients still reach it. Until `reconnect`.
 
         What the two sides send each other vanishes without an error, as in a network partition. The connections between
-        the other members are made anew, within some 100 ms.
+        the other members are made again, within some 100 ms.
 
         Raises:
             RuntimeError: the cluster was made without `peer_proxies`.
@@ -213,7 +213,7 @@ class EtcdCluster:
         """Let a member follow the others late: what they send to it comes so many seconds later. 0 ends it.
 
         So it answers serializable reads from an older state, as a slow member does. The connections between all members
-        are made anew, within some 100 ms. A leader that lags hears the others late, which slows all writes down.
+        are made again, within some 100 ms. A leader that lags hears the others late, which slows all writes down.
 
         Raises:
             ValueError: `seconds` is negative.

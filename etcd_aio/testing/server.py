@@ -244,7 +244,7 @@ class EtcdServer:
         await self._relaunch()
 
     async def rejoin(self, membership: Membership) -> None:
-        """Start it anew and empty as a member of `membership`: the server's half of `EtcdCluster.replace`.
+        """Start it again and empty as a member of `membership`: the server's half of `EtcdCluster.replace`.
 
         Raises:
             EtcdStartError: it ended, or was not ready within `start_timeout`.

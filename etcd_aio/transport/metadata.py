@@ -1,6 +1,6 @@
 """Request metadata: the API version, `hasleader` and the token of every request.
 
-The two tuples are made anew when the token changes and never otherwise, so that a request takes one as it is, and the
+The two tuples are made again when the token changes and never otherwise, so that a request takes one as it is, and the
 engine recognises it by its identity.
 """
 

@@ -62,7 +62,7 @@ class Names:
         if not lookup.future.done():
             raise ConnectError(f"the name {host!r} was not resolved in time: no answer from DNS within {seconds:g} s")
         if self._lookups.get(host) is lookup:
-            del self._lookups[host]  # the next dial wants to know anew
+            del self._lookups[host]  # the next dial asks again
         return lookup.future.result()
 
 

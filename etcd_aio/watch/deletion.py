@@ -16,7 +16,7 @@ async def wait_deleted(
 
     The watch is on the server before the look. So if the look finds the key, its deletion is later than the watch, and
     will be delivered. No old revision is named, so a compaction cannot end the wait: a watch that lost its stream for
-    so long begins anew.
+    so long starts over.
 
     Args:
         watch: makes a watch of the key from now on, without the puts.

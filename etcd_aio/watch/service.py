@@ -185,7 +185,7 @@ class WatchService:
             try:
                 await self._resync_once(watch)
             except EtcdError as error:
-                # A listing begins anew if it took so long that its own revision was compacted, or if the store went
+                # A listing starts over if it took so long that its own revision was compacted, or if the store went
                 # back between two pages.
                 if not error.retryable and not isinstance(error, CompactedError | FutureRevisionError):
                     self._stream.fail(watch, error)

@@ -115,7 +115,7 @@ class Pair:
             await asyncio.sleep(0)
 
     async def play(self, steps: Sequence[Step]) -> None:
-        """Send the requests one after the other, and compare the answers; then begin anew."""
+        """Send the requests one after the other, and compare the answers; then start over."""
         try:
             for number, step in enumerate(steps):
                 await self.compare(step, steps[: number + 1])

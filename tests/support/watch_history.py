@@ -158,7 +158,7 @@ class Follower:
         arguments: of `client.watch()`.
         wants: which changes it should deliver.
         is_slow: whether it rests now and then, so that its watch is taken off the server.
-        is_renewed: whether it is closed and made anew from behind its revision, now and then.
+        is_renewed: whether it is closed and made again from behind its revision, now and then.
         first: the first revision it should deliver.
         delivered: the events.
         seen: when each revision was delivered.

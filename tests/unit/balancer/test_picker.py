@@ -92,7 +92,7 @@ def test_round_robin_is_exact() -> None:
 
 
 def test_round_robin_goes_on_across_generations() -> None:
-    # Each generation lives for one pick only: a picker that began anew would ask the first member every time.
+    # Each generation lives for one pick only: a picker that started over would ask the first member every time.
     members = candidates(3)
     policy = Policy[FakeCandidate]("round_robin", zero)
     asked = Counter(policy.picker(members).pick().endpoint_name for _ in range(9))

@@ -71,7 +71,7 @@ def test_a_decoder_has_a_name_and_calls_those_of_its_inner_messages() -> None:
 
 
 def rounds(decode: Any, data: bytes) -> int:
-    """How often the loop of a decoder begins anew."""
+    """How often the loop of a decoder starts over."""
     line = decode.__code__.co_firstlineno + next(
         number
         for number, text in enumerate(str(Decoder(target_of(KeyValue)).source()).splitlines())

@@ -208,7 +208,7 @@ async def test_the_deletion_of_an_earlier_key_of_that_name_is_no_loss(loan: Fake
     await nothing_is_left()
 
 
-@pytest.mark.parametrize("kv", [None, KeyValue(KEY, b"", 9, 9, 1, 1)], ids=["gone", "created anew"])
+@pytest.mark.parametrize("kv", [None, KeyValue(KEY, b"", 9, 9, 1, 1)], ids=["gone", "created again"])
 async def test_a_key_that_is_gone_before_the_watch_is_a_loss(
     loan: FakeLoan, store: FakeStore, kv: KeyValue | None
 ) -> None:

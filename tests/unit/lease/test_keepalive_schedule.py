@@ -311,7 +311,7 @@ def test_an_answer_to_a_request_from_before_a_lease_was_held_is_not_about_it() -
     lease, _ = schedule.hold()
     schedule.ids(5.0)
     schedule.keepalive.forget(lease)
-    again, listener = schedule.hold(now=5.5)  # granted anew, with the same id
+    again, listener = schedule.hold(now=5.5)  # granted again, with the same id
     schedule.answer(5.6, ttl=0)
     assert again.state is LeaseState.WAITING
     schedule.ids(10.5)
