@@ -32,6 +32,11 @@ T = TypeVar("T")
 logger: Final = logging.getLogger("etcd_aio.cache")
 
 _LARGE: Final = 2 * PART  # events of a step beyond which it is staged
+_AT_ONCE: Final = (
+    CompactedError,
+    StoreReplaced,
+    StoreRolledBackError,
+)  # then the range is read again: once without a pause
 _AGAIN: Final = Backoff(initial=0.1, multiplier=2.0, maximum=5.0, jitter=0.2)
 _streams: Final = count(1)
 
@@ -99,11 +104,12 @@ class Feeder(Generic[T]):
                 watcher = await (self._resume() if self._has_history else self._load())
                 failures = 0
                 await self._follow(watcher)
-            except (StoreReplaced, StoreRolledBackError) as error:
-                await self.replaced(str(error))
-            except EtcdError as error:
-                self._fell_behind(error)
-                if failures or not isinstance(error, CompactedError):  # loads may be compacted one after the other
+            except (EtcdError, StoreReplaced) as error:
+                if isinstance(error, EtcdError) and not self._is_replaced(error):
+                    self._fell_behind(error)
+                else:
+                    await self.replaced(str(error))
+                if failures or not isinstance(error, _AT_ONCE):
                     await asyncio.sleep(_AGAIN.wait(failures, random.random))
                 failures += 1
             finally:
@@ -113,7 +119,8 @@ class Feeder(Generic[T]):
         """The store is another one than the one that was followed. It is loaded again by `run`."""
         if self._replica.state is CacheState.CLOSED:
             return
-        logger.error("%s follows another store than before, and loads it again: %s", self._what, why)
+        level = logging.DEBUG if self._replica.state is CacheState.BROKEN else logging.ERROR  # one line for each store
+        logger.log(level, "%s follows another store than before, and loads it again: %s", self._what, why)
         self._replica.move(Transition.REPLACED)
         self._has_history = False
         self._on_replaced()
@@ -224,6 +231,10 @@ class Feeder(Generic[T]):
         """Tell of a step that was applied."""
         self.events += len(events)
         self._on_step(step, WatchBatch(events, events[-1].kv.mod_revision))
+
+    def _is_replaced(self, error: EtcdError) -> bool:
+        """Whether an error says that the store is another one than the one that was followed, if one was."""
+        return isinstance(error, StoreRolledBackError) and self._replica.state is not CacheState.LOADING
 
     def _fell_behind(self, error: EtcdError) -> None:
         """The watch has ended, or a load has failed.

@@ -11,6 +11,7 @@ import pytest
 from etcd_aio import CacheError, Client, KeyValue, op
 from etcd_aio.cache import Cache, CacheState
 from etcd_aio.cache.feeder import Feeder
+from etcd_aio.errors import StoreRolledBackError
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy
 from tests.support.until import PATIENCE, until
 from tests.support.virtual_time import turns
@@ -292,3 +293,38 @@ async def test_closing_while_it_loads(own_server: EtcdServer, after: int) -> Non
         assert all(isinstance(one, CacheError | type(None)) or "not entered" in str(one) for one in ended), ended
         assert cache.state is CacheState.CLOSED
         await until(lambda: not [task for task in asyncio.all_tasks() if "cache" in task.get_name()])
+
+
+async def test_an_ordered_store_that_has_seen_more_than_the_store_has(
+    own_server: EtcdServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Entering raises it; later it is waited out, with pauses, and told once."""
+    reads = 0
+    read = Feeder._load
+
+    async def counted(feeder: Feeder[Any]) -> Any:
+        nonlocal reads
+        reads += 1
+        return await read(feeder)
+
+    monkeypatch.setattr(Feeder, "_load", counted)
+    async with Client(own_server.endpoint) as client:
+        view = client.ordered()
+        view.revision = 10_000
+        with pytest.raises(StoreRolledBackError):
+            async with view.cache(prefix="p/"):
+                pass
+        view = client.ordered()
+        await fill(client, "p/", 5_000)
+        async with view.cache(prefix="p/") as cache:
+            reads = 0
+            await own_server.restart(wipe=True)
+            await until(lambda: cache.state is CacheState.BROKEN)
+            began = asyncio.get_running_loop().time()
+            await until(lambda: reads >= 4)
+            assert asyncio.get_running_loop().time() - began >= 0.1
+            assert len(cache) == 5_000
+            await fill(client, "q/", 6_000)
+            await until(lambda: cache.state is CacheState.READY)
+            assert cache.range() == {}
+    assert len([record for record in caplog.records if "another store" in record.message]) == 1
