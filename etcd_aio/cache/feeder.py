@@ -278,7 +278,7 @@ class Feeder(Generic[T]):
         await _in_turns(base.finish())
         if epoch != replica.epoch:
             raise StoreReplaced("it was replaced again while it was loaded")
-        before = replica.tree.values, replica.values
+        tree, values = replica.tree, replica.values
         is_recovery = replica.state is not CacheState.LOADING
         step = replica.loaded(base, scan.revision, sent)
         if is_recovery:
@@ -286,8 +286,9 @@ class Feeder(Generic[T]):
         self._has_history = True
         self.loads += 1
         self._on_step(step, None)
+        unused = (tree.values, values) if tree is not replica.tree else (base.tree.values, base.decoded or {})
         del step, base
-        await _in_turns(let_go(before, []))
+        await _in_turns(let_go(unused, []))
         return watcher
 
     async def _decode(self, kvs: Iterable[KeyValue]) -> dict[bytes, T]:

@@ -134,6 +134,7 @@ class Replica(Generic[T]):
     """
 
     __slots__ = (
+        "_before_base",
         "_confirmed",
         "_is_decoded",
         "_loaded_at",
@@ -156,6 +157,7 @@ class Replica(Generic[T]):
         self.epoch = 0
         self.early_marks = 0
         self._loaded_at = 0  # the revision of the base
+        self._before_base = 0  # the revision when the load began
         self.steps = 0
         self._confirmed = -inf  # when the newest read was sent whose revision the content has
         self._pairs: list[tuple[float, int]] = []  # of reads whose revisions it does not have yet
@@ -183,7 +185,8 @@ class Replica(Generic[T]):
         return None if row is None else key_value(row)
 
     def new_base(self) -> Base[T]:
-        """What the next content is loaded into."""
+        """What the next content is loaded into, from a read that is sent later."""
+        self._before_base = self.revision
         earlier = None if self.state is CacheState.LOADING else self.tree
         return Base(earlier, self.values if self._is_decoded else None)
 
@@ -195,10 +198,15 @@ class Replica(Generic[T]):
             revision: that it was read at.
             sent: when the first read was sent.
         """
-        if self.state is not CacheState.BROKEN and revision < self.revision:
-            raise StoreReplaced(f"it is at revision {revision}, and was at {self.revision} before")
         if self.state is CacheState.BROKEN:
             self._confirmed = -inf
+        elif revision < self._before_base:
+            raise StoreReplaced(f"it is at revision {revision}, and was at {self._before_base} before")
+        elif revision < self.revision:  # a validation came meanwhile: the content is right for later than the base
+            self._loaded_at = self.revision
+            self.move(Transition.LOADED)
+            self.probed(sent, revision)
+            return Step(self.revision, {}, set())
         self._replace(base.tree, base.decoded)
         self._loaded_at = revision
         self.move(Transition.LOADED)

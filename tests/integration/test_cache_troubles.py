@@ -295,6 +295,43 @@ async def test_closing_while_it_loads(own_server: EtcdServer, after: int) -> Non
         await until(lambda: not [task for task in asyncio.all_tasks() if "cache" in task.get_name()])
 
 
+async def test_a_validation_while_the_keys_are_loaded_again_is_no_other_store(
+    own_server: EtcdServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The load has read an older revision than the one that the content was found to be right for meanwhile."""
+    between = BetweenPages(monkeypatch)
+    async with (
+        FaultProxy(own_server.endpoint) as proxy,
+        Client(own_server.endpoint) as writer,
+        Client(proxy.endpoint) as client,
+    ):
+        await fill(writer, "p/", 3_000)
+        async with client.cache(prefix="p/") as cache:
+            changes, batches = cache.changes(), cache.batches()
+            proxy.refuse()
+            proxy.reset()
+            await writer.put("elsewhere", "1")
+            await writer.compact((await writer.put("p/passing", "1")).revision)  # the load reads this key
+
+            async def validate() -> None:
+                last = await writer.delete("p/passing")
+                await cache.wait_revision(last.revision, timeout=PATIENCE)
+                assert cache.state is CacheState.LAGGING
+
+            between.actions = [validate]
+            proxy.heal()
+            await until(lambda: cache.statistics().loads == 2)
+            assert cache.statistics().validations > 0
+            assert cache.state is CacheState.READY
+            put = await writer.put("p/new", "1")
+            await cache.wait_revision(put.revision, timeout=PATIENCE)
+            assert list(cache.range().values()) == list(await writer.range(prefix="p/"))
+            assert (await asyncio.wait_for(anext(changes), PATIENCE))[1].keys() == {b"p/new"}
+            events = (await asyncio.wait_for(anext(batches), PATIENCE)).events
+            assert [event.key_text() for event in events] == ["p/new"]
+    assert "another store" not in caplog.text
+
+
 async def test_an_ordered_store_that_has_seen_more_than_the_store_has(
     own_server: EtcdServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

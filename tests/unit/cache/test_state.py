@@ -77,6 +77,20 @@ def test_a_load_that_goes_back_is_another_store() -> None:
     assert content(replica) == {"a": 3}
 
 
+def test_a_load_that_a_validation_has_overtaken_changes_nothing() -> None:
+    replica = loaded(kv("a", 3), revision=10)
+    replica.move(Transition.BEHIND)
+    base = replica.new_base()
+    found = (kv("a", 3), kv("passing", 11))  # which is deleted again at revision 13
+    deque((*base.add(found, base.changed(found), {}), *base.finish()))
+    assert replica.validated(replica.question(), 15, 1, has_newer=False)
+    step = replica.loaded(base, 12, 1.0)
+    assert (state_of(replica), replica.revision, content(replica)) == (CacheState.READY, 15, {"a": 3})
+    assert (step.revision, step.changes) == (15, {})
+    assert replica.new_events(WatchBatch((delete("passing", 13), put("b", 16)), 16)) == (put("b", 16),)
+    assert replica.age(3.0) == 2.0
+
+
 def test_a_step_moves_the_revision_to_its_last_event() -> None:
     replica = loaded(kv("a", 3))
     step = replica.apply((put("a", 11, 2), put("b", 11), delete("a", 12), put("c", 13)), {})
