@@ -262,7 +262,8 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
             return None
         if self._decoder is None:
             return kv  # type: ignore[return-value] # T is KeyValue
-        return (await self._decoder.decode_all((kv,))).get(key, self.get(key))
+        decoded = await self._decoder.decode_all((kv,))
+        return decoded[key] if key in decoded else self._replica.values.get(key)
 
     def _deadline(self, timeout: Timeout) -> float:
         seconds = self._timeout if timeout is UNSET else timeout

@@ -365,3 +365,29 @@ async def test_an_ordered_store_that_has_seen_more_than_the_store_has(
             await until(lambda: cache.state is CacheState.READY)
             assert cache.range() == {}
     assert len([record for record in caplog.records if "another store" in record.message]) == 1
+
+
+async def test_a_read_falls_back_to_the_server_while_the_keys_are_loaded(
+    own_server: EtcdServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    between = BetweenPages(monkeypatch)
+    loading, go_on = asyncio.Event(), asyncio.Event()
+
+    async def wait() -> None:
+        loading.set()
+        await go_on.wait()
+
+    async with Client(own_server.endpoint) as client:
+        await client.put("p/a", "1")
+        await client.put("p/b", "no number")
+        between.actions = [wait]
+        cache = client.cache(prefix="p/", decode=int)
+        entering = asyncio.create_task(cache.__aenter__())
+        await loading.wait()
+        assert await cache.read("p/a", timeout=2.0) == 1
+        assert await cache.read("p/b", timeout=2.0) is None
+        assert await cache.read("p/c", timeout=2.0) is None
+        assert cache.statistics().fallbacks == 3
+        go_on.set()
+        await entering
+        await cache.aclose()
