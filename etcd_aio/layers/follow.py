@@ -49,7 +49,8 @@ class Follow(AsyncIterator[MirrorBatch]):
 
     - `CompactedError`: the changes after `since` are compacted, or the base took longer than a compaction, and `known`
       is not given.
-    - `StoreRolledBackError`: the store is behind `since`, or went back meanwhile, and `known` is not given.
+    - `StoreRolledBackError`: the store is behind `since`, or went back meanwhile, and `known` is not given; or it is
+      behind what a `client.ordered()` that is followed has seen.
     - `EtcdError`: as every scan and watch.
     """
 
@@ -158,7 +159,7 @@ class Follow(AsyncIterator[MirrorBatch]):
         """The history is not there: go on with the difference to the known keys.
 
         Raises:
-            CompactedError, StoreRolledBackError: they are not known.
+            CompactedError, StoreRolledBackError: they are not known, or cannot be listed.
         """
         base, self._base = self._base, None
         watcher, self._watcher = self._watcher, None
@@ -166,7 +167,8 @@ class Follow(AsyncIterator[MirrorBatch]):
             await watcher.aclose()
         if base is not None:
             await base.aclose()
-        if self._known is None:
+        # A list goes back only in a store that has seen more, such as `client.ordered()`: the next list would, too.
+        if self._known is None or (base is not None and isinstance(error, StoreRolledBackError)):
             self._error = error
             raise error
         self._revision = 0 if isinstance(error, StoreRolledBackError) else self._revision

@@ -179,13 +179,14 @@ class Mirror:
                     pass  # load it again
                 except TooLarge as refusal:
                     self._limits = _smaller(self._limits, refusal)
-                except (CompactedError, StoreRolledBackError):
-                    self._must_compare = True
                 except EtcdError as error:
-                    if not passes(error):
+                    lacks_history = isinstance(error, CompactedError | StoreRolledBackError)
+                    if not lacks_history and not passes(error):
                         raise
-                    self._writer.error = error
-                    await asyncio.sleep(BACKOFF.wait(self._failures, random.random))
+                    self._must_compare |= lacks_history
+                    if self._failures or not lacks_history:  # the first comparison needs no pause
+                        self._writer.error = error
+                        await asyncio.sleep(BACKOFF.wait(self._failures, random.random))
                     self._failures += 1
         except BaseException as end:  # a cancellation too: tasks in `wait` are told
             self._end = end

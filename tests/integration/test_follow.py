@@ -257,3 +257,16 @@ async def test_wrong_use_is_refused(client: Client, prefix: str) -> None:
 def test_values_are_not_shown() -> None:
     batch = MirrorBatch((Event(EventType.DELETE, None),) * 2, 7, is_base=True)  # type: ignore[arg-type]
     assert repr(batch) == "MirrorBatch(<2 changes>, revision=7, is_base=True)"
+
+
+async def test_an_ordered_store_that_has_seen_more_than_the_store_has(own_server: EtcdServer) -> None:
+    """It can never be listed, so that known keys do not help."""
+    async with Client(own_server.endpoint) as client:
+        await client.put("p/a", "1")
+        for since in (0, 5):
+            view = client.ordered()
+            view.revision = 1_000
+            async with follow(view, "p/", since=since, known={"p/b"}) as batches:
+                for _ in range(2):
+                    with pytest.raises(StoreRolledBackError):
+                        await asyncio.wait_for(anext(batches), PATIENCE)

@@ -21,6 +21,7 @@ from etcd_aio.errors import (
     NoSpaceError,
     PermissionDeniedError,
     RequestTooLargeError,
+    StoreRolledBackError,
 )
 from etcd_aio.layers import Checkpoint, Mirror, mirror
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy
@@ -458,6 +459,27 @@ async def test_a_lost_checkpoint_and_another_prefix_compare_everything(
     await other.put(key, "something else")
     with pytest.raises(MirrorError, match="no checkpoint"):
         await copy.run()
+
+
+async def test_an_ordered_source_that_has_seen_more_than_the_store_has_is_waited_for(
+    client: Client, other: Client, prefix: str
+) -> None:
+    """With pauses, and the statistics say why."""
+    head = (await client.put(f"{prefix}a", "1")).revision
+    view = client.ordered()
+    view.revision = head + 500
+    async with running(copy := Mirror(view, other, prefix=prefix)) as task:
+
+        async def says_why() -> bool:
+            return is_alive(task) and isinstance(copy.statistics().error, StoreRolledBackError)
+
+        await until(says_why)
+        last = head
+        while last < view.revision:
+            last = (await client.put(f"{prefix}a", "2")).revision
+        await wait(copy, last, task)
+        assert copy.statistics().error is None
+    assert await contents(other, prefix) == {b"a": b"2"}
 
 
 async def test_a_quiet_prefix_is_not_overtaken_by_a_compaction() -> None:
