@@ -217,4 +217,6 @@ class EndpointChanges(AsyncIterator[tuple[ServiceEndpoint, ...]]):
 
     async def aclose(self) -> None:
         """End the iteration. Safe to repeat."""
+        if self._told is None:
+            self._told = _NONE  # the present ones do not come any more
         await self._changes.aclose()

@@ -538,3 +538,11 @@ async def test_a_registration_is_what_go_writes(client: Client, shared_server: E
             assert of_go.value == of_this.value
             assert key.endswith(b"theirs/a:1")
             assert isinstance(ours, Registration)
+
+
+async def test_changes_that_were_closed_bring_nothing_more(client: Client, prefix: str) -> None:
+    async with client.register(f"{prefix}svc", "10.0.0.1:80"), client.resolve(f"{prefix}svc") as web:
+        changes = web.changes()
+        await changes.aclose()
+        with pytest.raises(StopAsyncIteration):
+            await asyncio.wait_for(anext(changes), PATIENCE)
