@@ -38,6 +38,11 @@ from etcd_aio.types import encode_key, flag, whole_number
 DEFAULT_LIMIT: Final = 500
 """Keys of a page: as many as the API server of Kubernetes and its clients ask for at once."""
 
+_LOOKS: Final = 4
+_LOOK_SECONDS: Final = (
+    0.5  # all together, twice etcd's default election timeout: a member that is further behind has no leader
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -153,7 +158,8 @@ class Kubernetes:
 
         Raises:
             InvalidRequestError: `continue_key` is not within the prefix, or a number is out of bounds.
-            CompactedError: the revision was compacted; its `compact_revision` is the oldest one that can still be read.
+            CompactedError: the revision was compacted; its `compact_revision` is the oldest one that can still be read,
+                or 0 if that could not be found out within two seconds.
             EtcdError: as every read.
         """
         keys = KeyRange.of(prefix=prefix)
@@ -186,12 +192,16 @@ class Kubernetes:
 
     async def _oldest(self, key: bytes, revision: int, deadline: float) -> int:
         """The oldest revision that is not compacted, which only the refusal of a watch names; 0 if it is not known."""
-        try:
-            await self._first_event(key, revision, deadline)
-        except CompactedError as error:
-            return error.compact_revision
-        except EtcdError:
-            pass
+        clock = asyncio.get_running_loop().time
+        for _ in range(_LOOKS):
+            until = min(deadline, clock() + _LOOK_SECONDS)
+            try:
+                await self._first_event(key, revision, until)
+            except CompactedError as error:
+                return error.compact_revision
+            except EtcdError:
+                pass
+            await asyncio.sleep(time_left(until, clock()))  # the watch was on a member that has not compacted yet
         return 0
 
     # Writes.

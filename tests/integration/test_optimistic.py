@@ -2,15 +2,15 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
 import pytest
 
-from etcd_aio import Client, EtcdError, Operation
+from etcd_aio import Candidate, Client, EtcdError, Operation
 from etcd_aio.errors import CompactedError
 from etcd_aio.layers import Kubernetes, OptimisticResult
-from etcd_aio.testing import EtcdServer, FaultProxy
+from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy
 from tests.support.recipes import golayers
 from tests.support.tampered import TamperedClient
 from tests.support.until import PATIENCE
@@ -270,6 +270,35 @@ GO_ANSWERS: Final = json.loads(
     [false, 2, ["b", 2]], [false, 2, null], ["a", 2], [["x", "y"], 3, 5], [["z"], 1, 5], 5, [true, 6, null],
     [false, 6, null], [true, 6, null]]"""
 )
+
+
+async def test_a_list_over_a_compaction_that_another_member_has_not_made_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That member serves a watch of the compacted history, which then waits for ever."""
+    async with EtcdCluster(3, peer_proxies=True) as cluster:
+        await cluster.wait_healthy()
+        leader, behind = await cluster.leader(), (await cluster.followers())[0]
+        choice = leader.endpoint
+
+        def choose(candidates: Sequence[Candidate]) -> Candidate:
+            named: Any = {getattr(candidate, "endpoint_name", ""): candidate for candidate in candidates}
+            return named.get(choice, candidates[0])
+
+        async def look(kubernetes: Kubernetes, *arguments: Any) -> int:
+            nonlocal choice
+            choice = behind.endpoint
+            return await oldest(kubernetes, *arguments)
+
+        oldest = Kubernetes._oldest
+        monkeypatch.setattr(Kubernetes, "_oldest", look)
+        async with Client([leader.endpoint, behind.endpoint], policy=choose) as client:
+            first = (await client.put("pods/a", "1")).revision
+            last = (await client.put("elsewhere", "1")).revision
+            cluster.lag(behind, 0.5)
+            await cluster.wait_healthy()
+            await client.compact(last)
+            with pytest.raises(CompactedError) as caught:
+                await asyncio.wait_for(client.kubernetes().list("pods/", revision=first, timeout=None), PATIENCE)
+            assert caught.value.compact_revision in {0, last}  # 0 on a busy machine
 
 
 async def test_the_answers_are_those_of_go(own_server: EtcdServer) -> None:
