@@ -7,6 +7,7 @@ comes, `catch_up.py` sees to it.
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 from etcd_aio import EtcdError, KeyRange, Store
@@ -17,7 +18,7 @@ from etcd_aio.cache.state import Replica
 from etcd_aio.cache.waiting import RevisionWaiters
 from etcd_aio.closing import Unwinding
 from etcd_aio.deadline import NEVER, time_left
-from etcd_aio.errors import CacheError, CacheTimeoutError, PermissionDeniedError
+from etcd_aio.errors import CacheTimeoutError, PermissionDeniedError
 from etcd_aio.types import shown_keys
 
 _PROBE_SECONDS: Final = 2.0  # a member that takes longer is in trouble, and the next read goes to another one
@@ -111,16 +112,12 @@ class Freshness:
                 self._check_time(deadline, revision, None)
 
     async def keep(self, period: float) -> None:
-        """Keep the age of the cache below the period and a round trip, until it ends."""
+        """Keep the age of the cache below the period and a round trip, until this is cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             began = loop.time()
-            try:
+            with suppress(Exception):  # also of the application's policy: the age grows, and says it
                 await self.wait_current(NEVER)
-            except CacheError:
-                return
-            except EtcdError:
-                pass  # the age grows, and says it
             await asyncio.sleep(max(0.0, began + period - loop.time()))
 
     async def _reaches(self, revision: int, deadline: float) -> bool:

@@ -2,13 +2,13 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from etcd_aio import CacheError, Client, KeyValue, op
+from etcd_aio import CacheError, Candidate, Client, KeyValue, op
 from etcd_aio.cache import Cache, CacheState
 from etcd_aio.cache.feeder import Feeder
 from etcd_aio.errors import StoreRolledBackError
@@ -391,3 +391,26 @@ async def test_a_read_falls_back_to_the_server_while_the_keys_are_loaded(
         go_on.set()
         await entering
         await cache.aclose()
+
+
+async def test_a_policy_that_raises_for_a_while_does_not_stop_the_background_reads(own_server: EtcdServer) -> None:
+    is_broken = False
+    failures = 0
+
+    def choose(candidates: Sequence[Candidate]) -> Candidate:
+        nonlocal failures
+        if is_broken:
+            failures += 1
+            raise RuntimeError("the policy is broken")
+        return candidates[0]
+
+    async with (
+        Client(own_server.endpoint, policy=choose) as client,
+        client.cache(prefix="p/", keep_current=0.01) as cache,
+    ):
+        is_broken = True
+        await until(lambda: failures >= 2)
+        is_broken = False
+        probes = cache.statistics().probes
+        await until(lambda: cache.statistics().probes > probes + 1)
+        assert cache.state is CacheState.READY
