@@ -69,8 +69,8 @@ MAY_USE_LATER = {
 }
 ALONE = frozenset({"http2"})  # could become a package of its own as it is
 FOREIGN: dict[str, frozenset[str]] = {
-    "grpclib": frozenset({"transport"}),
-    "h2": frozenset({"transport"}),
+    "grpclib": frozenset({"fake", "transport"}),
+    "h2": frozenset({"fake", "transport"}),
     "hpack": frozenset({"http2"}),
     "dns": frozenset({"discovery"}),
     "betterproto2": frozenset({"pb", "codec"}),
@@ -115,8 +115,10 @@ PURE = (
     "fake/calls",
     "fake/cluster",
     "fake/dispatch",
+    "fake/documents",
     "fake/faults",
     "fake/guard",
+    "fake/inspection",
     "fake/kv_service",
     "fake/lease_service",
     "fake/leases",

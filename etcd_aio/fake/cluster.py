@@ -40,6 +40,7 @@ class Node:
         tokens: those that it knows.
         is_running: whether its process runs, and is not frozen.
         isolated_at: the revision at which it lost the others; None if it reaches them.
+        served_at: the URLs of its sockets; empty without any.
     """
 
     id: int
@@ -49,6 +50,7 @@ class Node:
     tokens: Tokens = field(default_factory=Tokens)
     is_running: bool = True
     isolated_at: int | None = None
+    served_at: list[str] = field(default_factory=list)
 
     @property
     def is_available(self) -> bool:
@@ -56,9 +58,9 @@ class Node:
         return self.is_running and self.isolated_at is None
 
     @property
-    def client_url(self) -> str:
-        """The URL for clients."""
-        return f"http://{self.name}:{CLIENT_PORT}"
+    def client_urls(self) -> list[str]:
+        """The URLs for clients: those of its sockets, if it has some."""
+        return self.served_at or [f"http://{self.name}:{CLIENT_PORT}"]
 
     @property
     def peer_url(self) -> str:

@@ -1,16 +1,14 @@
-"""A connection to a fake member, and the unary calls on it."""
+"""Door A: a connection to a fake member, as its client sees it."""
 
 import asyncio
 from typing import Final
 
-from etcd_aio.aio import resolve
 from etcd_aio.closing import Unwinding
 from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, LocalReason, StatusCode
 from etcd_aio.fake.host import Host
-from etcd_aio.fake.outcomes import Outcome
-from etcd_aio.fake.refusals import Refusal
 from etcd_aio.fake.server import Server
 from etcd_aio.fake.stream import FakeStream
+from etcd_aio.fake.unary_call import UnaryCall
 from etcd_aio.transport import (
     Collect,
     ConnectionOwner,
@@ -57,7 +55,7 @@ class FakeConnection:
         if deadline <= self._loop.time():
             raise expired(Delivery.UNSENT)
         self._check()
-        call = _Call(self, path, payload, metadata, deadline, may_move, self._loop.create_future())
+        call = _Call(self, path, payload, metadata, deadline, may_move)
         self._calls.add(call)
         self.host.inbox.post(call)
         self._watch(deadline)
@@ -147,6 +145,10 @@ class FakeConnection:
                 self._silence.cancel()
             self._silence = self._loop.call_later(seconds, self._silent)
 
+    def on_resume(self) -> None:
+        for stream in tuple(self._streams):
+            stream.on_resume()
+
     # For calls and streams.
 
     def stream_over(self, stream: "FakeStream") -> None:
@@ -185,10 +187,15 @@ class FakeConnection:
         self._watch(min((call.deadline for call in self._calls if call.deadline > now), default=_NEVER))
 
 
-class _Call:
-    """One unary call."""
+class _Call(UnaryCall):
+    """One unary call, as its sender knows it.
 
-    __slots__ = ("_connection", "_metadata", "_path", "_payload", "deadline", "future", "may_move")
+    Attributes:
+        deadline: when it ends without an answer.
+        may_move: it may end without an answer, since it can be made elsewhere.
+    """
+
+    __slots__ = ("deadline", "may_move")
 
     def __init__(
         self,
@@ -198,48 +205,7 @@ class _Call:
         metadata: Metadata,
         deadline: float,
         may_move: bool,
-        future: "asyncio.Future[bytes]",
     ) -> None:
-        self._connection = connection
-        self._path = path
-        self._payload = payload
-        self._metadata = metadata
+        super().__init__(connection, path, payload, metadata)
         self.deadline = deadline
         self.may_move = may_move
-        self.future = future
-
-    def serve(self) -> None:
-        host = self._connection.host
-        if not host.is_up or host.hold(self):
-            return
-        # The server may run a call that was given up, or hear of that first.
-        if self.future.done() and host.inbox.random.random() < 0.5:
-            return
-        try:
-            reply = self._connection.server.unary(host.node, self._path, self._payload, self._metadata)
-        except Refusal as refusal:
-            self.fail(AttemptFailure(refusal.code, refusal.text, Delivery.ANSWERED))
-        else:
-            if isinstance(reply, Outcome):
-                self._follow(reply)
-            else:
-                resolve(self.future, reply)
-
-    def _follow(self, outcome: Outcome) -> None:
-        """Let the outcome come, at its time."""
-        if outcome.goes_away:
-            self._connection.go_away("GOAWAY: injected by a test")
-        if outcome.delay != _NEVER:
-            asyncio.get_running_loop().call_later(outcome.delay, self._settle, outcome)
-
-    def _settle(self, outcome: Outcome) -> None:
-        if outcome.loses_connection:
-            self._connection.lose(ConnectionResetError("the peer reset the connection"))
-        elif outcome.refusal is not None:
-            self.fail(AttemptFailure(outcome.refusal.code, outcome.refusal.text, Delivery.ANSWERED))
-        elif outcome.reply is not None:
-            resolve(self.future, outcome.reply)
-
-    def fail(self, failure: AttemptFailure) -> None:
-        if not self.future.done():
-            self.future.set_exception(failure)

@@ -33,6 +33,7 @@ _SERVED_ALONE: Final = frozenset(
     )
 )
 """What a member without a leader serves."""
+_NOT_IMITATED: Final = frozenset({"v3lockpb.Lock", "v3electionpb.Election"})  # services of etcd
 _PROGRESS: Final = 600.0  # seconds between two reports of the progress of watches, and up to a tenth more
 _GRPC_MOST_BYTES: Final = MOST_BYTES + 2**19  # of any message
 
@@ -173,7 +174,9 @@ def _decoded(request: type[pb.Message], payload: bytes) -> pb.Message:
 
 
 def _unknown(path: str) -> Refusal:
-    _, service, method = path.split("/", 2)
+    service, _, method = path.removeprefix("/").partition("/")
+    if service in _NOT_IMITATED:
+        return Refusal.other(StatusCode.UNIMPLEMENTED, f"fake etcd: {service} is not imitated")
     known = any(row.path.startswith(f"/{service}/") for row in methods.ALL)
     text = f"unknown method {method} for service {service}" if known else f"unknown service {service}"
     return Refusal.other(StatusCode.UNIMPLEMENTED, text)

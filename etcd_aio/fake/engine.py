@@ -19,7 +19,7 @@ class FakeEngine:
     """Opens connections to the hosts of a fake cluster. See `transport.Engine`.
 
     Args:
-        hosts: the hosts, by authority.
+        hosts: the hosts, by authority, or by the path of a unix socket.
         server: answers.
         options: limits and times.
     """
@@ -36,15 +36,15 @@ class FakeEngine:
     async def http_get(self, target: Target, path: str) -> bytes:
         host = await self._reach(target)
         document = self._server.document(host.node, path)
-        if document is None:
-            raise ConnectError(f"the peer does not serve {path}: HTTP status 404")
-        return document
+        if document.status != 200:
+            raise ConnectError(f"the peer does not serve {path}: HTTP status {document.status}")
+        return document.body
 
     async def _reach(self, target: Target) -> Host:
         await asyncio.sleep(0)
-        host = self._hosts.get(target.authority)
+        host = self._hosts.get(target.path or target.authority)
         if host is None:
-            raise OSError(errno.EHOSTUNREACH, f"the fake etcd has no member {target.authority}")
+            raise OSError(errno.EHOSTUNREACH, f"the fake etcd has no member {target.path or target.authority}")
         try:
             async with asyncio.timeout(self._options.connect_timeout):
                 await host.running()

@@ -1,9 +1,8 @@
 """FakeEtcd: an etcd cluster in memory, without processes and sockets."""
 
 import asyncio
-import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from random import Random
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, Unpack
@@ -11,9 +10,11 @@ from typing import TYPE_CHECKING, Final, Self, Unpack
 from etcd_aio.fake.clock import Clock
 from etcd_aio.fake.cluster import CLIENT_PORT, Cluster, Node
 from etcd_aio.fake.dispatch import Dispatcher
+from etcd_aio.fake.documents import Document, document
 from etcd_aio.fake.engine import FakeEngine
 from etcd_aio.fake.faults import Fault, Faults, refusal_of
 from etcd_aio.fake.host import Host, Inbox
+from etcd_aio.fake.inspection import CallLog, FakeCall, FakeLease, FakeWatcher, leases_of, watchers_of
 from etcd_aio.fake.member import FakeMember
 from etcd_aio.fake.outcomes import Outcome
 from etcd_aio.fake.refusals import Refusal
@@ -56,6 +57,7 @@ class FakeEtcd:
         self._inbox = Inbox(random, self._on_served, latency)
         self._hosts = {f"{node.name}:{CLIENT_PORT}": Host(node, self._inbox) for node in self._cluster.nodes}
         self._faults = Faults()
+        self._calls = CallLog()
         self.members = tuple(
             FakeMember(self._cluster, host, self._clock.now, self._set_timer) for host in self._hosts.values()
         )
@@ -79,8 +81,8 @@ class FakeEtcd:
 
     @property
     def endpoints(self) -> tuple[str, ...]:
-        """The endpoints of the members."""
-        return tuple(node.client_url for node in self._cluster.nodes)
+        """The endpoints of the members; inside of `serve`, those of their sockets."""
+        return tuple(member.endpoint for member in self.members)
 
     def engine(self, options: TransportOptions) -> Engine:
         """Make an engine that connects to this fake: `Client(fake.endpoints, engine=fake.engine)`."""
@@ -97,6 +99,49 @@ class FakeEtcd:
         options.setdefault("engine", self.engine)
         return Client(self.endpoints, **options)
 
+    @asynccontextmanager
+    async def serve(self, address: str = "127.0.0.1") -> AsyncIterator[str]:
+        """Serve the members over sockets too, for etcdctl and for clients in any language.
+
+            async with fake.serve() as endpoint:
+                await asyncio.create_subprocess_exec("etcdctl", "--endpoints", endpoint, "get", "a")
+
+        A socket answers gRPC without TLS, and HTTP/1 for `/version`, `/health` and `/metrics`. Clients of both doors
+        share the state, and faults and members that stop or freeze concern both. While the block runs, the addresses
+        of the sockets are the endpoints of the members: in `endpoints`, in `FakeMember.endpoint` and in the member
+        list. Only the loop of the fake answers: a program that waits for an answer must not block it.
+
+        Args:
+            address: where the first member is served: "HOST" for a free port, "HOST:PORT" or "unix:PATH". The others
+                take free ports, the ports behind PORT, or the paths "PATH.2", "PATH.3" and so on.
+
+        Yields:
+            The endpoints of all members, separated by commas, as etcdctl and `Client` take them: one URL of the form
+            "http://127.0.0.1:PORT" or "unix:PATH" if there is one member.
+
+        Raises:
+            ConfigError: the address has another form.
+            OSError: the address cannot be used, or is taken.
+        """
+        from etcd_aio.fake.listener import Listener, places
+
+        hosts = [member.host for member in self.members]
+        listeners = [
+            Listener(host, self, place) for host, place in zip(hosts, places(address, len(hosts)), strict=True)
+        ]
+        served: list[tuple[Node, str]] = []
+        try:
+            for host, listener in zip(hosts, listeners, strict=True):
+                await listener.open()
+                served.append((host.node, listener.place.url))
+                host.node.served_at.append(listener.place.url)
+                self._hosts[listener.place.key] = host  # clients of the engine may learn of it from the member list
+            yield ",".join(url for _, url in served)
+        finally:
+            for node, url in served:
+                node.served_at.remove(url)
+            await asyncio.gather(*(listener.aclose() for listener in listeners))
+
     # The inside, as plain data.
 
     @property
@@ -109,6 +154,24 @@ class FakeEtcd:
         wanted = prefix.encode() if isinstance(prefix, str) else bytes(prefix)
         found = self._cluster.store.read(wanted or b"\x00", b"\x00")
         return {one.key: one.value for one in found if one.key.startswith(wanted)}
+
+    @property
+    def leases(self) -> tuple[FakeLease, ...]:
+        """The leases; those that expire first come first."""
+        return leases_of(self._cluster, self._clock.now())
+
+    @property
+    def watchers(self) -> tuple[FakeWatcher, ...]:
+        """The watchers of all members."""
+        return watchers_of(self._cluster)
+
+    @property
+    def calls(self) -> tuple[FakeCall, ...]:
+        """The unary calls that the members have answered, or were kept from answering, and the streams; oldest first.
+
+        The last 100 000 are kept. A call that a client gave up before the member got it is not among them.
+        """
+        return tuple(self._calls.calls(self._cluster.nodes))
 
     def load(self, content: Mapping[str, KeyLike] | Mapping[bytes, KeyLike]) -> int:
         """Write keys, all in one revision. Returns the revision."""
@@ -195,16 +258,36 @@ class FakeEtcd:
         """Answer a call; see `Dispatcher.unary`."""
         now = self._clock.now()
         fault = self._faults.match(node, path) if self._faults.rules else None
-        if fault is None:
-            return self._dispatcher.unary(node, path, payload, metadata, now)
-        return fault.outcome(lambda: self._dispatcher.unary(node, path, payload, metadata, now))
+        is_applied = False
+
+        def serve() -> bytes | Outcome:
+            nonlocal is_applied
+            reply = self._dispatcher.unary(node, path, payload, metadata, now)
+            is_applied = isinstance(reply, bytes)
+            return reply
+
+        try:
+            answer = serve() if fault is None else fault.outcome(serve)
+        except Refusal as refusal:
+            self._calls.answered(path, node, self.revision, refusal)
+            raise
+        if isinstance(answer, Outcome):
+            self._calls.decided(path, node, self.revision, answer, is_applied=is_applied)
+        else:
+            self._calls.answered(path, node, self.revision)
+        return answer
 
     def stream(self, node: Node, path: str, metadata: Metadata) -> Session:
         """Open a stream; see `Dispatcher.stream`."""
         fault = self._faults.match(node, path) if self._faults.rules else None
-        if fault is not None and fault.refusal is not None:
-            raise Refusal.other(fault.refusal.code, fault.refusal.text)
-        session = self._dispatcher.stream(node, path, metadata, self._clock.now())
+        try:
+            if fault is not None and fault.refusal is not None:
+                raise Refusal.other(fault.refusal.code, fault.refusal.text)
+            session = self._dispatcher.stream(node, path, metadata, self._clock.now())
+        except Refusal as refusal:
+            self._calls.answered(path, node, self.revision, refusal)
+            raise
+        self._calls.opened(path, node, self.revision, session)
         if fault is not None:
             session.cut_after = fault.cut_after
         return session
@@ -213,12 +296,9 @@ class FakeEtcd:
         """Let a stream take a request."""
         session.receive(payload, self._clock.now())
 
-    def document(self, node: Node, path: str) -> bytes | None:
-        """A document that a member serves over HTTP."""
-        if path != "/version":
-            return None
-        version = self._cluster.release.version
-        return json.dumps({"etcdserver": version, "etcdcluster": f"{self._cluster.release.name}.0"}).encode()
+    def document(self, node: Node, target: str) -> Document:
+        """Answer GET over HTTP; see `documents`."""
+        return document(self._cluster, node, target)
 
     # Time.
 

@@ -29,6 +29,19 @@ class HostedConnection(Protocol):
     def on_pause(self) -> None:
         """The host has stopped answering."""
 
+    def on_resume(self) -> None:
+        """The host goes on."""
+
+
+class HostedListener(Protocol):
+    """What accepts connections over sockets, as the host sees it."""
+
+    def refuse(self) -> None:
+        """Refuse connections."""
+
+    def listen(self) -> None:
+        """Accept connections again."""
+
 
 class Inbox:
     """The requests that wait to be served.
@@ -83,6 +96,7 @@ class Host:
         is_up: whether it accepts connections.
         is_paused: whether it is up, but answers nothing, as a frozen process.
         connections: the open ones.
+        listeners: accept connections over sockets.
     """
 
     def __init__(self, node: Node, inbox: Inbox) -> None:
@@ -91,6 +105,7 @@ class Host:
         self.is_up = True
         self.is_paused = False
         self.connections: set[HostedConnection] = set()
+        self.listeners: set[HostedListener] = set()
         self._held: list[Arrival] = []
         self._waiters: set[asyncio.Future[None]] = set()
 
@@ -113,13 +128,18 @@ class Host:
     def stop(self) -> None:
         """End the process: connections break, and further ones are refused."""
         self.is_up = False
+        for listener in self.listeners:
+            listener.refuse()
         self.resume()
         for connection in tuple(self.connections):
             connection.lose(ConnectionResetError("the peer reset the connection"))
 
     def start(self) -> None:
         """Start the process again."""
-        self.is_up = True
+        if not self.is_up:
+            self.is_up = True
+            for listener in self.listeners:
+                listener.listen()
 
     def pause(self) -> None:
         """Freeze the process: connections stay, and nothing is answered."""
@@ -135,3 +155,5 @@ class Host:
         held, self._held = self._held, []
         for arrival in held:
             self.inbox.post(arrival)
+        for connection in tuple(self.connections):
+            connection.on_resume()

@@ -104,7 +104,7 @@ class MaintenanceService:
         """Answer MemberList."""
         self._guard.known(call)
         members = [
-            pb.Member(id=node.id, name=node.name, peer_urls=[node.peer_url], client_urls=[node.client_url])
+            pb.Member(id=node.id, name=node.name, peer_urls=[node.peer_url], client_urls=list(node.client_urls))
             for node in self._cluster.nodes
         ]
         return pb.MemberListResponse(header=self._cluster.header(call.node), members=members)

@@ -18,7 +18,7 @@ class FakeMember:
 
     def __init__(self, cluster: Cluster, host: Host, now: Callable[[], float], changed: Callable[[], None]) -> None:
         self._cluster = cluster
-        self._host = host
+        self.host = host
         self._now = now
         self._changed = changed
 
@@ -28,47 +28,47 @@ class FakeMember:
     @property
     def node(self) -> Node:
         """Its state."""
-        return self._host.node
+        return self.host.node
 
     @property
     def id(self) -> int:
         """Its id."""
-        return self._host.node.id
+        return self.host.node.id
 
     @property
     def endpoint(self) -> str:
-        """Its endpoint."""
-        return self._host.node.client_url
+        """Its endpoint: for clients of the fake's engine, and inside of `FakeEtcd.serve` for all."""
+        return self.host.node.client_urls[0]
 
     @property
     def is_leader(self) -> bool:
         """Whether it leads."""
-        return self._cluster.leader is self._host.node
+        return self._cluster.leader is self.host.node
 
     @property
     def connections(self) -> int:
         """How many connections it has."""
-        return len(self._host.connections)
+        return len(self.host.connections)
 
     def stop(self) -> None:
         """Kill the process: connections break, and further ones are refused. It forgets its tokens and watchers."""
-        self._host.stop()
+        self.host.stop()
         self.node.tokens.forget()
         self._set_running(False)
 
     def start(self) -> None:
         """Start the process again. Its data is as before."""
-        self._host.start()
+        self.host.start()
         self._set_running(True)
 
     def pause(self) -> None:
         """Freeze the process: connections stay, and nothing is answered."""
-        self._host.pause()
+        self.host.pause()
         self._set_running(False)
 
     def resume(self) -> None:
         """Let the process go on; it answers what it got meanwhile."""
-        self._host.resume()
+        self.host.resume()
         self._set_running(True)
 
     def isolate(self) -> None:

@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from etcd_aio.fake.cluster import Node
+from etcd_aio.fake.documents import Document
 from etcd_aio.fake.outcomes import Outcome
 from etcd_aio.fake.sessions import Session
 from etcd_aio.transport import Metadata
@@ -23,6 +24,6 @@ class Server(Protocol):
         """Let a stream take a request."""
         ...
 
-    def document(self, node: Node, path: str) -> bytes | None:
-        """A document over HTTP."""
+    def document(self, node: Node, target: str) -> Document:
+        """Answer GET over HTTP."""
         ...

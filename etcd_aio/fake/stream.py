@@ -2,28 +2,13 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
 
 from etcd_aio.aio import wake
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
-from etcd_aio.fake.host import Host
+from etcd_aio.fake.carrier import Carrier
 from etcd_aio.fake.refusals import Refusal
-from etcd_aio.fake.server import Server
 from etcd_aio.fake.sessions import Session
 from etcd_aio.transport import BEGINNING, Metadata, check_prefix
-
-
-class Carrier(Protocol):
-    """The connection of a stream."""
-
-    host: Host
-    server: Server
-
-    def lose(self, error: BaseException | None) -> None:
-        """End at once."""
-
-    def stream_over(self, stream: "FakeStream") -> None:
-        """A stream ended."""
 
 
 class FakeStream:
@@ -99,6 +84,10 @@ class FakeStream:
             self._is_over = True
             self._close_session()
             self._wake()
+
+    def on_resume(self) -> None:
+        """Let the host go on: what it has for the stream arrives."""
+        self._wake()
 
     # The way to the server.
 

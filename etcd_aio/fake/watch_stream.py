@@ -11,7 +11,7 @@ from etcd_aio.fake.cluster import Cluster, Node
 from etcd_aio.fake.kv_service import MOST_BYTES
 from etcd_aio.fake.refusals import Reason, Refusal
 from etcd_aio.fake.sessions import Session
-from etcd_aio.fake.watchers import Delivery, Watcher
+from etcd_aio.fake.watchers import Delivery, State, Watcher
 
 _NO_ID: Final = -1
 _FRAGMENT_BYTES: Final = MOST_BYTES + 2**19
@@ -75,6 +75,12 @@ class WatchStream(Session):
 
     def __len__(self) -> int:
         return len(self._watches)
+
+    def watchers(self) -> Iterator[tuple[int, Watcher]]:
+        """The watchers and their ids, but for those that were told of a compaction and get nothing more."""
+        for watch_id, watch in self._watches.items():
+            if watch.watcher.state is not State.COMPACTED:
+                yield watch_id, watch.watcher
 
     def receive(self, payload: bytes, now: float) -> None:
         request = decode(pb.WatchRequest, payload)

@@ -1,0 +1,30 @@
+"""A connection to a member, as the calls and streams on it see it, whichever door it came through."""
+
+from typing import TYPE_CHECKING, Protocol
+
+from etcd_aio.fake.host import Host
+from etcd_aio.fake.server import Server
+
+if TYPE_CHECKING:
+    from etcd_aio.fake.stream import FakeStream
+
+
+class Carrier(Protocol):
+    """The connection of calls and streams.
+
+    Attributes:
+        host: of the member.
+        server: answers.
+    """
+
+    host: Host
+    server: Server
+
+    def lose(self, error: BaseException | None) -> None:
+        """End at once."""
+
+    def go_away(self, reason: str) -> None:
+        """Announce that no new calls are taken."""
+
+    def stream_over(self, stream: "FakeStream") -> None:
+        """A stream ended."""

@@ -1,0 +1,90 @@
+"""The documents that a member serves over HTTP beside gRPC: its version, its health, its metrics. Pure."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import parse_qs, urlsplit
+
+from etcd_aio import pb
+from etcd_aio.fake.cluster import Cluster, Node
+
+_JSON: Final = "application/json"
+_TEXT: Final = "text/plain; charset=utf-8"
+_METRICS: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The answer to a request over HTTP.
+
+    Attributes:
+        status: the HTTP status.
+        kind: the content type.
+        body: the content.
+    """
+
+    status: int
+    kind: str
+    body: bytes
+
+
+def document(cluster: Cluster, node: Node, target: str) -> Document:
+    """The answer of a member to GET.
+
+    Args:
+        cluster: the state.
+        node: the member.
+        target: the path, and the query if there is one.
+    """
+    url = urlsplit(target)
+    match url.path:
+        case "/version":
+            return Document(200, _JSON, _compact(_version(cluster)))
+        case "/health":
+            query = parse_qs(url.query)
+            return _health(cluster, node, query.get("exclude", []), needs_leader=query.get("serializable") != ["true"])
+        case "/metrics":
+            return Document(200, _METRICS, "".join(_metrics(cluster, node)).encode())
+        case _:
+            return Document(404, _TEXT, b"404 page not found\n")
+
+
+def _version(cluster: Cluster) -> dict[str, str]:
+    release = cluster.release
+    versions = {"etcdserver": release.version, "etcdcluster": f"{release.name}.0"}
+    return versions | ({"storage": f"{release.name}.0"} if release.has_storage_version else {})
+
+
+def _health(cluster: Cluster, node: Node, excluded: list[str], *, needs_leader: bool) -> Document:
+    reason = ""
+    if needs_leader and cluster.leader_of(node) is None:
+        reason = "RAFT NO LEADER"
+    for alarm in cluster.alarms.active():
+        name = pb.AlarmType(alarm.alarm).name
+        if name not in excluded:
+            reason = f"ALARM {name}"
+            break
+    answer = {"health": "false" if reason else "true"}
+    if cluster.release.has_auth_status:  # since 3.5
+        answer["reason"] = reason
+    return Document(503 if reason else 200, _TEXT, _compact(answer))
+
+
+def _metrics(cluster: Cluster, node: Node) -> Iterator[str]:
+    """A few of etcd's gauges, under its names."""
+    leader = cluster.leader_of(node)
+    for name, labels, value in (
+        ("etcd_server_version", f'{{server_version="{cluster.release.version}"}}', 1),
+        ("etcd_server_has_leader", "", int(leader is not None)),
+        ("etcd_server_is_leader", "", int(leader is node)),
+        ("etcd_debugging_mvcc_current_revision", "", cluster.revision_of(node)),
+        ("etcd_debugging_mvcc_compact_revision", "", cluster.store.compacted),
+        ("etcd_debugging_mvcc_keys_total", "", len(cluster.store.read(b"\x00", b"\x00"))),
+        ("etcd_debugging_mvcc_watcher_total", "", len(node.hub)),
+    ):
+        yield f"# TYPE {name} gauge\n{name}{labels} {value}\n"
+
+
+def _compact(answer: dict[str, str]) -> bytes:
+    return json.dumps(answer, separators=(",", ":")).encode()

@@ -1,0 +1,73 @@
+"""A unary call on its way to a member, from either door."""
+
+import asyncio
+
+from etcd_aio.aio import resolve
+from etcd_aio.errors import AttemptFailure, Delivery
+from etcd_aio.fake.carrier import Carrier
+from etcd_aio.fake.outcomes import NEVER, Outcome
+from etcd_aio.fake.refusals import Refusal
+from etcd_aio.transport import Metadata
+
+
+class UnaryCall:
+    """One unary call: `serve` lets the server answer, and resolves `future`.
+
+    Args:
+        connection: the connection.
+        path: the gRPC path.
+        payload: the encoded request.
+        metadata: the metadata.
+
+    Attributes:
+        future: gets the encoded reply, or `AttemptFailure` with the status.
+    """
+
+    __slots__ = ("_connection", "_metadata", "_path", "_payload", "future")
+
+    def __init__(self, connection: Carrier, path: str, payload: bytes, metadata: Metadata) -> None:
+        self._connection = connection
+        self._path = path
+        self._payload = payload
+        self._metadata = metadata
+        self.future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+    def serve(self) -> None:
+        host = self._connection.host
+        if not host.is_up or host.hold(self):
+            return
+        # The server may run a call that was given up, or hear of that first.
+        if self.future.done() and host.inbox.random.random() < 0.5:
+            return
+        try:
+            reply = self._connection.server.unary(host.node, self._path, self._payload, self._metadata)
+        except Refusal as refusal:
+            self._refuse(refusal)
+        else:
+            if isinstance(reply, Outcome):
+                self._follow(reply)
+            else:
+                resolve(self.future, reply)
+
+    def fail(self, failure: AttemptFailure) -> None:
+        """End the call without a reply."""
+        if not self.future.done():
+            self.future.set_exception(failure)
+
+    def _follow(self, outcome: Outcome) -> None:
+        """Let the outcome come, at its time."""
+        if outcome.goes_away:
+            self._connection.go_away("GOAWAY: injected by a test")
+        if outcome.delay != NEVER:
+            asyncio.get_running_loop().call_later(outcome.delay, self._settle, outcome)
+
+    def _settle(self, outcome: Outcome) -> None:
+        if outcome.loses_connection:
+            self._connection.lose(ConnectionResetError("the peer reset the connection"))
+        elif outcome.refusal is not None:
+            self._refuse(outcome.refusal)
+        elif outcome.reply is not None:
+            resolve(self.future, outcome.reply)
+
+    def _refuse(self, refusal: Refusal) -> None:
+        self.fail(AttemptFailure(refusal.code, refusal.text, Delivery.ANSWERED))
