@@ -82,7 +82,7 @@ class LeaseListener(Protocol):
 class ScheduledLease:
     """One lease in the schedule: the handle of the caller that added it. Only the schedule changes it."""
 
-    __slots__ = ("deadline", "id", "is_held", "listener", "since", "state", "timer", "ttl")
+    __slots__ = ("added", "deadline", "id", "is_held", "listener", "since", "state", "timer", "ttl")
 
     def __init__(self, lease_id: int, listener: LeaseListener, ttl: float, deadline: float, now: float) -> None:
         self.id = lease_id
@@ -93,15 +93,17 @@ class ScheduledLease:
         self.since = now
         self.state = LeaseState.GONE
         self.timer = 0
+        self.added = 0  # the number of its adding: those of requests that were sent later are larger
 
 
 class _Request:
     """A request in flight."""
 
-    __slots__ = ("id", "patience", "sent_at")
+    __slots__ = ("id", "number", "patience", "sent_at")
 
-    def __init__(self, lease_id: int, sent_at: float, patience: float) -> None:
+    def __init__(self, lease_id: int, number: int, sent_at: float, patience: float) -> None:
         self.id = lease_id
+        self.number = number
         self.sent_at = sent_at
         self.patience = patience
 
@@ -190,7 +192,8 @@ class KeepAliveSchedule:
             if lease.timer != number:
                 continue
             lease.state = LeaseState.SENT
-            self._unanswered.append(_Request(lease.id, now, self._patience(lease, now)))
+            self._numbers += 1
+            self._unanswered.append(_Request(lease.id, self._numbers, now, self._patience(lease, now)))
             requests.append(LeaseKeepAliveRequest(id=lease.id))
         return requests
 
@@ -211,8 +214,10 @@ class KeepAliveSchedule:
         self._heard_at = now
         self._silences = 0
         for lease in tuple(self._leases.get(reply.id, ())):
-            if lease.state is LeaseState.GONE or request.sent_at < lease.since:
-                continue  # forgotten by the listener of another one, or added after the request was sent
+            if lease.state is LeaseState.GONE or request.number < lease.added:
+                # Forgotten by the listener of another one, or added after the request was sent. Instants cannot tell:
+                # the lease clock has a little noise, and that of uvloop stands still in a turn of the loop.
+                continue
             if reply.ttl > 0:
                 self._renewed(lease, reply, request.sent_at, now)
             elif lease.state is LeaseState.SENT:
@@ -289,6 +294,8 @@ class KeepAliveSchedule:
     # Leases in and out.
 
     def _add(self, lease: ScheduledLease) -> None:
+        self._numbers += 1
+        lease.added = self._numbers
         self._leases.setdefault(lease.id, []).append(lease)
         self._count += 1
 

@@ -319,6 +319,15 @@ def test_an_answer_to_a_request_from_before_a_lease_was_held_is_not_about_it() -
     assert listener.renewed == [20.5]
 
 
+def test_an_answer_counts_although_the_clock_went_back_a_little_before_its_request_was_sent() -> None:
+    schedule = Schedule()
+    asker = Listener()
+    schedule.keepalive.renew_once(7, asker, 3.0)
+    assert schedule.ids(2.999) == [7]
+    schedule.answer(3.1)
+    assert asker.renewed == [12.999]
+
+
 def test_a_single_renewal_is_sent_now_and_forgotten() -> None:
     schedule = Schedule()
     asker = Listener()
