@@ -71,6 +71,21 @@ async def test_a_frozen_member_answers_when_it_goes_on() -> None:
         assert fake.keys() == {b"a": b"2"}
 
 
+async def test_events_wait_for_a_frozen_member_and_come_when_it_goes_on() -> None:
+    async with FakeEtcd(members=3) as fake:
+        patient = Client(fake.members[2].endpoint, engine=fake.engine, keepalive_time=600.0)
+        async with patient, patient.watch("a") as watch:
+            fake.members[2].pause()
+            fake.load({"a": "1"})
+            event = asyncio.ensure_future(anext(watch))
+            await asyncio.sleep(1.0)
+            assert not event.done()
+            fake.members[2].resume()
+            await asyncio.sleep(1.0)
+            assert event.done()
+            assert (await event).value == b"1"
+
+
 async def test_a_new_leader_renews_all_leases() -> None:
     async with FakeEtcd(members=3) as fake, fake.client() as client:
         granted = await client.leases.grant(10)
