@@ -107,7 +107,9 @@ class MaintenanceService:
             pb.Member(id=node.id, name=node.name, peer_urls=[node.peer_url], client_urls=list(node.client_urls))
             for node in self._cluster.nodes
         ]
-        return pb.MemberListResponse(header=self._cluster.header(call.node), members=members)
+        header = self._cluster.header(call.node)
+        header.revision = 0  # the members are not in the store
+        return pb.MemberListResponse(header=header, members=members)
 
     def health_check(self, call: Call, request: pb.health.HealthCheckRequest) -> pb.health.HealthCheckResponse:
         """Answer Check of gRPC's health service."""

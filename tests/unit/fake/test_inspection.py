@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from etcd_aio import Client
+from etcd_aio import Client, RetryMode
 from etcd_aio.errors import EtcdError, StatusCode, UnavailableError
 from etcd_aio.fake import FakeCall, FakeEtcd
 from tests.support.virtual_time import VirtualTimeLoop
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
 async def test_leases_with_their_keys() -> None:
     async with FakeEtcd() as fake, fake.client() as client:
-        assert fake.leases == ()
+        assert len(fake.leases) == 0
         long, short = await client.leases.grant(60), await client.leases.grant(5)
         await client.put("b", "", lease=short.id)
         await client.put("a", "", lease=short.id)
@@ -27,7 +27,7 @@ async def test_leases_with_their_keys() -> None:
         assert 2.9 < first.remaining <= 3.0
         assert (second.id, second.ttl, second.keys) == (long.id, 60, ())
         with pytest.raises(FrozenInstanceError):
-            first.ttl = 6  # type: ignore[misc]
+            first.ttl = 6  # type: ignore[misc] # pyright: ignore[reportAttributeAccessIssue]
         await fake.advance(4.0)
         assert [one.id for one in fake.leases] == [long.id]
 
@@ -78,8 +78,9 @@ async def test_calls_and_what_became_of_them() -> None:
 
 
 async def test_a_stream_has_no_status_until_it_ends() -> None:
-    async with FakeEtcd(members=3) as fake, Client(fake.members[2].endpoint, engine=fake.engine) as client:
-        async with client.watch("a"):
+    async with FakeEtcd(members=3) as fake:
+        client = Client(fake.members[2].endpoint, engine=fake.engine)
+        async with client, client.watch("a"):
             (watch,) = [one for one in fake.calls if one.method == "Watch/Watch"]
             assert (watch.is_applied, watch.status) == (True, None)
             fake.members[2].isolate()
@@ -93,6 +94,7 @@ async def test_nothing_that_was_written_is_shown() -> None:
         assert "secret" not in repr(fake.calls)
 
 
+RETRIES: list[RetryMode] = ["safe", "never"]
 FAULTS = st.fixed_dictionaries(
     {},
     optional={
@@ -108,12 +110,12 @@ FAULTS = st.fixed_dictionaries(
 
 @given(
     faults=st.lists(FAULTS, max_size=6),
-    retry=st.sampled_from(["safe", "never"]),
+    retry=st.sampled_from(RETRIES),
     seed=st.integers(0, 2**16),
     has_timeout=st.booleans(),
 )
 def test_what_a_client_says_of_a_write_agrees_with_the_truth(
-    faults: list[dict[str, object]], retry: str, seed: int, has_timeout: bool
+    faults: list[dict[str, object]], retry: RetryMode, seed: int, has_timeout: bool
 ) -> None:
     """A write that was applied succeeds or says that it may be; one that cannot be says so only if it is not."""
 
@@ -126,7 +128,7 @@ def test_what_a_client_says_of_a_write_agrees_with_the_truth(
             for block in blocks:
                 block.__enter__()
             try:
-                await client.put("a", "1", retry=retry)  # type: ignore[arg-type]
+                await client.put("a", "1", retry=retry)
             except EtcdError as caught:
                 error = caught
             for block in blocks:
