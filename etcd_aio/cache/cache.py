@@ -1,7 +1,6 @@
 """Cache: `client.cache()`, the keys of a range in memory, exact at one revision, and read without a round trip."""
 
 import asyncio
-import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import ClassVar, Final, Self, TypeVar
@@ -22,6 +21,7 @@ from etcd_aio.closing import TwoPartClose, Unwinding
 from etcd_aio.deadline import NEVER, deadline_after, time_left
 from etcd_aio.errors import CacheError, CacheTimeoutError, ClientUsageError, InvalidRequestError
 from etcd_aio.not_awaitable import NotAwaitable
+from etcd_aio.suspension import now
 from etcd_aio.types import KeyLike, finite_seconds, flag, whole_number
 
 T = TypeVar("T")
@@ -33,11 +33,6 @@ DEFAULT_MAX_PENDING: Final = 16 * 2**20
 """Bytes, as of `client.watch()`."""
 
 _FALL_BACK_AFTER: Final = 3.0  # seconds, as Kubernetes' watch cache; or half of the timeout, if that is less
-
-
-def now() -> float:
-    """The clock of ages, in seconds. Where there is one that goes on while the machine is suspended, it is that one."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 class Cache(LocalReads[T], TwoPartClose, NotAwaitable):

@@ -1,9 +1,8 @@
 """Lease clock: the clock that leases expire by, which goes on while this machine is suspended.
 
-etcd counts a lease down while the machine of its holder sleeps. The event loop does not: its timers and `loop.time()`
-run on CLOCK_MONOTONIC, which stops meanwhile, so a machine that wakes after an hour would consider a lease of ten
-seconds still valid. Linux has a clock that counts the sleep too, CLOCK_BOOTTIME. The difference between the two is how
-long the machine has slept, and the lease clock is the loop's time plus that difference.
+etcd counts a lease down while the machine of its holder sleeps. The event loop does not, so a machine that wakes after
+an hour would consider a lease of ten seconds still valid. The lease clock is the loop's time plus the seconds that the
+machine has slept (see `suspension`).
 
 Every instant of a lease (when a renewal was sent, when it is due, the deadline) is one of the lease clock, and is
 compared with the lease clock only. Deadlines of calls stay on the loop's. Timers can only be set on the loop's clock,
@@ -12,10 +11,9 @@ makes that instant earlier while a timer is already set for the old one; therefo
 `LOOK_EVERY` ahead. So `Lease.is_lost` and `Lease.remaining`, which read the clock, are right as soon as the machine is
 awake, whatever the loop has to read first; the holder is cancelled within `LOOK_EVERY`, or sooner if a reply comes.
 
-On a system without CLOCK_BOOTTIME the lease clock is the loop's time.
+On a system that does not tell how long it slept, the lease clock is the loop's time.
 """
 
-import time
 from collections.abc import Callable, Iterable
 from math import inf
 from typing import Final, Generic
@@ -23,22 +21,12 @@ from typing import Final, Generic
 from etcd_aio.error_handler import StreamHandler
 from etcd_aio.errors import EtcdError
 from etcd_aio.methods import Reply, Request
+from etcd_aio.suspension import IS_KNOWN
 
-_HAS_BOOTTIME: Final = hasattr(time, "CLOCK_BOOTTIME")
-
-LOOK_EVERY: Final = 1.0 if _HAS_BOOTTIME else inf
+LOOK_EVERY: Final = 1.0 if IS_KNOWN else inf
 """Seconds between two readings of the lease clock while a lease is held."""
 
 _NOTICED: Final = 0.1  # seconds; less is not a sleep, but the time between two readings
-
-
-def suspended_seconds() -> float:
-    """Return the seconds this machine was suspended since it started; 0 on systems without that clock. Thread-safe."""
-    if not _HAS_BOOTTIME:
-        return 0.0
-    # In this order: a delay between the two makes a lease seem older than it is, never younger.
-    awake = time.clock_gettime(time.CLOCK_MONOTONIC)
-    return time.clock_gettime(time.CLOCK_BOOTTIME) - awake
 
 
 class LeaseClock:

@@ -21,7 +21,7 @@ from etcd_aio.errors import (
     LeaseNotFoundError,
     PermissionDeniedError,
 )
-from etcd_aio.lease.clock import LeaseClock, LeaseClockAdapter, suspended_seconds
+from etcd_aio.lease.clock import LeaseClock, LeaseClockAdapter
 from etcd_aio.lease.keepalive_schedule import KeepAliveSchedule, LeaseState, ScheduledLease
 from etcd_aio.methods import LEASE_GRANT, LEASE_KEEP_ALIVE, LEASE_TIME_TO_LIVE, RANGE
 from etcd_aio.pb import (
@@ -31,6 +31,7 @@ from etcd_aio.pb import (
     LeaseTimeToLiveRequest,
     RangeRequest,
 )
+from etcd_aio.suspension import suspended_seconds
 from etcd_aio.types import LeaseGrantResult, LeaseKeepAliveResult
 
 if TYPE_CHECKING:

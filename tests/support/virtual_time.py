@@ -1,54 +1,12 @@
-"""Virtual time: an event loop whose clock jumps to the next timer as soon as nothing else is left to do.
-
-Hours pass in microseconds, in the same order every time. A test that waits for an event that cannot happen fails at
-once instead of hanging.
-"""
+"""Tests in virtual time: the loop of those marked `virtual_time`, and what they ask of it."""
 
 import asyncio
-import selectors
 from typing import Final
 
+from etcd_aio.fake.time import VirtualTimeLoop as VirtualTimeLoop
 from tests.support.loops import Backend, with_tasks
 
-_START: Final = 1000.0  # not 0, which a test could take for "no value"
-_END: Final = _START + 10 * 365 * 86400.0  # a longer wait counts as endless
-
-
-class _JumpingSelector(selectors.SelectSelector):
-    """Reports ready files; instead of waiting it moves the clock."""
-
-    now = _START
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """See `selectors.BaseSelector.select`."""
-        ready = super().select(0)
-        if not ready:
-            if timeout is None:
-                raise RuntimeError("deadlock: nothing is ready and no timer is set")
-            self.now += max(timeout, 0.0)
-            if self.now > _END:
-                raise RuntimeError("deadlock: only timers without an end are left")
-        return ready
-
-
-class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """The loop. Tests marked `virtual_time` run on it."""
-
-    def __init__(self) -> None:
-        self._jumping = _JumpingSelector()
-        super().__init__(self._jumping)
-        with_tasks(self)
-
-    def time(self) -> float:
-        """The virtual instant."""
-        return self._jumping.now
-
-    def block(self, seconds: float) -> None:
-        """Let time pass in which nothing else runs."""
-        self._jumping.now += seconds
-
-
-BACKEND: Final[Backend] = ("asyncio", {"loop_factory": VirtualTimeLoop})
+BACKEND: Final[Backend] = ("asyncio", {"loop_factory": lambda: with_tasks(VirtualTimeLoop())})
 
 
 async def turns(number: int = 3) -> None:

@@ -1,0 +1,107 @@
+"""Virtual time: an event loop whose clock jumps to the next timer as soon as nothing else is left to do.
+
+Hours pass in milliseconds, in the same order every time. A test that waits for an event that cannot happen fails at
+once instead of hanging. Only for the fake: what comes from a real socket does not come any sooner.
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        runner.run(main())
+"""
+
+import asyncio
+import selectors
+from itertools import count
+from typing import Any, Final
+
+_START: Final = 1000.0  # not 0, which a test could take for "no value"
+_END: Final = _START + 10 * 365 * 86400.0  # a longer wait counts as endless
+_MOST_NAMED: Final = 10  # tasks in the text of a DeadlockError
+
+
+class DeadlockError(RuntimeError):
+    """No callback is ready and no timer is set, so the tasks of the loop wait for ever. The text names them."""
+
+
+class _JumpingSelector(selectors.SelectSelector):
+    """Reports ready files; instead of waiting it moves the clock."""
+
+    now = _START
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """See `selectors.BaseSelector.select`."""
+        ready = super().select(0)
+        if not ready:
+            if timeout is None:
+                raise DeadlockError(f"deadlock: nothing is ready and no timer is set; {_waiting()}")
+            self.now += max(timeout, 0.0)
+            if self.now > _END:
+                raise DeadlockError(f"deadlock: only timers without an end are left; {_waiting()}")
+        return ready
+
+
+def _waiting() -> str:
+    names = sorted(task.get_name() for task in asyncio.all_tasks())
+    shown = ", ".join(names[:_MOST_NAMED]) or "no task"
+    return f"{shown}{f' and {len(names) - _MOST_NAMED} more' if len(names) > _MOST_NAMED else ''} waits for ever"
+
+
+class VirtualTimeLoop(asyncio.SelectorEventLoop):
+    """An event loop in virtual time. Its clock moves only while everything waits for timers.
+
+    Equal programs run equally on it: the tasks and futures that it makes are numbered, and a set of them has the same
+    order in every process.
+
+    Raises:
+        DeadlockError: from what runs the loop, if nothing can happen any more.
+    """
+
+    def __init__(self) -> None:
+        self._jumping = _JumpingSelector()
+        self._slept = 0.0
+        self._numbers = count()
+        super().__init__(self._jumping)
+        self.set_task_factory(self._new_task)
+
+    def time(self) -> float:
+        """The virtual instant, in seconds."""
+        return self._jumping.now
+
+    def block(self, seconds: float) -> None:
+        """Let time pass in which nothing else runs, as a call does that blocks the loop."""
+        self._jumping.now += seconds
+
+    def suspend(self, seconds: float) -> None:
+        """Let the machine sleep: leases and the ages of caches go on, and the clock of the loop stands still."""
+        self._slept += seconds
+
+    def suspended_seconds(self) -> float:
+        """Seconds that the machine has slept so far."""
+        return self._slept
+
+    def create_future(self) -> "asyncio.Future[Any]":
+        """Make a future that belongs to this loop."""
+        return _Future(next(self._numbers), loop=self)
+
+    def _new_task(self, loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> "asyncio.Task[Any]":
+        return _Task(next(self._numbers), coro, loop=loop, **options)
+
+
+class _Future(asyncio.Future[Any]):
+    """A future whose place in a set is its number, not its address."""
+
+    def __init__(self, number: int, *, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop=loop)
+        self._number = number
+
+    def __hash__(self) -> int:
+        return self._number
+
+
+class _Task(asyncio.Task[Any]):
+    """A task whose place in a set is its number, not its address."""
+
+    def __init__(self, number: int, coro: Any, **options: Any) -> None:
+        self._number = number  # first: asyncio puts it into a set at once
+        super().__init__(coro, **options)
+
+    def __hash__(self) -> int:
+        return self._number
