@@ -16,7 +16,7 @@ import sys
 import time
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -58,10 +58,14 @@ class Run:
     Args:
         most: the number of operations.
         random: chooses.
+        clock: of calls and returns.
+        rest: by how much longer the pauses between operations are.
     """
 
     most: int
     random: random.Random
+    clock: Callable[[], float] = time.monotonic
+    rest: float = 1.0
     operations: list[Write | Read] = field(default_factory=list)
     looks: list[tuple[int, dict[bytes, int]]] = field(default_factory=list)
     history: dict[bytes, list[tuple[int, bool]]] = field(default_factory=dict)
@@ -81,7 +85,7 @@ class Run:
         """Put, delete, and put two keys at once."""
         while not self.is_over:
             key, other = self.random.sample(KEYS, 2)
-            called, chance = time.monotonic(), self.random.random()
+            called, chance = self.clock(), self.random.random()
             with self.counted("write"):
                 if chance < 0.2:
                     gone = await client.delete(key, timeout=_TIMEOUT)
@@ -92,13 +96,13 @@ class Run:
                 else:
                     revision = (await client.put(key, "", timeout=_TIMEOUT)).revision
                 if revision:
-                    self.operations.append(Write(called, time.monotonic(), revision))
-            await asyncio.sleep(self.random.random() * 0.005)
+                    self.operations.append(Write(called, self.clock(), revision))
+            await asyncio.sleep(self.rest * self.random.random() * 0.005)
 
     async def read_directly(self, client: Client) -> None:
         """Read one key, or all at once, from the server."""
         while not self.is_over:
-            key, called = self.random.choice(KEYS), time.monotonic()
+            key, called = self.random.choice(KEYS), self.clock()
             with self.counted("direct read"):
                 if self.random.random() < 0.5:
                     kv = await client.get(key, timeout=_TIMEOUT)
@@ -107,12 +111,12 @@ class Run:
                     found = await client.range(prefix=PREFIX, timeout=_TIMEOUT)
                     mods = {kv.key: kv.mod_revision for kv in found}
                     seen = {one.encode(): mods.get(one.encode()) for one in KEYS}
-                self.operations.append(Read(called, time.monotonic(), seen, "direct read"))
+                self.operations.append(Read(called, self.clock(), seen, "direct read"))
 
     async def read_cached(self, cache: Cache[KeyValue]) -> None:
         """Read one key, or all at once, from the cache."""
         while not self.is_over:
-            key, called = self.random.choice(KEYS), time.monotonic()
+            key, called = self.random.choice(KEYS), self.clock()
             with self.counted("cached read"):
                 if self.random.random() < 0.5:
                     kv = await cache.read(key, timeout=_TIMEOUT)
@@ -120,9 +124,9 @@ class Run:
                 else:
                     await cache.wait_current(timeout=_TIMEOUT)
                     seen = {one.encode(): mod_revision(cache.get(one)) for one in KEYS}
-                self.operations.append(Read(called, time.monotonic(), seen, "cached read"))
+                self.operations.append(Read(called, self.clock(), seen, "cached read"))
                 # Not in the step of the turn in which the others of this probe run too.
-                await asyncio.sleep(self.random.random() * 0.01)
+                await asyncio.sleep(self.rest * self.random.random() * 0.01)
 
     async def look(self, cache: Cache[KeyValue]) -> None:
         """Look at the content at random instants."""
@@ -132,7 +136,7 @@ class Run:
                 self.violations.append(f"the revision of a cache went back from {last} to {cache.revision}")
             last = cache.revision
             self.looks.append((last, {key: kv.mod_revision for key, kv in cache.range().items()}))
-            await asyncio.sleep(self.random.random() * 0.1)
+            await asyncio.sleep(self.rest * self.random.random() * 0.1)
 
     @contextmanager
     def counted(self, what: str) -> Iterator[None]:

@@ -7,45 +7,30 @@ is 1 if a rule was broken, and 2 if the run proves nothing: no history, or nothi
 
 import argparse
 import asyncio
-import json
 import random
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from etcd_aio import Client, EtcdError, Event
 from etcd_aio.testing import EtcdCluster, FaultProxy
 from tests.faults import sabotage
-from tests.faults.account import (
-    Body,
-    Counted,
-    Leader,
-    Standstill,
-    leaders,
-    left_over,
-    miscounted,
-    misobserved,
-    miswritten,
-    overlapping,
-    unowned,
-)
-from tests.faults.ownership import RULES, Ownership, Violation
+from tests.faults.ownership import RULES
 from tests.faults.store import ROOT, Change, IncompleteError, checked
 from tests.faults.trouble import FAULTS, Process, Trouble
+from tests.faults.verdict import LAST, Logs, Verdict, judge
 from tests.support.servers import QUICK_ELECTIONS
 
 PARTS: Final = (*RULES, "counter")
 RATES: Final = (1.0, 0.9, 1.1, 1.0)
 _SERVER_FLAGS: Final = ("--quota-backend-bytes=8589934592",)
 _QUIET_SECONDS: Final = 240.0  # that a process may take to end what it does; a busy machine needs a few
-_LAST: Final = "the last leader"
 _CLEAN_SECONDS: Final = 20.0  # until nothing is left in the lines; longer than a lease of a process that was killed
 
 
@@ -78,86 +63,6 @@ class Options:
     long: float = 0.01
     patience: float = 90.0
     sabotage: str = ""
-
-
-@dataclass(slots=True)
-class Logs:
-    """What the processes have said."""
-
-    bodies: list[Body] = field(default_factory=list)
-    acknowledged: dict[str, int] = field(default_factory=dict)
-    refused: list[str] = field(default_factory=list)
-    told: dict[tuple[str, str], list[Leader | None]] = field(default_factory=dict)
-    counted: list[Counted] = field(default_factory=list)
-    standstills: list[Standstill] = field(default_factory=list)
-    meddled: set[str] = field(default_factory=set)
-    errors: Counter[str] = field(default_factory=Counter)
-    quiet: set[str] = field(default_factory=set)
-    violations: list[Violation] = field(default_factory=list)
-
-    def read(self, process: str, text: str, end: float) -> None:
-        """Add the log of one process; `end` is when it was killed, which ends what it believed."""
-        open_bodies: dict[str, list[Any]] = {}
-        for line in text.splitlines():
-            try:
-                what, *words = json.loads(line)
-            except ValueError:
-                continue  # it was killed while it wrote this
-            match what, words:
-                case "began", [claim, *_]:
-                    open_bodies[claim] = words
-                case "ended", [claim, ended]:
-                    self.bodies.append(_body(process, open_bodies.pop(claim), ended))
-                case "wrote", [record, revision]:
-                    self.acknowledged[record] = revision
-                case "refused", [record]:
-                    self.refused.append(record)
-                case "told", [observer, name, leader]:
-                    told = None if leader is None else (leader[0], leader[1], leader[2])
-                    self.told.setdefault((observer, name), []).append(told)
-                case "counted", [counter, operation, outcome, revision]:
-                    self.counted.append(Counted(counter, operation, outcome, revision))
-                case "stall", [began, ended]:
-                    self.standstills.append(Standstill(process, began, ended))
-                case "error", [where, kind, text, is_expected]:
-                    self.errors[f"{where}: {kind}"] += 1
-                    if not is_expected:
-                        self.violations.append(Violation("unexpected error", f"{process} {where}: {kind}: {text}"))
-                case "stuck", [where]:
-                    self.violations.append(Violation("waits for ever", f"{process} {where}"))
-                case "done", []:
-                    pass
-                case "quiet", []:
-                    self.quiet.add(process)
-                case _:
-                    raise ValueError(f"not understood: {line}")
-        self.bodies.extend(_body(process, words, end) for words in open_bodies.values())
-
-
-def _body(process: str, words: Sequence[Any], ended: float) -> Body:
-    claim, kind, name, key, token, permits, limit, began = words
-    return Body(claim, kind, name, key, token, process, began, ended, permits, limit)
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a run has shown.
-
-    Attributes:
-        violations: the broken rules.
-        owned: how many claims entered, by kind; and how many increments were applied.
-        faults: how often each was made.
-        errors: what was raised in the clients, by place and class.
-        revisions: the length of the history.
-        standstills: how many there were.
-    """
-
-    violations: Sequence[Violation]
-    owned: Mapping[str, int]
-    faults: Mapping[str, int]
-    errors: Mapping[str, int]
-    revisions: int
-    standstills: int
 
 
 class Recorder:
@@ -234,35 +139,15 @@ class Run:
         logs = Logs(standstills=trouble.standstills, meddled=trouble.meddled)
         for path in sorted(self._folder.glob("*.log")):
             logs.read(path.stem, path.read_text(), self._ends.get(path.stem, inf))
-        return self._judge(checked(recorder.changes), logs, left, trouble.counts)
-
-    def _judge(self, changes: list[Change], logs: Logs, left: list[str], faults: Mapping[str, int]) -> Verdict:
-        ownership = Ownership.judge(changes)
-        violations = [*ownership.violations, *logs.violations, *unowned(logs.bodies, ownership.owned)]
-        violations += overlapping(logs.bodies, logs.standstills, logs.meddled)
-        violations += miswritten(ownership.writes, logs.acknowledged, logs.refused)
-        violations += miscounted(changes, logs.counted)
-        violations += left_over(left)
-        truths = {name: _up_to_the_last(leaders(changes, name)) for _, name in logs.told}
-        is_gapless = "compact" not in self._options.faults
-        lasting = {process for process in logs.quiet if process not in self._ends}
-        newest = {}
-        for observer, _ in logs.told:
-            newest[observer.rpartition("-")[0]] = observer
-        for (observer, name), all_told in logs.told.items():
-            told = _up_to_the_last(all_told)
-            process = observer.split("-")[0]
-            is_whole = process in lasting and observer in newest.values()
-            violations += misobserved(told, truths[name], observer, is_gapless=is_gapless, is_whole=is_whole)
-        violations += [Violation("did not end", process) for process in self._missing(logs)]
-        owned = dict(ownership.entered)
-        if "counter" in self._options.parts:
-            owned["counter"] = sum(each.outcome == "applied" for each in logs.counted)
-        owned = {part: owned.get(part, 0) for part in self._options.parts}
-        return Verdict(violations, owned, faults, logs.errors, len(changes), len(logs.standstills))
-
-    def _missing(self, logs: Logs) -> list[str]:
-        return [process.name for process in self._processes if process.name not in logs.quiet]
+        verdict = judge(
+            checked(recorder.changes),
+            logs,
+            parts=options.parts,
+            left=left,
+            lasting=[process.name for process in self._processes],
+            is_gapless="compact" not in options.faults,
+        )
+        return replace(verdict, faults=trouble.counts)
 
     # The processes.
 
@@ -300,8 +185,8 @@ class Run:
         self._tell("stop")
         await self._until_all_say("done")
         if "election" in self._options.parts:
-            async with client.election(f"{ROOT}election/a").lead(_LAST):
-                await self._until_all_say(_LAST)
+            async with client.election(f"{ROOT}election/a").lead(LAST):
+                await self._until_all_say(LAST)
         self._tell("end")
         await self._until_all_say("quiet")
         left = await _left(client)
@@ -332,14 +217,6 @@ class Run:
                 for process in waiting
                 if f'"{word}"' not in logs[process.name].read_text() and process.child.returncode is None
             ]
-
-
-def _up_to_the_last(truth: list[Leader | None]) -> list[Leader | None]:
-    """The leaders up to the one that ends the run; observers need not be told what comes after it."""
-    for number, leader in enumerate(truth):
-        if leader is not None and leader[2] == _LAST:
-            return truth[: number + 1]
-    return truth
 
 
 @asynccontextmanager

@@ -66,6 +66,8 @@ class Worker:
         seed: of what they do.
         patience: seconds within which all of those who wait hold in turn, some for longer than a lease lasts.
         long: the part of their claims that last longer than a lease without renewals.
+        rest: seconds between two claims of a task, at most.
+        clock: of the times in the log, which all processes share.
         log: where they log.
     """
 
@@ -78,9 +80,11 @@ class Worker:
         *,
         patience: float,
         long: float,
+        rest: float = _REST,
+        clock: Callable[[], float] = time.monotonic,
         log: Callable[..., None],
     ) -> None:
-        self._patience, self._long = patience, long
+        self._patience, self._long, self._rest, self._clock = patience, long, rest, clock
         self._client, self._name, self._ttl, self._log = client, name, ttl, log
         self._random = random.Random(f"{seed} {name}")
         self._claims = itertools.count()
@@ -90,13 +94,14 @@ class Worker:
 
     def tasks(self, parts: set[str]) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
         """What each task does, for the parts that the run has, with a name for it."""
-        client, ttl = self._client, self._ttl
+        client, ttl, own = self._client, self._ttl, self._name
         if "lock" in parts:
             for name in ("a", "a", "b"):
-                yield f"lock {name}", self._contend("lock", name, partial(client.lock, f"{ROOT}lock/{name}", ttl=ttl))
+                make = partial(client.lock, f"{ROOT}lock/{name}", ttl=ttl, value=own)
+                yield f"lock {name}", self._contend("lock", name, make)
         if "rwlock" in parts:
             for _ in range(2):
-                rwlock = client.rwlock(f"{ROOT}rwlock/a", ttl=ttl)
+                rwlock = client.rwlock(f"{ROOT}rwlock/a", ttl=ttl, value=own)
                 yield "reader a", self._contend("rwlock", "a", rwlock.reading)
                 yield "writer a", self._contend("rwlock", "a", rwlock.writing)
         if "semaphore" in parts:
@@ -120,7 +125,7 @@ class Worker:
         while not self._is_stopping:
             async with self._survived(f"{kind} {name}"), make() as owned:
                 await self._body(kind, name, owned)
-            await asyncio.sleep(self._random.random() * _REST)
+            await asyncio.sleep(self._random.random() * self._rest)
 
     async def _run(self, name: str) -> None:
         """Work as the leader, by `run`."""
@@ -131,12 +136,13 @@ class Worker:
         while not self._is_stopping:
             async with self._survived(f"run {name}"):
                 await self._client.election(f"{ROOT}election/{name}", ttl=self._ttl).run(work, self._name)
+            await asyncio.sleep(self._random.random() * self._rest)
 
     async def _body(self, kind: str, name: str, owned: Owned) -> None:
         claim, key, token = f"{self._name}-{next(self._claims)}", owned.key.decode(), owned.fencing_token
         writer, proclamations = owned.fenced, itertools.count(1)
         permits = getattr(owned, "permits", 1)
-        self._log("began", claim, kind, name, key, token, permits, _LIMIT, time.monotonic())
+        self._log("began", claim, kind, name, key, token, permits, _LIMIT, self._clock())
         try:
             for step in ("enter", "work", "leave"):
                 text = Record(claim, kind, name, key, token, step).text()
@@ -153,7 +159,7 @@ class Worker:
                 if step == "enter":
                     await asyncio.sleep(self._length())
         finally:
-            self._log("ended", claim, time.monotonic())
+            self._log("ended", claim, self._clock())
 
     def _length(self) -> float:
         """Seconds: mostly short, now and then longer than a lease lasts without renewals."""
@@ -180,6 +186,7 @@ class Worker:
                     outcome, revision = await self._increment(once, key, operation)
                     if outcome:
                         self._log("counted", name, operation, outcome, revision)
+                await asyncio.sleep(self._random.random() * self._rest / 10)
 
     async def _increment(self, once: Any, key: str, operation: str) -> tuple[str, int]:
         kv = await self._client.get(key)
