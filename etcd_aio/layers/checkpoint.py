@@ -24,7 +24,7 @@ from typing import Final, Self
 
 from etcd_aio import KeyValue
 
-_NAMES: Final = ("cluster_id", "prefix", "revision", "is_complete", "writer", "number")
+_NAMES: Final = ("cluster_id", "prefix", "to_prefix", "revision", "is_complete", "writer", "number")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,8 @@ class Checkpoint:
 
     Attributes:
         cluster_id: of the source.
-        prefix: of the mirrored keys at the source.
+        prefix: of the mirrored keys, in the client of the source.
+        to_prefix: of the copies, in the client of the destination.
         revision: of the source; the destination has every change up to it. 0 while the first copy is under way.
         is_complete: whether it has nothing of later revisions. False between the txns of a revision that is too large
             for one, and during the first copy.
@@ -43,6 +44,7 @@ class Checkpoint:
 
     cluster_id: int
     prefix: bytes
+    to_prefix: bytes
     revision: int = 0
     is_complete: bool = False
     writer: str = ""
@@ -53,6 +55,7 @@ class Checkpoint:
         fields = {name: getattr(self, name) for name in _NAMES}
         fields["cluster_id"] = f"{self.cluster_id:x}"
         fields["prefix"] = self.prefix.decode("latin-1")
+        fields["to_prefix"] = self.to_prefix.decode("latin-1")
         return json.dumps(fields).encode()
 
     @classmethod
@@ -63,6 +66,7 @@ class Checkpoint:
             made = cls(
                 cluster_id=int(fields["cluster_id"], 16),
                 prefix=fields["prefix"].encode("latin-1"),
+                to_prefix=fields["to_prefix"].encode("latin-1"),
                 revision=fields["revision"],
                 is_complete=fields["is_complete"],
                 writer=fields["writer"],
@@ -73,15 +77,16 @@ class Checkpoint:
         kinds = (type(made.revision), type(made.is_complete), type(made.writer), type(made.number))
         return made if kinds == (int, bool, str, int) else None
 
-    def resumes(self, cluster_id: int, prefix: bytes, revision: int) -> bool:
+    def resumes(self, cluster_id: int, prefix: bytes, to_prefix: bytes, revision: int) -> bool:
         """Whether a mirror can go on from here.
 
         Args:
             cluster_id: of the source now.
-            prefix: of the mirrored keys.
+            prefix: of the mirrored keys, in the client of the source.
+            to_prefix: of the copies, in the client of the destination.
             revision: of the source now.
         """
-        is_same = (self.cluster_id, self.prefix) == (cluster_id, prefix)
+        is_same = (self.cluster_id, self.prefix, self.to_prefix) == (cluster_id, prefix, to_prefix)
         return is_same and 0 < self.revision <= revision
 
 

@@ -121,8 +121,11 @@ class Mirror:
         self._key = default_key if checkpoint_key is None else encode_key(checkpoint_key, "checkpoint_key")
         self._limits = Limits(whole_number(max_txn_ops, "max_txn_ops", minimum=1), _MAX_TXN_BYTES)
         self._delay = finite_seconds(takeover_delay, "takeover_delay")
-        self._overlaps, is_one_client = self._compare_keys()
-        if self._overlaps and is_one_client:
+        (one, source_name), (other, name) = in_client(source), in_client(destination)
+        self._prefixes = prefix_there, copies_there = source_name + self._prefix, name + self._to_prefix
+        written = (copies_there, name + self._key)
+        self._overlaps = prefix_there.startswith(copies_there) or any(key.startswith(prefix_there) for key in written)
+        if self._overlaps and one is other:
             raise InvalidRequestError("prefix and to_prefix overlap in one store: the mirror would copy its own writes")
         self._writer = self._new_writer()
         self._batches: Follow | None = None
@@ -134,14 +137,6 @@ class Mirror:
         self._end: BaseException | None = None  # of the last run
         self._ends = 0  # how many runs have ended
         self._waiters = Waiters()
-
-    def _compare_keys(self) -> tuple[bool, bool]:
-        """Whether both sides would overlap in one cluster; and whether they have the same client."""
-        (one, source_name), (other, name) = in_client(self._source), in_client(self._destination)
-        prefix, to_prefix = source_name + self._prefix, name + self._to_prefix
-        written = (to_prefix, name + self._key)
-        overlaps = prefix.startswith(to_prefix) or any(key.startswith(prefix) for key in written)
-        return overlaps, one is other
 
     def __repr__(self) -> str:
         return f"<Mirror {KeyRange.of(prefix=self._prefix)} at revision {self.revision}>"
@@ -242,7 +237,7 @@ class Mirror:
         """Copy from the checkpoint on, until that is not possible any more."""
         checkpoint = await self._writer.load()
         head = await self._head()
-        resumes = checkpoint is not None and checkpoint.resumes(head.cluster_id, self._prefix, head.revision)
+        resumes = checkpoint is not None and checkpoint.resumes(head.cluster_id, *self._prefixes, head.revision)
         if self._must_compare or checkpoint is None or not resumes:
             self._revision = 0
             await self._copy_base(head)
@@ -262,7 +257,7 @@ class Mirror:
 
     async def _copy_base(self, head: Header) -> None:
         # First the checkpoint: from then on, no write of an earlier run changes what is read.
-        await self._writer.begin_base(head.cluster_id, self._prefix)
+        await self._writer.begin_base(head.cluster_id, *self._prefixes)
         if self._overlaps:
             await self._check_apart(head.revision)
         self._statistics = replace(self._statistics, compared=self._statistics.compared + 1)
@@ -322,7 +317,7 @@ class Mirror:
             if not before < writer.revision <= after:
                 return
             before = after
-            await writer.begin_base(checkpoint.cluster_id, self._prefix)
+            await writer.begin_base(checkpoint.cluster_id, *self._prefixes)
         raise MirrorError("source and destination are one cluster, and what is written there is below the prefix")
 
     async def _write(self, step: Step) -> None:

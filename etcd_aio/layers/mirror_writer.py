@@ -86,9 +86,9 @@ class MirrorWriter:
             raise MirrorError(f"the key {shown_keys(self._key)} has a value that is no checkpoint of a mirror")
         return self.checkpoint
 
-    async def begin_base(self, cluster_id: int, prefix: bytes) -> None:
+    async def begin_base(self, cluster_id: int, prefix: bytes, to_prefix: bytes) -> None:
         """Put a checkpoint that says that the destination has no complete copy; make it if there is none."""
-        none = Checkpoint(cluster_id, prefix)
+        none = Checkpoint(cluster_id, prefix, to_prefix)
         await self._put(self.checkpoint or none, replace(none, writer=self._name), ())
 
     async def write(self, step: Step) -> None:

@@ -456,6 +456,18 @@ async def test_a_lost_checkpoint_and_another_prefix_compare_everything(
         await wait(copy, last, task)
         assert copy.statistics().compared == 1
     assert await contents(other, f"{prefix}c/") == await contents(client, f"{prefix}b/")
+    copy = Mirror(client, other, prefix=f"{prefix}b/", to_prefix=f"{prefix}d/", checkpoint_key=key, takeover_delay=0.01)
+    async with running(copy) as task:
+        await wait(copy, last, task)
+        assert copy.statistics().compared == 1
+    assert await contents(other, f"{prefix}d/") == await contents(client, f"{prefix}b/")
+    for name in ("a/", "b/"):
+        space = client.namespace(f"{prefix}{name}")
+        last = (await space.put("y", "1")).revision
+        copy = Mirror(space, other, prefix="", to_prefix=f"{prefix}d/", checkpoint_key=key, takeover_delay=0.01)
+        async with running(copy) as task:
+            await wait(copy, last, task)
+        assert await contents(other, f"{prefix}d/") == await contents(client, f"{prefix}{name}")
     await other.put(key, "something else")
     with pytest.raises(MirrorError, match="no checkpoint"):
         await copy.run()

@@ -13,14 +13,22 @@ from etcd_aio import KeyValue
 from etcd_aio.layers.checkpoint import Checkpoint, Verdict, judge
 from tests.support.tiers import nightly_examples
 
-OURS = Checkpoint(7, b"a/", 5, is_complete=True, writer="me", number=3)
+OURS = Checkpoint(7, b"a/", b"b/", 5, is_complete=True, writer="me", number=3)
 
 
-@given(st.integers(0, 2**64 - 1), st.binary(), st.integers(0, 2**63), st.booleans(), st.text(), st.integers(0, 9))
+@given(
+    st.integers(0, 2**64 - 1),
+    st.binary(),
+    st.binary(),
+    st.integers(0, 2**63),
+    st.booleans(),
+    st.text(),
+    st.integers(0, 9),
+)
 def test_the_value_has_all_of_it(
-    cluster_id: int, prefix: bytes, revision: int, is_complete: bool, writer: str, number: int
+    cluster_id: int, prefix: bytes, to_prefix: bytes, revision: int, is_complete: bool, writer: str, number: int
 ) -> None:
-    checkpoint = Checkpoint(cluster_id, prefix, revision, is_complete, writer, number)
+    checkpoint = Checkpoint(cluster_id, prefix, to_prefix, revision, is_complete, writer, number)
     assert Checkpoint.parse(checkpoint.encode()) == checkpoint
 
 
@@ -35,6 +43,7 @@ def test_other_values_are_no_checkpoints(value: bytes) -> None:
         {"cluster_id": 7},
         {"cluster_id": "x"},
         {"prefix": "\u20ac"},
+        {"to_prefix": "\u20ac"},
         {"revision": "5"},
         {"revision": True},
         {"number": None},
@@ -49,12 +58,20 @@ def test_a_value_of_another_kind_is_no_checkpoint(change: dict[str, object]) -> 
 
 
 @pytest.mark.parametrize(
-    ("cluster_id", "prefix", "revision", "resumes"),
-    [(7, b"a/", 5, True), (7, b"a/", 9, True), (7, b"a/", 4, False), (8, b"a/", 5, False), (7, b"a", 5, False)],
+    ("cluster_id", "prefix", "to_prefix", "revision", "resumes"),
+    [
+        (7, b"a/", b"b/", 5, True),
+        (7, b"a/", b"b/", 9, True),
+        (7, b"a/", b"b/", 4, False),
+        (8, b"a/", b"b/", 5, False),
+        (7, b"a", b"b/", 5, False),
+        (7, b"a/", b"a/", 5, False),
+    ],
 )
-def test_when_a_mirror_goes_on(cluster_id: int, prefix: bytes, revision: int, resumes: bool) -> None:
-    assert OURS.resumes(cluster_id, prefix, revision) is resumes
-    assert not replace(OURS, revision=0).resumes(cluster_id, prefix, revision), "the first copy was not completed"
+def test_when_a_mirror_goes_on(cluster_id: int, prefix: bytes, to_prefix: bytes, revision: int, resumes: bool) -> None:
+    assert OURS.resumes(cluster_id, prefix, to_prefix, revision) is resumes
+    uncopied = replace(OURS, revision=0)
+    assert not uncopied.resumes(cluster_id, prefix, to_prefix, revision), "the first copy was not completed"
 
 
 @pytest.mark.parametrize(
@@ -68,8 +85,8 @@ def test_when_a_mirror_goes_on(cluster_id: int, prefix: bytes, revision: int, re
         (replace(OURS, writer="other"), replace(OURS, writer="other", number=5), Verdict.CONFLICT),
         (replace(OURS, writer="other"), replace(OURS, writer="third", number=4), Verdict.CONFLICT),
         (replace(OURS, writer="other"), replace(OURS, writer="third", number=1), Verdict.MOVED),
-        (Checkpoint(7, b"a/"), replace(OURS, writer="other", number=1), Verdict.MOVED),
-        (Checkpoint(7, b"a/"), replace(OURS, writer="other", number=2), Verdict.CONFLICT),
+        (Checkpoint(7, b"a/", b"b/"), replace(OURS, writer="other", number=1), Verdict.MOVED),
+        (Checkpoint(7, b"a/", b"b/"), replace(OURS, writer="other", number=2), Verdict.CONFLICT),
     ],
 )
 def test_what_an_answer_means(before: Checkpoint, found: Checkpoint | None, verdict: Verdict) -> None:
@@ -94,7 +111,7 @@ class Model:
         self.source = 1
         self.revision = 1
         self.mod = 1
-        self.checkpoint = Checkpoint(7, b"", 1, is_complete=True, writer="first", number=1)
+        self.checkpoint = Checkpoint(7, b"", b"", 1, is_complete=True, writer="first", number=1)
         self.applied = [1]
         self.copies: list[Write] = []
 
