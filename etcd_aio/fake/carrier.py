@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Protocol
 
-from etcd_aio.fake.host import Host
+from etcd_aio.fake.link import Link
 from etcd_aio.fake.server import Server
 
 if TYPE_CHECKING:
@@ -13,11 +13,11 @@ class Carrier(Protocol):
     """The connection of calls and streams.
 
     Attributes:
-        host: of the member.
+        link: the way to the member.
         server: answers.
     """
 
-    host: Host
+    link: Link
     server: Server
 
     def lose(self, error: BaseException | None) -> None:

@@ -5,7 +5,7 @@ from typing import Final
 
 from etcd_aio.closing import Unwinding
 from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, LocalReason, StatusCode
-from etcd_aio.fake.host import Host
+from etcd_aio.fake.link import Link
 from etcd_aio.fake.server import Server
 from etcd_aio.fake.stream import FakeStream
 from etcd_aio.fake.unary_call import UnaryCall
@@ -27,19 +27,19 @@ _NEVER: Final = float("inf")
 class FakeConnection:
     """One connection. See `transport.Connection`."""
 
-    def __init__(self, host: Host, server: Server, options: TransportOptions, owner: ConnectionOwner) -> None:
+    def __init__(self, link: Link, server: Server, options: TransportOptions, owner: ConnectionOwner) -> None:
         self._loop = asyncio.get_running_loop()
         self._owner = owner
         self._options = options
         self._is_lost = False
         self._is_draining = False
-        self._calls: set[_Call] = set()
-        self._streams: set[FakeStream] = set()
+        self._calls: dict[_Call, None] = {}
+        self._streams: dict[FakeStream, None] = {}
         self._expiry: asyncio.TimerHandle | None = None
         self._silence: asyncio.TimerHandle | None = None
-        self.host = host
+        self.link = link
         self.server = server
-        host.connections.add(self)
+        link.add(self)
 
     async def unary(
         self,
@@ -56,15 +56,15 @@ class FakeConnection:
             raise expired(Delivery.UNSENT)
         self._check()
         call = _Call(self, path, payload, metadata, deadline, may_move)
-        self._calls.add(call)
-        self.host.inbox.post(call)
+        self._calls[call] = None
+        self.link.post(call)
         self._watch(deadline)
-        if self.host.is_paused:
+        if self.link.is_silent:
             self.on_pause()
         try:
             reply = await call.future
         finally:
-            self._calls.discard(call)
+            self._calls.pop(call, None)
             self._close_if_drained()
         failure = check_prefix(0, len(reply), self._options.max_receive_bytes)
         if failure is not None:
@@ -83,9 +83,9 @@ class FakeConnection:
             raise expired(Delivery.UNSENT)
         self._check()
         stream = FakeStream(self, path, metadata, self._options.max_receive_bytes)
-        self._streams.add(stream)
-        self.host.inbox.post(stream)
-        if self.host.is_paused:
+        self._streams[stream] = None
+        self.link.post(stream)
+        if self.link.is_silent:
             self.on_pause()
         try:
             await asyncio.sleep(0)
@@ -116,7 +116,7 @@ class FakeConnection:
         if self._is_lost:
             return
         self._is_lost = True
-        self.host.connections.discard(self)
+        self.link.discard(self)
         for timer in (self._expiry, self._silence):
             if timer is not None:
                 timer.cancel()
@@ -153,7 +153,7 @@ class FakeConnection:
 
     def stream_over(self, stream: "FakeStream") -> None:
         """A stream ended."""
-        self._streams.discard(stream)
+        self._streams.pop(stream, None)
         self._close_if_drained()
 
     # Inside.
@@ -168,7 +168,7 @@ class FakeConnection:
 
     def _silent(self) -> None:
         self._silence = None
-        if self.host.is_paused and (self._calls or self._streams):
+        if self.link.is_silent and (self._calls or self._streams):
             self.lose(ConnectionLostError("the peer did not answer a ping"))
 
     def _watch(self, deadline: float) -> None:

@@ -6,50 +6,50 @@ is answered, is imitated; HTTP/2 is not.
 
 import asyncio
 import errno
-from collections.abc import Mapping
+from collections.abc import Callable
 
 from etcd_aio.errors import ConnectError
 from etcd_aio.fake.connection import FakeConnection
-from etcd_aio.fake.host import Host
+from etcd_aio.fake.link import Link
 from etcd_aio.fake.server import Server
 from etcd_aio.transport import ConnectionOwner, Target, TransportOptions
 
 
 class FakeEngine:
-    """Opens connections to the hosts of a fake cluster. See `transport.Engine`.
+    """Opens connections to the members of a fake cluster. See `transport.Engine`.
 
     Args:
-        hosts: the hosts, by authority, or by the path of a unix socket.
+        link_to: returns the way to an authority, or to the path of a unix socket; None if there is none.
         server: answers.
         options: limits and times.
     """
 
-    def __init__(self, hosts: Mapping[str, Host], server: Server, options: TransportOptions) -> None:
-        self._hosts = hosts
+    def __init__(self, link_to: Callable[[str], Link | None], server: Server, options: TransportOptions) -> None:
+        self._link_to = link_to
         self._server = server
         self._options = options
 
     async def connect(self, target: Target, owner: ConnectionOwner) -> "FakeConnection":
-        host = await self._reach(target)
-        return FakeConnection(host, self._server, self._options, owner)
+        link = await self._reach(target)
+        return FakeConnection(link, self._server, self._options, owner)
 
     async def http_get(self, target: Target, path: str) -> bytes:
-        host = await self._reach(target)
-        document = self._server.document(host.node, path)
+        link = await self._reach(target)
+        document = self._server.document(link.host.node, path)
         if document.status != 200:
             raise ConnectError(f"the peer does not serve {path}: HTTP status {document.status}")
         return document.body
 
-    async def _reach(self, target: Target) -> Host:
+    async def _reach(self, target: Target) -> Link:
         await asyncio.sleep(0)
-        host = self._hosts.get(target.path or target.authority)
-        if host is None:
+        link = self._link_to(target.path or target.authority)
+        if link is None:
             raise OSError(errno.EHOSTUNREACH, f"the fake etcd has no member {target.path or target.authority}")
         try:
             async with asyncio.timeout(self._options.connect_timeout):
-                await host.running()
+                await link.answering()
         except TimeoutError:
             raise ConnectError("the peer did not answer in time") from None
-        if not host.is_up:
+        if not link.is_up:
             raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
-        return host
+        return link

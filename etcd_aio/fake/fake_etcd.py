@@ -11,17 +11,17 @@ from etcd_aio.fake.clock import Clock
 from etcd_aio.fake.cluster import CLIENT_PORT, Cluster, Node
 from etcd_aio.fake.dispatch import Dispatcher
 from etcd_aio.fake.documents import Document, document
-from etcd_aio.fake.engine import FakeEngine
 from etcd_aio.fake.faults import Fault, Faults, refusal_of
 from etcd_aio.fake.host import Host, Inbox
 from etcd_aio.fake.inspection import CallLog, FakeCall, FakeLease, FakeWatcher, leases_of, watchers_of
 from etcd_aio.fake.member import FakeMember
+from etcd_aio.fake.network import Network
 from etcd_aio.fake.outcomes import Outcome
 from etcd_aio.fake.refusals import Refusal
 from etcd_aio.fake.releases import NEWEST, release_of
 from etcd_aio.fake.sessions import Session
 from etcd_aio.transport import Engine, Metadata, TransportOptions
-from etcd_aio.types import KeyLike
+from etcd_aio.types import KeyLike, KeyValue
 
 if TYPE_CHECKING:
     from etcd_aio.client import Client
@@ -56,6 +56,7 @@ class FakeEtcd:
         self._clock = Clock(self._on_due)
         self._inbox = Inbox(random, self._on_served, latency)
         self._hosts = {f"{node.name}:{CLIENT_PORT}": Host(node, self._inbox) for node in self._cluster.nodes}
+        self._network = self.network()
         self._faults = Faults()
         self._calls = CallLog()
         self.members = tuple(
@@ -86,7 +87,11 @@ class FakeEtcd:
 
     def engine(self, options: TransportOptions) -> Engine:
         """Make an engine that connects to this fake: `Client(fake.endpoints, engine=fake.engine)`."""
-        return FakeEngine(self._hosts, self, options)
+        return self._network.engine(options)
+
+    def network(self) -> Network:
+        """Make a network of its own for a client, which can break: `fake.client(engine=fake.network().engine)`."""
+        return Network(self._hosts, self)
 
     def client(self, **options: "Unpack[ClientOptions]") -> "Client":
         """A client of all members: `async with fake.client() as client:`.
@@ -172,6 +177,13 @@ class FakeEtcd:
         The last 100 000 are kept. A call that a client gave up before the member got it is not among them.
         """
         return tuple(self._calls.calls(self._cluster.nodes))
+
+    def changes(self, first: int = 1) -> list[KeyValue]:
+        """The changes from a revision on, in order, as far as they are not compacted. Deletions have version 0."""
+        found = self._cluster.store.changes(first, self.revision)
+        return [
+            KeyValue(one.key, one.value, one.create_revision, one.mod_revision, one.version, one.lease) for one in found
+        ]
 
     def load(self, content: Mapping[str, KeyLike] | Mapping[bytes, KeyLike]) -> int:
         """Write keys, all in one revision. Returns the revision."""

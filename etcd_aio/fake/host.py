@@ -104,7 +104,7 @@ class Host:
         self.inbox = inbox
         self.is_up = True
         self.is_paused = False
-        self.connections: set[HostedConnection] = set()
+        self.connections: dict[HostedConnection, None] = {}
         self.listeners: set[HostedListener] = set()
         self._held: list[Arrival] = []
         self._waiters: set[asyncio.Future[None]] = set()

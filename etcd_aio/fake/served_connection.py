@@ -13,6 +13,7 @@ from h2.settings import SettingCodes
 from etcd_aio.aio import wake
 from etcd_aio.fake.documents import Document
 from etcd_aio.fake.host import Host
+from etcd_aio.fake.link import Link
 from etcd_aio.fake.served_calls import ServedCalls
 from etcd_aio.fake.server import Server
 from etcd_aio.fake.stream import FakeStream
@@ -46,7 +47,7 @@ class ServedConnection(asyncio.Protocol):
     """
 
     def __init__(self, host: Host, server: Server) -> None:
-        self.host = host
+        self.link = Link(host)
         self.server = server
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._calls = ServedCalls(self, self._close_if_drained)
@@ -60,10 +61,10 @@ class ServedConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's do not inherit from it
-        self.host.connections.add(self)
-        if self._is_lost or not self.host.is_up:
+        self.link.add(self)
+        if self._is_lost or not self.link.is_up:
             self.lose(None)
-        elif self.host.is_paused:
+        elif self.link.is_silent:
             self.on_pause()
 
     def data_received(self, data: bytes) -> None:
@@ -88,7 +89,7 @@ class ServedConnection(asyncio.Protocol):
             self._http2.resume_writing()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        self.host.connections.discard(self)
+        self.link.discard(self)
         if self._http2 is not None:
             self._http2.connection_lost(cast("Exception | None", exc))
         wake(self.closed)
@@ -154,7 +155,7 @@ class ServedConnection(asyncio.Protocol):
             elif method != b"GET":
                 self._write_http1(Document(405, "text/plain", b"Method Not Allowed\n"))
             else:
-                self._write_http1(self.server.document(self.host.node, target.decode("latin-1")))
+                self._write_http1(self.server.document(self.link.host.node, target.decode("latin-1")))
         elif len(self._head) > _LONGEST_HEAD:
             self._write_http1(Document(431, "text/plain", b"431 Request Header Fields Too Large"))
 

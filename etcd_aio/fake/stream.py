@@ -25,6 +25,7 @@ class FakeStream:
         self._session: Session | None = None
         self._requests: list[Callable[[Session], None]] = []
         self._is_on_its_way = True  # its headers are
+        self._arrived = 0  # how many replies and ends have come so far, and were not received
         self._is_half_closed = False
         self._failure: AttemptFailure | None = None
         self._is_over = False  # for the sender; what has arrived can still be received
@@ -43,8 +44,8 @@ class FakeStream:
     async def receive(self) -> bytes | None:
         while True:
             session = self._session
-            is_frozen = self._connection.host.is_paused
-            if session is not None and session.out and not is_frozen:
+            is_here = self._arrived > 0 and not self._connection.link.is_silent
+            if session is not None and session.out and is_here:
                 if session.cut_after == 0:
                     session.out.clear()
                     self._connection.lose(ConnectionResetError("the peer reset the connection"))
@@ -52,6 +53,7 @@ class FakeStream:
                 if session.cut_after is not None:
                     session.cut_after -= 1
                 message = session.out.popleft()
+                self._arrived -= 1
                 failure = check_prefix(0, len(message), self._limit)
                 if failure is not None:
                     failure.beginning = message[:BEGINNING]
@@ -59,14 +61,14 @@ class FakeStream:
                     session.out.clear()
                     raise failure
                 return message
-            if self._failure is not None:
-                self._end()
-                raise self._failure
-            if session is not None and session.is_over and not is_frozen:
+            if session is not None and session.is_over and is_here:
                 self._end()
                 if session.refusal is not None:
                     raise AttemptFailure(session.refusal.code, session.refusal.text, Delivery.ANSWERED)
                 return None
+            if self._failure is not None:
+                self._end()
+                raise self._failure
             self._waiter = asyncio.get_running_loop().create_future()
             try:
                 await self._waiter
@@ -79,24 +81,24 @@ class FakeStream:
 
     def fail(self, failure: AttemptFailure) -> None:
         """End the stream; what has arrived is still received."""
-        if self._failure is None and not self._is_over:
+        if self._failure is None:
             self._failure = failure
             self._is_over = True
             self._close_session()
             self._wake()
 
     def on_resume(self) -> None:
-        """Let the host go on: what it has for the stream arrives."""
+        """Receive what has come while nothing came through."""
         self._wake()
 
     # The way to the server.
 
     def serve(self) -> None:
-        host = self._connection.host
-        if host.hold(self):
+        link = self._connection.link
+        if link.hold(self):
             return
         self._is_on_its_way = False
-        if self._is_over or not host.is_up:
+        if self._is_over or not link.is_up:
             return
         if self._session is None:
             self._open()
@@ -112,17 +114,26 @@ class FakeStream:
 
     def _on_its_way(self) -> None:
         self._is_on_its_way = True
-        self._connection.host.inbox.post(self)
+        self._connection.link.post(self)
 
     def _open(self) -> None:
         try:
-            self._session = self._connection.server.stream(self._connection.host.node, self._path, self._metadata)
+            self._session = self._connection.server.stream(self._connection.link.host.node, self._path, self._metadata)
         except Refusal as refusal:
             self.fail(AttemptFailure(refusal.code, refusal.text, Delivery.ANSWERED))
         else:
-            self._session.on_output = self._wake
+            self._session.on_output = self._on_output
 
     # Inside.
+
+    def _on_output(self) -> None:
+        if self._session is not None and self._session.is_over:
+            self._is_over = True
+        self._connection.link.answer(self._arrive)
+
+    def _arrive(self) -> None:
+        self._arrived += 1
+        self._wake()
 
     def _wake(self) -> None:
         if self._session is not None and self._session.is_over:

@@ -1,6 +1,7 @@
 """A unary call on its way to a member, from either door."""
 
 import asyncio
+from functools import partial
 
 from etcd_aio.aio import resolve
 from etcd_aio.errors import AttemptFailure, Delivery
@@ -33,21 +34,21 @@ class UnaryCall:
         self.future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
     def serve(self) -> None:
-        host = self._connection.host
-        if not host.is_up or host.hold(self):
+        link = self._connection.link
+        if not link.is_up or link.hold(self):
             return
         # The server may run a call that was given up, or hear of that first.
-        if self.future.done() and host.inbox.random.random() < 0.5:
+        if self.future.done() and link.is_lucky:
             return
         try:
-            reply = self._connection.server.unary(host.node, self._path, self._payload, self._metadata)
+            reply = self._connection.server.unary(link.host.node, self._path, self._payload, self._metadata)
         except Refusal as refusal:
-            self._refuse(refusal)
+            link.answer(partial(self._refuse, refusal))
         else:
             if isinstance(reply, Outcome):
                 self._follow(reply)
             else:
-                resolve(self.future, reply)
+                link.answer(partial(resolve, self.future, reply))
 
     def fail(self, failure: AttemptFailure) -> None:
         """End the call without a reply."""

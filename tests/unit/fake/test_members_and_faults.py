@@ -151,3 +151,19 @@ async def test_a_watch_whose_stream_is_cut_misses_nothing() -> None:
                     seen.append((await anext(watch)).value)
         assert seen == [b"%d" % number for number in range(10)]
         assert fault.hits >= 2
+
+
+@pytest.mark.virtual_time
+async def test_a_member_without_a_leader_renews_no_lease() -> None:
+    async with FakeEtcd(members=3) as fake:
+        network = fake.network()
+        async with fake.client(engine=network.engine, timeout=1.0) as client:
+            lease = await client.leases.grant(5)
+            await client.put("a", "1", lease=lease.id)
+            fake.members[2].isolate()
+            for link in network.links[:2]:
+                link.refuse()
+            with pytest.raises(EtcdError):
+                await client.leases.keep_alive_once(lease.id)
+            await asyncio.sleep(5.5)
+            assert fake.keys() == {}
