@@ -50,7 +50,7 @@ class ConnectionRecord:
         self.is_rejected = False
         self.quorum_health, self.local_health = ServiceHealth(now), ServiceHealth(now)
         self.unserved: set[str] = set()
-        self.streams: set[SubConnectionStream] = set()
+        self.streams: dict[SubConnectionStream, None] = {}
 
     @property
     def in_flight(self) -> int:
@@ -92,14 +92,14 @@ class SubConnectionStream:
         on_leave: see `SubConnection.open_stream`.
     """
 
-    def __init__(self, stream: Stream, streams: "set[SubConnectionStream]", on_leave: OnLeave | None) -> None:
+    def __init__(self, stream: Stream, streams: "dict[SubConnectionStream, None]", on_leave: OnLeave | None) -> None:
         self._stream = stream
         self._streams = streams
         self._on_leave = on_leave
         self.send = stream.send  # the engine's own methods: no extra call for each event
         self.receive = stream.receive
         self.half_close = stream.half_close
-        streams.add(self)
+        streams[self] = None
 
     def leave(self, reason: str) -> None:
         """Ask the owner to leave; only once, and not if the stream is over."""
@@ -110,5 +110,5 @@ class SubConnectionStream:
     def cancel(self) -> None:
         # The owner always calls it at the end, however the stream ended.
         self._on_leave = None
-        self._streams.discard(self)
+        self._streams.pop(self, None)
         self._stream.cancel()

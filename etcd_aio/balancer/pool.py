@@ -50,7 +50,7 @@ class EndpointPool:
         self._on_change = on_change
         self._connection_set = ConnectionSet(keep, DIAL_BACKOFF, dialling.random)
         self._choose_again: asyncio.TimerHandle | None = None
-        self._draining: set[SubConnection] = set()
+        self._draining: list[SubConnection] = []
         self._errors: dict[str, BaseException] = {}  # the last errors of endpoints that are not connected now
         self._refused: set[str] = set()  # endpoints that are not connected now, and refused since any was READY
 
@@ -71,7 +71,7 @@ class EndpointPool:
         for sub_connection in self.current.values():
             sub_connection.start()
         removed = [sub_connection for name, sub_connection in old.items() if name not in self.current]
-        self._draining = {draining for draining in (*self._draining, *removed) if not draining.is_over}
+        self._draining = [draining for draining in (*self._draining, *removed) if not draining.is_over]
         self._refused.update(gone.endpoint_name for gone in removed if gone.has_refused)
         self._errors.update({gone.endpoint_name: gone.last_error for gone in removed if gone.last_error is not None})
         return removed

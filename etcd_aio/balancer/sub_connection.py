@@ -80,7 +80,7 @@ class SubConnection(TwoPartClose):
         self._dialler = Dialler(self, endpoint.name, endpoint.target(tls), dialling, failures=failures)
         self._connection: Connection | None = None
         self._record = ConnectionRecord(self, self._since)  # of this connection, or of the last one
-        self._live: set[ConnectionRecord] = set()
+        self._live: dict[ConnectionRecord, None] = {}
         self._attempts = 0
         self._failures = 0
         self._connects = 0
@@ -313,7 +313,7 @@ class SubConnection(TwoPartClose):
         now = self._loop.time()
         record.connection = self._connection = connection
         self._record = record
-        self._live.add(record)
+        self._live[record] = None
         self._connects += 1
         if self.has_refused or self._connects > 1:  # the end of an outage is logged as its beginning was
             again = " again" if self._connects > 1 else ""
@@ -341,7 +341,7 @@ class SubConnection(TwoPartClose):
             self._change(ConnectivityState.IDLE)
 
     def on_connection_over(self, record: ConnectionRecord) -> None:
-        self._live.discard(record)
+        self._live.pop(record, None)
         self._on_change()
 
     def _change(self, state: ConnectivityState) -> None:

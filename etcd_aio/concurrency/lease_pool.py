@@ -75,8 +75,8 @@ class LeasePool:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._idle: dict[int, list[PooledLease]] = {}  # by the TTL asked for; the last one is lent first
-        self._lent: set[PooledLease] = set()
-        self._sessions: set[Closing] = set()
+        self._lent: dict[PooledLease, None] = {}
+        self._sessions: dict[Closing, None] = {}
         self._tasks: set[asyncio.Task[object]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self.over = asyncio.Event()
@@ -153,7 +153,7 @@ class LeasePool:
             self.take_back(lease)
             raise ClientClosedError
         lease.holder = asyncio.current_task()
-        self._lent.add(lease)
+        self._lent[lease] = None
         return lease
 
     async def _take_back_later(self, lease: PooledLease) -> None:
@@ -179,7 +179,7 @@ class LeasePool:
     def forget(self, lease: PooledLease) -> None:
         """A lease is lent no longer."""
         lease.holder = None
-        self._lent.discard(lease)
+        self._lent.pop(lease, None)
         wake(self._change)
 
     def drop_idle(self, lease: PooledLease) -> None:
@@ -203,11 +203,11 @@ class LeasePool:
 
     def join(self, session: Closing) -> None:
         """Close this session together with the pool."""
-        self._sessions.add(session)
+        self._sessions[session] = None
 
     def part(self, session: Closing) -> None:
         """This session has ended."""
-        self._sessions.discard(session)
+        self._sessions.pop(session, None)
         self.wake()
 
     def wake(self) -> None:

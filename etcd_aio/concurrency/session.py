@@ -65,7 +65,7 @@ class Session(NotAwaitable):
         self._is_entered = False
         self._is_orphan = False
         self._queues: dict[bytes, deque[asyncio.Future[None]]] = {}  # of names in use: who waits for them
-        self._loans: set[_SessionLoan] = set()
+        self._loans: dict[_SessionLoan, None] = {}
         self._sweeps: dict[bytes, asyncio.Task[None]] = {}  # by prefix; of keys in doubt that are not in use
         self._doubtful: set[bytes] = set()
         self._error: LeaseLostError | None = None  # why it is over
@@ -240,7 +240,7 @@ class Session(NotAwaitable):
             self._next(key_prefix)
             raise
         loan = _SessionLoan(self, self._lease, key_prefix)
-        self._loans.add(loan)
+        self._loans[loan] = None
         return loan
 
     async def try_borrow(self, key_prefix: bytes) -> Loan | None:
@@ -259,7 +259,7 @@ class Session(NotAwaitable):
         """An acquisition has ended: the next task may use the name."""
         if loan not in self._loans:
             return
-        self._loans.discard(loan)
+        self._loans.pop(loan, None)
         self._pool.wake()
         if not is_clean:
             self._doubtful.add(loan.key_prefix)

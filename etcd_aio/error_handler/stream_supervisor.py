@@ -71,7 +71,7 @@ class StreamContext:
     calls: CallContext
     balancer: Balancer
     observer: Observer | None
-    running: set[AnySupervisor] = field(default_factory=set)
+    running: dict[AnySupervisor, None] = field(default_factory=dict)
 
 
 class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
@@ -215,7 +215,7 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
             self._internal_error = None
             self._history.since = NEVER
             self._task = start_background_task(self._run(), name=f"etcd_aio {self._name}")
-            self._context.running.add(self)
+            self._context.running[self] = None
         try:
             self._advance()
         except Exception as error:  # raised by the handler: the consumers of the stream must get it
@@ -293,7 +293,7 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
         finally:
             error = self._internal_error or error
             self._task = None
-            self._context.running.discard(self)
+            self._context.running.pop(self, None)
             self._timer.stop()
             self._history.on_end(error, is_closed=self._is_closed)
             if error is not None and not self._is_closed:

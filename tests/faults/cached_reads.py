@@ -112,6 +112,7 @@ class Run:
                     mods = {kv.key: kv.mod_revision for kv in found}
                     seen = {one.encode(): mods.get(one.encode()) for one in KEYS}
                 self.operations.append(Read(called, self.clock(), seen, "direct read"))
+            await asyncio.sleep(self.rest * self.random.random() * 0.005)
 
     async def read_cached(self, cache: Cache[KeyValue]) -> None:
         """Read one key, or all at once, from the cache."""
@@ -235,11 +236,8 @@ async def make_trouble(run: Run, cluster: EtcdCluster, proxies: Sequence[FaultPr
         await asyncio.sleep(run.random.random())
 
 
-async def work(run: Run, clients: Sequence[Client], direct: Client, readers: int) -> None:
+async def use(run: Run, clients: Sequence[Client], readers: int) -> None:
     """Write and read until there are enough operations."""
-    begun = asyncio.Event()
-    recording = asyncio.create_task(run.record(direct, begun))
-    await begun.wait()
     async with AsyncExitStack() as stack:
         caches = [await stack.enter_async_context(client.cache(prefix=PREFIX, max_outage=1.0)) for client in clients]
         async with asyncio.TaskGroup() as group:
@@ -258,6 +256,14 @@ async def work(run: Run, clients: Sequence[Client], direct: Client, readers: int
                 loads=statistics.loads,
                 fallbacks=statistics.fallbacks,
             )
+
+
+async def work(run: Run, clients: Sequence[Client], direct: Client, readers: int) -> None:
+    """Write, read and record."""
+    begun = asyncio.Event()
+    recording = asyncio.create_task(run.record(direct, begun))
+    await begun.wait()
+    await use(run, clients, readers)
     last = (await direct.put(KEYS[0], "", retry="always", timeout=_PATIENCE)).revision
     await until(lambda: run.recorded >= last, [recording])
     recording.cancel()

@@ -224,6 +224,14 @@ class Worker:
     async def run(self, parts: set[str], next_line: Callable[[], Coroutine[object, object, object]]) -> None:
         """Run the tasks until told to stop, then end them all; observers until told again."""
         tasks = [asyncio.create_task(work, name=name) for name, work in self.tasks(parts)]
+        try:
+            await self._run_until_told(tasks, next_line)
+        finally:
+            await _cancel(tasks)
+
+    async def _run_until_told(
+        self, tasks: list["asyncio.Task[None]"], next_line: Callable[[], Coroutine[object, object, object]]
+    ) -> None:
         observing = [task for task in tasks if task.get_name() == _OBSERVER]
         stopping = asyncio.create_task(next_line())
         done, _ = await asyncio.wait([stopping, *tasks], return_when=asyncio.FIRST_COMPLETED)

@@ -1,0 +1,104 @@
+"""What a seed draws: a world, its load, and the faults. Pure: equal seeds draw equal plans."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Final
+
+PARTS: Final = ("lock", "rwlock", "semaphore", "election", "counter", "watch", "reads")
+"""What clients may do: contend for something, count exactly once, write and watch, or read with and without a cache."""
+
+_VERSIONS: Final = ("3.4", "3.5", "3.6", "3.7")
+_FIRST: Final = 1.0  # seconds until the first fault
+_EVERY: Final = 2.5  # seconds from one fault to the next, on average
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFault:
+    """A fault.
+
+    Attributes:
+        at: seconds from the beginning.
+        name: which one.
+        seed: of everything that it draws.
+    """
+
+    at: float
+    name: str
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.at:7.3f} s  {self.name}  ({self.seed})"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A run.
+
+    Attributes:
+        seed: of everything that is not drawn here.
+        version: of etcd.
+        members: how many.
+        latency: seconds of a message on its way, on average.
+        clients: how many for each part.
+        parts: what they do.
+        seconds: for how long there are faults.
+        ttl: seconds of the leases.
+        late: the part of the mutations of contenders that are applied late, or without an answer.
+        long: the part of their claims that last longer than a lease without renewals.
+        faults: the faults, by time.
+    """
+
+    seed: int
+    version: str
+    members: int
+    latency: float
+    clients: int
+    parts: tuple[str, ...]
+    seconds: float
+    ttl: int
+    late: float
+    long: float
+    faults: tuple[PlannedFault, ...]
+
+    def __str__(self) -> str:
+        head = (
+            f"etcd {self.version}, {self.members} members, latency {self.latency} s, {self.clients} clients,"
+            f" TTL {self.ttl} s, {self.seconds:.1f} s of {', '.join(self.parts)}; late {self.late}, long {self.long}"
+        )
+        return "\n".join([head, *map(str, self.faults)])
+
+    def with_faults(self, faults: Sequence[PlannedFault]) -> "Plan":
+        """The same run with other faults."""
+        return replace(self, faults=tuple(faults))
+
+
+def draw(seed: int, faults: Collection[str], parts: Collection[str] = PARTS) -> Plan:
+    """Draw a run.
+
+    Args:
+        seed: of all that is drawn.
+        faults: the names of the faults.
+        parts: what clients may do.
+    """
+    chance = Random(f"plan {seed}")
+    seconds = chance.uniform(20.0, 60.0)
+    kinds = chance.sample(sorted(faults), chance.randint(1, len(faults))) if faults else []
+    planned, at = [], _FIRST
+    while kinds and at < seconds:
+        planned.append(PlannedFault(at, chance.choice(kinds), chance.getrandbits(32)))
+        at += chance.expovariate(1 / _EVERY)
+    members = chance.choice((1, 3, 3))
+    return Plan(
+        seed=seed,
+        version=chance.choice(_VERSIONS),
+        members=members,
+        latency=chance.choice((0.0, 0.001, 0.01, 0.05)),
+        clients=chance.randint(2, 3),
+        parts=tuple(sorted(chance.sample(sorted(parts), chance.randint(1, min(2, len(parts)))))),
+        seconds=seconds,
+        ttl=chance.choice((2, 3, 5)),
+        late=chance.choice((0.0, 0.05, 0.3)),
+        long=chance.choice((0.0, 0.05, 0.3)),
+        faults=tuple(planned),
+    )

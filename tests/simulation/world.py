@@ -1,0 +1,126 @@
+"""The world of a run: a fake cluster, the networks of its clients, and the record of everything that happens in it."""
+
+import asyncio
+import random
+from collections import Counter
+from math import inf, nextafter
+from typing import Any
+
+from etcd_aio import Client
+from etcd_aio.fake import FakeEtcd
+from etcd_aio.fake.cluster import Node
+from etcd_aio.fake.network import Network
+from etcd_aio.fake.outcomes import Outcome
+from etcd_aio.fake.refusals import Refusal
+from etcd_aio.fake.sessions import Session
+from etcd_aio.transport import Metadata
+from tests.simulation.history import History
+from tests.simulation.plan import Plan
+from tests.simulation.trace import Trace
+
+
+class TracedEtcd(FakeEtcd):
+    """A fake that records what reaches it."""
+
+    def __init__(self, trace: Trace, version: str, *, members: int, seed: int) -> None:
+        super().__init__(version, members=members, seed=seed)
+        self._trace = trace
+        self.served = 0
+
+    def unary(self, node: Node, path: str, payload: bytes, metadata: Metadata) -> bytes | Outcome:
+        self.served += 1
+        self._trace.add(f"{node.name} {path}", payload)
+        try:
+            outcome = super().unary(node, path, payload, metadata)
+        except Refusal as refusal:
+            self._trace.add(f"{node.name} refused: {refusal.text}")
+            raise
+        if isinstance(outcome, Outcome):
+            self._trace.add(f"{node.name} {outcome.delay} {outcome.loses_connection}", outcome.reply or b"")
+        else:
+            self._trace.add(f"{node.name} answered at revision {self.revision}", outcome)
+        return outcome
+
+    def stream(self, node: Node, path: str, metadata: Metadata) -> Session:
+        self._trace.add(f"{node.name} {path} opened")
+        return super().stream(node, path, metadata)
+
+    def receive(self, session: Session, payload: bytes) -> None:
+        self.served += 1
+        self._trace.add(f"a request on {type(session).__name__}", payload)
+        super().receive(session, payload)
+
+
+class World:
+    """The world.
+
+    Args:
+        plan: what it is made of.
+        trace: gets what happens.
+
+    Attributes:
+        fake: the cluster.
+        history: the history of its store.
+        operator: a client that is in no trouble but that of the members.
+        networks: those of the clients that live.
+        calm: set when there are no more faults.
+        is_compacted: whether a part of the history was compacted.
+        meddled: keys that were deleted by an operator, by themselves or with their leases.
+        faults: how often each was made.
+        calls: of each part, how many there were.
+    """
+
+    def __init__(self, plan: Plan, trace: Trace) -> None:
+        self.plan = plan
+        self.trace = trace
+        self.fake = TracedEtcd(trace, plan.version, members=plan.members, seed=plan.seed)
+        self.history = History(self.fake)
+        self.networks: list[Network] = []
+        self.operator = self.fake.client(timeout=2.0)
+        self.calm = asyncio.Event()
+        self.is_compacted = False
+        self.meddled: set[str] = set()
+        self.faults: Counter[str] = Counter()
+        self.killable: list[Any] = []
+        self._instant = 0.0
+
+    def instant(self) -> float:
+        """The time, later than all instants before: so it tells what came first within one turn of the loop, too."""
+        self._instant = max(asyncio.get_running_loop().time(), nextafter(self._instant, inf))
+        return self._instant
+
+    def random(self, what: str) -> random.Random:
+        """Randomness of its own for one purpose, so that the others draw the same without it."""
+        return random.Random(f"{what} {self.plan.seed}")
+
+    def network(self) -> Network:
+        """A network for one more client."""
+        network = self.fake.network()
+        self.networks.append(network)
+        self.heal(network)
+        return network
+
+    def client(self, **options: Any) -> Client:
+        """A client on a network of its own."""
+        return self.fake.client(engine=self.network().engine, **options)
+
+    def heal(self, network: Network) -> None:
+        """Let a network be as it was in the beginning."""
+        network.heal()
+        for link in network.links:
+            link.latency = self.plan.latency
+
+    def compact(self, revision: int) -> None:
+        """Compact the history."""
+        self.history.collect()
+        self.fake.compact(revision)
+        self.is_compacted = True
+
+    def heal_all(self) -> None:
+        """End everything that is still in trouble."""
+        for member in self.fake.members:
+            member.start()
+            member.resume()
+            member.heal()
+        for network in self.networks:
+            self.heal(network)
