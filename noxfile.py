@@ -20,7 +20,7 @@ PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 # The parts of the suite.
-UNIT = ("tests/unit", "tests/property", *sorted(map(str, Path("tests").glob("test_*.py"))))
+UNIT = ("tests/unit", "tests/property", "tests/simulation", *sorted(map(str, Path("tests").glob("test_*.py"))))
 CONTRACT = ("tests/contract",)
 INTEGRATION = ("tests/integration", "tests/faults")
 EXAMPLES = ("tests/examples", "tests/benchmarks")
@@ -246,3 +246,10 @@ def faults(session: nox.Session) -> None:
     install(session, "test")
     minutes, *others = session.posargs or ("2",)
     session.run("python", "-m", "tests.faults.run", "--minutes", minutes, *others)
+
+
+@nox.session
+def simulate(session: nox.Session) -> None:
+    """The whole client on a fake cluster in virtual time, with faults, from seeds; `-- --seeds 1:10000` for more."""
+    install(session, "test")
+    session.run("python", "-m", "tests.simulation.run", *session.posargs)

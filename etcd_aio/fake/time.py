@@ -28,6 +28,8 @@ class _JumpingSelector(selectors.SelectSelector):
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """See `selectors.BaseSelector.select`."""
+        if timeout is not None and timeout <= 0 and len(self.get_map()) == 1:
+            return []  # callbacks are ready, and nothing is registered but the loop's own way to be woken
         ready = super().select(0)
         if not ready:
             if timeout is None:

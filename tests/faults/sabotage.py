@@ -23,7 +23,7 @@ def release_without_guard() -> None:
     async def delete(self: Any, place: Place) -> None:
         await self._store.do(op.txn(then=[op.delete(place.key)]), timeout=2.0, retry="always")
 
-    _replace(Line, "_delete", delete)
+    swap(Line, "_delete", delete)
 
 
 def no_own_key_check() -> None:
@@ -36,7 +36,7 @@ def no_own_key_check() -> None:
             self.state = State.LOOKING
             self.move(Step.FIRST)
 
-    _replace(Place, "looked", careless)
+    swap(Place, "looked", careless)
 
 
 def get_then_watch() -> None:
@@ -50,7 +50,7 @@ def get_then_watch() -> None:
                 await anext(watcher)
             self.place.vanished()
 
-    _replace(Line, "_wait", wait)
+    swap(Line, "_wait", wait)
 
 
 def get_then_watch_an_old_revision() -> None:
@@ -65,8 +65,8 @@ def get_then_watch_an_old_revision() -> None:
                 await anext(watcher)
             self.place.vanished()
 
-    _replace(Line, "_wait", wait)
-    _replace(line, "_REPEATED", ())
+    swap(Line, "_wait", wait)
+    swap(line, "_REPEATED", ())
 
 
 def herd() -> None:
@@ -79,7 +79,7 @@ def herd() -> None:
                 await anext(watcher)
                 self.place.vanished()
 
-    _replace(Line, "_wait", wait)
+    swap(Line, "_wait", wait)
 
 
 def lease_returned_dirty() -> None:
@@ -90,7 +90,7 @@ def lease_returned_dirty() -> None:
         await create(self, *arguments)
         self._is_dirty = False
 
-    _replace(Line, "_create", forget)
+    swap(Line, "_create", forget)
 
 
 def queue_jumped() -> None:
@@ -100,7 +100,7 @@ def queue_jumped() -> None:
         self.revision = revision
         self.move(Step.FIRST)
 
-    _replace(Place, "created", created)
+    swap(Place, "created", created)
 
 
 def fence_without_guard() -> None:
@@ -109,7 +109,7 @@ def fence_without_guard() -> None:
     async def send(self: Any, then: Any, timeout: Any, retry: Any = None) -> Any:
         return await self._writer.txn().then(*then).commit(timeout=timeout, retry=retry)
 
-    _replace(FencedWriter, "_send", send)
+    swap(FencedWriter, "_send", send)
 
 
 def no_cancellation() -> None:
@@ -119,13 +119,13 @@ def no_cancellation() -> None:
     def ignore(self: Any, *arguments: Any, cancels: bool, **options: Any) -> None:
         init(self, *arguments, cancels=False, **options)
 
-    _replace(held.Held, "__init__", ignore)
+    swap(held.Held, "__init__", ignore)
 
 
 def local_deadline_too_late() -> None:
     """Believe in a lease for longer than it was acknowledged for."""
-    _replace(held.Held, "_is_late", lambda self: False)
-    _replace(held.Held, "_on_lease_lost", lambda self, error: self._loop.call_later(5.0, self.lose, "late"))
+    swap(held.Held, "_is_late", lambda self: False)
+    swap(held.Held, "_on_lease_lost", lambda self, error: self._loop.call_later(5.0, self.lose, "late"))
 
 
 def stale_proclamation() -> None:
@@ -137,7 +137,7 @@ def stale_proclamation() -> None:
         txn = op.txn(when=[alive], then=[op.put(held.key, new, ignore_lease=True), present], otherwise=[present])
         return (await self._candidacy.store.do(txn, timeout=timeout, retry="always"))[present]
 
-    _replace(Leadership, "_propose", propose)
+    swap(Leadership, "_propose", propose)
 
 
 def youngest_observed() -> None:
@@ -147,27 +147,28 @@ def youngest_observed() -> None:
         kv = next(reversed(self._alive.values()), None)
         return (None, (b"", 0, b"")) if kv is None else (Leader.of(kv), (kv.key, kv.create_revision, kv.value))
 
-    _replace(Candidates, "_oldest", youngest)
+    swap(Candidates, "_oldest", youngest)
 
 
 def changes_swallowed() -> None:
     """Tell only the last change of a batch."""
     changed = Candidates.changed
-    _replace(Candidates, "changed", lambda self, *arguments: changed(self, *arguments)[-1:])
+    swap(Candidates, "changed", lambda self, *arguments: changed(self, *arguments)[-1:])
 
 
-def _replace(owner: Any, name: str, value: object) -> None:
+def swap(owner: Any, name: str, value: object) -> None:
+    """Replace what an owner has under a name by something that is called alike."""
     if not hasattr(owner, name):
         raise AttributeError(f"{owner} has no {name}: this sabotage is out of date")
-    replaced = getattr(owner, name)
-    if callable(replaced) and callable(value):
-        _check_arguments(replaced, value, f"{owner}.{name}")
+    before = getattr(owner, name)
+    if callable(before) and callable(value):
+        _check_arguments(before, value, f"{owner}.{name}")
     setattr(owner, name, value)
 
 
-def _check_arguments(replaced: Callable[..., Any], value: Callable[..., Any], what: str) -> None:
+def _check_arguments(before: Callable[..., Any], value: Callable[..., Any], what: str) -> None:
     """Check that a function can be called as the one that it replaces, or it would break something else."""
-    given = inspect.signature(replaced).parameters.values()
+    given = inspect.signature(before).parameters.values()
     positional = [each.name for each in given if each.kind is each.POSITIONAL_OR_KEYWORD]
     named = {each.name: each for each in given if each.kind is each.KEYWORD_ONLY}
     try:

@@ -18,7 +18,6 @@ from tests.simulation.world import World
 
 PATIENCE: Final = 90.0  # seconds within which everything that waits must end, once there are no faults any more
 _CLEAN: Final = 20.0  # seconds until nothing is left in the lines; longer than any lease
-_REST: Final = 5.0  # seconds between two claims of a task, at most
 
 
 class Process:
@@ -78,7 +77,7 @@ class Process:
                 seed,
                 patience=PATIENCE,
                 long=plan.long,
-                rest=_REST,
+                rest=plan.rest,
                 clock=asyncio.get_running_loop().time,
                 log=self._log,
             )

@@ -44,6 +44,7 @@ class Plan:
         parts: what they do.
         seconds: for how long there are faults.
         ttl: seconds of the leases.
+        rest: seconds from one thing that a contender does to the next, at most.
         late: the part of the mutations of contenders that are applied late, or without an answer.
         long: the part of their claims that last longer than a lease without renewals.
         faults: the faults, by time.
@@ -57,14 +58,16 @@ class Plan:
     parts: tuple[str, ...]
     seconds: float
     ttl: int
+    rest: float
     late: float
     long: float
     faults: tuple[PlannedFault, ...]
 
     def __str__(self) -> str:
         head = (
-            f"etcd {self.version}, {self.members} members, latency {self.latency} s, {self.clients} clients,"
-            f" TTL {self.ttl} s, {self.seconds:.1f} s of {', '.join(self.parts)}; late {self.late}, long {self.long}"
+            f"etcd {self.version}, {self.members} members, latency {self.latency} s, {self.clients} clients, TTL"
+            f" {self.ttl} s, rest {self.rest} s, late {self.late}, long {self.long},"
+            f" {self.seconds:.1f} s of {', '.join(self.parts)}"
         )
         return "\n".join([head, *map(str, self.faults)])
 
@@ -82,7 +85,7 @@ def draw(seed: int, faults: Collection[str], parts: Collection[str] = PARTS) -> 
         parts: what clients may do.
     """
     chance = Random(f"plan {seed}")
-    seconds = chance.uniform(20.0, 60.0)
+    seconds = chance.uniform(15.0, 45.0)
     kinds = chance.sample(sorted(faults), chance.randint(1, len(faults))) if faults else []
     planned, at = [], _FIRST
     while kinds and at < seconds:
@@ -94,10 +97,11 @@ def draw(seed: int, faults: Collection[str], parts: Collection[str] = PARTS) -> 
         version=chance.choice(_VERSIONS),
         members=members,
         latency=chance.choice((0.0, 0.001, 0.01, 0.05)),
-        clients=chance.randint(2, 3),
+        clients=chance.choice((2, 2, 3)),
         parts=tuple(sorted(chance.sample(sorted(parts), chance.randint(1, min(2, len(parts)))))),
         seconds=seconds,
         ttl=chance.choice((2, 3, 5)),
+        rest=chance.choice((2.0, 8.0, 16.0)),
         late=chance.choice((0.0, 0.05, 0.3)),
         long=chance.choice((0.0, 0.05, 0.3)),
         faults=tuple(planned),

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from etcd_aio.fake.time import DeadlockError, VirtualTimeLoop
+from etcd_aio.fake.time import VirtualTimeLoop
 from tests.faults.ownership import Violation
 from tests.faults.store import IncompleteError
 from tests.simulation.contention import Contention
@@ -85,7 +85,7 @@ async def _live(plan: Plan, trace: Trace) -> Outcome:
         world.heal_all()
         world.calm.set()
         trace.add("calm")
-        done, pending = await asyncio.wait(tasks, timeout=_PATIENCE)
+        _, pending = await asyncio.wait(tasks, timeout=_PATIENCE)
         violations += [
             Violation("waits for ever", type(load).__name__)
             for load, task in zip(loads, tasks, strict=True)

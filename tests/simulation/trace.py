@@ -1,4 +1,4 @@
-"""The trace of a run: a line for each call, request on a stream, fault and word of a client. Equal runs have equal ones."""
+"""The trace of a run: a line for each call, request on a stream, fault, and word of a client."""
 
 import asyncio
 from hashlib import sha256

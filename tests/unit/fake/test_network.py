@@ -26,15 +26,18 @@ async def test_a_black_hole_swallows_calls_of_one_client_until_it_is_healed() ->
 async def test_events_that_came_in_a_black_hole_are_received_when_it_is_healed() -> None:
     async with FakeEtcd() as fake:
         network = fake.network()
-        async with fake.client(engine=network.engine) as client, fake.client() as other:
-            async with client.watch("a") as watcher:
-                network.black_hole()
-                await other.put("a", "1")
-                with pytest.raises(TimeoutError):
-                    await asyncio.wait_for(anext(watcher), 0.5)
-                network.heal()
-                assert (await asyncio.wait_for(anext(watcher), 0.5)).value == b"1"
-                assert watcher.statistics().reconnects == 0
+        async with (
+            fake.client(engine=network.engine) as client,
+            fake.client() as other,
+            client.watch("a") as watcher,
+        ):
+            network.black_hole()
+            await other.put("a", "1")
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(anext(watcher), 0.5)
+            network.heal()
+            assert (await asyncio.wait_for(anext(watcher), 0.5)).value == b"1"
+            assert watcher.statistics().reconnects == 0
 
 
 async def test_events_that_came_while_a_member_was_paused_are_received_when_it_goes_on() -> None:
@@ -95,3 +98,19 @@ async def test_latency_delays_requests_and_answers_and_keeps_the_order_of_events
                 fake.load({"a": str(number)})
             assert [int((await anext(watcher)).value) for _ in range(20)] == list(range(20))
             assert asyncio.get_running_loop().time() > began + took
+
+
+async def test_a_stream_that_ended_unheard_ends_when_its_connection_is_given_up() -> None:
+    async with FakeEtcd(members=3) as fake:
+        network = fake.network()
+        async with fake.client(engine=network.engine) as client, client.watch("a") as watcher:
+            network.black_hole()
+            for member in fake.members:
+                member.isolate()  # the member ends the stream, unheard
+            await asyncio.sleep(60.0)  # until the connection is given up
+            for member in fake.members:
+                member.heal()
+            network.heal()
+            await asyncio.sleep(30.0)
+            fake.load({"a": "1"})
+            assert (await asyncio.wait_for(anext(watcher), 30.0)).value == b"1"
