@@ -134,12 +134,12 @@ class LeaseTable:
         if now < self.next_look():
             return []
         self._looked = now
-        found: list[int] = []
+        found: dict[int, None] = {}  # a lease that was renewed twice in one instant has equal entries
         while self._expiries and self._expiries[0][0] <= now and len(found) < _MOST_AT_ONCE:
             entry = heappop(self._expiries)
             if self._is_current(*entry):
-                found.append(entry[1])
-        return found
+                found[entry[1]] = None
+        return list(found)
 
     def _refresh(self, lease: Lease, now: float) -> None:
         lease.expiry = now + lease.ttl

@@ -95,3 +95,11 @@ def test_a_key_belongs_to_the_lease_of_its_last_put() -> None:
     assert 2 not in table
     with pytest.raises(Refusal):
         table.remove(2)
+
+
+def test_a_lease_that_was_renewed_twice_in_one_instant_expires_once() -> None:
+    table = LeaseTable()
+    table.grant(1, 5, 0.0)
+    table.renew(1, 1.0)
+    table.renew(1, 1.0)
+    assert table.expired(6.0) == [1]
