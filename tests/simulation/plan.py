@@ -10,6 +10,7 @@ PARTS: Final = ("lock", "rwlock", "semaphore", "election", "counter", "watch", "
 
 _VERSIONS: Final = ("3.4", "3.5", "3.6", "3.7")
 _FIRST: Final = 1.0  # seconds until the first fault
+_BUSY: Final = 0.2  # seconds of rest; as much happens in a short run as in a long one with more rest
 _EVERY: Final = 2.5  # seconds from one fault to the next, on average
 
 
@@ -85,7 +86,8 @@ def draw(seed: int, faults: Collection[str], parts: Collection[str] = PARTS) -> 
         parts: what clients may do.
     """
     chance = Random(f"plan {seed}")
-    seconds = chance.uniform(15.0, 45.0)
+    rest = chance.choice((_BUSY, 2.0, 8.0))
+    seconds = chance.uniform(8.0, 12.0) if rest == _BUSY else chance.uniform(20.0, 50.0)
     kinds = chance.sample(sorted(faults), chance.randint(1, len(faults))) if faults else []
     planned, at = [], _FIRST
     while kinds and at < seconds:
@@ -101,7 +103,7 @@ def draw(seed: int, faults: Collection[str], parts: Collection[str] = PARTS) -> 
         parts=tuple(sorted(chance.sample(sorted(parts), chance.randint(1, min(2, len(parts)))))),
         seconds=seconds,
         ttl=chance.choice((2, 3, 5)),
-        rest=chance.choice((2.0, 8.0, 16.0)),
+        rest=rest,
         late=chance.choice((0.0, 0.05, 0.3)),
         long=chance.choice((0.0, 0.05, 0.3)),
         faults=tuple(planned),
