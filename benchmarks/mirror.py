@@ -114,7 +114,7 @@ async def changes(bench: Bench, count: int, rounds: int) -> None:
     await bench.change(prefix, count)
 
     async def ours(to_prefix: str) -> None:
-        checkpoint = Checkpoint(head.cluster_id, prefix.encode(), before, True, "benchmark", 1)
+        checkpoint = Checkpoint(head.cluster_id, prefix.encode(), to_prefix.encode(), before, True, "benchmark", 1)
         await bench.destination.put(f"__etcd_aio/mirror/{to_prefix}", checkpoint.encode())
         async with bench.mirror(prefix, to_prefix):
             await bench.until_there(to_prefix, count)

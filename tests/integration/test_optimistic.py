@@ -280,7 +280,7 @@ async def test_a_list_over_a_compaction_that_another_member_has_not_made_yet(mon
         choice = leader.endpoint
 
         def choose(candidates: Sequence[Candidate]) -> Candidate:
-            named: Any = {getattr(candidate, "endpoint_name", ""): candidate for candidate in candidates}
+            named = {str(getattr(candidate, "endpoint_name", "")): candidate for candidate in candidates}
             return named.get(choice, candidates[0])
 
         async def look(kubernetes: Kubernetes, *arguments: Any) -> int:

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
 async def test_leases_with_their_keys() -> None:
     async with FakeEtcd() as fake, fake.client() as client:
-        assert len(fake.leases) == 0
+        assert list(fake.leases) == []
         long, short = await client.leases.grant(60), await client.leases.grant(5)
         await client.put("b", "", lease=short.id)
         await client.put("a", "", lease=short.id)
