@@ -308,13 +308,12 @@ class Registration(NotAwaitable):
                         logger.info("%s is registered again", self._what)
                     resolve(entered, None)
                     await self._stay(lease)
-            except EtcdError as error:
-                is_closed = isinstance(error, ClientUsageError)
+            except Exception as error:  # also of the application's policy, which may be right the next time
                 if not entered.done() and not isinstance(error, ServiceConflictError):
                     entered.set_exception(error)
                     return
                 self._report(error)
-                if is_closed:
+                if isinstance(error, ClientUsageError):
                     self._is_left = True
                     self._registered.set()
             if self._is_left:
@@ -342,8 +341,13 @@ class Registration(NotAwaitable):
                 self._registered.clear()
             resolve(lost, None if self._is_left else error)
 
-    def _report(self, error: EtcdError) -> None:
+    def _report(self, raised: Exception) -> None:
         """Log why the entry is not there, unless that was so before."""
+        if isinstance(raised, EtcdError):
+            error = raised
+        else:
+            error = EtcdError(f"unexpected {type(raised).__name__} in the client or in a function that it was given")
+            error.__cause__ = raised
         if type(error) is not type(self._reported):
             logger.warning("%s is not registered, which is tried again: %s", self._what, error)
         self._error = self._reported = error

@@ -4,12 +4,12 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 
 import pytest
 
-from etcd_aio import Client
+from etcd_aio import Candidate, Client
 from etcd_aio.errors import (
     CacheError,
     ClientClosedError,
@@ -546,3 +546,28 @@ async def test_changes_that_were_closed_bring_nothing_more(client: Client, prefi
         await changes.aclose()
         with pytest.raises(StopAsyncIteration):
             await asyncio.wait_for(anext(changes), PATIENCE)
+
+
+async def test_a_policy_that_raises_for_a_while_does_not_end_a_registration(own_server: EtcdServer) -> None:
+    is_broken = False
+
+    def choose(candidates: Sequence[Candidate]) -> Candidate:
+        if is_broken:
+            raise ZeroDivisionError
+        return candidates[0]
+
+    async with Client(own_server.endpoint, policy=choose) as client, Client(own_server.endpoint) as operator:
+        is_broken = True
+        with pytest.raises(ZeroDivisionError):
+            async with client.register("svc", "10.0.0.1:80"):
+                pass
+        is_broken = False
+        async with client.register("svc", "10.0.0.1:80", ttl=2) as registration:
+            kv = await operator.get(registration.key)
+            assert kv is not None
+            is_broken = True
+            await operator.leases.revoke(kv.lease)
+            await until(lambda: "ZeroDivisionError" in str(registration.error))
+            is_broken = False
+            await asyncio.wait_for(registration.wait_registered(), PATIENCE)
+            assert await operator.get(registration.key) is not None
