@@ -173,6 +173,7 @@ class Feeder(Generic[T]):
 
     async def _resume(self) -> Watcher:
         """Watch behind the content again."""
+        epoch = self._replica.epoch
         watcher = await self._watch(self._replica.revision + 1, None)
         if self._replica.state is CacheState.LAGGING:
             # A watch of the future would wait in a store that went back.
@@ -181,6 +182,8 @@ class Feeder(Generic[T]):
                 self._replica.move(Transition.RESUMED)
                 self._log_recovery()
                 self._on_moved()
+        if epoch != self._replica.epoch:
+            await self._leave()  # `replaced` cannot end a watch that is not there yet
         return watcher
 
     async def _follow(self, watcher: Watcher) -> None:

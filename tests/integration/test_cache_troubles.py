@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from etcd_aio import CacheError, Candidate, Client, KeyValue, op
+from etcd_aio import CacheError, Candidate, Client, KeyValue, Watcher, op
 from etcd_aio.cache import Cache, CacheState
 from etcd_aio.cache.feeder import Feeder
 from etcd_aio.errors import StoreRolledBackError
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy
+from etcd_aio.watch.service import WatchService
 from tests.support.until import PATIENCE, until
 from tests.support.virtual_time import turns
 
@@ -414,3 +415,42 @@ async def test_a_policy_that_raises_for_a_while_does_not_stop_the_background_rea
         probes = cache.statistics().probes
         await until(lambda: cache.statistics().probes > probes + 1)
         assert cache.state is CacheState.READY
+
+
+async def test_a_store_that_is_found_to_be_another_one_while_the_watch_is_resumed(
+    own_server: EtcdServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A read is answered before the watch is. The watch does not notice, as behind etcd's gRPC proxy."""
+    answered, resumed = asyncio.Event(), asyncio.Event()
+    answered.set()
+    enter_watch = Watcher.__aenter__
+
+    async def enter_late(watcher: Watcher) -> Watcher:
+        await enter_watch(watcher)
+        resumed.set()
+        await answered.wait()
+        return watcher
+
+    monkeypatch.setattr(Watcher, "__aenter__", enter_late)
+    monkeypatch.setattr(WatchService, "check_store", lambda service, watch: None)
+    async with (
+        FaultProxy(own_server.endpoint) as proxy,
+        Client(own_server.endpoint) as writer,
+        Client(proxy.endpoint) as client,
+    ):
+        await fill(writer, "p/", 3_000)
+        async with client.cache(prefix="p/", max_outage=0.1) as cache:
+            proxy.refuse()
+            proxy.reset()
+            await until(lambda: cache.state is CacheState.LAGGING)
+            await own_server.restart(wipe=True)
+            answered.clear()
+            resumed.clear()
+            proxy.heal()
+            await asyncio.wait_for(resumed.wait(), PATIENCE)
+            current = asyncio.create_task(cache.wait_current(timeout=PATIENCE))
+            await until(lambda: cache.state is CacheState.BROKEN)
+            answered.set()
+            await current
+            assert cache.range() == {}
+            assert cache.state is CacheState.READY
