@@ -386,6 +386,7 @@ async def test_what_a_server_refuses_ends_no_other_watch(own_server: EtcdServer)
         assert stays.statistics().reconnects == 0
 
 
+@pytest.mark.whole_store
 async def test_a_refused_watch_does_not_silence_the_oldest_one() -> None:
     """etcd 3.5.1 gives a watch that it refuses the id 0, and forgets the watch that has it."""
     async with EtcdServer(flags=[QUICK_LOGINS]) as server:
