@@ -124,7 +124,7 @@ class Dispatcher:
         if self.cluster.leader_of(node) is None:
             if _needs_leader(metadata):
                 raise Refusal(Reason.NO_LEADER)
-            if not (path in _SERVED_ALONE or (isinstance(message, pb.RangeRequest) and message.serializable)):
+            if not (path in _SERVED_ALONE or _is_local(message)):
                 return timed_out()
         return encode(answer(Call(node, metadata, len(payload), now), message))
 
@@ -159,6 +159,16 @@ class Dispatcher:
 
 def _rows(*rows: tuple[methods.AnyMethod, Any]) -> Mapping[str, tuple[type[pb.Message], Any]]:
     return {method.path: (method.request, answer) for method, answer in rows}
+
+
+def _is_local(message: pb.Message) -> bool:
+    """Whether the member answers from what it has."""
+    match message:
+        case pb.RangeRequest():
+            return message.serializable
+        case pb.MemberListRequest():
+            return not message.linearizable
+    return False
 
 
 def _needs_leader(metadata: Metadata) -> bool:

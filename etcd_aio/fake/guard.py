@@ -19,6 +19,7 @@ class Guard:
     def __init__(self, cluster: Cluster) -> None:
         self._users = cluster.users
         self._leases = cluster.leases
+        self._release = cluster.release
 
     def user(self, call: Call) -> str | None:
         """The user of a call; None if it has no token."""
@@ -94,13 +95,16 @@ class Guard:
             if one.request_range is not None:
                 self._users.check_read(user, one.request_range.key, one.request_range.range_end)
             elif one.request_put is not None:
-                self._put(user, one.request_put)
+                if self._release.guards_whole_txns:
+                    self._put(user, one.request_put)
+                else:
+                    self._users.check_write(user, one.request_put.key, b"")
             elif one.request_delete_range is not None:
                 delete = one.request_delete_range
                 if delete.prev_kv:
                     self._users.check_read(user, delete.key, delete.range_end)
                 self._users.check_write(user, delete.key, delete.range_end)
-            elif one.request_txn is not None:
+            elif one.request_txn is not None and self._release.guards_whole_txns:
                 self._txn(user, one.request_txn)
 
     def _lease_writes(self, user: str | None, lease: int) -> None:

@@ -1,6 +1,6 @@
 """The services Maintenance, Cluster and Health. Hashes, sizes and snapshots are the fake's own."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from typing import Final
 from zlib import crc32
@@ -51,26 +51,29 @@ class MaintenanceService:
 
     def alarm(self, call: Call, request: pb.AlarmRequest) -> pb.AlarmResponse:
         """Answer Alarm."""
-        if request.action == pb.AlarmRequestAlarmAction.GET:
+        if not self._cluster.release.guards_status:
+            self._named(self._guard.user, call)
+        elif request.action == pb.AlarmRequestAlarmAction.GET:
             self._guard.known(call)
         else:
             self._guard.admin(call)
         found = self._cluster.alarms.answer(request)
-        return pb.AlarmResponse(header=self._cluster.header(call.node), alarms=found)
+        header = self._cluster.header(call.node) if self._cluster.release.has_alarm_header else None
+        return pb.AlarmResponse(header=header, alarms=found)
 
     def defragment(self, call: Call, request: pb.DefragmentRequest) -> pb.DefragmentResponse:
         """Answer Defragment."""
-        self._guard.admin(call)
+        self._named(self._guard.admin, call)
         return pb.DefragmentResponse(header=self._cluster.header(call.node))
 
     def hash(self, call: Call, request: pb.HashRequest) -> pb.HashResponse:
         """Answer Hash."""
-        self._guard.admin(call)
+        self._named(self._guard.admin, call)
         return pb.HashResponse(header=self._cluster.header(call.node), hash=self._hash(0))
 
     def hash_kv(self, call: Call, request: pb.HashKvRequest) -> pb.HashKvResponse:
         """Answer HashKV."""
-        self._guard.admin(call)
+        self._named(self._guard.admin, call)
         revision = self._cluster.store.check(request.revision)
         reply = pb.HashKvResponse(
             header=self._cluster.header(call.node),
@@ -83,7 +86,7 @@ class MaintenanceService:
 
     def snapshot(self, call: Call, request: pb.SnapshotRequest) -> Iterator[pb.SnapshotResponse]:
         """Answer Snapshot: pages that no etcd can read, and their checksum."""
-        self._guard.admin(call)
+        self._named(self._guard.admin, call)
         version = f"{self._cluster.release.name}.0" if self._cluster.release.has_storage_version else ""
         content = b"fake etcd".ljust(_PAGE, b"\x00") * 2
         yield pb.SnapshotResponse(header=None, remaining_bytes=0, blob=content, version=version)
@@ -91,7 +94,8 @@ class MaintenanceService:
 
     def move_leader(self, call: Call, request: pb.MoveLeaderRequest) -> pb.MoveLeaderResponse:
         """Answer MoveLeader."""
-        self._guard.admin(call)
+        if self._cluster.release.guards_leader:
+            self._guard.admin(call)
         if self._cluster.leader_of(call.node) is not call.node:
             raise Refusal(Reason.NOT_LEADER)
         for node in self._cluster.nodes:
@@ -102,7 +106,8 @@ class MaintenanceService:
 
     def member_list(self, call: Call, request: pb.MemberListRequest) -> pb.MemberListResponse:
         """Answer MemberList."""
-        self._guard.known(call)
+        if self._cluster.release.guards_status:
+            self._guard.known(call)
         members = [
             pb.Member(id=node.id, name=node.name, peer_urls=[node.peer_url], client_urls=list(node.client_urls))
             for node in self._cluster.nodes
@@ -121,6 +126,15 @@ class MaintenanceService:
         """Answer what the fake does not do."""
         name = type(request).__name__.removesuffix("Request")
         raise Refusal.other(StatusCode.UNIMPLEMENTED, f"fake etcd: {name} is not imitated")
+
+    def _named(self, check: Callable[[Call], object], call: Call) -> None:
+        """Run a check; older releases forget to translate its refusal."""
+        try:
+            check(call)
+        except Refusal as refusal:
+            if self._cluster.release.names_maintenance_errors:
+                raise
+            raise Refusal.other(StatusCode.UNKNOWN, refusal.text.replace("etcdserver:", "auth:")) from None
 
     def _hash(self, revision: int) -> int:
         found = self._cluster.store.read(b"\x00", b"\x00", revision)

@@ -26,8 +26,8 @@ def covers(granted: Iterable[Interval], wanted: Interval) -> bool:
             return True
         if last > begin:
             begin = last
-        if end is not None and begin >= end:
-            return True
+            if end is not None and begin >= end:  # not before: even an interval without keys needs a permission
+                return True
     return False
 
 

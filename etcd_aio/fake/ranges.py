@@ -1,6 +1,8 @@
 """Ranges: filters, sorting and the limit of a range, as etcd applies them. Pure."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from math import inf
 from operator import attrgetter
 from typing import Any, Final, Protocol
 
@@ -66,6 +68,8 @@ def answer_range(store: Readable, request: pb.RangeRequest, release: Release) ->
     reply = pb.RangeResponse(header=pb.ResponseHeader(revision=store.revision), count=len(found))
     if request.count_only:
         return reply
+    if _is_default_order(request) and not _has_revision_filters(request) and request.limit > 0:
+        del found[request.limit + 1 :]  # before they are sorted: without an order, this matters
     found = _sorted(_filtered(found, request), request)
     if 0 < request.limit < len(found):
         del found[request.limit :]
@@ -89,19 +93,25 @@ def stream_range(
     Raises:
         Refusal: its revision cannot be read.
     """
-    whole = answer_range(store, request, release)
-    chunks = []
-    rest, limit = whole.kvs, _FIRST_CHUNK
+    if request.count_only:
+        yield answer_range(store, request, release)
+        return
+    part = replace(request, limit=min(_FIRST_CHUNK, request.limit or _FIRST_CHUNK))
+    sent, left = 0, request.limit or inf
     while True:
-        chunk = pb.RangeResponse(kvs=rest[:limit])
-        rest = rest[limit:]
-        chunks.append(chunk)
-        if not rest:
+        whole = answer_range(store, part, release)
+        sent, left = sent + len(whole.kvs), left - len(whole.kvs)
+        part.key = whole.kvs[-1].key + b"\x00" if whole.more else b""
+        if not (whole.more and left):
             break
-        size = size_of(chunk)
-        limit = limit * 2 if size < target // 2 else max(limit // 2, 1) if size > target * 2 else limit
-    chunks[-1].header, chunks[-1].more, chunks[-1].count = whole.header, whole.more, whole.count
-    return iter(chunks)
+        yield pb.RangeResponse(kvs=whole.kvs)
+        size = size_of(whole)
+        limit = part.limit * 2 if size < target // 2 else max(part.limit // 2, 1) if size > target * 2 else part.limit
+        part.limit = int(min(limit, left))
+    count = sent
+    if whole.more:
+        count += len(store.read(part.key, part.range_end, part.revision))
+    yield pb.RangeResponse(header=whole.header, kvs=whole.kvs, more=whole.more, count=count)
 
 
 def _is_default_order(request: pb.RangeRequest) -> bool:

@@ -19,12 +19,18 @@ class Release:
         checks_puts_first: in a transaction, all puts are checked before the first range.
         keys_only_drops_lease: a range of keys only has no leases either, unless it is sorted by value.
         has_range_stream: `KV/RangeStream` exists.
-        progress_needs_sync: a stream of watchers is told about its progress only if all of them are equally far.
+        progress_waits_for_start: a stream tells its progress only when all its watchers have begun.
+        has_alarm_header: answers about alarms have a header.
         has_auth_status: `Auth/AuthStatus` exists.
+        guards_auth_status: `Auth/AuthStatus` is for root only.
         shows_permission_of_root: the role root is shown with the permission for everything.
         guards_leases: grants, revocations and renewals need a user, and lists the right to read the keys.
         guards_compaction: compactions are for root only.
-        guards_status: `Status` needs a user.
+        guards_whole_txns: of a transaction, also inner ones are checked, and leases and old values of puts.
+        guards_open_watches: a watch without an end needs the right to read all keys behind the first one, too.
+        guards_status: `Status`, `MemberList` and alarms need a user.
+        guards_leader: `MoveLeader` is for root only.
+        names_maintenance_errors: refusals of `Defragment`, `Hash`, `HashKV` and `Snapshot` have a status of their own.
         has_storage_version: members tell the version of their storage, their quota, and the revision of a hash.
         keeps_tombstone: a compaction at the revision of a deletion keeps the deletion for watchers.
     """
@@ -35,12 +41,18 @@ class Release:
     checks_puts_first: bool = False
     keys_only_drops_lease: bool = False
     has_range_stream: bool = False
-    progress_needs_sync: bool = True
+    progress_waits_for_start: bool = True
+    has_alarm_header: bool = True
     has_auth_status: bool = True
+    guards_auth_status: bool = True
     shows_permission_of_root: bool = True
     guards_leases: bool = True
     guards_compaction: bool = True
+    guards_whole_txns: bool = True
+    guards_open_watches: bool = True
     guards_status: bool = True
+    guards_leader: bool = True
+    names_maintenance_errors: bool = True
     has_storage_version: bool = True
     keeps_tombstone: bool = True
 
@@ -54,12 +66,17 @@ RELEASES: Final[Mapping[str, Release]] = MappingProxyType(
                 "3.4.25",
                 checks_sort=False,
                 checks_puts_first=True,
-                progress_needs_sync=False,
+                progress_waits_for_start=False,
+                has_alarm_header=False,
                 has_auth_status=False,
                 shows_permission_of_root=False,
                 guards_leases=False,
                 guards_compaction=False,
+                guards_whole_txns=False,
+                guards_open_watches=False,
                 guards_status=False,
+                guards_leader=False,
+                names_maintenance_errors=False,
                 has_storage_version=False,
                 keeps_tombstone=False,
             ),
@@ -69,10 +86,11 @@ RELEASES: Final[Mapping[str, Release]] = MappingProxyType(
                 checks_sort=False,
                 checks_puts_first=True,
                 shows_permission_of_root=False,
+                names_maintenance_errors=False,
                 has_storage_version=False,
             ),
             Release("3.6", "3.6.16"),
-            Release("3.7", "3.7.3", keys_only_drops_lease=True, has_range_stream=True),
+            Release("3.7", "3.7.3", keys_only_drops_lease=True, has_range_stream=True, guards_auth_status=False),
         )
     }
 )

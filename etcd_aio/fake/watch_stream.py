@@ -118,7 +118,8 @@ class WatchStream(Session):
             self._refuse(Reason.COMPACTED.text)
             return
         try:
-            self._permit(now, key, end)
+            is_open = end == b"\x00" and not self._cluster.release.guards_open_watches
+            self._permit(now, key, b"" if is_open else end)
         except Refusal as refusal:
             self._refuse(refusal.printed)
             return
@@ -158,10 +159,11 @@ class WatchStream(Session):
 
     def _tell_progress(self) -> None:
         """Say how far all watchers are, if they are equally far."""
-        if not self._cluster.release.progress_needs_sync:
-            self._reply(_NO_ID, self._cluster.revision_of(self._node))
-        elif self._watches:
-            revision = self._hub.progress(watch.watcher for watch in self._watches.values())
+        if self._watches:
+            revision = self._hub.progress(
+                (watch.watcher for watch in self._watches.values()),
+                waits_for_start=self._cluster.release.progress_waits_for_start,
+            )
             if revision:
                 self._reply(_NO_ID, revision)
 

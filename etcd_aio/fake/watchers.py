@@ -136,10 +136,10 @@ class WatchHub:
             watcher.next = revision + 1
             watcher.send(revision, events)
 
-    def progress(self, watchers: Iterable[Watcher]) -> int:
-        """The revision up to which these have got everything; 0 if one of them has not."""
+    def progress(self, watchers: Iterable[Watcher], *, waits_for_start: bool = True) -> int:
+        """The revision up to which these have got everything; 0 if one of them has not, or has not begun."""
         revision = self.store.revision
-        is_whole = all(one.state is State.SYNCED and one.start <= revision for one in watchers)
+        is_whole = all(one.state is State.SYNCED and (one.start <= revision or not waits_for_start) for one in watchers)
         return revision if is_whole else 0
 
     def fall_behind(self, now: float) -> None:

@@ -1,94 +1,151 @@
-"""The fake beside real servers of every supported minor version: the same requests get the same answers."""
+"""The fake beside real servers of every supported minor version: the same requests get the same answers.
+
+`python -m tests.truth` runs the machines for longer.
+"""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Iterator, Sequence
+from random import Random
+from typing import Any, Final
 
 import pytest
-from hypothesis import given
 
+from etcd_aio import methods, pb
 from etcd_aio.testing import find_etcd
-from tests.support.differential import Pair, Step, pair_of
-from tests.support.differential_auth import CallOf, calls, play_auth, setups
-from tests.support.differential_watch import play_watches
-from tests.support.drawn_requests import histories, watch_histories
-from tests.support.tiers import nightly_examples
-from tests.support.versions import need_beside
-
-VERSIONS = ("3.4.25", "3.5.35", "3.6.16", "3.7.3")
-OLD = VERSIONS[:2]
-NEW = VERSIONS[2:]
-
-Pairs = Callable[[str], "Players"]
-
-
-class Players:
-    """Plays steps on a pair of servers."""
-
-    def __init__(self, runner: asyncio.Runner, pair: Pair) -> None:
-        self._runner = runner
-        self._pair = pair
-
-    def keys(self, drawn: Sequence[Step]) -> None:
-        self._runner.run(self._pair.play(drawn))
-
-    def users(self, setup: Sequence[Step], made: Sequence[CallOf]) -> None:
-        self._runner.run(play_auth(self._pair, setup, made))
-
-    def watches(self, drawn: Sequence[Step]) -> None:
-        self._runner.run(play_watches(self._pair, drawn))
+from tests.support.differential import NOW, Step
+from tests.support.differential_auth import PASSWORD, CallOf
+from tests.support.drawn_requests import BEGINNING
+from tests.support.seeds import chosen
+from tests.support.truth import KEYS_AND_LEASES, USERS, VERSIONS, WATCHES, Machine, Truth, found_versions
 
 
 @pytest.fixture(scope="module")
-def pairs() -> Iterator[Pairs]:
-    """The pair of servers of a version, which is started when it is first asked for."""
-    with asyncio.Runner() as runner:
-        stack = AsyncExitStack()
-        started: dict[str, Pair] = {}
-
-        def of(version: str) -> Players:
-            need_beside(version)
-            if version not in started:
-                started[version] = runner.run(stack.enter_async_context(pair_of(version)))
-            return Players(runner, started[version])
-
-        yield of
-        runner.run(stack.aclose())
+def truth() -> Iterator[Truth]:
+    versions = found_versions()
+    if not versions:
+        pytest.skip("needs the servers of `nox -s servers`")
+    with asyncio.Runner() as runner, Truth(runner, versions) as truth:
+        yield truth
 
 
-@pytest.mark.parametrize("version", OLD)
-@nightly_examples(5000, default=60)
-@given(drawn=histories(has_odd_numbers=False))
-def test_keys_and_leases_of_old_releases(version: str, drawn: list[Step], pairs: Pairs) -> None:
-    pairs(version).keys(drawn)
+@pytest.mark.parametrize(
+    ("machine", "steps"),
+    [
+        pytest.param(KEYS_AND_LEASES, 1500, id="keys"),
+        pytest.param(WATCHES, 1000, id="watches"),
+        pytest.param(USERS, 1500, id="users"),
+    ],
+)
+def test_random_histories(machine: Machine, steps: int, truth: Truth, pytestconfig: pytest.Config) -> None:
+    """The default tier plays the same histories in every run."""
+    is_nightly = bool(pytestconfig.getoption("nightly"))
+    truth.run(machine, Random(chosen() if is_nightly else 1), 20_000 if is_nightly else steps)
 
 
-@pytest.mark.parametrize("version", NEW)
-@nightly_examples(5000, default=60)
-@given(drawn=histories(has_odd_numbers=True))
-def test_keys_and_leases_of_new_releases(version: str, drawn: list[Step], pairs: Pairs) -> None:
-    pairs(version).keys(drawn)
+def _range(**options: Any) -> Step:
+    return Step(methods.RANGE, pb.RangeRequest(key=b"a", range_end=b"c", **options))
 
 
-@pytest.mark.parametrize("version", VERSIONS[:1])
-@nightly_examples(1000, default=25)
-@given(drawn=watch_histories(has_negative_revisions=False))
-def test_watches_of_the_oldest_release(version: str, drawn: list[Step], pairs: Pairs) -> None:
-    pairs(version).watches(drawn)
+def _stream(**options: Any) -> Step:
+    return Step(methods.RANGE_STREAM, pb.RangeRequest(key=b"\x00", range_end=b"\x00", **options))
 
 
-@pytest.mark.parametrize("version", VERSIONS[1:])
-@nightly_examples(1000, default=25)
-@given(drawn=watch_histories(has_negative_revisions=True))
-def test_watches(version: str, drawn: list[Step], pairs: Pairs) -> None:
-    pairs(version).watches(drawn)
+def _watch(**options: Any) -> Step:
+    return Step(methods.WATCH, pb.WatchRequest(create_request=pb.WatchCreateRequest(**options)))
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@nightly_examples(1000, default=15)
-@given(setup=setups, made=calls)
-def test_users(version: str, setup: list[Step], made: list[CallOf], pairs: Pairs) -> None:
-    pairs(version).users(setup, made)
+def _during(alarm: pb.AlarmType, *steps: Step) -> list[Step]:
+    """Calls during an alarm, which is raised and ended twice."""
+    activate, deactivate = (
+        Step(methods.ALARM, pb.AlarmRequest(action=action, alarm=alarm))
+        for action in (pb.AlarmRequestAlarmAction.ACTIVATE, pb.AlarmRequestAlarmAction.DEACTIVATE)
+    )
+    look = Step(methods.ALARM, pb.AlarmRequest(alarm=alarm))
+    return [look, activate, activate, look, *steps, deactivate, deactivate, look]
+
+
+_BY_REVISION: Final = pb.RangeRequestSortTarget.MOD
+_PROGRESS: Final = Step(methods.WATCH, pb.WatchRequest(progress_request=pb.WatchProgressRequest()))
+_FROM_A_TO_B: Final = pb.Permission(perm_type=pb.PermissionType.READWRITE, key=b"a", range_end=b"b")
+_USER: Final = (
+    Step(methods.USER_ADD, pb.AuthUserAddRequest(name="u1", password=PASSWORD)),
+    Step(methods.ROLE_ADD, pb.AuthRoleAddRequest(name="r1")),
+    Step(methods.ROLE_GRANT_PERMISSION, pb.AuthRoleGrantPermissionRequest(name="r1", perm=_FROM_A_TO_B)),
+    Step(methods.USER_GRANT_ROLE, pb.AuthUserGrantRoleRequest(user="u1", role="r1")),
+)
+_PUT_OF_C: Final = pb.RequestOp(request_put=pb.PutRequest(key=b"c"))
+
+
+def _by_all(*steps: Step) -> list[Step | CallOf]:
+    """Calls of the user, of a caller without a token, and of one with a wrong token."""
+    return [*_USER, *(CallOf(user, step) for user in ("u1", "", "nobody") for step in steps)]
+
+
+@pytest.mark.parametrize(
+    ("machine", "items"),
+    [
+        pytest.param(
+            KEYS_AND_LEASES,
+            [*BEGINNING, *(_range(limit=limit, sort_target=_BY_REVISION) for limit in (1, 2, 3))],
+            id="without an order the limit comes before the sorting",
+        ),
+        pytest.param(
+            KEYS_AND_LEASES,
+            [*BEGINNING, *(_stream(limit=limit, sort_target=_BY_REVISION) for limit in (0, 1, 2, -1))],
+            id="a stream counts what it has sent and what comes behind that",
+        ),
+        pytest.param(
+            KEYS_AND_LEASES,
+            [
+                *_during(pb.AlarmType.CORRUPT, *BEGINNING),
+                *_during(pb.AlarmType.NOSPACE, *BEGINNING),
+            ],
+            id="alarms",
+        ),
+        pytest.param(
+            WATCHES,
+            [*BEGINNING, _watch(key=b"a", start_revision=NOW + 100), _PROGRESS],
+            id="progress of a watcher that has not begun",
+        ),
+        pytest.param(WATCHES, [*BEGINNING, _PROGRESS], id="progress of no watcher"),
+        pytest.param(
+            USERS,
+            _by_all(
+                _watch(key=b"a", range_end=b"\x00"),
+                _watch(key=b"a", range_end=b"b"),
+                _watch(key=b"c", range_end=b"b"),
+                _watch(key=b"a", range_end=b"a"),
+            ),
+            id="watches of users",
+        ),
+        pytest.param(
+            USERS,
+            _by_all(
+                Step(
+                    methods.TXN, pb.TxnRequest(success=[pb.RequestOp(request_txn=pb.TxnRequest(failure=[_PUT_OF_C]))])
+                ),
+                Step(methods.TXN, pb.TxnRequest(failure=[_PUT_OF_C])),
+            ),
+            id="inner transactions of users",
+        ),
+        pytest.param(
+            USERS,
+            _by_all(
+                Step(methods.AUTH_STATUS, pb.AuthStatusRequest()),
+                Step(methods.ALARM, pb.AlarmRequest()),
+                Step(methods.MEMBER_LIST, pb.MemberListRequest()),
+                Step(methods.STATUS, pb.StatusRequest()),
+                Step(methods.HASH, pb.HashRequest()),
+                Step(methods.HASH_KV, pb.HashKvRequest()),
+                Step(methods.DEFRAGMENT, pb.DefragmentRequest()),
+                Step(methods.MOVE_LEADER, pb.MoveLeaderRequest(target_id=5)),
+            ),
+            id="maintenance by users",
+        ),
+    ],
+)
+def test_what_once_differed(machine: Machine, items: Sequence[Any], truth: Truth) -> None:
+    truth.play(machine, items)
 
 
 def test_the_fake_is_compared_with_what_users_run() -> None:
