@@ -6,7 +6,7 @@ from etcd_aio.fake.cluster import Node
 from etcd_aio.transport import Metadata
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Call:
     """One call.
 

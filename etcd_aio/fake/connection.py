@@ -65,7 +65,8 @@ class FakeConnection:
             reply = await call.future
         finally:
             self._calls.pop(call, None)
-            self._close_if_drained()
+            if self._is_draining:
+                self._close_if_drained()
         failure = check_prefix(0, len(reply), self._options.max_receive_bytes)
         if failure is not None:
             raise failure
