@@ -1,6 +1,6 @@
 """Calls in a second through a whole client on a fake etcd, and the time to start both: `python -m benchmarks.fake`.
 
-The client, its codec and the fake's server all run in this process, and no socket is used. The best of several rounds is
+The client, its codec and the fake all run in this process, and no socket is used. The best of several rounds is
 shown, in time of the processor: what else the machine does counts little.
 """
 

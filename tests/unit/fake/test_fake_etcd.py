@@ -88,3 +88,35 @@ async def test_no_answer_comes_in_the_step_of_its_request() -> None:
         assert fake.keys() == {b"a": b"1"}
         await call
         assert fake.keys() == {b"a": b"2"}
+
+
+@pytest.mark.virtual_time
+async def test_ten_thousand_leases_expire_one_after_the_other() -> None:
+    async with FakeEtcd() as fake, fake.client() as client:
+        loop = asyncio.get_running_loop()
+        await asyncio.gather(*(client.leases.grant(10) for _ in range(10_000)))
+        granted_at = loop.time()
+        left = [10_000]
+        while left[-1]:
+            await asyncio.sleep(0.5)
+            left.append(len(fake._cluster.leases.all()))
+            assert left[-1] == 10_000 or loop.time() >= granted_at + 10, "never early"
+            assert left[-1] >= left[max(len(left) - 3, 0)] - 1000, "at most a thousand in a second"
+        assert 19.5 <= loop.time() - granted_at <= 21
+
+
+@pytest.mark.virtual_time
+async def test_a_lease_is_never_gone_before_its_ttl_and_always_a_second_later() -> None:
+    async with FakeEtcd() as fake, fake.client() as client:
+        loop = asyncio.get_running_loop()
+        ends = {}
+        for number in range(40):
+            granted = await client.leases.grant(2 + number % 5)
+            await client.put(f"{number}", "", lease=granted.id)
+            ends[b"%d" % number] = loop.time() + granted.ttl
+            await asyncio.sleep(0.13)
+        while fake.keys():
+            found = fake.keys()
+            assert all(loop.time() <= ends[key] + 1 for key in found)
+            assert all(key in found for key, end in ends.items() if loop.time() < end - 0.2)
+            await asyncio.sleep(0.1)
