@@ -11,8 +11,10 @@ from typing import Any, Final
 import pytest
 
 from etcd_aio import methods, pb
+from etcd_aio.errors.server_error_table import ROWS
+from etcd_aio.fake.refusals import Reason
 from etcd_aio.testing import find_etcd
-from tests.support.differential import NOW, Step
+from tests.support.differential import COMPACTED, NOW, Step
 from tests.support.differential_auth import PASSWORD, CallOf
 from tests.support.drawn_requests import BEGINNING
 from tests.support.seeds import chosen
@@ -146,6 +148,66 @@ def _by_all(*steps: Step) -> list[Step | CallOf]:
 )
 def test_what_once_differed(machine: Machine, items: Sequence[Any], truth: Truth) -> None:
     truth.play(machine, items)
+
+
+_LARGE: Final = bytes(2**21 - 2**18)
+_LOOK: Final = pb.RequestOp(request_range=pb.RangeRequest(key=b"a"))
+_PUT_OF_A: Final = pb.RequestOp(request_put=pb.PutRequest(key=b"a"))
+_REFUSED: Final = (
+    Step(methods.PUT, pb.PutRequest()),
+    Step(methods.PUT, pb.PutRequest(key=b"missing", ignore_value=True)),
+    Step(methods.PUT, pb.PutRequest(key=b"a", value=b"1", ignore_value=True)),
+    Step(methods.PUT, pb.PutRequest(key=b"a", lease=1, ignore_lease=True)),
+    Step(methods.PUT, pb.PutRequest(key=b"a", lease=3)),
+    Step(methods.PUT, pb.PutRequest(key=b"a", value=_LARGE)),
+    Step(methods.TXN, pb.TxnRequest(success=[_LOOK] * 129)),
+    Step(methods.TXN, pb.TxnRequest(success=[_PUT_OF_A] * 2)),
+    _range(sort_order=pb.RangeRequestSortOrder(7)),
+    Step(methods.COMPACT, pb.CompactionRequest(revision=NOW)),
+    _range(revision=COMPACTED - 1),
+    _range(revision=NOW + 1),
+    _stream(sort_order=pb.RangeRequestSortOrder.DESCEND),
+    _stream(min_mod_revision=1),
+    Step(methods.LEASE_GRANT, pb.LeaseGrantRequest(id=1, ttl=1000)),
+    Step(methods.LEASE_GRANT, pb.LeaseGrantRequest(id=3, ttl=9_000_000_001)),
+    Step(methods.MOVE_LEADER, pb.MoveLeaderRequest(target_id=5)),
+    *_during(pb.AlarmType.NOSPACE, Step(methods.PUT, pb.PutRequest(key=b"a"))),
+    *_during(pb.AlarmType.CORRUPT, Step(methods.PUT, pb.PutRequest(key=b"a"))),
+)
+_REFUSED_TO_USERS: Final = (
+    *_USER,
+    Step(methods.AUTHENTICATE, pb.AuthenticateRequest(name="u1", password="wrong")),
+    *(
+        CallOf("root", step)
+        for step in (
+            _USER[0],
+            _USER[1],
+            Step(methods.USER_ADD, pb.AuthUserAddRequest()),
+            Step(methods.ROLE_ADD, pb.AuthRoleAddRequest()),
+            Step(methods.USER_GET, pb.AuthUserGetRequest(name="u9")),
+            Step(methods.ROLE_GET, pb.AuthRoleGetRequest(role="r9")),
+            Step(methods.AUTHENTICATE, pb.AuthenticateRequest(name="u1", password="wrong")),
+            Step(methods.USER_ADD, pb.AuthUserAddRequest(name="u3", options=pb.UserAddOptions(no_password=True))),
+            Step(methods.AUTHENTICATE, pb.AuthenticateRequest(name="u3", password="any")),
+            Step(methods.ROLE_GRANT_PERMISSION, pb.AuthRoleGrantPermissionRequest(name="r1")),
+            Step(methods.USER_REVOKE_ROLE, pb.AuthUserRevokeRoleRequest(name="u1", role="r9")),
+            Step(methods.ROLE_REVOKE_PERMISSION, pb.AuthRoleRevokePermissionRequest(role="r1", key=b"z")),
+            Step(methods.USER_DELETE, pb.AuthUserDeleteRequest(name="root")),
+        )
+    ),
+    *(CallOf(user, Step(methods.PUT, pb.PutRequest(key=b"c"))) for user in ("u1", "", "nobody")),
+)
+_NEEDS_SEVERAL_MEMBERS: Final = {Reason.NO_LEADER, Reason.NOT_LEADER, Reason.TIMEOUT, Reason.PROPOSAL_DROPPED}
+
+
+def test_every_refusal_of_the_fake_is_one_of_real_servers(truth: Truth) -> None:
+    truth.play(KEYS_AND_LEASES, [*BEGINNING, *_REFUSED])
+    truth.play(USERS, _REFUSED_TO_USERS)
+    alone = {(reason.code.name, reason.text) for reason in Reason if reason not in _NEEDS_SEVERAL_MEMBERS}
+    assert alone <= truth.refusals()
+    # `test_every_error.py` has seen real servers give these.
+    known = {(row.code, row.message) for row in ROWS}
+    assert {(reason.code, reason.text) for reason in _NEEDS_SEVERAL_MEMBERS} <= known
 
 
 def test_the_fake_is_compared_with_what_users_run() -> None:

@@ -87,6 +87,7 @@ class Pair:
         now: the current revision.
         compacted: the revision of the last compaction.
         tally: how often which RPC was compared, by the status of its answer.
+        refusals: the statuses and texts that the real one has refused with.
         tokens: the tokens of users on both sides.
     """
 
@@ -98,6 +99,7 @@ class Pair:
         self.compacted = 0
         self.now = 1
         self.tally: Counter[tuple[str, str]] = Counter()
+        self.refusals: set[tuple[str, str]] = set()
 
     async def fake_is_idle(self) -> None:
         """Let the fake send all that it has."""
@@ -128,6 +130,7 @@ class Pair:
         ]
         if not all(isinstance(token, str) for token in tokens) and tokens[0] != tokens[1]:
             raise Difference(f"{name} logs in: {tokens}")
+        self.refusals |= {token for token in tokens if isinstance(token, tuple)}
         self.tokens[name] = [token if isinstance(token, str) else "aaaaaaaaaaaaaaaa.1" for token in tokens]
 
     async def compare(self, step: Step, history: Sequence[object], user: str = "") -> Answer:
@@ -140,6 +143,8 @@ class Pair:
             await self.answer(side, step.method, request, token) for side, token in zip(self.sides, tokens, strict=True)
         ]
         self.tally[step.method.name, "OK" if isinstance(real, list) else real[0]] += 1
+        if isinstance(real, tuple):
+            self.refusals.add(real)
         if _bare(mine) != _bare(real):
             lines = "\n  ".join(map(repr, history))
             raise Difference(

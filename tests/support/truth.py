@@ -81,6 +81,10 @@ class Truth:
         """
         self._runner.run(self._play(machine, items))
 
+    def refusals(self) -> set[tuple[str, str]]:
+        """The statuses and texts that the real servers have refused with, and the fakes too."""
+        return set().union(*(pair.refusals for pair in self._pairs.values()))
+
     def run(self, machine: Machine, random: Random, steps: int) -> "Counter[tuple[str, str]]":
         """Play random histories until so many requests were compared with each version; see `play`.
 
