@@ -64,7 +64,7 @@ class MaintenanceService:
     def defragment(self, call: Call, request: pb.DefragmentRequest) -> pb.DefragmentResponse:
         """Answer Defragment."""
         self._named(self._guard.admin, call)
-        return pb.DefragmentResponse(header=self._cluster.header(call.node))
+        return pb.DefragmentResponse()
 
     def hash(self, call: Call, request: pb.HashRequest) -> pb.HashResponse:
         """Answer Hash."""
@@ -101,7 +101,7 @@ class MaintenanceService:
         for node in self._cluster.nodes:
             if node.id == request.target_id and node.is_available:
                 self._cluster.elect(node, call.now)
-                return pb.MoveLeaderResponse(header=self._cluster.header(call.node))
+                return pb.MoveLeaderResponse()
         raise Refusal(Reason.BAD_LEADER_TRANSFEREE)
 
     def member_list(self, call: Call, request: pb.MemberListRequest) -> pb.MemberListResponse:

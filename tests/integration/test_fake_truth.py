@@ -52,6 +52,10 @@ def _stream(**options: Any) -> Step:
     return Step(methods.RANGE_STREAM, pb.RangeRequest(key=b"\x00", range_end=b"\x00", **options))
 
 
+def _puts(numbers: range, size: int) -> list[Step]:
+    return [Step(methods.PUT, pb.PutRequest(key=b"k%02d" % number, value=bytes(size))) for number in numbers]
+
+
 def _watch(**options: Any) -> Step:
     return Step(methods.WATCH, pb.WatchRequest(create_request=pb.WatchCreateRequest(**options)))
 
@@ -79,8 +83,8 @@ _PUT_OF_C: Final = pb.RequestOp(request_put=pb.PutRequest(key=b"c"))
 
 
 def _by_all(*steps: Step) -> list[Step | CallOf]:
-    """Calls of the user, of a caller without a token, and of one with a wrong token."""
-    return [*_USER, *(CallOf(user, step) for user in ("u1", "", "nobody") for step in steps)]
+    """Calls of the user, of a caller without a token, of one with a wrong token, and of root."""
+    return [*_USER, *(CallOf(user, step) for user in ("u1", "", "nobody", "root") for step in steps)]
 
 
 @pytest.mark.parametrize(
@@ -103,6 +107,27 @@ def _by_all(*steps: Step) -> list[Step | CallOf]:
                 *_during(pb.AlarmType.NOSPACE, *BEGINNING),
             ],
             id="alarms",
+        ),
+        pytest.param(
+            KEYS_AND_LEASES,
+            [
+                *_puts(range(24), 10),
+                *(_stream(limit=limit) for limit in (0, 9, 10, 11, 23, 24)),
+                *_puts(range(12), 320_000),
+                *(_stream(), _stream(keys_only=True), _stream(count_only=True, limit=3), _stream(revision=NOW - 6)),
+            ],
+            id="the chunks of a stream",
+        ),
+        pytest.param(
+            WATCHES,
+            [
+                *_puts(range(4), 900_000),
+                *(
+                    _watch(key=b"\x00", range_end=b"\x00", start_revision=NOW - 3, fragment=one)
+                    for one in (True, False)
+                ),
+            ],
+            id="the fragments of a large delivery",
         ),
         pytest.param(
             WATCHES,

@@ -59,6 +59,7 @@ class Side:
             log += [encode(event) for event in reply.events] + ["a revision in two deliveries"] * is_split
             self._last[reply.watch_id] = revisions[-1]
             self._is_fragmented[reply.watch_id] = reply.fragment
+            log += ["to be continued"] * reply.fragment
         if reply.created or reply.canceled:
             self.created += reply.created
             self._last[reply.watch_id] = 0
