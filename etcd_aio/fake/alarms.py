@@ -5,6 +5,7 @@ from typing import Final
 
 from etcd_aio import pb
 from etcd_aio.fake.refusals import Reason, Refusal
+from etcd_aio.fake.releases import Release
 
 _Action: Final = pb.AlarmRequestAlarmAction
 _Type: Final = pb.AlarmType
@@ -55,6 +56,14 @@ class Alarms:
                 raise Refusal(Reason.NO_SPACE)
 
 
-def puts_something(ops: Sequence[pb.RequestOp]) -> bool:
-    """Whether operations need space. Those of inner transactions do not count: etcd does not look at them."""
-    return any(one.request_put is not None for one in ops)
+def puts_something(ops: Sequence[pb.RequestOp], release: Release) -> bool:
+    """Whether operations need space. Those of inner transactions count unless the release does not look at them."""
+    return any(
+        one.request_put is not None
+        or (
+            release.checks_whole_txns
+            and one.request_txn is not None
+            and puts_something((*one.request_txn.success, *one.request_txn.failure), release)
+        )
+        for one in ops
+    )

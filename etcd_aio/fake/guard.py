@@ -95,7 +95,7 @@ class Guard:
             if one.request_range is not None:
                 self._users.check_read(user, one.request_range.key, one.request_range.range_end)
             elif one.request_put is not None:
-                if self._release.guards_whole_txns:
+                if self._release.checks_whole_txns:
                     self._put(user, one.request_put)
                 else:
                     self._users.check_write(user, one.request_put.key, b"")
@@ -104,7 +104,7 @@ class Guard:
                 if delete.prev_kv:
                     self._users.check_read(user, delete.key, delete.range_end)
                 self._users.check_write(user, delete.key, delete.range_end)
-            elif one.request_txn is not None and self._release.guards_whole_txns:
+            elif one.request_txn is not None and self._release.checks_whole_txns:
                 self._txn(user, one.request_txn)
 
     def _lease_writes(self, user: str | None, lease: int) -> None:

@@ -73,7 +73,7 @@ class KVService:
             _check_size(call)
         self._guard.txn(call, request)
         if any(one.request_range is None for one in ops):
-            self._cluster.alarms.check(needs_space=puts_something(ops))
+            self._cluster.alarms.check(needs_space=puts_something(ops, self._cluster.release))
         reply, changes = self._cluster.writer.txn(request)
         self._end(call, reply.header, changes)
         return reply

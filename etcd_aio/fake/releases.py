@@ -26,7 +26,7 @@ class Release:
         shows_permission_of_root: the role root is shown with the permission for everything.
         guards_leases: grants, revocations and renewals need a user, and lists the right to read the keys.
         guards_compaction: compactions are for root only.
-        guards_whole_txns: of a transaction, also inner ones are checked, and leases and old values of puts.
+        checks_whole_txns: permissions and space are checked for inner transactions too, and for leases and old values of puts.
         guards_open_watches: a watch without an end needs the right to read all keys behind the first one, too.
         guards_status: `Status`, `MemberList` and alarms need a user.
         guards_leader: `MoveLeader` is for root only.
@@ -48,7 +48,7 @@ class Release:
     shows_permission_of_root: bool = True
     guards_leases: bool = True
     guards_compaction: bool = True
-    guards_whole_txns: bool = True
+    checks_whole_txns: bool = True
     guards_open_watches: bool = True
     guards_status: bool = True
     guards_leader: bool = True
@@ -72,7 +72,7 @@ RELEASES: Final[Mapping[str, Release]] = MappingProxyType(
                 shows_permission_of_root=False,
                 guards_leases=False,
                 guards_compaction=False,
-                guards_whole_txns=False,
+                checks_whole_txns=False,
                 guards_open_watches=False,
                 guards_status=False,
                 guards_leader=False,

@@ -82,6 +82,14 @@ _USER: Final = (
 _PUT_OF_C: Final = pb.RequestOp(request_put=pb.PutRequest(key=b"c"))
 
 
+_PUT_OF_A: Final = pb.RequestOp(request_put=pb.PutRequest(key=b"a"))
+_LOOK: Final = pb.RequestOp(request_range=pb.RangeRequest(key=b"a"))
+
+
+def _nested(op: pb.RequestOp) -> pb.TxnRequest:
+    return pb.TxnRequest(success=[pb.RequestOp(request_txn=pb.TxnRequest(failure=[op]))])
+
+
 def _by_all(*steps: Step) -> list[Step | CallOf]:
     """Calls of the user, of a caller without a token, of one with a wrong token, and of root."""
     return [*_USER, *(CallOf(user, step) for user in ("u1", "", "nobody", "root") for step in steps)]
@@ -104,7 +112,9 @@ def _by_all(*steps: Step) -> list[Step | CallOf]:
             KEYS_AND_LEASES,
             [
                 *_during(pb.AlarmType.CORRUPT, *BEGINNING),
-                *_during(pb.AlarmType.NOSPACE, *BEGINNING),
+                *_during(
+                    pb.AlarmType.NOSPACE, *BEGINNING, *(Step(methods.TXN, _nested(op)) for op in (_PUT_OF_A, _LOOK))
+                ),
             ],
             id="alarms",
         ),
@@ -148,9 +158,7 @@ def _by_all(*steps: Step) -> list[Step | CallOf]:
         pytest.param(
             USERS,
             _by_all(
-                Step(
-                    methods.TXN, pb.TxnRequest(success=[pb.RequestOp(request_txn=pb.TxnRequest(failure=[_PUT_OF_C]))])
-                ),
+                Step(methods.TXN, _nested(_PUT_OF_C)),
                 Step(methods.TXN, pb.TxnRequest(failure=[_PUT_OF_C])),
             ),
             id="inner transactions of users",
@@ -176,8 +184,6 @@ def test_what_once_differed(machine: Machine, items: Sequence[Any], truth: Truth
 
 
 _LARGE: Final = bytes(2**21 - 2**18)
-_LOOK: Final = pb.RequestOp(request_range=pb.RangeRequest(key=b"a"))
-_PUT_OF_A: Final = pb.RequestOp(request_put=pb.PutRequest(key=b"a"))
 _REFUSED: Final = (
     Step(methods.PUT, pb.PutRequest()),
     Step(methods.PUT, pb.PutRequest(key=b"missing", ignore_value=True)),
