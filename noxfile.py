@@ -23,6 +23,11 @@ CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os
 UNIT = ("tests/unit", "tests/property", "tests/simulation", *sorted(map(str, Path("tests").glob("test_*.py"))))
 CONTRACT = ("tests/contract",)
 INTEGRATION = ("tests/integration", "tests/faults")
+# What clients do, on a fake: these need no real server, and cost seconds only.
+ON_FAKE = tuple(
+    f"tests/integration/test_{name}.py"
+    for name in ("kv", "txn", "scan", "watch", "server_errors", "rwlocks", "semaphores", "single_key", "optimistic")
+)
 EXAMPLES = ("tests/examples", "tests/benchmarks")
 
 
@@ -104,9 +109,11 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def unit(session: nox.Session) -> None:
-    """Unit and property tests, and the checks of the repository, within a minute."""
+    """Unit and property tests, the checks of the repository, and clients on a fake."""
     install(session, "test")
     run_tests(session, *(session.posargs or UNIT))
+    if not session.posargs:
+        run_tests(session, "--on-fake", *ON_FAKE)
 
 
 @nox.session

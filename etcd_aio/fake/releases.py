@@ -26,7 +26,7 @@ class Release:
         shows_permission_of_root: the role root is shown with the permission for everything.
         guards_leases: grants, revocations and renewals need a user, and lists the right to read the keys.
         guards_compaction: compactions are for root only.
-        checks_whole_txns: permissions and space are checked for inner transactions too, and for leases and old values of puts.
+        checks_whole_txns: permissions and space are checked in inner transactions too, and for leases of puts.
         guards_open_watches: a watch without an end needs the right to read all keys behind the first one, too.
         guards_status: `Status`, `MemberList` and alarms need a user.
         guards_leader: `MoveLeader` is for root only.

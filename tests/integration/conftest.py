@@ -12,7 +12,7 @@ from anyio.from_thread import start_blocking_portal
 from etcd_aio import Client
 from etcd_aio.testing import EtcdCluster, EtcdServer, ServerTLS
 from etcd_aio.transport import ENGINES
-from tests.support.on_fake import FakeServer
+from tests.support.on_fake import FakeServer, runs_on_fake
 from tests.support.servers import QUICK_ELECTIONS
 
 _prefixes = count()
@@ -43,11 +43,11 @@ def new_fake(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With `--on-fake`, leave out the integration tests that start servers of their own."""
+    """With `--on-fake`, leave out what does not run on a fake."""
     if not config.getoption("on_fake"):
         return
-    left_out = [item for item in items if "shared_server" not in getattr(item, "fixturenames", ())]
-    items[:] = [item for item in items if item not in left_out]
+    left_out = [item for item in items if not runs_on_fake(item)]
+    items[:] = [item for item in items if runs_on_fake(item)]
     config.hook.pytest_deselected(items=left_out)
 
 

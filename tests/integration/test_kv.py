@@ -13,7 +13,6 @@ import pytest
 from etcd_aio import Client, KeyValue, SortBy, SortOrder, op
 from etcd_aio.errors import CompactedError, FutureRevisionError, InvalidRequestError
 from etcd_aio.testing import EtcdServer
-from etcd_aio.testing.health_probe import ask
 from etcd_aio.types import KeyLike, SortByLike, SortOrderLike
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine", "each_store")]
@@ -31,12 +30,6 @@ class HasId:
     """Any object with an id is a lease."""
 
     id: int
-
-
-async def grant(server: EtcdServer) -> int:
-    """A lease that outlives the test, from another client."""
-    answer = await ask(server.endpoint, "/v3/lease/grant", body={"TTL": "36000"}, timeout=5)
-    return int(str(answer["ID"]))
 
 
 # get and put.
@@ -125,8 +118,8 @@ async def test_a_value_of_one_mebibyte(client: Client, prefix: str) -> None:
     assert replaced.prev_kv == kv
 
 
-async def test_put_attaches_and_detaches_a_lease(client: Client, prefix: str, shared_server: EtcdServer) -> None:
-    one, other = await grant(shared_server), await grant(shared_server)
+async def test_put_attaches_and_detaches_a_lease(client: Client, prefix: str) -> None:
+    one, other = [(await client.leases.grant(36_000)).id for _ in range(2)]
 
     async def lease_and_value() -> tuple[int, bytes]:
         kv = await client.get(prefix)
@@ -148,7 +141,7 @@ async def test_put_attaches_and_detaches_a_lease(client: Client, prefix: str, sh
     assert kv.version == 5, "every one of them was a put"
 
     await client.put(prefix, "d", lease=one)
-    await ask(shared_server.endpoint, "/v3/lease/revoke", body={"ID": str(one)}, timeout=5)
+    await client.leases.revoke(one)
     assert await client.get(prefix) is None, "a lease takes its keys along"
 
 

@@ -6,8 +6,6 @@ import pytest
 
 from etcd_aio import Client, Compare, DeleteResult, Key, KeyValue, Op, PutResult, RangeResult, TxnResult, op
 from etcd_aio.errors import InvalidRequestError
-from etcd_aio.testing import EtcdServer
-from etcd_aio.testing.health_probe import ask
 
 pytestmark = [
     pytest.mark.anyio,
@@ -30,8 +28,8 @@ async def truths(client: Client, cases: list[tuple[Compare, bool]]) -> None:
     assert not wrong
 
 
-async def test_every_target_with_every_operator(client: Client, prefix: str, shared_server: EtcdServer) -> None:
-    lease = int(str((await ask(shared_server.endpoint, "/v3/lease/grant", body={"TTL": "36000"}, timeout=5))["ID"]))
+async def test_every_target_with_every_operator(client: Client, prefix: str) -> None:
+    lease = (await client.leases.grant(36_000)).id
     created = (await client.put(prefix, "l")).revision
     await client.put(prefix, "l")
     changed = (await client.put(prefix, "m", lease=lease)).revision
@@ -227,8 +225,8 @@ async def test_delete_inside_a_txn(client: Client, prefix: str) -> None:
     assert (await client.range(prefix=prefix)).count == 0
 
 
-async def test_put_options_inside_a_txn(client: Client, prefix: str, shared_server: EtcdServer) -> None:
-    lease = int(str((await ask(shared_server.endpoint, "/v3/lease/grant", body={"TTL": "36000"}, timeout=5))["ID"]))
+async def test_put_options_inside_a_txn(client: Client, prefix: str) -> None:
+    lease = (await client.leases.grant(36_000)).id
     await client.put(prefix, "kept")
     await client.txn().then(op.put(prefix, ignore_value=True, lease=lease)).commit()
     await client.txn().then(op.put(prefix, "new", ignore_lease=True)).commit()

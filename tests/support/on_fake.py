@@ -1,9 +1,10 @@
 """`--on-fake`: the integration tests that share a server run on a fake instead, a new one for each test.
 
-Clients of the tests connect to the fake, and to real servers if a test starts some besides.
+Clients of the tests connect to the fake, and to real servers if a test starts some besides. Left out are tests that
+start a server of their own, for its signals, disks, TLS or users; and those in `LEFT_OUT`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
@@ -15,6 +16,57 @@ from etcd_aio.testing import find_etcd
 from etcd_aio.transport import Connection, ConnectionOwner, Engine, Target, TransportOptions, create_engine
 
 HOST: Final = "fake1"
+
+_PROXY: Final = "a proxy stands between its client and the server, and the fake has no socket here"
+_PROCESS: Final = "another process calls the server, and the fake has no socket here"
+_NATIVE: Final = "it looks at what the native engine dials"
+_DOWNGRADE: Final = "the fake does not imitate downgrades"
+
+LEFT_OUT: Final[Mapping[str, str]] = {
+    "test_bad_input": _PROXY,
+    "test_cancellation": _PROXY,
+    "test_election_interop": _PROCESS,
+    "test_elections::test_a_proclamation_whose_answer_is_lost_is_applied_once": _PROXY,
+    "test_elections::test_etcd_22082_a_resignation_that_is_repeated_spares_the_next_leader": _PROXY,
+    "test_elections::test_etcd_22123_and_22124_resigning_without_an_answer_goes_on": _PROXY,
+    "test_elections::test_observers_follow_over_cut_connections": _PROXY,
+    "test_elections::test_run_does_not_outlast_its_client": _PROXY,
+    "test_every_error::test_downgrades_that_cannot_be_right": _DOWNGRADE,
+    "test_failover": _PROXY,
+    "test_follow::test_an_outage_is_raised_and_the_next_step_goes_on": _PROXY,
+    "test_leases::test_what_is_granted_after_an_outage_longer_than_the_ttl_is_not_lost": _PROXY,
+    "test_lifetime::test_a_client_made_before_a_fork_fails_at_once_in_the_child": _PROCESS,
+    "test_lifetime::test_a_lock_held_across_a_fork_is_that_of_the_parent": _PROCESS,
+    "test_lifetime::test_calls_under_way_end_with_the_close": _PROXY,
+    "test_lifetime::test_exit_leaves_no_task_and_no_warning": _PROCESS,
+    "test_lock_interop": _PROCESS,
+    "test_locks::test_a_fenced_write_whose_repetition_is_refused_may_have_been_applied": _PROXY,
+    "test_maintenance::test_a_downgrade_is_checked_begun_and_cancelled": _DOWNGRADE,
+    "test_naming::test_a_registration_is_what_go_writes": _PROCESS,
+    "test_once::test_a_write_that_was_never_sent_was_not_applied": _PROXY,
+    "test_once::test_an_outage_longer_than_the_ttl": _PROXY,
+    "test_once::test_closing_the_client_does_not_wait_for_a_cluster_that_is_silent": _PROXY,
+    "test_once::test_every_byte_of_the_answer_is_cut": _PROXY,
+    "test_once::test_the_deadline_passes_and_settle_tells": _PROXY,
+    "test_once::test_what_is_not_settled_in_time_is_logged_with_the_keys_of_its_slots": _PROXY,
+    "test_once::test_without_a_slot_the_same_cuts_apply_writes_twice": _PROXY,
+    "test_optimistic::test_every_byte_of_the_answer_cut": _PROXY,
+    "test_optimistic::test_every_byte_of_the_answer_cut_while_others_write": _PROXY,
+    "test_semaphores::test_a_holder_that_cannot_wake_the_next_waiter_stops_to_try_when_the_client_is_closed": _PROXY,
+    "test_single_key::test_a_deletion_while_no_server_is_reached_ends_the_wait": _PROXY,
+    "test_single_key::test_an_update_in_doubt_says_so": _PROXY,
+    "test_tls::test_a_plaintext_server_gets_nothing_from_a_tls_endpoint": _NATIVE,
+    "test_watch::test_a_silent_member_does_not_hold_entering": _PROXY,
+    "test_watch_proxy": _PROXY,
+}
+"""The reasons of what is left out besides: of whole files, and of tests."""
+
+
+def runs_on_fake(item: pytest.Item) -> bool:
+    """Whether an integration test runs with `--on-fake`."""
+    test = getattr(item, "originalname", item.name)
+    is_left_out = item.path.stem in LEFT_OUT or f"{item.path.stem}::{test}" in LEFT_OUT
+    return "shared_server" in getattr(item, "fixturenames", ()) and not is_left_out
 
 
 class FakeServer:

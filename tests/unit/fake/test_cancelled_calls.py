@@ -108,23 +108,25 @@ async def test_a_cancelled_call_leaves_the_state_before_or_after(action: Action,
     assert [task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith("etcd_aio")] == []
 
 
+async def _make_and_drop(number: int) -> "weakref.ref[FakeEtcd]":
+    """A fake: most are only made, others have a client, and a few end with much under way."""
+    fake = FakeEtcd(members=1 + number % 3)
+    if number % 20 == 0:
+        async with fake, fake.client() as client:
+            async with client.lease(20) as lease, client.watch("a") as watcher:
+                await client.put("a", "1", lease=lease)
+                await anext(watcher)
+            await client.leases.grant(20)
+            fake.members[0].pause()
+    elif number % 2:
+        async with fake, fake.client() as client:
+            await client.put("a", "1")
+    return weakref.ref(fake)
+
+
 async def test_a_thousand_fakes_leave_no_task_and_no_reference() -> None:
     tasks = asyncio.all_tasks()
-    left = []
-    for number in range(1000):
-        fake = FakeEtcd(members=1 + number % 3)
-        left.append(weakref.ref(fake))
-        if number % 20 == 0:
-            async with fake, fake.client() as client:
-                async with client.lease(20) as lease, client.watch("a") as watcher:
-                    await client.put("a", "1", lease=lease)
-                    await anext(watcher)
-                await client.leases.grant(20)
-                fake.members[0].pause()
-        elif number % 2:
-            async with fake, fake.client() as client:
-                await client.put("a", "1")
-    del fake, client, lease, watcher
+    left = [await _make_and_drop(number) for number in range(1000)]
     await asyncio.sleep(0)
     gc.collect()
     assert sum(one() is not None for one in left) == 0

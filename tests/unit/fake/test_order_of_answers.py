@@ -3,6 +3,7 @@
 import asyncio
 from collections import defaultdict
 from random import Random
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -10,6 +11,9 @@ from etcd_aio import Client
 from etcd_aio.errors import NoLeaderError
 from etcd_aio.fake import FakeEtcd
 from tests.faults.linearizable import Read, Write, judge
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
 
 pytestmark = pytest.mark.anyio
 
@@ -67,22 +71,22 @@ async def test_the_order_of_concurrent_calls_is_one_that_a_real_server_could_giv
 async def test_no_answer_comes_in_the_step_of_its_request() -> None:
     async with FakeEtcd() as fake, fake.client() as client:
         await client.put("a", "1")
-        calls = {
+        watcher = client.watch("a")
+        calls: dict[str, Awaitable[object]] = {
             "get": client.get("a"),
             "delete": client.delete("b"),
             "txn": client.txn().commit(),
             "grant": client.leases.grant(20),
             "status": client.maintenance.status(client.endpoints[0]),
             "users": client.auth.user_list(),
-            "watch": client.watch("a").__aenter__(),
+            "watch": watcher.__aenter__(),
         }
         for name, call in calls.items():
             task = asyncio.ensure_future(call)
             await asyncio.sleep(0)  # it has run, and its request was sent
             assert not task.done(), name
             await task
-            if name == "watch":
-                await task.result().aclose()
+        await watcher.aclose()
 
 
 @pytest.mark.virtual_time
