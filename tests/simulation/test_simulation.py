@@ -13,9 +13,9 @@ from tests.simulation.plan import PARTS, draw
 from tests.simulation.shrink import shrink
 from tests.simulation.simulate import simulate
 
-_SEEDS = 24
+_SEEDS = 14
 
-# A defect of each part of the load, with what shows it soon, and a seed that does.
+# A defect of each kind: the part of the load and the faults that show it soon, and the rule that it breaks.
 _CAUGHT = {
     "queue-jumped": ("lock", "", "entered before its turn"),
     "event-lost-at-resume": ("watch", "cut-connections,cut-streams", "watched wrongly"),
@@ -40,7 +40,7 @@ def test_every_part_keeps_every_rule(part: str) -> None:
     assert any(outcome.faults for outcome in outcomes)
 
 
-@pytest.mark.parametrize("seed", [3, 17, 38])
+@pytest.mark.parametrize("seed", [3, 5])
 def test_equal_seeds_give_equal_runs_in_every_process(seed: int, tmp_path: Path) -> None:
     traces = []
     for hash_seed in (1, 2):

@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections import Counter
 from math import inf, nextafter
-from typing import Any
+from typing import Any, Protocol
 
 from etcd_aio import Client
 from etcd_aio.fake import FakeEtcd
@@ -17,6 +17,13 @@ from etcd_aio.transport import Metadata
 from tests.simulation.history import History
 from tests.simulation.plan import Plan
 from tests.simulation.trace import Trace
+
+
+class Replaceable(Protocol):
+    """Processes, of which one may be killed."""
+
+    def replace(self) -> None:
+        """Kill one, and start another one in its place."""
 
 
 class TracedEtcd(FakeEtcd):
@@ -67,7 +74,7 @@ class World:
         is_compacted: whether a part of the history was compacted.
         meddled: keys that were deleted by an operator, by themselves or with their leases.
         faults: how often each was made.
-        calls: of each part, how many there were.
+        killable: the loads whose processes may be killed.
     """
 
     def __init__(self, plan: Plan, trace: Trace) -> None:
@@ -81,7 +88,7 @@ class World:
         self.is_compacted = False
         self.meddled: set[str] = set()
         self.faults: Counter[str] = Counter()
-        self.killable: list[Any] = []
+        self.killable: list[Replaceable] = []
         self._instant = 0.0
 
     def instant(self) -> float:
