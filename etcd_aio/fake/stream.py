@@ -33,8 +33,14 @@ class FakeStream:
 
     async def send(self, payload: bytes) -> None:
         if self._is_over or self._is_half_closed:
-            raise self._failure or AttemptFailure(StatusCode.CANCELLED, "the stream takes no more", Delivery.UNKNOWN)
+            over = AttemptFailure(StatusCode.CANCELLED, "the stream takes no more", Delivery.UNKNOWN)
+            raise self._failure or self._refusal() or over
         self._post(lambda session: self._connection.server.receive(session, payload))
+        try:
+            await asyncio.sleep(0)  # a sender that never stops must not hold up the loop
+        except BaseException:
+            self.cancel()
+            raise
 
     async def half_close(self) -> None:
         if not self._is_half_closed and not self._is_over:
@@ -63,8 +69,9 @@ class FakeStream:
                 return message
             if session is not None and session.is_over and is_here:
                 self._end()
-                if session.refusal is not None:
-                    raise AttemptFailure(session.refusal.code, session.refusal.text, Delivery.ANSWERED)
+                refusal = self._refusal()
+                if refusal is not None:
+                    raise refusal
                 return None
             if self._failure is not None:
                 self._end()
@@ -134,6 +141,11 @@ class FakeStream:
     def _arrive(self) -> None:
         self._arrived += 1
         self._wake()
+
+    def _refusal(self) -> AttemptFailure | None:
+        """The status that the server has ended the stream with; None for OK."""
+        refusal = None if self._session is None else self._session.refusal
+        return None if refusal is None else AttemptFailure(refusal.code, refusal.text, Delivery.ANSWERED)
 
     def _wake(self) -> None:
         if self._session is not None and self._session.is_over:

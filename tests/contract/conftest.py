@@ -2,8 +2,9 @@
 
 import pytest
 
-from etcd_aio.transport import ENGINES, EngineName
+from etcd_aio.transport import ENGINES
 from tests.support import loops
+from tests.support.transport import FAKE
 
 
 @pytest.fixture(params=loops.BOTH)
@@ -11,8 +12,8 @@ def anyio_backend(request: pytest.FixtureRequest) -> object:
     return request.param
 
 
-@pytest.fixture(params=ENGINES)
-def name(request: pytest.FixtureRequest) -> EngineName:
-    """The engine under examination."""
-    engine_name: EngineName = request.param
-    return engine_name
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """The engines under examination, by `name`; the fake's too, for what does not depend on HTTP/2."""
+    if "name" in metafunc.fixturenames:
+        is_for_fake = metafunc.definition.get_closest_marker("fake_too") is not None
+        metafunc.parametrize("name", [*ENGINES, FAKE] if is_for_fake else ENGINES)

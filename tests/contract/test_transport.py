@@ -16,6 +16,7 @@ from tests.support.transport import PATIENCE, Owner, connected, example_server, 
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.fake_too
 @pytest.mark.parametrize("size", [0, 1, 5, 16_379, 16_384, 65_531, 271_828])
 async def test_a_message_of_any_size_goes_there_and_comes_back(name: EngineName, size: int) -> None:
     async with example_server() as (port, _), connected(name, port) as (connection, _):
@@ -23,6 +24,7 @@ async def test_a_message_of_any_size_goes_there_and_comes_back(name: EngineName,
         assert await connection.unary("/x/Echo", payload, (), soon()) == payload
 
 
+@pytest.mark.fake_too
 @pytest.mark.parametrize("size", [0, 314_159, 9_000_000])
 async def test_a_reply_may_be_larger_than_any_window(name: EngineName, size: int) -> None:
     async with example_server() as (port, _), connected(name, port) as (connection, _):
@@ -42,6 +44,7 @@ class Kept:
         return False
 
 
+@pytest.mark.fake_too
 async def test_a_reply_is_returned_or_collected_but_never_both(name: EngineName) -> None:
     async with example_server() as (port, _), connected(name, port) as (connection, _):
         for size in (0, 100, 314_159, 9_000_000):
@@ -82,6 +85,7 @@ async def test_a_cancelled_call_collects_nothing_more(name: EngineName) -> None:
         assert [len(one.pieces) for one in made] == before
 
 
+@pytest.mark.fake_too
 @pytest.mark.parametrize(
     ("number", "text"),
     [(n, "etcdserver: something") for n in range(1, 17)] + [(5, "größer: 100 % ☃"), (8, "")],
@@ -94,6 +98,7 @@ async def test_a_status_arrives_with_its_text(name: EngineName, number: int, tex
         assert await connection.unary("/x/Echo", b"next", (), soon()) == b"next"
 
 
+@pytest.mark.fake_too
 async def test_an_unknown_method_is_answered_as_unimplemented(name: EngineName) -> None:
     async with example_server() as (port, _), connected(name, port) as (connection, _):
         failure = await failure_of(connection.unary("/x/Nothing", b"", (), soon()))
@@ -147,6 +152,7 @@ async def test_a_deadline_that_has_passed_sends_nothing(name: EngineName) -> Non
         assert requests == 1
 
 
+@pytest.mark.fake_too
 async def test_a_slow_answer_is_waited_for(name: EngineName) -> None:
     async with (
         example_server() as (port, _),
@@ -156,6 +162,7 @@ async def test_a_slow_answer_is_waited_for(name: EngineName) -> None:
         assert owner.lost == []
 
 
+@pytest.mark.fake_too
 async def test_two_hundred_calls_at_once_each_get_their_own_answer(name: EngineName) -> None:
     async with example_server() as (port, _), connected(name, port) as (connection, _):
         payloads = [str(number).encode() * 50 for number in range(200)]
@@ -166,6 +173,7 @@ async def test_two_hundred_calls_at_once_each_get_their_own_answer(name: EngineN
 # --- streams ---
 
 
+@pytest.mark.fake_too
 async def test_a_server_stream_yields_its_messages_then_none_for_ever(name: EngineName) -> None:
     async with example_server() as (port, _), connected(name, port) as (connection, _):
         stream = await connection.open_stream("/x/Count", (), soon())
@@ -177,6 +185,7 @@ async def test_a_server_stream_yields_its_messages_then_none_for_ever(name: Engi
         assert await stream.receive() is None
 
 
+@pytest.mark.fake_too
 async def test_a_bidirectional_stream_echoes_and_ends_with_ok(name: EngineName) -> None:
     async with example_server() as (port, _), connected(name, port) as (connection, _):
         stream = await connection.open_stream("/x/Chat", (), soon())
@@ -187,6 +196,7 @@ async def test_a_bidirectional_stream_echoes_and_ends_with_ok(name: EngineName) 
         assert await stream.receive() is None
 
 
+@pytest.mark.fake_too
 async def test_a_stream_that_the_server_ends_says_its_status_after_its_messages(name: EngineName) -> None:
     async with example_server() as (port, _), connected(name, port) as (connection, _):
         stream = await connection.open_stream("/x/Chat", (), soon())
@@ -200,6 +210,7 @@ async def test_a_stream_that_the_server_ends_says_its_status_after_its_messages(
         assert (await failure_of(stream.send(b"more"))).code is StatusCode.ABORTED
 
 
+@pytest.mark.fake_too
 async def test_sending_to_an_ended_stream_fails_but_its_messages_and_status_can_still_be_read(name: EngineName) -> None:
     async with example_server() as (port, _), connected(name, port) as (connection, _):
         stream = await connection.open_stream("/x/Chat", (), soon())
@@ -236,6 +247,7 @@ async def test_a_cancelled_stream_is_reset_and_takes_nothing_more(name: EngineNa
         assert resets == [8], "CANCEL"
 
 
+@pytest.mark.fake_too
 async def test_an_unread_stream_does_not_hold_up_the_calls_beside_it(name: EngineName) -> None:
     async with example_server() as (port, _), connected(name, port) as (connection, _):
         streams = [await connection.open_stream("/x/Flood", (), soon()) for _ in range(3)]
@@ -250,6 +262,7 @@ async def test_an_unread_stream_does_not_hold_up_the_calls_beside_it(name: Engin
         assert await connection.unary("/x/Echo", b"next", (), soon()) == b"next"
 
 
+@pytest.mark.fake_too
 async def test_messages_of_a_stream_may_be_larger_than_any_window(name: EngineName) -> None:
     size = 6 * 2**20
     async with example_server() as (port, _), connected(name, port) as (connection, _):
@@ -260,6 +273,7 @@ async def test_messages_of_a_stream_may_be_larger_than_any_window(name: EngineNa
         stream.cancel()
 
 
+@pytest.mark.fake_too
 async def test_twenty_streams_beside_calls(name: EngineName) -> None:
     async with example_server() as (port, _), connected(name, port) as (connection, _):
 
@@ -348,6 +362,7 @@ async def test_messages_in_fragments_of_every_kind_are_put_together(name: Engine
 # --- the end ---
 
 
+@pytest.mark.fake_too
 async def test_a_closed_connection_takes_nothing_more(name: EngineName) -> None:
     async with example_server() as (port, _), connected(name, port) as (connection, owner):
         await connection.aclose()
@@ -358,6 +373,7 @@ async def test_a_closed_connection_takes_nothing_more(name: EngineName) -> None:
         await connection.aclose()
 
 
+@pytest.mark.fake_too
 async def test_closing_ends_what_is_under_way(name: EngineName) -> None:
     async with example_server() as (port, examples), connected(name, port) as (connection, _):
         call = asyncio.ensure_future(connection.unary("/x/Slow", b"5", (), soon()))
@@ -370,6 +386,7 @@ async def test_closing_ends_what_is_under_way(name: EngineName) -> None:
             assert (failure.code, failure.delivery) == (StatusCode.UNAVAILABLE, Delivery.UNKNOWN)
 
 
+@pytest.mark.fake_too
 async def test_a_draining_connection_finishes_its_work_and_closes_itself(name: EngineName) -> None:
     async with example_server() as (port, _), connected(name, port) as (connection, owner):
         stream = await connection.open_stream("/x/Chat", (), soon())
@@ -388,6 +405,7 @@ async def test_a_draining_connection_finishes_its_work_and_closes_itself(name: E
         assert owner.lost == [None]
 
 
+@pytest.mark.fake_too
 async def test_an_idle_draining_connection_is_closed_at_once(name: EngineName) -> None:
     async with example_server() as (port, _), connected(name, port) as (connection, owner):
         connection.drain()

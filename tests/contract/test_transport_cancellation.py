@@ -16,6 +16,7 @@ from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
 from etcd_aio.transport import Connection, EngineName
 from tests.support.scripted import GRPC, Wire, scripted
 from tests.support.transport import (
+    FAKE,
     PATIENCE,
     Owner,
     connected,
@@ -247,6 +248,7 @@ async def cancelled_after(turns: int, call: Callable[[], Awaitable[Any]]) -> boo
     return False
 
 
+@pytest.mark.fake_too
 @pytest.mark.parametrize("size", [0, 400_000])
 async def test_a_unary_call_may_be_cancelled_at_any_turn(name: EngineName, size: int) -> None:
     async with example_server() as (port, examples), connected(name, port) as (connection, owner):
@@ -285,6 +287,7 @@ async def test_a_message_whose_sending_was_cancelled_ends_its_stream(name: Engin
         assert owner.lost == []
 
 
+@pytest.mark.fake_too
 async def test_a_stream_may_be_cancelled_at_any_turn(name: EngineName) -> None:
     async with example_server() as (port, _), connected(name, port) as (connection, owner):
 
@@ -302,7 +305,7 @@ async def test_a_stream_may_be_cancelled_at_any_turn(name: EngineName) -> None:
         for turns in range(80):
             cancelled += await cancelled_after(turns, talk)
             await check_usable(connection)
-        assert cancelled > 5
+        assert cancelled > (2 if name == FAKE else 5), "a fake has fewer turns"
         assert owner.lost == []
 
 
@@ -339,6 +342,7 @@ async def test_every_cancelled_call_is_reset_on_the_wire(name: EngineName) -> No
     assert set(seen.values()) == {8}, "CANCEL, and none forgotten"
 
 
+@pytest.mark.fake_too
 async def test_a_call_beside_open_streams_only_does_not_wait_for_others(name: EngineName) -> None:
     """It is written in the turn in which it is made, as on an idle connection. Streams may be open for hours."""
     if name != "native":
@@ -393,6 +397,7 @@ async def test_what_is_given_up_before_it_left_is_never_heard_of(
         assert owner.lost == []
 
 
+@pytest.mark.fake_too
 async def test_a_dial_may_be_cancelled_at_any_turn(name: EngineName) -> None:
     async with example_server() as (port, _):
         for turns in range(25):
@@ -415,6 +420,7 @@ async def test_a_dial_may_be_cancelled_at_any_turn(name: EngineName) -> None:
 # --- streams ---
 
 
+@pytest.mark.fake_too
 async def test_a_cancelled_receive_loses_no_message(name: EngineName) -> None:
     async with example_server() as (port, _), connected(name, port) as (connection, _):
         stream = await connection.open_stream("/x/Chat", (), soon())
@@ -500,6 +506,7 @@ async def test_an_ended_connection_does_not_wait_for_the_collector(name: EngineN
             gc.enable()
 
 
+@pytest.mark.fake_too
 @pytest.mark.parametrize("calls", [500, pytest.param(10_000, marks=pytest.mark.nightly)])
 async def test_thousands_of_calls_leave_nothing_behind(name: EngineName, calls: int) -> None:
     async with example_server() as (port, examples), connected(name, port) as (connection, owner):
@@ -571,6 +578,7 @@ async def test_closing_is_quick_in_any_state(name: EngineName, stage: str) -> No
             assert (await call).delivery in {Delivery.UNSENT, Delivery.UNKNOWN}
 
 
+@pytest.mark.fake_too
 async def test_a_close_without_an_await_leaves_nothing_either(name: EngineName) -> None:
     async with example_server() as (port, examples), connected(name, port) as (connection, owner):
         calls = [asyncio.ensure_future(failure_of(hanging(connection))) for _ in range(3)]

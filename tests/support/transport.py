@@ -16,7 +16,9 @@ from grpclib.exceptions import GRPCError
 from grpclib.server import Server
 
 from etcd_aio.errors import AttemptFailure
+from etcd_aio.fake.engine import FakeEngine
 from etcd_aio.transport import Connection, Engine, EngineName, Target, TransportOptions, create_engine
+from tests.support.fake_examples import FakeExamples
 
 
 class Owner:
@@ -56,8 +58,13 @@ def tls_contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
 
 def engine(name: EngineName, **options: Any) -> Engine:
     """The engine, with short times: nothing here is far away."""
-    return create_engine(name, replace(TransportOptions(connect_timeout=PATIENCE), **options))
+    settings = replace(TransportOptions(connect_timeout=PATIENCE), **options)
+    return FakeEngine(_FAKES.link_to, _FAKES, settings) if name == FAKE else create_engine(name, settings)
 
+
+FAKE: Final[Any] = "fake"
+"""The engine of a fake, where an engine is named: it connects to the examples of `example_server`, without a socket."""
+_FAKES: Final = FakeExamples()
 
 # Seconds: far above what a loaded machine adds, below what waiting for a peer would take (30 in asyncio's own close).
 PATIENCE: Final = 15.0
@@ -153,18 +160,24 @@ class Examples:
         number, _, text = (await stream.recv_message()).decode().partition(" ")
         raise GRPCError(Status(int(number)), text)
 
-    async def slow(self, stream: Any) -> None:
-        seconds = float(await stream.recv_message())
+    def slow_begins(self) -> None:
         self.running += 1
         self._changed.set()
+
+    def slow_ends(self) -> None:
+        self.running -= 1
+        self._changed.set()
+
+    async def slow(self, stream: Any) -> None:
+        seconds = float(await stream.recv_message())
+        self.slow_begins()
         try:
             await asyncio.sleep(seconds)
         except asyncio.CancelledError:
             self.cancelled += 1
             raise
         finally:
-            self.running -= 1
-            self._changed.set()
+            self.slow_ends()
         await stream.send_message(b"at last")
 
     async def metadata(self, stream: Any) -> None:
@@ -200,11 +213,13 @@ async def example_server(path: str | None = None, tls: Any = None) -> AsyncItera
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
+        _FAKES.listen(f"127.0.0.1:{port}", examples)
         await server.start(sock=listener, ssl=tls)
     else:
         await server.start(path=path, ssl=tls)
     try:
         yield port, examples
     finally:
+        _FAKES.stop(f"127.0.0.1:{port}")
         server.close()
         await server.wait_closed()
