@@ -218,6 +218,9 @@ class FakeEtcd:
     ) -> Iterator[Fault]:
         """Let calls go wrong in a block: `with fake.fault("KV/Put", status="UNAVAILABLE", after_apply=True, times=1):`.
 
+        A stream goes wrong by `status` when it is opened, by `hang`, by `cut_after`, or by `reset`, which cuts before
+        its first message; the other arguments are for unary calls.
+
         Args:
             method: the calls, such as "KV/Put".
             status: the name of a gRPC status that they are refused with, or of one of etcd's reasons, such as
@@ -299,9 +302,9 @@ class FakeEtcd:
         except Refusal as refusal:
             self._calls.answered(path, node, self.revision, refusal)
             raise
-        self._calls.opened(path, node, self.revision, session)
         if fault is not None:
-            session.cut_after = fault.cut_after
+            session = fault.session(session)
+        self._calls.opened(path, node, self.revision, session)
         return session
 
     def receive(self, session: Session, payload: bytes) -> None:

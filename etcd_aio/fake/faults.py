@@ -7,6 +7,7 @@ from etcd_aio.errors import ConfigError, StatusCode
 from etcd_aio.fake.cluster import Node
 from etcd_aio.fake.outcomes import NEVER, Outcome
 from etcd_aio.fake.refusals import Reason, Refusal
+from etcd_aio.fake.sessions import Session, SilentStream
 
 
 @dataclass(slots=True, eq=False)
@@ -68,6 +69,14 @@ class Fault:
         if refusal is not None:
             reply = None
         return Outcome(reply, refusal, NEVER if self.hang else self.delay, goes_away=self.goaway)
+
+    def session(self, session: Session) -> Session:
+        """The session of a stream that it matches, made from the server's own."""
+        if self.hang:
+            session.close()
+            return SilentStream()
+        session.cut_after = 0 if self.reset else self.cut_after
+        return session
 
 
 def refusal_of(status: str | None, message: str | None) -> Refusal | None:

@@ -60,6 +60,16 @@ class Session:
             self.on_output()
 
 
+class SilentStream(Session):
+    """A stream on which nothing is answered."""
+
+    def receive(self, payload: bytes, now: float) -> None:
+        """Nothing."""
+
+    def half_close(self) -> None:
+        """Nothing."""
+
+
 class ReplyStream(Session, Generic[Request]):
     """A stream of replies to one request.
 

@@ -167,3 +167,20 @@ async def test_a_member_without_a_leader_renews_no_lease() -> None:
                 await client.leases.keep_alive_once(lease.id)
             await asyncio.sleep(5.5)
             assert fake.keys() == {}
+
+
+async def test_streams_that_hang_or_are_cut_before_their_first_message() -> None:
+    async with FakeEtcd() as fake, fake.client() as client:
+        await client.wait_ready()
+        with fake.fault("Watch/Watch", hang=True, times=1) as hang:
+            late = asyncio.ensure_future(client.watch("a").__aenter__())
+            await asyncio.sleep(1.0)
+            assert (late.done(), hang.hits, fake.watchers) == (False, 1, ())
+            late.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await late
+        with fake.fault("Watch/Watch", reset=True, times=2) as reset:
+            async with client.watch("a") as watch:
+                fake.load({"a": "1"})
+                assert (await anext(watch)).value == b"1"
+        assert reset.hits == 2
