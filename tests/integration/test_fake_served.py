@@ -9,6 +9,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.events import ConnectionTerminated, Event, PingAckReceived, StreamEnded
 
 from etcd_aio import Client, ConfigError, pb
 from etcd_aio.codec import encode
@@ -290,6 +293,79 @@ async def test_every_write_is_applied_once_while_connections_go_away(name: Engin
         assert sum(one.is_applied for one in fake.calls if one.method == "KV/Put") == 100
         assert fake.revision == 101
         await until(lambda: fake.members[0].connections <= 2)
+
+
+class Raw:
+    """A connection of h2, whose bytes the test sends when it likes."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+        self.http2 = H2Connection(H2Configuration(client_side=True))
+        self.http2.initiate_connection()
+
+    def put(self, key: bytes) -> bytes:
+        """The bytes of a put."""
+        number = self.http2.get_next_available_stream_id()
+        headers = [(":method", "POST"), (":scheme", "http"), (":path", "/etcdserverpb.KV/Put"), (":authority", "x")]
+        self.http2.send_headers(number, [*headers, ("te", "trailers"), ("content-type", "application/grpc")])
+        message = encode(pb.PutRequest(key=key))
+        self.http2.send_data(number, b"\0" + len(message).to_bytes(4, "big") + message, end_stream=True)
+        return self.http2.data_to_send()
+
+    def send(self, content: bytes) -> None:
+        self._writer.write(content)
+
+    async def rest(self) -> bytes:
+        """What the server sends until it ends the connection."""
+        return await self._reader.read()
+
+    async def until(self, kind: type[Event]) -> Event:
+        """The next event of a kind."""
+        while True:
+            content = await self._reader.read(2**16)
+            assert content, "the server has ended the connection"
+            for event in self.http2.receive_data(content):
+                if isinstance(event, kind):
+                    return event
+
+
+@asynccontextmanager
+async def raw(endpoint: str) -> AsyncIterator[Raw]:
+    url = urlsplit(endpoint)
+    reader, writer = await asyncio.open_connection(url.hostname, url.port)
+    try:
+        async with asyncio.timeout(PATIENCE):
+            yield Raw(reader, writer)
+    finally:
+        writer.transport.abort()
+
+
+async def test_a_call_behind_a_goaway_is_not_served() -> None:
+    async with FakeEtcd() as fake, fake.serve() as endpoint, raw(endpoint) as connection:
+        first, second = connection.put(b"first"), connection.put(b"second")
+        with fake.fault("KV/Put", goaway=True, delay=0.5, times=1):
+            connection.send(first)
+            goaway = await connection.until(ConnectionTerminated)
+            assert isinstance(goaway, ConnectionTerminated)
+            assert (goaway.last_stream_id, goaway.error_code) == (1, 0)
+            connection.send(second)
+            await connection.rest()  # it ends when the first one is answered
+        assert fake.keys() == {b"first": b""}
+        assert len(fake.calls) == 1
+
+
+async def test_a_frozen_member_does_not_even_answer_a_ping() -> None:
+    async with FakeEtcd() as fake, fake.serve() as endpoint, raw(endpoint) as connection:
+        connection.send(connection.put(b"a"))
+        await connection.until(StreamEnded)
+        fake.members[0].pause()
+        connection.http2.ping(b"is it up")
+        connection.send(connection.http2.data_to_send())
+        answer = asyncio.ensure_future(connection.until(PingAckReceived))
+        await asyncio.sleep(0.3)
+        assert not answer.done()
+        fake.members[0].resume()
+        await answer
 
 
 async def test_a_watch_whose_connection_is_cut_misses_nothing(name: EngineName) -> None:
