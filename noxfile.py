@@ -256,6 +256,14 @@ def faults(session: nox.Session) -> None:
 
 
 @nox.session
+def truth(session: nox.Session) -> None:
+    """The fake beside real servers of every minor version; `-- watches --steps 100000` for one kind of calls."""
+    install(session, "test")
+    for arguments in [session.posargs] if session.posargs else [[name] for name in ("keys", "watches", "users")]:
+        session.run("python", "-m", "tests.truth", *arguments)
+
+
+@nox.session
 def simulate(session: nox.Session) -> None:
     """The whole client on a fake cluster in virtual time, with faults, from seeds; `-- --seeds 1:10000` for more."""
     install(session, "test")

@@ -18,7 +18,7 @@ def main() -> int:
     """Run one machine. Returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.truth", description=__doc__)
     parser.add_argument("machine", choices=MACHINES)
-    parser.add_argument("--steps", type=int, default=100_000, help="requests to compare with each version")
+    parser.add_argument("--steps", type=int, default=10_000, help="requests to compare with each version")
     parser.add_argument("--seed", type=int, default=randrange(10**6))
     parser.add_argument("--versions", nargs="+", default=found_versions())
     options = parser.parse_args()
