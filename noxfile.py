@@ -22,7 +22,7 @@ CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os
 # The parts of the suite.
 UNIT = ("tests/unit", "tests/property", "tests/simulation", *sorted(map(str, Path("tests").glob("test_*.py"))))
 CONTRACT = ("tests/contract",)
-INTEGRATION = ("tests/integration", "tests/faults")
+INTEGRATION = ("tests/integration", "tests/faults", "tests/plugin")
 # What clients do, on a fake: these need no real server, and cost seconds only.
 ON_FAKE = tuple(
     f"tests/integration/test_{name}.py"

@@ -167,6 +167,22 @@ PURE = (
     "watch/resuming_stream",
 )
 LONGEST_FILE = 600
+# The pytest plugin stands above everything: what it enters, and the modules that pytest loads in every run.
+PLUGIN = PACKAGE.parent / "pytest_etcd_aio"
+PLUGIN_MAY_USE = frozenset(
+    {"etcd_aio.config", "etcd_aio.errors", "etcd_aio.fake", "etcd_aio.fake.time", "etcd_aio.testing"}
+)
+LOADED_IN_EVERY_RUN = (
+    "__init__",
+    "asyncio_loops",
+    "factories",
+    "fixtures",
+    "hooks",
+    "loops",
+    "options",
+    "runner",
+    "wanted",
+)
 PUBLIC_NAMES = frozenset(vars(etcd_aio)["__all__"])
 PUBLIC_ERRORS = frozenset(vars(errors)["__all__"])
 PUBLIC_MODULES = frozenset({"etcd_aio.kv.op"})  # users write `from etcd_aio import op`: the module is the name
@@ -304,3 +320,37 @@ def test_files_stay_small_and_say_what_they_are(path: Path) -> None:
 def test_folders_are_two_levels_deep_at_most() -> None:
     for path in sources():
         assert len(path.relative_to(PACKAGE).parts) <= 2, path
+
+
+# --- the pytest plugin ---
+
+
+def plugin_sources() -> list[Path]:
+    return sorted(PLUGIN.glob("*.py"))
+
+
+def plugin_name_of(path: Path) -> str:
+    return path.stem
+
+
+@pytest.mark.parametrize("path", plugin_sources(), ids=plugin_name_of)
+def test_the_pytest_plugin_stands_on_public_packages(path: Path) -> None:
+    for module in imports(path):
+        if module.split(".")[0] == "etcd_aio":
+            is_public = module.count(".") == 1 and module.split(".")[1] in PUBLIC_NAMES
+            assert is_public or module in PLUGIN_MAY_USE, module
+    assert path.read_text().count("\n") <= LONGEST_FILE
+    assert ast.get_docstring(ast.parse(path.read_text())), "the first line of a file says what it is for"
+
+
+@pytest.mark.parametrize("name", LOADED_IN_EVERY_RUN)
+def test_what_pytest_loads_in_every_run_imports_nothing_of_the_client(name: str) -> None:
+    at_once = set(imports_at_once(PLUGIN / f"{name}.py"))
+    own = {module.split(".")[1] for module in at_once if module.startswith("pytest_etcd_aio.")}
+    assert own <= set(LOADED_IN_EVERY_RUN)
+    assert not {module.split(".")[0] for module in at_once} & {"etcd_aio", "anyio"}
+
+
+def test_the_library_does_not_import_the_pytest_plugin() -> None:
+    for path in sources():
+        assert not {module.split(".")[0] for module in imports(path)} & {"pytest", "pytest_etcd_aio"}, path
