@@ -16,6 +16,12 @@ class Block:
     line: int  # number of its first line of code, from 1
     prints: str | None = None
 
+    @property
+    def file(self) -> str | None:
+        """The file that a block of Python is, if its first line is a comment with a name, such as `# test_app.py`."""
+        match = re.match(r"# (\w+\.py)\n", self.code) if self.language == "python" else None
+        return None if match is None else match[1]
+
 
 def blocks(page: str) -> list[Block]:
     """Every fenced block of a page."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from math import inf
 from pathlib import Path
+from random import Random
 from typing import Final
 
 import etcd_aio
@@ -29,9 +30,15 @@ from etcd_aio.error_handler.retry_verdicts import (
     StreamSituation,
     Verdict,
 )
-from etcd_aio.errors import RetryHint, ServerError
+from etcd_aio.errors import RetryHint, ServerError, StatusCode
 from etcd_aio.exports import public_names
+from etcd_aio.fake.cluster import Cluster
+from etcd_aio.fake.dispatch import Dispatcher
+from etcd_aio.fake.refusals import Reason, Refusal
+from etcd_aio.fake.releases import RELEASES
 from etcd_aio.transport import TransportOptions
+from pytest_etcd_aio import fixtures
+from pytest_etcd_aio.options import OPTIONS
 from tests.examples.blocks import read
 from tests.examples.paths import PAGES, ROOT
 
@@ -383,12 +390,66 @@ def grouped(groups: Mapping[str, tuple[str, ...]], names: list[str]) -> Iterator
         yield "More", rest
 
 
+def fake_refused() -> str:
+    """The calls that a fake etcd answers with UNIMPLEMENTED, by asking it."""
+    refused: dict[str, set[str]] = {}
+    for release in RELEASES.values():
+        dispatcher = Dispatcher(Cluster(release, 1, Random(0).getrandbits))
+        for method in methods.ALL:
+            if method.cardinality is not methods.UNARY:
+                continue
+            try:
+                dispatcher.unary(dispatcher.cluster.nodes[0], method.path, b"", (), 0.0)
+            except Refusal as refusal:
+                if refusal.code is StatusCode.UNIMPLEMENTED and refusal.text.startswith("fake etcd"):
+                    refused.setdefault(method.name, set()).add(release.name)
+    everywhere = set(RELEASES)
+    rows = (
+        (f"`{name}`", "" if names == everywhere else f"{', '.join(sorted(names))}; older ones do not have it")
+        for name, names in refused.items()
+    )
+    return table(("refused", "releases"), ((name, names or "all") for name, names in rows))
+
+
+def fake_releases() -> str:
+    """What a fake etcd can be."""
+    rows = ((f'`"{name}"`', release.version) for name, release in RELEASES.items())
+    return table(("`version=`", "is"), rows)
+
+
+def fake_reasons() -> str:
+    """The names that `FakeEtcd.fault(status=)` takes besides those of gRPC."""
+    rows = ((f"`{reason.name}`", reason.code.name, f"`{reason.text}`") for reason in Reason)
+    return table(("reason", "gRPC status", "text"), rows)
+
+
+def pytest_fixtures() -> str:
+    """The fixtures of the pytest plugin, with their docstrings."""
+    rows = []
+    for name in (name for name in vars(fixtures) if name.startswith(("etcd_", "fake_"))):
+        definition = getattr(fixtures, name)
+        scope = definition._fixture_function_marker.scope
+        text = re.sub(r"\s+", " ", inspect.getdoc(definition._get_wrapped_function()) or "")
+        rows.append((f"`{name}`", str(scope), text))
+    return table(("fixture", "scope", ""), rows)
+
+
+def pytest_options() -> str:
+    """The options of the pytest plugin, with their other forms."""
+    rows = (
+        (f"`--etcd-{name}{'' if metavar is None else f'={metavar}'}`", f"`etcd_{name}`", f"`{variable}`", text)
+        for name, metavar, text, variable in OPTIONS
+    )
+    return table(("option", "ini", "environment", ""), rows)
+
+
 MADE: Final[Mapping[str, Callable[[], str]]] = {
     function.__name__: function
     for function in (
         *(verdicts, stream_verdicts, remedies, repeatable, defaults),
         *(policies, performance, locks, elections, cache, failover_reads, failover_writes, error_tree, errors),
         *(client_options, client_calls),
+        *(fake_refused, fake_releases, fake_reasons, pytest_fixtures, pytest_options),
     )
 }
 

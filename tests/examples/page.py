@@ -2,7 +2,8 @@
 
 The blocks share their names and one event loop, and `await` works everywhere. A block that calls `asyncio.run` has its
 own loop. If the page shows the output of a block, the block must print exactly that; `...` stands for any text. The
-arguments are the page, and then pairs of a text of the page and its replacement.
+arguments are the page, and then pairs of a text of the page and its replacement. Blocks that are files are left to
+`test_testing_page.py`.
 """
 
 import ast
@@ -36,6 +37,8 @@ def main(page: str, *replaced: str) -> None:
     names: dict[str, object] = {"__name__": "__main__"}
     with asyncio.Runner() as runner:
         for block in python_blocks(text):
+            if block.file is not None:
+                continue
             printed = run(block, page, names, runner)
             print(printed, end="")
             if block.prints is not None and not OutputChecker().check_output(block.prints, printed, ELLIPSIS):

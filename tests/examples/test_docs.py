@@ -14,6 +14,7 @@ from anyio.from_thread import start_blocking_portal
 
 import etcd_aio
 import etcd_aio.errors
+import etcd_aio.fake.time
 import etcd_aio.testing
 from etcd_aio import Client
 from etcd_aio.testing import EtcdServer, ServerTLS
@@ -24,7 +25,7 @@ from tests.examples.test_readme import console_lines, nox_sessions
 
 README = ROOT / "README.md"
 ALL = [README, ROOT / "docs" / "compatibility.md", *sorted(PAGES.rglob("*.md"))]
-RUNNABLE = [page for page in ALL if python_blocks(read(page))]
+RUNNABLE = [page for page in ALL if any(block.file is None for block in python_blocks(read(page)))]
 COLUMNS = {README: 88}
 PLACEHOLDER = "http://127.0.0.1:2379"
 WITH_TLS = "https://127.0.0.1:2379"
@@ -100,6 +101,9 @@ def test_the_words_that_readers_search_for_are_on_a_page(word: str) -> None:
 def test_there_are_pages_and_blocks_to_run() -> None:
     assert len(RUNNABLE) >= 24
     assert sum(len(python_blocks(read(page))) for page in RUNNABLE) >= 120
+    assert [page.stem for page in ALL if any(block.file is not None for block in python_blocks(read(page)))] == [
+        "testing"  # run by test_testing_page.py
+    ]
 
 
 @pytest.mark.parametrize("page", ALL, ids=name)
@@ -107,7 +111,9 @@ def test_the_commands_on_a_page_exist(page: Path) -> None:
     text = read(page)
     assert set(re.findall(r"nox -s (\w+)", text)) <= nox_sessions()
     for line in console_lines(text):
-        assert re.match(r"pip install (nox|\"?\.)|nox -s \w+|python -m (asyncio|etcd_aio\.testing\.build)$", line), line
+        assert re.match(
+            r"pip install (nox|\"?\.)|nox -s \w+|python -m (asyncio|etcd_aio\.testing\.build)$|pytest --etcd-", line
+        ), line
 
 
 # --- generated parts ---
@@ -142,7 +148,7 @@ def test_every_public_name_is_in_the_reference(package: ModuleType) -> None:
 @pytest.mark.parametrize("page", ALL, ids=name)
 def test_the_errors_on_a_page_exist(page: Path) -> None:
     for error in re.findall(r"`(?:etcd_aio\.errors\.)?([A-Z]\w*Error)\b", read(page)):
-        assert hasattr(etcd_aio.errors, error) or hasattr(builtins, error), error
+        assert any(hasattr(module, error) for module in (etcd_aio.errors, etcd_aio.fake.time, builtins)), error
 
 
 @pytest.mark.parametrize("page", ALL, ids=name)
@@ -173,7 +179,7 @@ def test_what_the_reference_shows_exists() -> None:
 @pytest.mark.parametrize("page", ALL, ids=name)
 def test_the_files_on_a_page_exist(page: Path) -> None:
     outside = re.sub(r"^```.*?^```$", "", read(page), flags=re.DOTALL | re.MULTILINE)
-    for path in re.findall(r"`((?:examples|docs|benchmarks|tests|etcd_aio)/[\w./]+)`", outside):
+    for path in re.findall(r"`((?:examples|docs|benchmarks|tests|etcd_aio|pytest_etcd_aio)/[\w./]+)`", outside):
         assert (ROOT / path).exists(), path
 
 

@@ -1,0 +1,128 @@
+"""The page "Known limits of the fake": every limit on it exists, and is checked here."""
+
+import re
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from etcd_aio import Client, ConfigError
+from etcd_aio.errors import NotSupportedByServerError, RequestTooLargeError, TooManyOpsError
+from etcd_aio.fake import FakeEtcd
+from etcd_aio.kv import op
+
+pytestmark = pytest.mark.anyio
+
+PAGE = Path(__file__).parents[3] / "docs" / "pages" / "reference" / "fake-limits.md"
+
+
+async def snapshots(fake: FakeEtcd, client: Client) -> None:
+    content = b"".join([chunk async for chunk in client.maintenance.snapshot()])
+    assert sha256(content[:-32]).digest() == content[-32:]
+    assert content.startswith(b"fake etcd")
+
+
+async def hashes(fake: FakeEtcd, client: Client) -> None:
+    await client.put("a", "1")
+    first = await client.maintenance.hash_kv(fake.endpoints[0])
+    async with FakeEtcd() as other, other.client() as another:
+        await another.put("a", "1")
+        assert (await another.maintenance.hash_kv(other.endpoints[0])).hash == first.hash
+
+
+async def sizes(fake: FakeEtcd, client: Client) -> None:
+    before = await client.maintenance.status(fake.endpoints[0])
+    await client.put("a", b"x" * 100_000)
+    after = await client.maintenance.status(fake.endpoints[0])
+    assert after.db_size == before.db_size
+    assert after.db_size_quota == 2 * 2**30
+
+
+async def raft(fake: FakeEtcd, client: Client) -> None:
+    await client.put("a", "1")
+    statuses = [await client.maintenance.status(endpoint) for endpoint in fake.endpoints]
+    assert len({status.raft_index for status in statuses}) == 1
+
+
+async def disk(fake: FakeEtcd, client: Client) -> None:
+    await client.put("a", "1")
+    for member in fake.members:
+        member.stop()
+    for member in fake.members:
+        member.start()
+    assert fake.keys() == {b"a": b"1"}
+    assert await client.get("a") is not None
+
+
+async def flags(fake: FakeEtcd, client: Client) -> None:
+    await client.txn().then(*(op.put(str(number), "1") for number in range(128))).commit()
+    with pytest.raises(TooManyOpsError):
+        await client.txn().then(*(op.put(str(number), "1") for number in range(129))).commit()
+    with pytest.raises(RequestTooLargeError):
+        await client.put("a", b"x" * (3 * 2**19))
+    with pytest.raises(TypeError):
+        FakeEtcd(max_txn_ops=10)  # type: ignore[call-arg]
+
+
+async def auto_compaction(fake: FakeEtcd, client: Client) -> None:
+    first = await client.put("a", "0")
+    await fake.advance(30 * 86400.0)
+    for number in range(100):
+        await client.put("a", str(number))
+    old = await client.get("a", revision=first.header.revision)
+    assert old is not None
+    assert old.text() == "0"
+
+
+async def tokens(fake: FakeEtcd, client: Client) -> None:
+    await client.auth.user_add("root", "pw")
+    await client.auth.role_add("root")
+    await client.auth.user_grant_role("root", "root")
+    await client.auth.enable()
+    token = (await client.auth.authenticate("root", "pw")).token
+    assert token.count(".") != 2, "a JWT has three parts"
+
+
+async def tls(fake: FakeEtcd, client: Client) -> None:
+    assert all(endpoint.startswith("http://") for endpoint in fake.endpoints)
+
+
+async def loops(fake: FakeEtcd, client: Client) -> None:
+    assert fake.revision == 1  # that it has a loop of its own is what the fixture below relies on
+
+
+LIMITS: dict[str, Callable[[FakeEtcd, Client], Awaitable[None]]] = {
+    "Snapshots": snapshots,
+    "Hashes": hashes,
+    "Sizes": sizes,
+    "Raft": raft,
+    "Disk": disk,
+    "Flags": flags,
+    "Auto-compaction": auto_compaction,
+    "Tokens": tokens,
+    "TLS": tls,
+    "Loops": loops,
+}
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+async def test_the_limit_is_one(limit: str) -> None:
+    async with FakeEtcd(members=3) as fake, fake.client() as client:
+        await LIMITS[limit](fake, client)
+
+
+def test_the_page_has_these_limits() -> None:
+    other = PAGE.read_text(encoding="utf-8").partition("Other limits:")[2]
+    assert re.findall(r"^\| ([A-Z][\w-]+) \|", other, re.MULTILINE) == list(LIMITS)
+
+
+async def test_what_the_page_calls_refused_raises_the_error_that_it_names() -> None:
+    async with FakeEtcd() as fake, fake.client() as client:
+        with pytest.raises(NotSupportedByServerError):
+            await client.cluster.add("http://127.0.0.1:1")
+
+
+def test_other_releases_are_refused() -> None:
+    with pytest.raises(ConfigError):
+        FakeEtcd("3.3")
