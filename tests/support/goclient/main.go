@@ -93,7 +93,7 @@ func kv(client *clientv3.Client) {
 	get("revision", "a", clientv3.WithRange("x"), clientv3.WithRev(3))
 	get("future", "a", clientv3.WithRev(1000))
 	get("prefix", "foo", clientv3.WithPrefix())
-	get("from", "fo", clientv3.WithFromKey())
+	get("from", "fa", clientv3.WithFromKey())
 	get("everything", "", clientv3.WithFromKey(), clientv3.WithKeysOnly())
 	get("count", "", clientv3.WithPrefix(), clientv3.WithCountOnly())
 	get("limit", "", clientv3.WithPrefix(), clientv3.WithLimit(2))
