@@ -18,11 +18,18 @@ class History:
         self._fake = fake
         self._next = 1
         self._changes: list[KeyValue] = []
+        self._deletions: set[int] = set()
 
     def collect(self) -> None:
         """Add what has happened since the last time. Called before each compaction."""
-        self._changes.extend(self._fake.changes(self._next))
+        new = self._fake.changes(self._next)
+        self._changes.extend(new)
+        self._deletions.update(kv.mod_revision for kv in new if not kv.version)
         self._next = self._fake.revision + 1
+
+    def deletes_at(self, revision: int) -> bool:
+        """Whether a revision has deleted a key."""
+        return revision in self._deletions
 
     def contended(self) -> Iterator[Change]:
         """The changes of what clients contend for."""

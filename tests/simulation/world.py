@@ -118,8 +118,14 @@ class World:
             link.latency = self.plan.latency
 
     def compact(self, revision: int) -> None:
-        """Compact the history."""
+        """Compact the history, up to a revision or a little less.
+
+        etcd 3.4.25 forgets a deletion at the very revision of a compaction, so that watches which begin there miss it
+        (mended in 3.4.36). That defect would hide others.
+        """
         self.history.collect()
+        while self.plan.version == "3.4" and self.history.deletes_at(revision):
+            revision -= 1
         self.fake.compact(revision)
         self.is_compacted = True
 
