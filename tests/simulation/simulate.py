@@ -57,6 +57,7 @@ class _Load(Protocol):
 
     def judge(self) -> tuple[list[Violation], int]:
         """What was wrong, and how much was done."""
+        ...
 
 
 def simulate(plan: Plan, *, keeps_lines: bool = False) -> Outcome:
