@@ -14,11 +14,13 @@ _LEAK_DETECTOR = LeakDetector()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--nightly` and `--on-fake`."""
+    """Add `--nightly`, `--on-fake` and `--on-served-fake`."""
     parser.addoption("--nightly", action="store_true", help="run everything; see tests/support/tiers.py")
-    parser.addoption(
-        "--on-fake", action="store_true", help="run what shares a server on a fake: tests/support/on_fake.py"
-    )
+    for option, way, help_text in (
+        ("--on-fake", "engine", "run what shares a server on a fake: tests/support/on_fake.py"),
+        ("--on-served-fake", "sockets", "the same, through sockets"),
+    ):
+        parser.addoption(option, dest="on_fake", action="store_const", const=way, help=help_text)
 
 
 def pytest_configure(config: pytest.Config) -> None:

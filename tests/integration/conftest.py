@@ -12,20 +12,25 @@ from anyio.from_thread import start_blocking_portal
 from etcd_aio import Client
 from etcd_aio.testing import EtcdCluster, EtcdServer, ServerTLS
 from etcd_aio.transport import ENGINES
-from tests.support.on_fake import FakeServer, runs_on_fake
+from tests.support.on_fake import FakeServer, ServedFake, runs_on_fake
 from tests.support.servers import QUICK_ELECTIONS
 
 _prefixes = count()
 
 
 @pytest.fixture(scope="session")
-def shared_server(pytestconfig: pytest.Config) -> Iterator[EtcdServer | FakeServer]:
+def shared_server(pytestconfig: pytest.Config) -> Iterator[EtcdServer | FakeServer | ServedFake]:
     """One member for tests that leave it running and keep to their own `prefix`.
 
     It runs in its own thread and loop, so that each test may choose its loop. With `--on-fake` it is a fake.
     """
-    if pytestconfig.getoption("on_fake"):
+    way = pytestconfig.getoption("on_fake")
+    if way == "engine":
         yield FakeServer()
+        return
+    if way == "sockets":
+        with start_blocking_portal() as portal, portal.wrap_async_context_manager(ServedFake()) as fake:
+            yield fake
         return
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(EtcdServer()) as server:
         yield server
@@ -33,8 +38,8 @@ def shared_server(pytestconfig: pytest.Config) -> Iterator[EtcdServer | FakeServ
 
 @pytest.fixture(autouse=True)
 def new_fake(request: pytest.FixtureRequest) -> Iterator[None]:
-    """With `--on-fake` each test has a new one."""
-    if not request.config.getoption("on_fake"):
+    """With `--on-fake` each test has a new one, unless it is served."""
+    if request.config.getoption("on_fake") != "engine":
         yield
         return
     server = request.getfixturevalue("shared_server")
@@ -91,7 +96,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture
 def each_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Set the default engine of clients in the test, unless it runs on a fake."""
-    if request.config.getoption("on_fake"):
+    if request.config.getoption("on_fake") == "engine":
         return
     defaults = Client.__init__.__kwdefaults__
     assert defaults is not None

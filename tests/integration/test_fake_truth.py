@@ -33,9 +33,9 @@ def truth() -> Iterator[Truth]:
 @pytest.mark.parametrize(
     ("machine", "steps"),
     [
-        pytest.param(KEYS_AND_LEASES, 1500, id="keys"),
-        pytest.param(WATCHES, 1000, id="watches"),
-        pytest.param(USERS, 1500, id="users"),
+        pytest.param(KEYS_AND_LEASES, 1000, id="keys"),
+        pytest.param(WATCHES, 600, id="watches"),
+        pytest.param(USERS, 1000, id="users"),
     ],
 )
 def test_random_histories(machine: Machine, steps: int, truth: Truth, pytestconfig: pytest.Config) -> None:

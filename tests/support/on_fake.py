@@ -2,11 +2,14 @@
 
 Clients of the tests connect to the fake, and to real servers if a test starts some besides. Left out are tests that
 start a server of their own, for its signals, disks, TLS or users; and those in `LEFT_OUT`.
+
+`--on-served-fake`: all share one fake, which is served over sockets, so that other programs and proxies reach it too.
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Final
+from contextlib import AsyncExitStack, contextmanager
+from types import TracebackType
+from typing import Final, Self
 
 import pytest
 
@@ -22,6 +25,7 @@ _PROCESS: Final = "another process calls the server, and the fake has no socket 
 _NATIVE: Final = "it looks at what the native engine dials"
 _DOWNGRADE: Final = "the fake does not imitate downgrades"
 
+_NEEDS_SOCKETS: Final = frozenset({_PROXY, _PROCESS, _NATIVE})
 LEFT_OUT: Final[Mapping[str, str]] = {
     "test_bad_input": _PROXY,
     "test_cancellation": _PROXY,
@@ -65,8 +69,36 @@ LEFT_OUT: Final[Mapping[str, str]] = {
 def runs_on_fake(item: pytest.Item) -> bool:
     """Whether an integration test runs with `--on-fake`."""
     test = getattr(item, "originalname", item.name)
-    is_left_out = item.path.stem in LEFT_OUT or f"{item.path.stem}::{test}" in LEFT_OUT
-    return "shared_server" in getattr(item, "fixturenames", ()) and not is_left_out
+    reason = LEFT_OUT.get(item.path.stem) or LEFT_OUT.get(f"{item.path.stem}::{test}")
+    if item.config.getoption("on_fake") == "sockets" and reason in _NEEDS_SOCKETS:
+        reason = None
+    return "shared_server" in getattr(item, "fixturenames", ()) and reason is None
+
+
+class ServedFake(FakeEtcd):
+    """Stands for the shared server, and is served over sockets.
+
+    Attributes:
+        endpoint: its endpoint.
+        version: its version.
+    """
+
+    def __init__(self) -> None:
+        self.version = find_etcd().version
+        super().__init__(self.version)
+        self.endpoint = ""
+        self._served = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
+        self.endpoint = await self._served.enter_async_context(self.serve())
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._served.aclose()
+        await super().__aexit__(exc_type, exc, traceback)
 
 
 class FakeServer:
