@@ -4,7 +4,7 @@ import asyncio
 import os
 import ssl
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import FunctionType, TracebackType
 from typing import TYPE_CHECKING, Final, NoReturn, Self, Unpack
@@ -32,6 +32,7 @@ from etcd_aio.errors import PermissionDeniedError
 from etcd_aio.kv import KV
 from etcd_aio.lease import Lease, LeaseKeeper, Leases, OnLost
 from etcd_aio.methods import API_VERSION
+from etcd_aio.observing import Observer, ObserverGroup, default_observers
 from etcd_aio.shortcuts import Block, Shortcuts
 from etcd_aio.transport import EngineFactory, EngineName, RequestMetadata, TransportOptions, create_engine
 from etcd_aio.types import EndpointVersions, KeyLike
@@ -116,6 +117,8 @@ class Client(KV, WatchCalls, Shortcuts):
             keys that begin with it, and shows them without it, as `Client.namespace` does. What is about the whole
             cluster stays so: `compact`, `cluster`, `maintenance`, and `auth`, whose permissions name whole keys.
             Default: None, the whole store.
+        observers: are told of calls, attempts, streams, watches, leases, members and logins; see
+            `etcd_aio.observing.Observer`. Default: those of `etcd_aio.observing.add_default`, which come in any case.
 
     Raises:
         ConfigError: an option is invalid.
@@ -147,6 +150,7 @@ class Client(KV, WatchCalls, Shortcuts):
         reject_old_cluster: bool = False,
         fail_fast: bool = False,
         namespace: KeyLike | None = None,
+        observers: Sequence[Observer] = (),
     ) -> None:
         check_options(locals())  # which are the parameters, by name
         parsed = () if discovery_srv and endpoints is None else endpoints_from(endpoints)
@@ -170,6 +174,7 @@ class Client(KV, WatchCalls, Shortcuts):
         )
         made = create_engine(engine, transport)
         metadata = RequestMetadata(API_VERSION, require_leader=require_leader)
+        told = ObserverGroup((*observers, *default_observers()))
         self._balancer = Balancer(
             parsed,
             made,
@@ -178,6 +183,7 @@ class Client(KV, WatchCalls, Shortcuts):
             policy=policy,
             verify_all=has_credentials,
             fail_fast=fail_fast,
+            on_change=told.endpoint_changed,
         )
         invoker = Invoker(
             self._balancer,
@@ -190,6 +196,7 @@ class Client(KV, WatchCalls, Shortcuts):
             max_send_bytes=max_send_bytes,
             hedge_after=hedge_after,
             credentials=credentials,
+            observers=told,
         )
         KV.__init__(self, invoker)
         WatchCalls.__init__(self, lambda stream: WatchService(invoker, self.do, stream))

@@ -16,6 +16,7 @@ from etcd_aio.balancer.cluster_id import ClusterIdentity
 from etcd_aio.balancer.connectivity import ConnectivityState
 from etcd_aio.balancer.dialler import Dialling
 from etcd_aio.balancer.endpoint import Endpoint
+from etcd_aio.balancer.endpoint_reporter import EndpointReporter
 from etcd_aio.balancer.generation import Generation
 from etcd_aio.balancer.health_monitor import HealthMonitor
 from etcd_aio.balancer.leader_monitor import LeaderMonitor
@@ -25,6 +26,7 @@ from etcd_aio.balancer.statistics import EndpointStatistics
 from etcd_aio.balancer.sub_connection import SubConnection
 from etcd_aio.closing import TwoPartClose, Unwinding, close_all
 from etcd_aio.errors import NoAvailableEndpointsError, UnknownEndpointError
+from etcd_aio.observing import EndpointChange
 from etcd_aio.transport import Engine, RequestMetadata, Target, TLSContext
 
 _DEMAND_INTERVAL: Final = 10.0  # seconds between the demands of a waiting call; well within `DEMAND_SECONDS`
@@ -43,6 +45,7 @@ class Balancer(TwoPartClose):
             credentials are for one cluster alone.
         fail_fast: do not let attempts wait for a connection once every endpoint has refused one.
         random: returns a number in [0, 1).
+        on_change: called when the state or the health of an endpoint has changed; None if that is not observed.
 
     Attributes:
         identity: the cluster that every answer must come from.
@@ -60,6 +63,7 @@ class Balancer(TwoPartClose):
         verify_all: bool = False,
         fail_fast: bool = False,
         random: Callable[[], float] = random_module.random,
+        on_change: Callable[[EndpointChange], None] | None = None,
     ) -> None:
         self.identity = ClusterIdentity(self.look_for_leader)
         self.unresolved: Mapping[str, BaseException] = {}
@@ -71,6 +75,7 @@ class Balancer(TwoPartClose):
         self._leader = LeaderMonitor(lambda: generation.ready, metadata, self._set_leader, random)
         dialling = Dialling(engine, self.identity.verify, verify_all, random)
         self._pool = EndpointPool(endpoints, dialling, tls_for, generation.needs.keep, self._health, self._publish)
+        self._reporter = None if on_change is None else EndpointReporter(on_change)
         self._is_publishing = self._is_stale = False
         self._is_started = False
         self._is_closed = False
@@ -88,6 +93,8 @@ class Balancer(TwoPartClose):
         self._generation.renew(())
         self._changes.close()
         self._outages.close()
+        if self._reporter is not None:
+            self._reporter.report(())
         return close_all((self._health, self._leader, self._pool))
 
     # Picking.
@@ -250,6 +257,8 @@ class Balancer(TwoPartClose):
                     sub_connection.drain()
                 if self._fail_fast:
                     self._changes.wake()  # an endpoint may have refused
+                if self._reporter is not None:
+                    self._reporter.report(self._pool.statistics())
         finally:
             self._is_publishing = False
 

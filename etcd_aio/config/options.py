@@ -5,7 +5,7 @@
 
 import re
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypedDict, get_args, get_type_hints
 
@@ -16,6 +16,7 @@ from etcd_aio.config.tls import TLS
 from etcd_aio.deadline import deadline_after
 from etcd_aio.error_handler import RetryPolicy, TokenFunction
 from etcd_aio.errors import ConfigError, InvalidRequestError
+from etcd_aio.observing import Observer
 from etcd_aio.transport import ENGINES, EngineFactory, EngineName
 from etcd_aio.types import KeyLike, is_encodable
 
@@ -48,6 +49,7 @@ class ClientOptions(TypedDict, total=False):
     reject_old_cluster: bool
     fail_fast: bool
     namespace: KeyLike | None
+    observers: Sequence[Observer]
 
 
 def check_options(options: Mapping[str, object]) -> None:
@@ -60,6 +62,9 @@ def check_options(options: Mapping[str, object]) -> None:
         kind.check(name, options[name])
     if not isinstance(options["retry_policy"], RetryPolicy | None):
         raise ConfigError("retry_policy must be a RetryPolicy")
+    observers = options["observers"]
+    if not isinstance(observers, list | tuple) or not all(isinstance(one, Observer) for one in observers):
+        raise ConfigError("observers must be a list of objects whose classes are made from etcd_aio.observing.Observer")
 
 
 def read_option(option: str, text: str, name: str = "") -> Value:

@@ -48,7 +48,8 @@ from etcd_aio.errors import (
     with_history,
 )
 from etcd_aio.methods import Method, Reply, Request
-from etcd_aio.transport import RequestMetadata, token_of
+from etcd_aio.observing import ObservedCall
+from etcd_aio.transport import RequestMetadata, token_of, with_headers
 
 _MIN_ATTEMPT_TIME: Final = 1.0  # seconds; less would cut off requests that are merely slow (an election, a big range)
 _QUEUE_TIME: Final = 0.001  # seconds for each attempt that the member is working on: a burst does not make it unhealthy
@@ -65,7 +66,7 @@ class CallContext:
         policy: how calls are retried, with the `backoff` and the `budget` that follow from it.
         may_move: an attempt that a member is slow to answer may be given up in favour of another member.
         is_heavy: the calls make the server compute for long: see `Connection.unary`.
-        on_attempt_failed: called with each attempt that failed; None if nothing observes the call.
+        observed: tells the observers of one call; None if there are none.
     """
 
     balancer: Balancer | SingleEndpointView
@@ -78,7 +79,7 @@ class CallContext:
     credentials: Credentials | None = None
     may_move: bool = True
     is_heavy: bool = False
-    on_attempt_failed: Callable[[Attempt], object] | None = None
+    observed: ObservedCall | None = None
     backoff: Backoff = field(init=False)
     budget: RetryBudget | None = field(init=False)
 
@@ -93,10 +94,10 @@ class CallContext:
         context.may_move = False
         return context
 
-    def observed(self, on_attempt_failed: Callable[[Attempt], object]) -> "CallContext":
+    def observed_by(self, observed: ObservedCall) -> "CallContext":
         """Return the context for one call that is observed."""
         context = copy.copy(self)
-        context.on_attempt_failed = on_attempt_failed
+        context.observed = observed
         return context
 
 
@@ -179,6 +180,7 @@ class Call(Generic[Request, Reply]):
         """Make attempts until one succeeds or the verdict is to fail; `now` is the instant of the call."""
         context = self._context
         balancer = context.balancer
+        observed = context.observed
         self._began = started = now
         while True:
             sub_connection = balancer.pick(self._avoided, self._needs_leader)
@@ -188,6 +190,8 @@ class Call(Generic[Request, Reply]):
             if started >= self._deadline:
                 raise self._finish(EtcdTimeoutError())
             self._sub_connection = sub_connection
+            if observed is not None:
+                observed.attempt_started(sub_connection.endpoint_name)
             try:
                 raw = await sub_connection.unary(
                     self._method.path,
@@ -212,6 +216,8 @@ class Call(Generic[Request, Reply]):
             else:
                 reply = await self._decode_in_steps(raw, sub_connection, started)
             if reply is not None:
+                if observed is not None:
+                    observed.attempt_succeeded(sub_connection.endpoint_name)
                 return reply
             started = self._loop.time()
 
@@ -377,6 +383,8 @@ class Call(Generic[Request, Reply]):
         if has_renewed and self._refusals is not None:
             self._refusals.has_renewed = True
         metadata = context.metadata.with_leader if self._asks_for_leader else context.metadata.plain
+        if context.observed is not None:
+            metadata = with_headers(metadata, context.observed.metadata)
         self._metadata = _with_previous_attempts(metadata, len(self._attempts))
 
     async def _wait_for_pick(self) -> SubConnection:
@@ -435,10 +443,10 @@ class Call(Generic[Request, Reply]):
     # The error.
 
     def _note(self, attempt: Attempt) -> None:
-        """Note a failed attempt, for the call's error and its observer."""
+        """Note a failed attempt, for the call's error and its observers."""
         self._attempts += (attempt,)
-        if self._context.on_attempt_failed is not None:
-            self._context.on_attempt_failed(attempt)
+        if self._context.observed is not None:
+            self._context.observed.attempt_failed(attempt)
 
     def _raise(self, failure: AttemptFailure, error: ServerError | None) -> NoReturn:
         if error is not None and error.retry_hint is RetryHint.REFRESH_TOKEN:

@@ -25,9 +25,9 @@ from etcd_aio.error_handler.token_manager import TokenManager
 from etcd_aio.error_handler.token_state import TokenState
 from etcd_aio.errors import EtcdError, InvalidRequestError, RequestTooLargeError, with_history
 from etcd_aio.methods import AnyMethod, Method, Reply, Request
-from etcd_aio.observing import CallStarted, ObservedCall, Observer
+from etcd_aio.observing import CallStarted, ObservedCall, ObserverGroup
 from etcd_aio.pb import Message
-from etcd_aio.transport import RequestMetadata
+from etcd_aio.transport import RequestMetadata, with_headers
 
 _RETRY_MODES: Final = get_args(RetryMode)
 
@@ -47,10 +47,11 @@ class Invoker(TwoPartClose):
         hedge_after: seconds after which an unanswered read is sent to another member too; None for never.
         credentials: the user; None for no user, or the one that the client's certificate names.
         random: returns a number in [0, 1).
-        observer: gets a record of each call, failed attempt, login, and change of a stream; None for no records.
+        observers: are told of calls, logins and streams.
 
     Attributes:
         max_send_bytes: see above.
+        observers: those of the client.
     """
 
     def __init__(
@@ -67,9 +68,10 @@ class Invoker(TwoPartClose):
         credentials: Credentials | None = None,
         hedge_after: float | None = None,
         random: Callable[[], float] = random_module.random,
-        observer: Observer | None = None,
+        observers: ObserverGroup | None = None,
     ) -> None:
-        self._observer = observer
+        self.observers = ObserverGroup() if observers is None else observers
+        self._sees_calls = self.observers.sees_calls
         self._balancer = balancer
         self._lifetime = lifetime
         self._credentials = credentials
@@ -83,7 +85,7 @@ class Invoker(TwoPartClose):
         self._retry: RetryMode = _checked(retry)
         self.max_send_bytes = max_send_bytes
         self._hedging = None if hedge_after is None else Hedging(hedge_after, lambda: balancer.ready_count > 1)
-        self._streams = StreamContext(self._context, balancer, observer)
+        self._streams = StreamContext(self._context, balancer, self.observers.stream_changed)
 
     async def unary(
         self,
@@ -123,11 +125,12 @@ class Invoker(TwoPartClose):
                 now = await self._obtain_token(method, payload, now, deadline)
             is_repeatable = method.repeatable if repeatable is None else repeatable
             is_mutation = method.is_mutation and repeatable is not True
+            metadata = self._metadata.with_leader if needs_leader else self._metadata.plain
             call = Call(
                 context,
                 method,
                 payload,
-                self._metadata.with_leader if needs_leader else self._metadata.plain,
+                metadata if observed is None else with_headers(metadata, observed.metadata),
                 deadline,
                 is_mutation=is_mutation,
                 may_repeat=is_repeatable or mode == "always",
@@ -170,12 +173,12 @@ class Invoker(TwoPartClose):
         deadline = self.deadline(timeout, now)
         mode = self._retry if retry is None else _checked(retry)
         context = self._context if endpoint is None else self._context.only(self._balancer.only(endpoint))
-        if self._observer is None:
+        if not self._sees_calls:
             return payload, now, deadline, mode, context, None
         endpoints = tuple(endpoint.name for endpoint in context.balancer.endpoints)
-        started = CallStarted(method.name, endpoints, time_left(deadline, now))
-        observed = ObservedCall(self._observer, started, loop.time)
-        return payload, now, deadline, mode, context.observed(observed.attempt_failed), observed
+        started = CallStarted(method.name, method.path, endpoints, time_left(deadline, now))
+        observed = self.observers.call_started(started, loop.time, is_mutation=method.is_mutation)
+        return payload, now, deadline, mode, context if observed is None else context.observed_by(observed), observed
 
     def deadline(self, timeout: Timeout, now: float) -> float:
         """Return the deadline of something that begins at `now` and may take `timeout`; `UNSET` is the default timeout.
@@ -220,11 +223,12 @@ class Invoker(TwoPartClose):
         try:
             if self._token.is_due:
                 await self._obtain_token(reply.method, payload, now, deadline)
+            metadata = self._metadata.with_leader if needs_leader else self._metadata.plain
             call = NextReply(
                 context,
                 reply.method,
                 payload,
-                self._metadata.with_leader if needs_leader else self._metadata.plain,
+                metadata if observed is None else with_headers(metadata, observed.metadata),
                 deadline,
                 is_mutation=False,
                 may_repeat=True,
@@ -319,7 +323,7 @@ class Invoker(TwoPartClose):
             outage_error=self._outage_error,
             fails_fast=self._balancer.fails_fast,
             random=random,
-            observer=self._observer,
+            on_login=self.observers.login_ended,
         )
 
     def _outage_error(self) -> EtcdError | None:

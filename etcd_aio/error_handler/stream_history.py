@@ -1,12 +1,13 @@
 """Stream history: what happened to one supervised stream; kept for its statistics, logged and reported to observers."""
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from etcd_aio.deadline import NEVER
 from etcd_aio.error_handler.outcome import StreamEnd
 from etcd_aio.errors import EtcdError, RetryHint
-from etcd_aio.observing import Observer, StreamEnded, StreamMoved, StreamOpened, notify
+from etcd_aio.observing import StreamChange, StreamEvent
 
 logger = logging.getLogger("etcd_aio.streams")
 
@@ -38,7 +39,7 @@ class StreamHistory:
     Args:
         method: name of the RPC.
         name: of the stream in the log.
-        observer: gets a record of each change; None if there is none.
+        on_change: called with each change; None if that is not observed.
 
     Attributes:
         endpoint: where the stream is open; empty if it is not.
@@ -46,10 +47,10 @@ class StreamHistory:
         last_error: why it was moved or lost the last time, or why it waits for a token.
     """
 
-    def __init__(self, method: str, name: str, observer: Observer | None) -> None:
+    def __init__(self, method: str, name: str, on_change: Callable[[StreamChange], None] | None) -> None:
         self._method = method
         self._name = name
-        self._observer = observer
+        self._on_change = on_change
         self._lost_at = NEVER
         self.since = NEVER
         self._opened = 0
@@ -61,13 +62,14 @@ class StreamHistory:
         self.endpoint = endpoint
         self.since = now
         self._opened += 1
-        notify(self._observer, StreamOpened(self._method, endpoint))
+        self._tell("opened", endpoint)
 
     def on_first_reply(self, now: float) -> None:
         """The server serves the stream."""
         if self._lost_at != NEVER:
             logger.info("stream %s: resumed at %s after %.3f s", self._name, self.endpoint, now - self._lost_at)
             self._lost_at = NEVER
+            self._tell("resumed", self.endpoint)
 
     def on_close(self, now: float) -> float:
         """The stream is closed; returns the seconds for which it was open."""
@@ -93,7 +95,7 @@ class StreamHistory:
             is_routine = is_old or end.facts.retry_hint is RetryHint.REFRESH_TOKEN  # tokens expire
             level = logging.INFO if is_routine else logging.WARNING
         logger.log(level, "stream %s: lost at %s: %s", self._name, endpoint, end.error.message)
-        notify(self._observer, StreamMoved(self._method, endpoint, end.error))
+        self._tell("lost", endpoint, end.error)
 
     def on_end(self, error: EtcdError | None, *, is_closed: bool) -> None:
         """There will be no further stream until it is needed again.
@@ -105,7 +107,11 @@ class StreamHistory:
         self._lost_at = NEVER
         if error is not None and not is_closed:
             logger.warning("stream %s: ended: %s: %s", self._name, type(error).__name__, error)
-        notify(self._observer, StreamEnded(self._method, error))
+        self._tell("ended", "", error)
+
+    def _tell(self, event: StreamEvent, endpoint: str, error: EtcdError | None = None) -> None:
+        if self._on_change is not None:
+            self._on_change(StreamChange(event, self._method, self._name, endpoint, error))
 
     def statistics(self, now: float) -> StreamStatistics:
         """Return a snapshot."""

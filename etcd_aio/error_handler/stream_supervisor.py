@@ -45,7 +45,7 @@ from etcd_aio.errors import (
     with_history,
 )
 from etcd_aio.methods import Method, Reply, Request
-from etcd_aio.observing import Observer
+from etcd_aio.observing import StreamChange
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
@@ -64,13 +64,13 @@ class StreamContext:
     Attributes:
         calls: the common part of all calls.
         balancer: that of the client, and not the view of one endpoint.
-        observer: gets a record of each change of a stream; None if there is none.
+        on_change: called with each change of a stream; None if that is not observed.
         running: the supervisors that have something to close.
     """
 
     calls: CallContext
     balancer: Balancer
-    observer: Observer | None
+    on_change: Callable[[StreamChange], None] | None
     running: dict[AnySupervisor, None] = field(default_factory=dict)
 
 
@@ -108,7 +108,7 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
         self._wait_scope: asyncio.Timeout | None = None  # of a wait that ends once the stream is not needed
         self._sender: StreamSender[Request] = StreamSender(f"etcd_aio {name} sender", self._fail)
         self._timer = ReadThenFireTimer(lambda: handler.due, lambda: self._received, self._on_due)
-        self._history = StreamHistory(method.name, name, context.observer)
+        self._history = StreamHistory(method.name, name, context.on_change)
         self._recovery = StreamRecovery(context.calls, context.balancer, method, self._history)
         self._received = 0  # replies
         self._is_wake_due = False

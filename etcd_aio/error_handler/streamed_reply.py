@@ -168,12 +168,15 @@ class NextReply(Call[Request, Reply]):
 
     async def _take(self, reply: StreamedReply[Request, Reply]) -> Reply | None:
         context = self._context
+        observed = context.observed
         while not reply.is_cancelled:
             sub_connection = await self._choose(reply)
             unserved = sub_connection.unserved  # of this connection; by the time of the failure there may be another
             started = self._loop.time()
             if started >= self._deadline:
                 raise self._finish(EtcdTimeoutError())
+            if observed is not None:
+                observed.attempt_started(sub_connection.endpoint_name)
             try:
                 raw = await reply.receive(
                     sub_connection, self._payload, self._metadata, self._attempt_deadline(started, sub_connection)
@@ -187,6 +190,8 @@ class NextReply(Call[Request, Reply]):
             if context.budget is not None:
                 context.budget.on_success()
             if raw is None:
+                if observed is not None:
+                    observed.attempt_succeeded(sub_connection.endpoint_name)
                 return None
             if len(raw) <= LARGE:
                 message = self._decode(raw, sub_connection, started)
@@ -194,6 +199,8 @@ class NextReply(Call[Request, Reply]):
                 message = await self._decode_in_steps(raw, sub_connection, started)
             if message is not None:
                 reply.endpoint = sub_connection.endpoint_name
+                if observed is not None:
+                    observed.attempt_succeeded(sub_connection.endpoint_name)
                 return message
             reply.close_stream()  # the message came from another cluster
         return None

@@ -28,7 +28,7 @@ from etcd_aio.errors import (
     TokenUnavailableError,
     UserEmptyError,
 )
-from etcd_aio.observing import LoginEnded, Observer, notify
+from etcd_aio.observing import LoginEnded
 from etcd_aio.transport import RequestMetadata
 
 logger = logging.getLogger("etcd_aio.auth")
@@ -46,7 +46,7 @@ class TokenManager(TwoPartClose):
         outage_error: returns the error of a wait that timed out while no endpoint was connected; None if one is.
         fails_fast: whether to raise the error of an outage at once.
         random: returns a number in [0, 1).
-        observer: gets a record of each fetch; None for no records.
+        on_login: called after each fetch; None if that is not observed.
     """
 
     def __init__(
@@ -59,10 +59,10 @@ class TokenManager(TwoPartClose):
         outage_error: Callable[[], EtcdError | None] = lambda: None,
         fails_fast: Callable[[], bool] = lambda: False,
         random: Callable[[], float],
-        observer: Observer | None = None,
+        on_login: Callable[[LoginEnded], None] | None = None,
     ) -> None:
         self.state = state
-        self._observer = observer
+        self._on_login = on_login
         self._fetch = fetch
         self._metadata = metadata
         self._may_repeat = may_repeat
@@ -188,17 +188,21 @@ class TokenManager(TwoPartClose):
             # Only a server's text is logged: that of the application's function may hold secrets.
             text = f": {error.message}" if isinstance(error, ServerError) else ""
             logger.warning("no token: %s%s", type(error).__name__, text)
-            notify(self._observer, LoginEnded(loop.time() - began, error))
+            self._tell(loop.time() - began, error)
             return error
         else:
             if not self._is_closed:
                 self._metadata.carry(token)
                 self.state.fetched(token)
                 logger.debug("a token was fetched" if token else "no token is needed")
-                notify(self._observer, LoginEnded(loop.time() - began, None))
+                self._tell(loop.time() - began, None)
             return None
         finally:
             self._refresh_task = None
+
+    def _tell(self, seconds: float, error: EtcdError | None) -> None:
+        if self._on_login is not None:
+            self._on_login(LoginEnded(seconds, error))
 
 
 def private_copy(error: EtcdError) -> EtcdError:

@@ -12,6 +12,7 @@ import re
 from typing import Final
 
 from hpack import Decoder, Encoder, NeverIndexedHeaderTuple
+from hpack.hpack import encode_integer
 
 from etcd_aio.http2.errors import RemoteProtocolError
 from etcd_aio.http2.frames import ErrorCode
@@ -122,15 +123,35 @@ class RequestHeaders:
     Args:
         fields: names and values.
         is_lasting: whether they repeat, so that they should enter the peer's table.
+
+    Attributes:
+        base: fields that come before those of `fields`, which then never enter a table; None if there are none.
     """
 
-    __slots__ = ("block", "fields", "generation", "is_lasting")
+    __slots__ = ("base", "block", "fields", "generation", "is_lasting")
 
     def __init__(self, fields: Fields, *, is_lasting: bool = True) -> None:
         self.fields = fields
         self.is_lasting = is_lasting
         self.block = b""
         self.generation = -1  # of the table that `block` was encoded with
+        self.base: RequestHeaders | None = None
+
+    def with_own(self, fields: Fields) -> "RequestHeaders":
+        """These fields, and after them others that are sent once and enter no table."""
+        found = RequestHeaders(fields)
+        found.base = self
+        return found
+
+
+def never_indexed(name: str, value: str) -> bytes:
+    """A field as "literal, never indexed, new name" without Huffman coding (RFC 7541, 6.2.3), which is quick."""
+    return b"\x10" + _string(name) + _string(value)
+
+
+def _string(text: str) -> bytes:
+    raw = text.encode("ascii")
+    return bytes(encode_integer(len(raw), 7)) + raw
 
 
 class HeaderEncoder:
@@ -154,6 +175,8 @@ class HeaderEncoder:
         """The block, which must be sent before any other is encoded."""
         if headers.generation == self.generation:
             return headers.block
+        if headers.base is not None:
+            return self.encode(headers.base) + b"".join(never_indexed(*field) for field in headers.fields)
         has_entered = len(self._entered)
         is_resized = bool(self._encoder.table_size_changes)
         block = self._encoder.encode([self._field(*field, headers.is_lasting) for field in headers.fields])

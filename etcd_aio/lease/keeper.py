@@ -24,6 +24,7 @@ from etcd_aio.errors import (
 from etcd_aio.lease.clock import LeaseClock, LeaseClockAdapter
 from etcd_aio.lease.keepalive_schedule import KeepAliveSchedule, LeaseState, ScheduledLease
 from etcd_aio.methods import LEASE_GRANT, LEASE_KEEP_ALIVE, LEASE_TIME_TO_LIVE, RANGE
+from etcd_aio.observing import LeaseChange, LeaseEvent
 from etcd_aio.pb import (
     LeaseGrantRequest,
     LeaseGrantResponse,
@@ -78,6 +79,7 @@ class LeaseKeeper:
         self._invoker = invoker
         self._draw_id = _draw_id if draw_id is None else draw_id
         self.clock = LeaseClock(invoker.clock, suspended)
+        self._on_change = invoker.observers.lease_changed
         self._schedule = KeepAliveSchedule(self._on_stall)
         # Older releases of etcd renew leases without looking at the token, and a login may outlast a lease.
         adapter = LeaseClockAdapter(self._schedule, self.clock)
@@ -123,6 +125,11 @@ class LeaseKeeper:
         self._wake()
         listener = _HeldLease(self, lease_id, on_renewed, on_loss)
         return self._schedule.hold(lease_id, ttl, deadline, listener, self.clock.now())
+
+    def tell(self, event: LeaseEvent, lease_id: int, ttl: int, error: EtcdError | None = None) -> None:
+        """Tell the observers of a change of a lease."""
+        if self._on_change is not None:
+            self._on_change(LeaseChange(event, lease_id, ttl, error))
 
     def forget(self, scheduled: ScheduledLease) -> None:
         """Renew the lease no more."""

@@ -110,6 +110,7 @@ class Lease(NotAwaitable):
         await self._obtain(self._loop)
         self._canceller = TaskCanceller(cancels=self._cancels)
         self._scheduled = self._keeper.hold(self._id, self.ttl, self._deadline, self._on_renewed, self._on_lost)
+        self._keeper.tell("granted", self._id, self.ttl)
         return self
 
     async def __aexit__(
@@ -205,6 +206,8 @@ class Lease(NotAwaitable):
             ClientUsageError: the lease was not entered yet.
         """
         lease_id = self.id
+        if not self._is_orphan and not self._gone.is_set():
+            self._keeper.tell("ended", self._id, self.ttl)
         self._is_orphan = True
         if self._scheduled is not None:
             self._keeper.forget(self._scheduled)
@@ -220,10 +223,12 @@ class Lease(NotAwaitable):
     def _on_renewed(self, ttl: int, deadline: float) -> None:
         self.ttl = ttl
         self._deadline = deadline
+        self._keeper.tell("renewed", self._id, ttl)
 
     def _on_lost(self, error: LeaseLostError) -> None:
         self._error = error
         self._gone.set()
+        self._keeper.tell("lost", self._id, self.ttl, error)
         if self._cancels and self._canceller is not None:
             self._canceller.cancel()
         if self._on_gone is not None:
@@ -286,6 +291,8 @@ class Lease(NotAwaitable):
         self.ttl = renewed.ttl
 
     def _end(self) -> None:
+        if not self._is_orphan and not self._gone.is_set():
+            self._keeper.tell("ended", self._id, self.ttl)
         self._gone.set()
         if self._scheduled is not None:
             self._keeper.forget(self._scheduled)

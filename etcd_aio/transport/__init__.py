@@ -20,8 +20,10 @@ from etcd_aio.transport.interface import Target as Target
 from etcd_aio.transport.interface import TLSContext as TLSContext
 from etcd_aio.transport.interface import TLSSource as TLSSource
 from etcd_aio.transport.interface import TransportOptions as TransportOptions
+from etcd_aio.transport.metadata import CallHeader as CallHeader
 from etcd_aio.transport.metadata import RequestMetadata as RequestMetadata
 from etcd_aio.transport.metadata import token_of as token_of
+from etcd_aio.transport.metadata import with_headers as with_headers
 from etcd_aio.transport.response import closed as closed
 from etcd_aio.transport.response import expired as expired
 from etcd_aio.transport.response import lost as lost

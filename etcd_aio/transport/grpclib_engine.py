@@ -27,6 +27,7 @@ from etcd_aio.transport.framing import PREFIX, check_prefix, frame_message
 from etcd_aio.transport.grpclib_protocol import GrpclibProtocol, GrpclibStream
 from etcd_aio.transport.handshake import connect
 from etcd_aio.transport.interface import BEGINNING, Collect, ConnectionOwner, Metadata, Target, TransportOptions
+from etcd_aio.transport.metadata import CallHeader
 from etcd_aio.transport.names import Names
 from etcd_aio.transport.ping_pace import PingPace
 from etcd_aio.transport.request_headers import SECRETS, BaseHeaders
@@ -469,5 +470,6 @@ def _fail(waiter: "asyncio.Future[T]", failure: AttemptFailure) -> None:
 
 
 def _mark_secret(pair: tuple[str, str]) -> tuple[str, str]:
-    """The field; if it is secret, marked so that h2 keeps it out of header compression tables."""
-    return cast("tuple[str, str]", NeverIndexedHeaderTuple(*pair)) if pair[0] in SECRETS else pair
+    """The field; if it is secret, or of one call, marked so that h2 keeps it out of header compression tables."""
+    is_marked = pair[0] in SECRETS or isinstance(pair, CallHeader)
+    return cast("tuple[str, str]", NeverIndexedHeaderTuple(*pair)) if is_marked else pair

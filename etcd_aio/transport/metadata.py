@@ -20,6 +20,12 @@ class Token(str):
         return "<token>"
 
 
+class CallHeader(tuple[str, str]):
+    """A pair of metadata that belongs to one call, so that it must not enter a header compression table."""
+
+    __slots__ = ()
+
+
 class RequestMetadata:
     """The metadata of all requests of a client.
 
@@ -51,6 +57,11 @@ class RequestMetadata:
         pair: Metadata = ((_TOKEN, Token(token)),) if token else ()
         self.plain = (*self._plain, *pair)
         self.with_leader = (*self._with_leader, *pair)
+
+
+def with_headers(metadata: Metadata, headers: Metadata) -> Metadata:
+    """The metadata of one call, with headers of its own."""
+    return (*metadata, *map(CallHeader, headers)) if headers else metadata
 
 
 def token_of(metadata: Metadata) -> str:

@@ -4,6 +4,7 @@ from typing import Final
 
 from etcd_aio.http2 import RequestHeaders
 from etcd_aio.transport.interface import Metadata, Target
+from etcd_aio.transport.metadata import CallHeader
 
 SECRETS: Final = frozenset({"token", "authorization"})
 """Metadata that must not enter a header compression table."""
@@ -53,6 +54,9 @@ class CallHeaders:
             return last[1]
         headers = self._known.get((path, metadata))
         if headers is None:
+            own = tuple(pair for pair in metadata if type(pair) is CallHeader)
+            if own:
+                return self.of(path, tuple(pair for pair in metadata if pair not in own)).with_own(own)
             secrets = tuple(pair for pair in metadata if pair[0] in SECRETS)
             if len(self._known) >= _MAX_KNOWN or (secrets and secrets != self._secrets):
                 self._known.clear()  # keep no outdated token

@@ -33,6 +33,7 @@ created again from its next revision once half of them are taken. The stream is 
 
 import copy
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -50,6 +51,7 @@ from etcd_aio.errors import (
     WatchCancelledError,
     server_error,
 )
+from etcd_aio.observing import WatchAdvance
 from etcd_aio.pb import WatchRequest
 from etcd_aio.types import Event, WatchReply, shown_key
 from etcd_aio.watch import requests
@@ -77,8 +79,9 @@ class WatchStream:
         owner: its surroundings.
     """
 
-    def __init__(self, owner: WatchStreamOwner) -> None:
+    def __init__(self, owner: WatchStreamOwner, on_advance: Callable[[WatchAdvance], None] | None = None) -> None:
         self._owner = owner
+        self._on_advance = on_advance
         # For as long as the watches live. A dict keeps the order of age.
         self._watches: dict[WatchState, None] = {}
         self._refused: dict[WatchState, None] = {}  # until the token is renewed, or they are denied
@@ -308,6 +311,9 @@ class WatchStream:
                     self._leave_server(watch, Transition.FILLED)
                     watch.pauses += 1
                 watch.on_change()
+                if self._on_advance is not None:
+                    batch = watch.pending[-1][0]
+                    self._on_advance(WatchAdvance(len(batch.events), batch.revision, watch.pending_events))
         elif not reply.fragment:
             self._add_progress(watch, header.revision, is_reliable=True)
 

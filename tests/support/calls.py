@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+from collections.abc import Sequence
 from typing import Any
 
 from etcd_aio import codec, pb
@@ -16,7 +17,7 @@ from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.error_handler import Credentials, Invoker, Lifetime, RetryPolicy
 from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
 from etcd_aio.methods import API_VERSION, PUT, RANGE, STATUS
-from etcd_aio.observing import Observer
+from etcd_aio.observing import Observer, ObserverGroup
 from etcd_aio.transport import RequestMetadata
 from etcd_aio.types import PutResult, RangeResult
 from tests.support.fake_engine import FakeAttempt, FakeEngine, FakeMember
@@ -92,7 +93,7 @@ class Calls:
         hedge_after: float | None = None,
         pick: PolicyName | Choice = "round_robin",
         credentials: Credentials | None = None,
-        observer: Observer | None = None,
+        observers: Sequence[Observer] = (),
         sends_probes: bool = False,
     ) -> None:
         self.loop = asyncio.get_running_loop()
@@ -104,6 +105,7 @@ class Calls:
         self.names = [f"m{number}:2379" for number in range(1, members + 1)]
         for name in self.names:
             self.engine[name].otherwise = reply()
+        told = ObserverGroup(observers)
         self.balancer = Balancer(
             parse_endpoints(self.names),
             self.engine,
@@ -111,6 +113,7 @@ class Calls:
             tls_for=self._plaintext,
             policy=pick,
             random=lambda: 0.0,
+            on_change=told.endpoint_changed,
         )
         self.identity = self.balancer.identity
         self.policy = RetryPolicy(jitter=0.0) if policy is None else policy
@@ -126,7 +129,7 @@ class Calls:
             hedge_after=hedge_after,
             credentials=credentials,
             random=lambda: 0.5,
-            observer=observer,
+            observers=told,
         )
 
     @staticmethod

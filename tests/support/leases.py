@@ -30,6 +30,7 @@ from etcd_aio.errors import (
 from etcd_aio.lease.calls import Leases
 from etcd_aio.lease.keeper import LeaseKeeper
 from etcd_aio.methods import LEASE_GRANT, LEASE_LEASES, LEASE_REVOKE, LEASE_TIME_TO_LIVE, RANGE, AnyMethod
+from etcd_aio.observing import ObserverGroup
 from etcd_aio.types import (
     Header,
     LeaseKeepAliveResult,
@@ -39,6 +40,7 @@ from etcd_aio.types import (
     LeaseTimeToLiveResult,
     RangeResult,
 )
+from tests.support.observer import Remembers
 
 if TYPE_CHECKING:
     from etcd_aio.error_handler import Invoker
@@ -65,6 +67,8 @@ class FakeLeases:
         self.streams: list[FakeSupervisor] = []
         ids = iter(range(100, 2000))
         self.suspended = 0.0  # seconds
+        self.seen = Remembers()
+        self.observers = ObserverGroup([self.seen])
         self.invoker = cast("Invoker", self)
         self.keeper = LeaseKeeper(self.invoker, draw_id=ids.__next__, suspended=lambda: self.suspended)
         self.group = Leases(self.invoker, self.keeper)

@@ -6,6 +6,7 @@ import pytest
 
 from etcd_aio import Client, ConfigError, RetryPolicy
 from etcd_aio.config import TEXT_OPTIONS, ClientOptions, check_options, read_option
+from etcd_aio.observing import Observer
 from tests.support.fake_engine import FakeEngine
 
 DEFAULTS = {name: parameter.default for name, parameter in inspect.signature(Client).parameters.items()}
@@ -16,7 +17,13 @@ def test_the_options_are_those_of_the_client() -> None:
 
 
 def test_every_option_is_checked_by_its_type_or_where_it_is_used() -> None:
-    assert ClientOptions.__annotations__.keys() - TEXT_OPTIONS == {"tls", "auth", "token", "retry_policy"}
+    assert ClientOptions.__annotations__.keys() - TEXT_OPTIONS == {
+        "tls",
+        "auth",
+        "token",
+        "retry_policy",
+        "observers",
+    }
 
 
 @pytest.mark.parametrize(
@@ -39,6 +46,7 @@ def test_every_option_is_checked_by_its_type_or_where_it_is_used() -> None:
         {"discovery_srv_name": "dev-1"},
         {"namespace": "app/"},
         {"namespace": b"\xff"},
+        {"observers": [Observer()]},
     ],
 )
 def test_what_can_work_is_taken(changes: dict[str, Any]) -> None:
@@ -57,6 +65,7 @@ WRONG: dict[str, tuple[object, ...]] = {
     "reject_old_cluster": (None, 1, "no"),
     "fail_fast": (None, 1, "no"),
     "namespace": ("", b"", 1, True, "\ud800"),
+    "observers": (None, Observer(), [print], [Observer]),
     "engine": ("", "grpcio", None, ["grpclib"]),
     "retry": ("", "sometimes", None, True),
     "policy": ("", "least_busy", None, 1),
@@ -74,7 +83,7 @@ def test_what_cannot_work_is_refused_by_name(name: str, value: object) -> None:
 
 
 def test_every_option_that_is_checked_here_has_a_wrong_value_above() -> None:
-    assert WRONG.keys() == TEXT_OPTIONS | {"retry_policy"}
+    assert WRONG.keys() == TEXT_OPTIONS | {"retry_policy", "observers"}
 
 
 @pytest.mark.parametrize(

@@ -218,3 +218,23 @@ def test_hpacks_own_encoder_is_understood() -> None:
     for number in (1, 2, 1, 2, 3):
         fields = ((":status", "200"), ("content-type", "application/grpc"), ("x", str(number)))
         assert decoder.decode(encoder.encode(fields)).fields == fields
+
+
+def test_fields_of_one_request_come_last_and_enter_no_table() -> None:
+    encoder, decoder = HeaderEncoder(), Decoder()
+    base = RequestHeaders(((":method", "POST"), ("x-lasting", "1")))
+    table = []
+    for number in range(3):
+        block = encoder.encode(base.with_own((("traceparent", f"00-{number}"), ("long", "v" * 300))))
+        found = [(str(name), str(value)) for name, value in decoder.decode(block)]
+        assert found == [*base.fields, ("traceparent", f"00-{number}"), ("long", "v" * 300)]
+        table.append(list(decoder.header_table.dynamic_entries))
+    assert table[0] == table[1] == table[2]
+    assert [entry[0] for entry in table[0]] == [b"x-lasting"]
+    assert encoder.encode(base) == base.block, "the lasting fields are encoded once"
+
+
+def test_fields_of_one_request_are_marked_as_never_indexed() -> None:
+    encoder = HeaderEncoder()
+    block = encoder.encode(RequestHeaders(()).with_own((("a", "1"),)))
+    assert block == literal(b"\x10", b"a", b"1")

@@ -81,6 +81,31 @@ async def test_an_adopted_lease_is_renewed_instead_of_granted_and_revoked_on_lea
     assert not members.leases
 
 
+async def test_observers_see_each_change_of_a_lease(members: FakeLeases) -> None:
+    def told() -> list[tuple[str, int]]:
+        found: list[tuple[str, int]] = [(change.event, change.ttl) for change in members.seen.leases]
+        members.seen.leases.clear()
+        return found
+
+    async with lease(members):
+        assert told() == [("granted", 10)]
+        await asyncio.sleep(6)
+        assert told() == [("renewed", 10)]
+        assert members.seen.leases == []
+    assert told() == [("ended", 10)]
+    async with lease(members) as held:
+        held.orphan()
+        assert told() == [("granted", 10), ("ended", 10)]
+    assert told() == []
+    with pytest.raises(LeaseLostError) as caught:
+        async with lease(members) as held:
+            members.leases.pop(held.id)
+            await asyncio.sleep(30)
+    lost = members.seen.leases[-1]
+    assert (lost.event, lost.lease) == ("lost", held.id)
+    assert lost.error is caught.value
+
+
 async def test_a_lease_that_is_gone_is_not_adopted(members: FakeLeases) -> None:
     with pytest.raises(LeaseNotFoundError):
         async with adopted(members, 5):

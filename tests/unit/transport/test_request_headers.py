@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from etcd_aio.transport.interface import Target
+from etcd_aio.transport.interface import Metadata, Target
+from etcd_aio.transport.metadata import with_headers
 from etcd_aio.transport.request_headers import CallHeaders, timeout_text
 
 TARGET = Target("127.0.0.1", 2379, "", "127.0.0.1:2379")
@@ -91,3 +92,18 @@ def test_a_timeout_never_says_less_and_hardly_more(milliseconds: int) -> None:
     assert len(text) <= 9, "eight digits and a unit"
     told = int(text[:-1]) * UNITS[text[-1]]
     assert milliseconds <= told <= milliseconds * 1.1 + 1000
+
+
+def test_headers_of_one_call_are_not_kept() -> None:
+    headers = CallHeaders(TARGET, "etcd_aio/0")
+    base: Metadata = (("hasleader", "true"),)
+    plain = headers.of("/a", base)
+    for number in range(1000):
+        own = headers.of("/a", with_headers(base, (("traceparent", str(number)),)))
+        assert own.base is plain
+        assert own.fields == (("traceparent", str(number)),)
+    assert len(headers._known) == 1
+    retried: Metadata = (*with_headers(base, (("traceparent", "1"),)), ("grpc-previous-rpc-attempts", "1"))
+    again = headers.of("/a", retried)
+    assert again.base is not None
+    assert again.base.fields[-1] == ("grpc-previous-rpc-attempts", "1")

@@ -1,0 +1,22 @@
+"""Observing: what a client tells about its calls, attempts, streams, watches, leases, members and logins.
+
+The public part is `Observer`, `CallObserver`, the records, `add_default` and `remove_default`.
+"""
+
+from etcd_aio.observing.defaults import add_default as add_default
+from etcd_aio.observing.defaults import default_observers as default_observers
+from etcd_aio.observing.defaults import remove_default as remove_default
+from etcd_aio.observing.group import ObservedCall as ObservedCall
+from etcd_aio.observing.group import ObserverGroup as ObserverGroup
+from etcd_aio.observing.observer import CallObserver as CallObserver
+from etcd_aio.observing.observer import Observer as Observer
+from etcd_aio.observing.records import AttemptEnded as AttemptEnded
+from etcd_aio.observing.records import CallOutcome as CallOutcome
+from etcd_aio.observing.records import CallStarted as CallStarted
+from etcd_aio.observing.records import EndpointChange as EndpointChange
+from etcd_aio.observing.records import LeaseChange as LeaseChange
+from etcd_aio.observing.records import LeaseEvent as LeaseEvent
+from etcd_aio.observing.records import LoginEnded as LoginEnded
+from etcd_aio.observing.records import StreamChange as StreamChange
+from etcd_aio.observing.records import StreamEvent as StreamEvent
+from etcd_aio.observing.records import WatchAdvance as WatchAdvance

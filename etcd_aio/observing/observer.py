@@ -1,0 +1,65 @@
+"""Observer: the base class of what is told about calls, streams and members: `Client(observers=[...])`."""
+
+from typing import TypeAlias
+
+from etcd_aio.observing.records import (
+    AttemptEnded,
+    CallOutcome,
+    CallStarted,
+    EndpointChange,
+    LeaseChange,
+    LoginEnded,
+    StreamChange,
+    WatchAdvance,
+)
+
+Headers: TypeAlias = tuple[tuple[str, str], ...]
+"""Names in lower case, and values of printable ASCII."""
+
+
+class CallObserver:
+    """What an observer of one call is told; made by `Observer.call_started`.
+
+    Attributes:
+        metadata: headers that are sent with each attempt, such as a trace context. They never enter a compression
+            table. Read once, when the call begins.
+    """
+
+    metadata: Headers = ()
+
+    def attempt_started(self, endpoint: str) -> None:
+        """An attempt begins at this endpoint. A read that is hedged has two at a time."""
+
+    def attempt_ended(self, attempt: AttemptEnded) -> None:
+        """An attempt has ended. Each that was started ends once, before the call does."""
+
+    def ended(self, outcome: CallOutcome) -> None:
+        """The call has ended: by its result, an error, or a cancellation. Called exactly once."""
+
+
+class Observer:
+    """What a client tells about its work. Override the methods of interest; the others cost nothing.
+
+    The methods are called in the client's event loop, in the task that does the work. They must return without waiting,
+    and they cannot change anything. An exception is logged, at most once a minute for each observer, and the client
+    continues.
+    """
+
+    def call_started(self, call: CallStarted) -> CallObserver | None:
+        """A call begins. Returns what is told the rest; None if this call is of no interest."""
+        return None
+
+    def endpoint_changed(self, change: EndpointChange) -> None:
+        """The connection to an endpoint, or the health of its member, has changed."""
+
+    def stream_changed(self, change: StreamChange) -> None:
+        """A stream of watches or leases was opened, lost, resumed or ended."""
+
+    def watch_advanced(self, advance: WatchAdvance) -> None:
+        """A watch got events: called for each batch."""
+
+    def lease_changed(self, change: LeaseChange) -> None:
+        """A lease was granted, renewed, lost or ended."""
+
+    def login_ended(self, login: LoginEnded) -> None:
+        """A login has succeeded or failed."""
