@@ -25,6 +25,7 @@ from etcd_aio.errors import (
 )
 from etcd_aio.kv.operations import RangeOp
 from etcd_aio.methods import AnyMethod
+from etcd_aio.observing import ObserverGroup
 from etcd_aio.types import Header, KeyValue, RangeResult, StatusResult, WatchReply
 from etcd_aio.types.enums import WatchFilter
 from etcd_aio.types.keys import KeyRange
@@ -74,6 +75,7 @@ class Invoker:
     may_renew = True
 
     def __init__(self) -> None:
+        self.observers = ObserverGroup()
         self.supervisor = Supervisor()
         self.release: str | EtcdError = ""
         self.asked = 0
