@@ -331,6 +331,7 @@ _OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "Retries": ("retry", "retry_policy", "hedge_after"),
     "Load balancing": ("policy", "require_leader"),
     "Keys": ("namespace",),
+    "Observers": ("observers",),
     "Limits and engine": ("max_send_bytes", "max_receive_bytes", "engine"),
 }
 

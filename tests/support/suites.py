@@ -3,12 +3,13 @@
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
 from typing import Final, TypeAlias
+
+from tests.support.interrupts import interruptible
 
 ROOT: Final = Path(__file__).parent.parent.parent
 
@@ -73,7 +74,7 @@ class Project:
             runner: the plugins for async tests, one of `RUNNERS`.
         """
         plugins = ("-p", "pytest_etcd_aio", "-p", "no:cacheprovider", *RUNNERS[runner])
-        return [sys.executable, "-m", "pytest", *plugins, *arguments]
+        return interruptible("-m", "pytest", *plugins, *arguments)
 
     def environment(self, more: Mapping[str, str]) -> dict[str, str]:
         """The variables of the process, without those that the plugin reads."""
