@@ -155,11 +155,11 @@ def pythons(session: nox.Session) -> None:
     unless it is the only one. What is marked slow is left to `tests`.
     """
     session.log(f"found {', '.join(find_pythons())} of {', '.join(PYTHONS)}")
-    install(session, "test")
     whole, *others = session.posargs if session.posargs[:1] == ["--whole"] else ("", *session.posargs)
     ways = [("ETCD_AIO_TEST_LOOP", "uvloop"), ("ETCD_AIO_TEST_TASKS", "eager")]
     if not whole and session.python == f"{sys.version_info.major}.{sys.version_info.minor}" and len(find_pythons()) > 1:
         session.skip("`nox -s tests` runs them on this Python, and `-- --whole` here")
+    install(session, "test")
     if session.python == "3.11":
         ways = ways[:1]
     elif not whole:
