@@ -52,7 +52,7 @@ async def main() -> None:
 
         # The same for any write, without a revision to compare with, and without the loop above.
         async with client.exactly_once(prefix="example/once/") as once:
-            for _ in range(10):
+            while True:
                 await once.put(ORDER, "free")
                 proxy.cut_after(0, "to_client", connection="open")
                 result = await once.put(ORDER, "ours")
