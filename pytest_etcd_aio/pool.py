@@ -186,7 +186,7 @@ class Pool:
         self._folders.append(folder)
         try:
             yield folder
-        except BaseException:
+        except BaseException:  # Ctrl-C too: private keys must not stay behind
             shutil.rmtree(folder, ignore_errors=True)
             raise
 

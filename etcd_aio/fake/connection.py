@@ -90,7 +90,7 @@ class FakeConnection:
             self.on_pause()
         try:
             await asyncio.sleep(0)
-        except BaseException:
+        except BaseException:  # a cancellation: the caller gets no stream that it could cancel
             stream.cancel()
             raise
         return stream

@@ -108,7 +108,7 @@ class Guard:
                 self._txn(user, one.request_txn)
 
     def _lease_writes(self, user: str | None, lease: int) -> None:
-        """Its keys go with a lease, so whoever may not write them may not end it."""
+        """Ending a lease deletes its keys, so it needs the permission to write them."""
         if not self._is_admin(user):
             for key in self._keys_of(lease):
                 self._users.check_write(user, key, b"")

@@ -166,7 +166,7 @@ def _bound(family: int, address: _Address) -> socket.socket:
         if os.name == "posix" and family != _UNIX:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
-    except BaseException:
+    except BaseException:  # a name may be wrong in many ways; the socket is closed in each
         bound.close()
         raise
     return bound

@@ -36,7 +36,7 @@ class Session:
 
     def receive(self, payload: bytes, now: float) -> None:
         """Take a request."""
-        raise NotImplementedError
+        raise NotImplementedError  # each kind of stream has its own
 
     def half_close(self) -> None:
         """Take the end of the requests."""

@@ -38,7 +38,7 @@ class FakeStream:
         self._post(lambda session: self._connection.server.receive(session, payload))
         try:
             await asyncio.sleep(0)  # a sender that never stops must not hold up the loop
-        except BaseException:
+        except BaseException:  # a cancellation ends a stream, as on the other engines
             self.cancel()
             raise
 

@@ -50,7 +50,7 @@ class _Guard:
         """Call a method; None if it has raised."""
         try:
             return method(argument)
-        except Exception:
+        except Exception:  # an observer cannot change a call
             now = time.monotonic()
             if now >= self._silent_until:
                 self._silent_until = now + _LOG_PAUSE
@@ -119,7 +119,9 @@ class ObservedCall:
             guard.call(observer.ended, outcome)
 
     def _attempt_ended(self, endpoint: str, status: StatusCode, delivery: Delivery, message: str = "") -> None:
-        begun = next(one for one in self._under_way if one[0] == endpoint)
+        begun = next((one for one in self._under_way if one[0] == endpoint), None)
+        if begun is None:  # it ended with its call: a hedge may notice its cancellation later
+            return
         self._under_way.remove(begun)
         attempt = AttemptEnded(endpoint, status, delivery, self._clock() - begun[1], message)
         for guard, observer in self._observers:

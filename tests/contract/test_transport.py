@@ -9,7 +9,7 @@ import trustme
 from h2.settings import SettingCodes
 
 from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
-from etcd_aio.transport import EngineName, TransportOptions, create_engine
+from etcd_aio.transport import EngineName, TransportOptions, create_engine, with_headers
 from tests.support.scripted import GRPC, OK, Wire, scripted
 from tests.support.transport import PATIENCE, Owner, connected, example_server, failure_of, soon, target
 
@@ -452,3 +452,22 @@ async def test_a_token_is_kept_out_of_every_table_of_header_compression(name: En
             await connection.unary("/x/Echo", b"hello", metadata, soon())
             stream = await connection.open_stream("/x/Chat", metadata, soon())
             stream.cancel()
+
+
+async def test_headers_of_one_call_are_kept_out_of_every_table_of_header_compression(name: EngineName) -> None:
+    seen: list[str] = []
+
+    async def script(wire: Wire) -> None:
+        while True:
+            stream_id = await wire.opened()
+            request = wire.requests[stream_id]
+            seen.append(request.headers["traceparent"])
+            assert request.headers["hasleader"] == "true"
+            assert "traceparent" in request.never_indexed
+            wire.answer(stream_id)
+
+    async with scripted(script) as port, connected(name, port) as (connection, _):
+        for number in range(3):
+            metadata = with_headers((("hasleader", "true"),), (("traceparent", f"00-{number}"),))
+            await connection.unary("/x/Echo", b"hello", metadata, soon())
+    assert seen == ["00-0", "00-1", "00-2"]

@@ -121,7 +121,7 @@ class Pair:
         await self.begin_anew()
 
     async def log_in(self, name: str, password: str) -> None:
-        """Log in on both sides; a user who cannot gets a token that nobody gave out."""
+        """Log in on both sides; a user who cannot gets a token that no server gave out."""
         request = pb.AuthenticateRequest(name=name, password=password)
         answers = [await self.answer(side, methods.AUTHENTICATE, request) for side in self.sides]
         tokens = [

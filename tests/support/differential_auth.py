@@ -29,7 +29,7 @@ PASSWORD: Final = "pw"
 
 @dataclass(frozen=True)
 class CallOf:
-    """A request of a user; of one who has no token if `user` is empty, or has a token that nobody gave out."""
+    """A request of a user; of one who has no token if `user` is empty, or has a token that no server gave out."""
 
     user: str
     step: Step
