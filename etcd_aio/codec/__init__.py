@@ -2,7 +2,8 @@
 
 `encode` and `decode` are straight-line Python that is generated for each message class at first use. Replies are
 decoded directly into results, without a message in between. `IncrementalDecoder` decodes a message that arrives in
-pieces. gRPC's framing and compression are the transport's.
+pieces. A compiled accelerator reads runs of key-values and events, where there is one; `BACKEND` says so. gRPC's
+framing and compression are the transport's.
 
 - Unknown fields of a message survive decoding and encoding.
 - Malformed bytes raise `MalformedReplyError`, and an invalid message raises `InvalidRequestError`. Nothing else is
@@ -15,6 +16,7 @@ from etcd_aio.codec.compiled import writers as writers
 from etcd_aio.codec.fields import MAX_DEPTH as MAX_DEPTH
 from etcd_aio.codec.incremental import IncrementalDecoder as IncrementalDecoder
 from etcd_aio.codec.incremental import leading_watch_id as leading_watch_id
+from etcd_aio.codec.speedups import BACKEND as BACKEND
 from etcd_aio.codec.targets import Decodable as Decodable
 from etcd_aio.codec.targets import header_of as header_of
 from etcd_aio.codec.targets import message_class_of as message_class_of

@@ -39,9 +39,11 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from etcd_aio import pb
+from etcd_aio.codec.accelerated_runs import AcceleratedReader
 from etcd_aio.codec.codegen import GeneratedFunction, Source, local_name
 from etcd_aio.codec.fields import LENGTH, MAX_DEPTH, VARINT, Field
 from etcd_aio.codec.kv_runs import EventsReader, KeyValuesReader
+from etcd_aio.codec.speedups import ACCELERATOR, Accelerator, ReadRun
 from etcd_aio.codec.targets import RESULT_ENUMS, DecodeTarget, Unwrapped
 from etcd_aio.codec.wire import (
     CUT_SHORT,
@@ -97,14 +99,19 @@ class Decoder:
     Attributes:
         target: the message, and the class to decode it into.
         in_steps: generate a stepwise decoder.
+        accelerator: reads runs of key-values and events; None is generated Python.
     """
 
     target: DecodeTarget
     in_steps: bool = False
+    accelerator: Accelerator | None = ACCELERATOR
 
     @property
     def name(self) -> str:
-        return f"decode_{self.target.name}{'_in_steps' if self.in_steps else ''}"
+        is_accelerated = self.accelerator is not None and self.target.result_class is not None
+        return (
+            f"decode_{self.target.name}{'_in_steps' if self.in_steps else ''}{'_accelerated' if is_accelerated else ''}"
+        )
 
     def source(self) -> Source:
         return _Writing(self).done()
@@ -121,6 +128,10 @@ class Decoder:
         elif result_class is not Unwrapped:
             names |= {result_class.__name__: result_class, **dict(_ABSENT.values())}
             names[f"Mutable{result_class.__name__}"] = mutable_twin(result_class)
+            for field in self.target.fields.values():
+                read = self.native_run(field)
+                if read is not None:
+                    names[_native_name(field)] = read
         return names
 
     def callees(self) -> Iterator[GeneratedFunction]:
@@ -131,14 +142,25 @@ class Decoder:
     def inner(self, field: Field) -> "Decoder":
         """The decoder of a field that contains a message."""
         target = self.target.inner(field)
-        return Decoder(target, self.in_steps and target.is_endless)
+        return Decoder(target, self.in_steps and target.is_endless, self.accelerator)
 
-    def run_of(self, field: Field) -> KeyValuesReader | None:
-        """The fast reader for the items of a repeated field, if there is one."""
-        if self.in_steps and self.target.result_class and field.repeated:
-            reader = _RUNS.get(field.message_class)
-            return None if reader is None else reader(self.inner(field), ITEM)
-        return None
+    def run_of(self, field: Field) -> KeyValuesReader | AcceleratedReader | None:
+        """The fast reader for the items of a repeated field, if there is one: for stepwise decoders."""
+        if not self.in_steps or not self._is_run(field):
+            return None
+        general, native = self.inner(field), self.native_run(field)
+        if native is None:
+            return _RUNS[field.message_class](general, ITEM)
+        return AcceleratedReader(general, ITEM, native)
+
+    def native_run(self, field: Field) -> ReadRun | None:
+        """The accelerator's function for the items of a repeated field, if there is one."""
+        if self.accelerator is None or not self._is_run(field):
+            return None
+        return self.accelerator.read_events if field.message_class is pb.Event else self.accelerator.read_key_values
+
+    def _is_run(self, field: Field) -> bool:
+        return self.target.result_class is not None and field.repeated and field.message_class in _RUNS
 
 
 _Fields: TypeAlias = list[tuple[Field, list[int]]]
@@ -239,6 +261,8 @@ class _Writing:
     def _field(self, field: Field, tags: list[int]) -> None:
         line, block = self._source.line, self._source.block
         with block(f"{'while' if field.repeated else 'if'} tag {_is_one_of(tags)}:  # {field.name}"):
+            if self._decoder.native_run(field) is not None:
+                self._run(field, tags[0])
             self._content(field, tags)
             with block("if at >= end:"):
                 line("break")
@@ -246,6 +270,17 @@ class _Writing:
         if field.repeated:
             with block("if at >= end:"):
                 line("break  # the loop over all fields")
+
+    def _run(self, field: Field, tag: int) -> None:
+        """Have the accelerator read items. `at` is then at the tag of an item that it left, or behind the run."""
+        line, block = self._source.line, self._source.block
+        with block(f"if depth < {MAX_DEPTH}:"):
+            line(f"at = {_native_name(field)}(data, at, end, end, 0, tag, {self._name(field)})")
+            with block("if at >= end:"):
+                line("break")
+            line("tag = data[at]")
+            with block(f"if tag != {tag}:"):
+                line("break")
 
     def _rest(self, long: _Fields) -> None:
         """Read fields with tags of two bytes, and unknown fields."""
@@ -380,6 +415,11 @@ class _Writing:
             line(f"result.{field.name} = {f'tuple({value})' if field.repeated else value}")
         line(f"result.__class__ = {name}  # frozen from here on")
         line("return result")
+
+
+def _native_name(field: Field) -> str:
+    """The variable for the accelerator's function."""
+    return f"read_{field.name}"
 
 
 def _is_one_of(tags: list[int]) -> str:

@@ -61,7 +61,8 @@ class KeyValuesReader:
         line, block = source.line, source.block
         with block(f"def {self.name}(data, at, end, pause, tag, kvs, depth):"):
             line("append = kvs.append")
-            line(f"far = min(end - {_REACH}, pause)")
+            # An inner message that is malformed may claim to end behind the data.
+            line(f"far = min(min(end, len(data)) - {_REACH}, pause)")
             with block(f"for _ in range((pause - at) // {self.cost} + 1):"):
                 self._begin(source)
                 with block("if field == 10 and size < 128:  # key"):

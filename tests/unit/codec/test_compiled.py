@@ -30,6 +30,7 @@ from etcd_aio.types import (
     TxnResult,
 )
 from tests.support import reference_codec as reference
+from tests.support.codec_backends import codec_backend as codec_backend
 
 R = TypeVar("R")
 
@@ -100,6 +101,7 @@ def test_the_error_names_the_cause(data: bytes, reason: str) -> None:
         assert caught.value.__context__ is None
 
 
+@pytest.mark.usefixtures("codec_backend")
 def test_the_error_of_a_result_names_its_message() -> None:
     with pytest.raises(MalformedReplyError, match=r"^malformed RangeResponse: a field is cut short$"):
         compiled.decode(RangeResult, b"\x12\x05")
@@ -266,6 +268,7 @@ RESULTS: list[tuple[pb.Message, Result]] = [
 ]
 
 
+@pytest.mark.usefixtures("codec_backend")
 @pytest.mark.parametrize(("message", "expected"), RESULTS, ids=lambda one: type(one).__name__)
 def test_replies_are_decoded_into_results(message: pb.Message, expected: Result) -> None:
     for decode in (compiled.decode, collected):
@@ -275,6 +278,7 @@ def test_replies_are_decoded_into_results(message: pb.Message, expected: Result)
         assert type(result) is type(expected)
 
 
+@pytest.mark.usefixtures("codec_backend")
 @pytest.mark.parametrize(("message", "expected"), RESULTS, ids=lambda one: type(one).__name__)
 def test_decoded_results_are_frozen(message: pb.Message, expected: Result) -> None:
     result: Any = compiled.decode(type(expected), compiled.encode(message))
@@ -297,6 +301,7 @@ def test_decoded_results_are_frozen(message: pb.Message, expected: Result) -> No
 # In steps: see also test_incremental.
 
 
+@pytest.mark.usefixtures("codec_backend")
 def test_steps_begin_by_waiting_for_the_first_byte() -> None:
     steps = compiled.steps_of(RangeResult)
     assert steps.send((b"\x20\x05\x12\x02\x0a", 0, 5, False)) == (2, 1)

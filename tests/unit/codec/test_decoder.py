@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from etcd_aio import pb
+from etcd_aio.codec.accelerated_runs import AcceleratedReader
 from etcd_aio.codec.codegen import function_of
 from etcd_aio.codec.decoder import ITEM, STEP, Decoder
 from etcd_aio.codec.kv_runs import KeyValuesReader
+from etcd_aio.codec.speedups import Accelerator
 from etcd_aio.codec.targets import target_of
 from etcd_aio.types import Header, KeyValue, RangeResult, TxnResult
 
@@ -56,18 +58,35 @@ def test_no_variable_hides_a_helper_or_a_builtin() -> None:
 
 
 def test_a_decoder_has_a_name_and_calls_those_of_its_inner_messages() -> None:
-    found = Decoder(target_of(RangeResult), in_steps=True)
+    found = Decoder(target_of(RangeResult), in_steps=True, accelerator=None)
     assert found.name == "decode_RangeResponse_result_in_steps"
     # A message without lists needs no steps.
-    one = Decoder(target_of(KeyValue))
-    assert list(found.callees()) == [Decoder(target_of(Header)), KeyValuesReader(one, ITEM)]
-    assert list(Decoder(target_of(RangeResult)).callees()) == [Decoder(target_of(Header)), one]
-    within = next(
-        inner for inner in Decoder(target_of(TxnResult), in_steps=True).callees() if inner.name.endswith("_in_steps")
-    )
-    assert f"(yield from {within.name}(data, at, stop, depth + 1, True))" in str(
-        Decoder(target_of(TxnResult), in_steps=True).source()
-    )
+    one = Decoder(target_of(KeyValue), accelerator=None)
+    header = Decoder(target_of(Header), accelerator=None)
+    assert list(found.callees()) == [header, KeyValuesReader(one, ITEM)]
+    assert list(Decoder(target_of(RangeResult), accelerator=None).callees()) == [header, one]
+    txn = Decoder(target_of(TxnResult), in_steps=True, accelerator=None)
+    within = next(inner for inner in txn.callees() if inner.name.endswith("_in_steps"))
+    assert f"(yield from {within.name}(data, at, stop, depth + 1, True))" in str(txn.source())
+
+
+def test_an_accelerated_decoder_has_another_name_and_calls_the_accelerator() -> None:
+    def read_key_values(*arguments: Any) -> int:
+        raise AssertionError("not called here")
+
+    accelerator = Accelerator(read_key_values, read_key_values)
+    found = Decoder(target_of(RangeResult), in_steps=True, accelerator=accelerator)
+    assert found.name == "decode_RangeResponse_result_in_steps_accelerated"
+    one = Decoder(target_of(KeyValue), accelerator=accelerator)
+    header = Decoder(target_of(Header), accelerator=accelerator)
+    assert list(found.callees()) == [header, AcceleratedReader(one, ITEM, read_key_values)]
+    whole = Decoder(target_of(RangeResult), accelerator=accelerator)
+    assert "at = read_kvs(data, at, end, end, 0, tag, kvs)" in str(whole.source())
+    assert whole.namespace()["read_kvs"] is read_key_values
+    # Messages are made by generated Python.
+    message = Decoder(target_of(pb.RangeResponse), accelerator=accelerator)
+    assert message.name == "decode_RangeResponse"
+    assert str(message.source()) == str(Decoder(target_of(pb.RangeResponse), accelerator=None).source())
 
 
 def rounds(decode: Any, data: bytes) -> int:

@@ -10,7 +10,10 @@ from etcd_aio.codec import leading_watch_id
 from etcd_aio.codec.decoder import STEP
 from etcd_aio.errors import MalformedReplyError
 from etcd_aio.transport.interface import BEGINNING
-from etcd_aio.types import RangeResult, TxnResult
+from etcd_aio.types import RangeChunk, RangeResult, TxnResult
+from tests.support.codec_backends import codec_backend as codec_backend
+
+pytestmark = pytest.mark.usefixtures("codec_backend")
 
 HEADER = pb.ResponseHeader(cluster_id=1, member_id=2, revision=7, raft_term=3)
 
@@ -160,6 +163,22 @@ def test_a_large_message_that_is_cut_short_is_refused() -> None:
     collector.feed(within[:-1])
     with pytest.raises(MalformedReplyError, match="cut short"):
         collector.finish()
+
+
+@pytest.mark.parametrize("missing", [1, 10, 100, 1_000])
+def test_a_message_whose_inner_message_reaches_out_of_it_is_refused(missing: int) -> None:
+    inner = codec.encode(big_range(5, 100))
+    size = len(inner) + missing
+    data = bytes((10, size & 0x7F | 0x80, size >> 7)) + inner
+    for decode in (codec.decode, whole_in_steps):
+        with pytest.raises(MalformedReplyError, match="cut short"):
+            decode(RangeChunk, data)
+
+
+def whole_in_steps(decodable: Any, data: bytes) -> Any:
+    collector = codec.IncrementalDecoder(decodable)
+    collector.feed(data)
+    return collector.finish()
 
 
 def test_a_value_of_many_pieces_is_joined_once() -> None:

@@ -1,0 +1,65 @@
+"""Build hook: compiles the optional accelerator where there is a C compiler. Without one the package is pure Python.
+
+`ETCD_AIO_ACCELERATOR=no` never compiles it; `yes` makes the build fail if it cannot be compiled. One binary serves
+CPython 3.11 and every later version on its platform (`abi3`). Free-threaded builds and PyPy take the pure package.
+"""
+
+import os
+import platform
+import sysconfig
+from pathlib import Path
+from textwrap import shorten
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+MODULE = "etcd_aio.codec._speedups"
+SOURCE = "etcd_aio/codec/_speedups.c"
+OLDEST = "cp311"  # as Py_LIMITED_API in the source
+
+
+class AcceleratorHook(BuildHookInterface[Any]):
+    """Adds the compiled accelerator to a wheel, and gives the wheel the tag of its platform."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compile the accelerator, before the files of the wheel are collected."""
+        wanted = os.environ.get("ETCD_AIO_ACCELERATOR", "auto")
+        if wanted not in {"auto", "yes", "no"}:
+            raise ValueError(f"ETCD_AIO_ACCELERATOR is yes, no or auto, not {wanted!r}")
+        if wanted == "no":
+            return
+        try:
+            built = compile_accelerator(Path(self.root))
+        except Exception as error:  # a compiler, headers or a library may be missing, and each says so in its own way
+            if wanted == "yes":
+                raise
+            reason = shorten(str(error), 120)
+            self.app.display_warning(f"etcd_aio is built without its optional accelerator: {reason}")
+            return
+        build_data["artifacts"].append(built.relative_to(self.root).as_posix())
+        build_data["pure_python"] = False
+        build_data["tag"] = f"{OLDEST}-abi3-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
+
+
+def compile_accelerator(root: Path) -> Path:
+    """Compile the accelerator beside its source; returns the binary."""
+    if platform.python_implementation() != "CPython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
+        raise RuntimeError("it is for CPython with its global lock")
+    from setuptools import Distribution, Extension
+    from setuptools.command.build_ext import build_ext
+
+    extension = Extension(MODULE, [SOURCE], py_limited_api=True)
+    command = build_ext(
+        Distribution({"name": "etcd_aio", "packages": ["etcd_aio", "etcd_aio.codec"], "ext_modules": [extension]})
+    )
+    command.inplace = True
+    command.force = True  # whatever another Python, or other flags, have left
+    command.build_temp = str(root / "build" / "accelerator")
+    before = Path.cwd()
+    os.chdir(root)
+    try:
+        command.ensure_finalized()
+        command.run()
+        return (root / command.get_ext_fullpath(MODULE)).resolve()
+    finally:
+        os.chdir(before)

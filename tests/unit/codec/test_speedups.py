@@ -1,0 +1,235 @@
+"""The choice of the accelerator, and what makes its objects sound."""
+
+import gc
+import sys
+import tracemalloc
+from collections.abc import Iterator
+from dataclasses import fields
+from types import ModuleType, SimpleNamespace
+from typing import Any, cast, get_type_hints
+
+import pytest
+
+from etcd_aio import codec, pb
+from etcd_aio.codec import speedups
+from etcd_aio.codec.speedups import Accelerator, UnusableError, check, load
+from etcd_aio.types import Event, EventType, KeyValue, RangeResult, WatchReply
+from tests.support.codec_backends import accelerator_of
+
+KV = pb.KeyValue(key=b"key" * 10, value=b"value" * 20, create_revision=1 << 40, mod_revision=1 << 41, version=300)
+ATOMS = {bytes, int, EventType}
+
+
+@pytest.fixture(scope="module")
+def accelerator() -> Accelerator:
+    found = accelerator_of("accelerated")
+    assert found is not None
+    return found
+
+
+# The choice.
+
+
+def test_the_backend_says_which_it_is() -> None:
+    if speedups.ACCELERATOR is not None:
+        assert speedups.BACKEND == "accelerated"
+    else:
+        assert speedups.BACKEND.startswith("pure Python (")
+
+
+@pytest.mark.parametrize("value", ["1", "yes"])
+def test_it_is_turned_off_by_a_variable(value: str) -> None:
+    with pytest.raises(UnusableError, match="ETCD_AIO_PURE_PYTHON is set"):
+        load({"ETCD_AIO_PURE_PYTHON": value})
+
+
+@pytest.mark.parametrize("value", ["", "0"])
+def test_a_variable_that_says_no_leaves_it_on(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "etcd_aio.codec._speedups", cast("ModuleType", PythonModule()))
+    assert load({"ETCD_AIO_PURE_PYTHON": value}).read_events is not None
+
+
+def test_a_free_threaded_python_takes_generated_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "abiflags", "t", raising=False)
+    with pytest.raises(UnusableError, match="free-threaded"):
+        load({})
+
+
+def test_what_is_not_installed_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> ModuleType:
+        raise ModuleNotFoundError(name)
+
+    monkeypatch.setattr(speedups, "import_module", missing)
+    with pytest.raises(UnusableError, match="not installed"):
+        load({})
+
+
+def test_what_cannot_be_loaded_is_not_used_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(name: str) -> ModuleType:
+        raise ImportError("undefined symbol")
+
+    monkeypatch.setattr(speedups, "import_module", broken)
+    with pytest.raises(UnusableError, match="undefined symbol"):
+        load({})
+
+
+class PythonModule:
+    """What an accelerator does, in Python, with a fault if a test wants one."""
+
+    def __init__(self, fault: str = "") -> None:
+        self._fault = fault
+
+    def set_classes(self, *classes: object) -> None:
+        if self._fault == "classes":
+            raise TypeError("key is not a slot")
+
+    def read_key_values(self, data: bytes, at: int, end: int, pause: int, cost: int, tag: int, items: list[Any]) -> int:
+        return self._read(KeyValue, data, at, end, items)
+
+    def read_events(self, data: bytes, at: int, end: int, pause: int, cost: int, tag: int, items: list[Any]) -> int:
+        return self._read(Event, data, at, end, items)
+
+    def _read(self, result_class: Any, data: bytes, at: int, end: int, items: list[Any]) -> int:
+        while at < end:
+            stop = at + 2 + data[at + 1]
+            item: Any = codec.decode(result_class, data[at + 2 : stop])
+            if self._fault == "slot" and result_class is KeyValue:
+                item = KeyValue.__new__(KeyValue)  # every slot is empty
+            if self._fault == "swapped" and result_class is KeyValue:
+                item = KeyValue(item.key, item.value, item.mod_revision, item.create_revision, item.version, item.lease)
+            if self._fault == "class" and result_class is Event:
+                item = SimpleNamespace(type=item.type, kv=item.kv, prev_kv=item.prev_kv)
+            items.append(item)
+            at = stop
+        return at - (self._fault == "position")
+
+
+def test_a_sound_module_passes() -> None:
+    assert check(cast("ModuleType", PythonModule())).read_events is not None
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ("classes", "key is not a slot"),
+        ("slot", "attribute"),
+        ("swapped", "something else"),
+        ("class", "something else"),
+        ("position", "does not read"),
+    ],
+)
+def test_a_module_that_makes_other_objects_is_not_used(fault: str, reason: str) -> None:
+    with pytest.raises(UnusableError, match=reason):
+        check(cast("ModuleType", PythonModule(fault)))
+
+
+def test_a_module_of_another_version_is_not_used() -> None:
+    with pytest.raises(UnusableError, match="set_classes"):
+        check(ModuleType("empty"))
+
+
+def test_results_with_other_slots_are_not_filled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(cast("Any", speedups._SLOTS), KeyValue, frozenset({"key"}))
+    with pytest.raises(UnusableError, match="KeyValue has other slots"):
+        check(cast("ModuleType", PythonModule()))
+
+
+# What makes it sound that the cycle collector does not know the objects.
+
+
+def test_key_values_and_events_hold_nothing_that_could_be_in_a_cycle() -> None:
+    allowed: dict[Any, set[Any]] = {KeyValue: ATOMS, Event: ATOMS | {KeyValue, KeyValue | None}}
+    for result_class, types in allowed.items():
+        hints = get_type_hints(result_class)
+        for field in fields(result_class):
+            assert hints[field.name] in types, f"{result_class.__name__}.{field.name}: see codec/_speedups.c"
+        assert result_class.__dictoffset__ == result_class.__weakrefoffset__ == 0
+
+
+def decoded() -> Iterator[object]:
+    yield from codec.decode(RangeResult, codec.encode(pb.RangeResponse(kvs=[KV] * 3))).kvs
+    event = pb.Event(kv=KV, prev_kv=KV)
+    for found in codec.decode(WatchReply, codec.encode(pb.WatchResponse(events=[event] * 3))).events:
+        yield from (found, found.kv, found.prev_kv)
+
+
+@pytest.mark.usefixtures("accelerator")
+def test_the_cycle_collector_is_not_shown_them() -> None:
+    found = list(decoded())
+    assert len(found) == 12
+    assert not any(map(gc.is_tracked, found))
+
+
+# Counts of references, and memory.
+
+EVENT = pb.Event(type=pb.EventEventType.DELETE, kv=KV, prev_kv=KV)
+SOUND = codec.encode(pb.RangeResponse(kvs=[KV, KV])), codec.encode(pb.WatchResponse(events=[EVENT, pb.Event(kv=KV)]))
+# Of each half is read, until something else comes, and is given up.
+UNUSUAL = b"\x12\x06\x0a\x01k\x10\x01\x0a", b"\x5a\x0c\x12\x03\x0a\x01k\x1a\x05\x0a\x01k\x10\xff"
+COUNTED: tuple[object, ...] = (KeyValue, Event, EventType.PUT, EventType.DELETE, None, b"")
+
+
+def read_once(accelerator: Accelerator) -> None:
+    for kind, read in enumerate((accelerator.read_key_values, accelerator.read_events)):
+        for data in (SOUND[kind], UNUSUAL[kind]):
+            read(data, 0, len(data), len(data), 128, data[0], [])
+
+
+def test_a_thousand_rounds_leave_no_reference_and_no_memory(accelerator: Accelerator) -> None:
+    for _ in range(10):
+        read_once(accelerator)
+    tracemalloc.start()
+    try:
+        gc.collect()
+        counts = [sys.getrefcount(one) for one in COUNTED]
+        before, _ = tracemalloc.get_traced_memory()
+        for _ in range(1_000):
+            read_once(accelerator)
+        gc.collect()
+        after, _ = tracemalloc.get_traced_memory()
+        grown = [sys.getrefcount(one) - count for one, count in zip(COUNTED, counts, strict=True)]
+    finally:
+        tracemalloc.stop()
+    assert max(map(abs, grown)) < 100, grown
+    assert after - before < 10_000
+
+
+# Arguments that no decoder passes.
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        (b"", 0, 0, 0, 0, 18),
+        (bytearray(b""), 0, 0, 0, 0, 18, []),
+        (b"", 0, 0, 0, 0, 18, ()),
+        (b"", "0", 0, 0, 0, 18, []),
+    ],
+    ids=["none", "six", "bytearray", "tuple", "text"],
+)
+def test_other_arguments_are_refused(accelerator: Accelerator, arguments: tuple[Any, ...]) -> None:
+    for read in (accelerator.read_key_values, accelerator.read_events):
+        with pytest.raises(TypeError):
+            cast("Any", read)(*arguments)
+
+
+def test_positions_out_of_the_data_are_harmless(accelerator: Accelerator) -> None:
+    data = SOUND[0]
+    with pytest.raises(ValueError, match="negative"):
+        accelerator.read_key_values(data, -1, len(data), len(data), 0, 18, [])
+    with pytest.raises(OverflowError):
+        accelerator.read_key_values(data, 0, 1 << 70, len(data), 0, 18, [])
+    for at, end in ((0, -1), (len(data), len(data)), (1 << 40, len(data)), (1 << 40, 1 << 41)):
+        assert accelerator.read_key_values(data, at, end, 1 << 50, 0, 18, []) == at
+    items: list[Any] = []
+    assert accelerator.read_key_values(data, 0, 1 << 40, 1 << 50, 0, 18, items) == len(data)
+    assert len(items) == 2
+
+
+def test_classes_are_set_once(accelerator: Accelerator) -> None:
+    from etcd_aio.codec import _speedups
+
+    assert accelerator.read_events is _speedups.read_events
+    with pytest.raises(ValueError, match="once"):
+        _speedups.set_classes(KeyValue, Event, EventType.PUT, EventType.DELETE)
