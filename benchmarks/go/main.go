@@ -101,6 +101,9 @@ func obey(client *clientv3.Client, prefix, line string) (map[string]any, error) 
 	if err != nil {
 		return nil, err
 	}
+	if words[0] == "stm" {
+		return measureSTM(client, prefix, inFlight, time.Duration(seconds*float64(time.Second)))
+	}
 	if answer, isTurns, err := measureTurns(client, prefix, words); isTurns {
 		return answer, err
 	}

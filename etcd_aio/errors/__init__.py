@@ -142,6 +142,12 @@ from etcd_aio.errors.naming import NoServiceEndpointError as NoServiceEndpointEr
 from etcd_aio.errors.naming import ServiceConflictError as ServiceConflictError
 from etcd_aio.errors.once import OutcomeUnknownError as OutcomeUnknownError
 from etcd_aio.errors.once import ResultLostError as ResultLostError
+from etcd_aio.errors.recipes import BarrierError as BarrierError
+from etcd_aio.errors.recipes import BarrierTimeoutError as BarrierTimeoutError
+from etcd_aio.errors.recipes import CounterError as CounterError
+from etcd_aio.errors.recipes import CounterLimitError as CounterLimitError
+from etcd_aio.errors.recipes import TooManyParticipantsError as TooManyParticipantsError
+from etcd_aio.errors.recipes import TxnConflictError as TxnConflictError
 from etcd_aio.errors.requests import CompactedError as CompactedError
 from etcd_aio.errors.requests import DuplicateKeyError as DuplicateKeyError
 from etcd_aio.errors.requests import DuplicateWatchIDError as DuplicateWatchIDError

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from etcd_aio.concurrency import LeasePool
     from etcd_aio.error_handler import Invoker
+    from etcd_aio.recipes import Turnstile
 
 
 class Block(Protocol):
@@ -34,6 +35,10 @@ class ClientLike(Store, Protocol):
 
     def _blocks_to_close(self) -> "WeakSet[Block]":
         """The blocks that closing the client ends."""
+        ...
+
+    def _turnstile(self) -> "Turnstile":
+        """The turnstile of the transactions of this store."""
         ...
 
     def watch(

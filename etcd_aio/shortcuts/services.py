@@ -22,6 +22,7 @@ class ServiceShortcuts:
         name: str | None = None,
         ttl: int = 10,
         on_conflict: "OnConflict" = "keep",
+        drain: float = 0.0,
         timeout: Timeout = UNSET,
     ) -> "Registration":
         """Register an endpoint of a service: `async with client.register("svc/web", "10.0.0.1:80"):`.
@@ -40,6 +41,8 @@ class ServiceShortcuts:
                 etcd raises values below its minimum, 2 by default.
             on_conflict: if the key has a different entry of another process, `"keep"` leaves it alone until it is
                 gone, and `"replace"` replaces it.
+            drain: seconds that leaving the block waits after the entry was deleted, so that those who follow the
+                service stop using the endpoint before it ends. Default: 0.
             timeout: seconds for the grant of the lease, and again for the put, on entering.
 
         Raises:
@@ -48,7 +51,15 @@ class ServiceShortcuts:
         from etcd_aio.layers import Registration
 
         made = Registration(
-            self, target, address, metadata=metadata, name=name, ttl=ttl, on_conflict=on_conflict, timeout=timeout
+            self,
+            target,
+            address,
+            metadata=metadata,
+            name=name,
+            ttl=ttl,
+            on_conflict=on_conflict,
+            drain=drain,
+            timeout=timeout,
         )
         self._blocks_to_close().add(made)
         return made

@@ -7,12 +7,14 @@ from weakref import WeakSet
 
 from etcd_aio.aio import start_background_task
 from etcd_aio.shortcuts.locks import LockShortcuts
+from etcd_aio.shortcuts.recipes import RecipeShortcuts
 from etcd_aio.shortcuts.services import ServiceShortcuts
 from etcd_aio.shortcuts.stores import StoreShortcuts
 from etcd_aio.store import Store
 
 if TYPE_CHECKING:
     from etcd_aio.concurrency import LeasePool
+    from etcd_aio.recipes import Turnstile
     from etcd_aio.shortcuts.client_like import Block
 
 _CLOSE_SECONDS: Final = 0.5
@@ -25,11 +27,12 @@ class _PoolOwner(Store, Protocol):
     _pool: "LeasePool | None"
 
 
-class Shortcuts(LockShortcuts, StoreShortcuts, ServiceShortcuts):
+class Shortcuts(LockShortcuts, StoreShortcuts, ServiceShortcuts, RecipeShortcuts):
     """The shortcuts of a client."""
 
     _pool: "LeasePool | None" = None
     _blocks: "WeakSet[Block] | None" = None
+    _lines: "Turnstile | None" = None
     _closings: "list[asyncio.Task[None]] | None" = None
 
     def _lease_pool(self: _PoolOwner) -> "LeasePool":
@@ -45,6 +48,14 @@ class Shortcuts(LockShortcuts, StoreShortcuts, ServiceShortcuts):
         if self._blocks is None:
             self._blocks = WeakSet()
         return self._blocks
+
+    def _turnstile(self) -> "Turnstile":
+        """The turnstile of the transactions of this store; its own, since other stores have other names for keys."""
+        if self._lines is None:
+            from etcd_aio.recipes import Turnstile
+
+            self._lines = Turnstile()
+        return self._lines
 
     async def _close_layers(self, endings: AbstractSet[asyncio.Task[None]]) -> None:
         """End what the layers above have under way, while the client still works; within half a second.

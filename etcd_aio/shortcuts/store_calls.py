@@ -28,6 +28,11 @@ class StoreCalls(KVCalls, Shortcuts):
         self._store = store
         self._invoker = store._invoker
 
+    @property
+    def name(self) -> str:
+        """The name of the client; empty if it has none."""
+        return self._invoker.client
+
     def _lease_pool(self) -> "LeasePool":
         return self._store._lease_pool()
 

@@ -15,19 +15,14 @@ from etcd_aio.codec import compiled
 from etcd_aio.codec.fields import Field, fields_of
 from etcd_aio.errors import MalformedReplyError
 from etcd_aio.types import (
-    CompactResult,
-    DeleteResult,
-    Header,
-    KeyValue,
-    OpResult,
-    PutResult,
-    RangeChunk,
     RangeResult,
     Result,
     TxnResult,
     WatchReply,
 )
 from tests.support import reference_codec as reference
+from tests.support.codec_backends import codec_backend as codec_backend
+from tests.support.results import RESULTS
 from tests.support.tiers import nightly_examples
 
 CODECS = [pytest.param(reference, id="reference"), pytest.param(compiled, id="compiled")]
@@ -215,63 +210,6 @@ def test_damaged_bytes_are_judged_as_by_the_reference(message: pb.Message, data:
 # --- results ---
 
 
-def header(message: pb.ResponseHeader | None) -> Header:
-    if message is None:
-        return Header()
-    return Header(message.cluster_id, message.member_id, message.revision, message.raft_term)
-
-
-def key_value(kv: pb.KeyValue) -> KeyValue:
-    return KeyValue(kv.key, kv.value, kv.create_revision, kv.mod_revision, kv.version, kv.lease)
-
-
-def put(reply: pb.PutResponse) -> PutResult:
-    return PutResult(header(reply.header), None if reply.prev_kv is None else key_value(reply.prev_kv))
-
-
-def found(reply: pb.RangeResponse) -> RangeResult:
-    return RangeResult(header(reply.header), tuple(map(key_value, reply.kvs)), reply.more, reply.count)
-
-
-def chunk(reply: pb.RangeStreamResponse) -> RangeChunk:
-    return RangeChunk(None if reply.range_response is None else found(reply.range_response))
-
-
-def delete(reply: pb.DeleteRangeResponse) -> DeleteResult:
-    return DeleteResult(header(reply.header), reply.deleted, tuple(map(key_value, reply.prev_kvs)))
-
-
-def txn(reply: pb.TxnResponse) -> TxnResult:
-    return TxnResult(reply.succeeded, header(reply.header), tuple(map(response, reply.responses)))
-
-
-def response(reply: pb.ResponseOp) -> OpResult:
-    if reply.response_put is not None:
-        return put(reply.response_put)
-    if reply.response_range is not None:
-        return found(reply.response_range)
-    if reply.response_delete_range is not None:
-        return delete(reply.response_delete_range)
-    return None if reply.response_txn is None else txn(reply.response_txn)
-
-
-def compact(reply: pb.CompactionResponse) -> CompactResult:
-    return CompactResult(header(reply.header))
-
-
-# Each result as one would build it from the message.
-RESULTS: dict[type[Result], tuple[type[pb.Message], Callable[[Any], Result]]] = {
-    Header: (pb.ResponseHeader, header),
-    KeyValue: (pb.KeyValue, key_value),
-    PutResult: (pb.PutResponse, put),
-    RangeResult: (pb.RangeResponse, found),
-    RangeChunk: (pb.RangeStreamResponse, chunk),
-    DeleteResult: (pb.DeleteRangeResponse, delete),
-    TxnResult: (pb.TxnResponse, txn),
-    CompactResult: (pb.CompactionResponse, compact),
-}
-
-
 def in_pieces(result_class: type[Result], data: bytes, size: int) -> Result:
     collector = codec.IncrementalDecoder(result_class)
     for start in range(0, len(data), size):
@@ -304,6 +242,7 @@ def assert_the_result_says_what_the_message_says(result_class: type[Result], dat
             assert pickle.loads(pickle.dumps(result)) == result
 
 
+@pytest.mark.usefixtures("codec_backend")
 @given(result_class=st.sampled_from(list(RESULTS)), unknown=UNKNOWN, data=st.data())
 @nightly_examples(300)
 def test_a_result_is_what_its_message_says(result_class: type[Result], unknown: bytes, data: st.DataObject) -> None:
@@ -311,12 +250,14 @@ def test_a_result_is_what_its_message_says(result_class: type[Result], unknown: 
     assert_the_result_says_what_the_message_says(result_class, reference.encode(message) + unknown)
 
 
+@pytest.mark.usefixtures("codec_backend")
 @given(result_class=st.sampled_from(list(RESULTS)), data=st.lists(fields(), max_size=6).map(b"".join))
 @nightly_examples(500)
 def test_a_result_of_any_fields_is_what_its_message_says(result_class: type[Result], data: bytes) -> None:
     assert_the_result_says_what_the_message_says(result_class, data)
 
 
+@pytest.mark.usefixtures("codec_backend")
 @given(result_class=st.sampled_from(list(RESULTS)), data=st.data())
 @nightly_examples(300)
 def test_a_result_of_damaged_bytes_is_judged_as_its_message(result_class: type[Result], data: st.DataObject) -> None:
@@ -353,6 +294,7 @@ UNLIKELY = st.builds(
 RUNS = st.lists(LIKELY | UNLIKELY, max_size=12)
 
 
+@pytest.mark.usefixtures("codec_backend")
 @given(run=RUNS, tail=st.sampled_from([b"", b"\x20\x05", b"\x18\x01\x20\x05", bytes(200)]), data=st.data())
 @nightly_examples(300)
 def test_a_run_of_key_values_is_read_whatever_its_cuts(
@@ -365,6 +307,7 @@ def test_a_run_of_key_values_is_read_whatever_its_cuts(
     assert_pieces_say_what_the_whole_says(RangeResult, whole, cuts, works=data.draw(st.booleans()))
 
 
+@pytest.mark.usefixtures("codec_backend")
 @given(run=RUNS, data=st.data())
 @nightly_examples(500)
 def test_a_damaged_run_is_judged_alike_whatever_its_cuts(run: list[pb.KeyValue], data: st.DataObject) -> None:
@@ -384,6 +327,7 @@ ANY_EVENTS = st.builds(
 EVENTS = st.lists(PUTS | ANY_EVENTS, max_size=12)
 
 
+@pytest.mark.usefixtures("codec_backend")
 @given(run=EVENTS, is_damaged=st.booleans(), data=st.data())
 @nightly_examples(800)
 def test_a_run_of_events_is_read_whatever_its_cuts(run: list[pb.Event], is_damaged: bool, data: st.DataObject) -> None:

@@ -1,0 +1,26 @@
+"""Recipes (layer 9): transactions as functions, counters, ids and barriers. Imported at first use.
+
+`stm.py` runs transactions: `isolation.py` says what each level demands, `read_set.py` has the reads, the writes and the
+txn of one attempt, `transaction.py` is what the function sees, `turnstile.py` keeps the transactions of one client from
+disturbing each other. `counter.py` counts, by the arithmetic of `sums.py`, and `ids.py` takes blocks of it.
+`barrier.py` and `double_barrier.py` make processes wait for each other, the latter by the decisions of `meeting.py`.
+Everything stands on the public client.
+"""
+
+from typing import TYPE_CHECKING
+
+from etcd_aio.exports import public_names
+from etcd_aio.recipes.barrier import Barrier as Barrier
+from etcd_aio.recipes.counter import Counter as Counter
+from etcd_aio.recipes.double_barrier import DoubleBarrier as DoubleBarrier
+from etcd_aio.recipes.ids import DEFAULT_BLOCK as DEFAULT_BLOCK
+from etcd_aio.recipes.ids import IdAllocator as IdAllocator
+from etcd_aio.recipes.isolation import Isolation as Isolation
+from etcd_aio.recipes.stm import DEFAULT_MAX_ATTEMPTS as DEFAULT_MAX_ATTEMPTS
+from etcd_aio.recipes.stm import StmResult as StmResult
+from etcd_aio.recipes.stm import run_stm as run_stm
+from etcd_aio.recipes.transaction import Transaction as Transaction
+from etcd_aio.recipes.turnstile import Turnstile as Turnstile
+
+if not TYPE_CHECKING:  # type checkers take the imports above
+    __all__ = public_names(globals())

@@ -1,0 +1,288 @@
+"""Counter: a whole number under a key, to which many tasks and processes add.
+
+Additions of one process are combined: while a txn is under way, the next ones wait, and then all of them are one txn,
+which adds their sum. Each gets its own value in between, as if they were made one after the other. So the tasks of a
+process never conflict, and as many as wait at the same time need one round trip. What the counter was after the last
+txn is remembered, so the next one is sent without a read.
+
+The key has the number as decimal text, so any client can read and write it.
+"""
+
+import asyncio
+import random
+from dataclasses import dataclass
+from typing import Final
+
+from etcd_aio import EtcdError, EtcdTimeoutError, Key, KeyValue, Store, TxnResult, Writer, op
+from etcd_aio.aio import resolve, start_background_task, wait_until
+from etcd_aio.backoff import Backoff
+from etcd_aio.call_options import UNSET, Timeout
+from etcd_aio.deadline import NEVER, deadline_after, time_left
+from etcd_aio.errors import CounterError, CounterLimitError, InvalidRequestError
+from etcd_aio.recipes.sums import Refusal, sums
+from etcd_aio.types import KeyLike, OpResult, encode_key, shown_key
+
+DEFAULT_TIMEOUT: Final = 5.0
+"""Seconds for a call of a counter; the default of `Client`."""
+
+_MOST_DIGITS: Final = 1000  # Python converts more only if it is told to
+
+# Processes that collide spread over some round trips.
+_BACKOFF: Final = Backoff(initial=0.001, multiplier=2.0, maximum=0.064, jitter=1.0)
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    """One call of `add` that waits.
+
+    Attributes:
+        number: what it adds.
+        future: resolved with the value afterwards, or the error.
+        deadline: by which it must be resolved.
+        is_sent: whether a txn with it was sent.
+    """
+
+    number: int
+    future: "asyncio.Future[int | EtcdError | None]"
+    deadline: float
+    is_sent: bool = False
+
+
+class Counter:
+    """A counter: `counter = Counter(client, "visits")`; `await counter.add(1)` returns the value afterwards.
+
+    One object for each counter and process is best: calls of one object are combined into one txn.
+
+    Args:
+        client: the client, or a store that wraps one.
+        name: the key.
+        minimum: the smallest value that `add` leaves. Default: None, no limit.
+        maximum: the largest one. Default: None, no limit.
+        writer: makes the txns, such as `client.exactly_once()`, with which `add` is exact although answers are lost.
+            Default: the client.
+        timeout: seconds for a call that has no `timeout` of its own; None for no limit. Default: 5, as of `Client`.
+
+    Raises:
+        InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
+    """
+
+    def __init__(
+        self,
+        client: Store,
+        name: KeyLike,
+        *,
+        minimum: int | None = None,
+        maximum: int | None = None,
+        writer: Writer | None = None,
+        timeout: float | None = DEFAULT_TIMEOUT,
+    ) -> None:
+        self._store = client
+        self._key = encode_key(name, "name")
+        self._minimum = None if minimum is None else _integer(minimum, "minimum")
+        self._maximum = None if maximum is None else _integer(maximum, "maximum")
+        if minimum is not None and maximum is not None and minimum > maximum:
+            raise InvalidRequestError(f"minimum {minimum} is above maximum {maximum}")
+        self._writer = client if writer is None else writer
+        self._is_exact = not hasattr(self._writer, "do")  # no store, so its answers are true of every copy
+        deadline_after(timeout, 0.0)
+        self._timeout = timeout
+        self._waiting: list[_Waiting] = []
+        self._sending: list[_Waiting] = []
+        self._value = 0
+        self._known_revision: int | None = None  # at which the key had that value; None if that is not known
+        self._combiner: asyncio.Task[None] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Counter {shown_key(self._key)}>"
+
+    async def add(self, number: int = 1, *, timeout: Timeout = UNSET) -> int:
+        """Add a number; a negative one is subtracted. A counter that does not exist is 0.
+
+        Args:
+            number: what to add.
+            timeout: seconds for the whole call; None for no limit.
+
+        Returns:
+            int: the value afterwards. No other addition of any process gets the same state.
+
+        Raises:
+            CounterLimitError: the value would leave the limits; it was not added.
+            CounterError: the value of the key is no number.
+            EtcdError: as every txn. If `maybe_applied` is True, the number may have been added: a `writer` of
+                exactly-once writes finds that out.
+
+        Cancellation: as with every write, if it was sent already; otherwise it is not added.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = deadline_after(self._timeout if timeout is UNSET else timeout, loop.time())
+        waiting = _Waiting(_integer(number, "number"), loop.create_future(), deadline)
+        self._waiting.append(waiting)
+        if self._combiner is None:
+            self._combiner = start_background_task(self._combine(), name=f"etcd_aio counter {self._key!r}")
+        try:
+            outcome = await wait_until(waiting.future, deadline, late=None)
+        finally:
+            self._leave(waiting)
+        if outcome is None:
+            late = EtcdTimeoutError("the counter was not changed in time")
+            late.maybe_applied = waiting.is_sent
+            raise late
+        if isinstance(outcome, EtcdError):
+            raise outcome.with_traceback(None)  # of another call in the same txn
+        return outcome
+
+    async def get(self, *, timeout: Timeout = UNSET) -> int:
+        """Read the value; 0 if the key does not exist.
+
+        Args:
+            timeout: seconds for the whole call; None for no limit.
+
+        Raises:
+            CounterError: the value of the key is no number.
+            EtcdError: as every read.
+        """
+        return self._number(await self._store.get(self._key, timeout=self._timeout if timeout is UNSET else timeout))
+
+    async def set(self, value: int, *, expected: int | None = None, timeout: Timeout = UNSET) -> bool:
+        """Set the value, whatever it is, or only if it is the expected one.
+
+        Args:
+            value: the new value.
+            expected: the value that it must have; 0 also means that the key may be missing. Default: None, any.
+            timeout: seconds for the whole call; None for no limit.
+
+        Returns:
+            bool: whether it was set.
+
+        Raises:
+            InvalidRequestError: the value is outside of the limits.
+            CounterError: there is an expected value, and that of the key is no number.
+            EtcdError: as every txn.
+        """
+        put = op.put(self._key, str(_integer(value, "value")))
+        is_below = self._minimum is not None and value < self._minimum
+        if is_below or (self._maximum is not None and value > self._maximum):
+            raise InvalidRequestError(f"{value} is outside of the limits of the counter")
+        deadline = deadline_after(self._timeout if timeout is UNSET else timeout, asyncio.get_running_loop().time())
+        if expected is None:
+            await self._commit(op.TxnOp(then=(put,)), deadline)
+            return True
+        _integer(expected, "expected")
+        found = await self._store.get(self._key, timeout=_left(deadline))
+        while self._number(found) == expected:
+            guard = Key(self._key).mod_revision == (0 if found is None else found.mod_revision)
+            result = await self._commit(op.TxnOp((guard,), (put,), (op.get(self._key),)), deadline)
+            if result.succeeded:
+                return True
+            found = _as_key(result.responses[0])
+        return False
+
+    # Combining.
+
+    async def _combine(self) -> None:
+        """Send what waits, batch after batch, until nothing waits."""
+        conflicts = 0
+        while self._collect():
+            try:
+                has_ended = await self._send()
+            except EtcdError as error:
+                self._known_revision = None
+                self._end(error)
+                conflicts = 0
+                continue
+            conflicts = 0 if has_ended else conflicts + 1
+            if conflicts > 1:  # the first answer tells the value, so the next txn mostly succeeds
+                await asyncio.sleep(_BACKOFF.wait(conflicts - 2, random.random))
+        self._combiner = None
+
+    def _collect(self) -> bool:
+        """Add what waits to what is being sent. Returns whether there is anything."""
+        self._sending = [one for one in (*self._sending, *self._waiting) if not one.future.done()]
+        self._waiting.clear()
+        return bool(self._sending)
+
+    async def _send(self) -> bool:
+        """Send one txn for all. Returns False after a conflict."""
+        batch = self._sending
+        deadline = max(one.deadline for one in batch)
+        if self._known_revision is None:
+            await self._look(deadline)
+        numbers = [one.number for one in batch]
+        found = sums(self._value, numbers, self._minimum, self._maximum)
+        if not found.is_changed:  # what is remembered may be old, and nothing is sent that would tell
+            await self._look(deadline)
+            found = sums(self._value, numbers, self._minimum, self._maximum)
+        if found.is_changed:
+            for one in batch:
+                one.is_sent = True
+            guard = Key(self._key).mod_revision == (self._known_revision or 0)
+            put = op.put(self._key, str(found.total))
+            result = await self._commit(op.TxnOp((guard,), (put,), (op.get(self._key),)), deadline)
+            if not result.succeeded:
+                for one in batch:
+                    one.is_sent = False
+                self._learn(_as_key(result.responses[0]))
+                return False
+            self._value, self._known_revision = found.total, result.revision
+        for one, outcome in zip(batch, found.outcomes, strict=True):
+            resolve(one.future, self._refused(outcome, one.number) if isinstance(outcome, Refusal) else outcome)
+        self._sending = []
+        return True
+
+    async def _look(self, deadline: float) -> None:
+        self._learn(await self._store.get(self._key, timeout=_left(deadline)))
+
+    def _learn(self, kv: KeyValue | None) -> None:
+        self._value = self._number(kv)
+        self._known_revision = 0 if kv is None else kv.mod_revision
+
+    def _end(self, error: EtcdError) -> None:
+        """A call has failed, for all that it was made for."""
+        for one in self._sending:
+            resolve(one.future, error)
+        self._sending = []
+
+    def _leave(self, waiting: _Waiting) -> None:
+        """A caller has its outcome, or waits no longer: what is sent for no caller ends."""
+        waiting.future.cancel()
+        if self._combiner is None or any(not one.future.done() for one in (*self._sending, *self._waiting)):
+            return
+        if self._sending:
+            self._combiner.cancel()
+            self._combiner, self._sending, self._known_revision = None, [], None
+        self._waiting.clear()
+
+    async def _commit(self, txn: op.TxnOp, deadline: float) -> TxnResult:
+        # A store must not repeat it by itself, whatever its mode is: a copy that meets the first one's effect would be
+        # taken for a conflict, and added once more.
+        through = self._writer.txn().when(*txn.when).then(*txn.then).otherwise(*txn.otherwise)
+        return await through.commit(timeout=_left(deadline), retry=None if self._is_exact else "safe")
+
+    def _number(self, kv: KeyValue | None) -> int:
+        if kv is None:
+            return 0
+        text = kv.value.removeprefix(b"-")
+        if not (text.isdigit() and len(text) <= _MOST_DIGITS):
+            raise CounterError(f"the value of {shown_key(self._key)} is no whole number in decimal digits")
+        return int(kv.value)
+
+    def _refused(self, refusal: Refusal, number: int) -> CounterLimitError:
+        limit = f"maximum of {self._maximum}" if number > 0 else f"minimum of {self._minimum}"
+        text = f"{shown_key(self._key)} is {refusal.value}, and {number:+} would pass its {limit}"
+        return CounterLimitError(text, value=refusal.value)
+
+
+def _as_key(reply: OpResult) -> KeyValue | None:
+    return reply if isinstance(reply, KeyValue) else None
+
+
+def _left(deadline: float) -> float | None:
+    return None if deadline == NEVER else time_left(deadline, asyncio.get_running_loop().time())
+
+
+def _integer(number: int, what: str) -> int:
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise TypeError(f"{what} must be an int, got {type(number).__name__}")
+    if abs(number) >= 10**_MOST_DIGITS:
+        raise InvalidRequestError(f"{what} has more than {_MOST_DIGITS} digits")
+    return number

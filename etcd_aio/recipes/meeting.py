@@ -1,0 +1,108 @@
+"""Meetings: what a participant of a double barrier does next, by the keys that are there. Pure.
+
+Each participant has a key; the order of their `create_revision` is that of their arrival. The one that completes the
+number puts `ready`, and each one enters whose key is older than `ready`. So an older `ready`, of an earlier meeting,
+lets no one in. The participants of a meeting are the keys that are older than its `ready`; a newer key belongs to the
+next meeting.
+
+Leaving: all but the oldest delete their keys at once. The oldest waits until it is the last one, and all others wait
+for the oldest. If it dies, its key goes with its lease, and the next one is the oldest.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Participant:
+    """The key of a participant.
+
+    Attributes:
+        key: the key.
+        revision: its `create_revision`.
+    """
+
+    key: bytes
+    revision: int
+
+
+class Step(Enum):
+    """What a participant does next."""
+
+    TOO_MANY = "delete its key: there is no place for it"
+    WAIT = "wait for `ready`"
+    ENTER = "go in: `ready` is newer than its key"
+    GONE = "its key is not there any more"
+    LAST = "delete its key and `ready`, and go"
+    LEFT = "go: no key of the meeting is there any more"
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Put `ready`, if all these keys are still there: this participant completes the number.
+
+    Attributes:
+        others: the participants before this one.
+    """
+
+    others: tuple[Participant, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Await:
+    """Wait until a key is deleted, then look again.
+
+    Attributes:
+        other: whose key.
+        deletes_own: whether the own key is deleted before.
+    """
+
+    other: Participant
+    deletes_own: bool
+
+
+Entering: TypeAlias = Step | Open
+Leaving: TypeAlias = Step | Await
+
+
+def entering(own: Participant, listed: Iterable[Participant], ready: int, count: int) -> Entering:
+    """What a participant does that wants to enter.
+
+    Args:
+        own: its key.
+        listed: all keys of participants.
+        ready: the `mod_revision` of `ready`; 0 if it is missing.
+        count: how many enter together.
+    """
+    known = sorted(listed, key=_revision)
+    if own not in known:
+        return Step.GONE
+    if ready > own.revision:
+        return Step.ENTER
+    before = [one for one in known if one.revision < own.revision]
+    if len(before) >= count:
+        return Step.TOO_MANY
+    others = tuple(one for one in before if one.revision > ready)
+    return Open(others) if len(others) == count - 1 else Step.WAIT
+
+
+def leaving(own: Participant, listed: Iterable[Participant], ready: int) -> Leaving:
+    """What a participant does that leaves.
+
+    Args:
+        own: its key, which may be deleted already.
+        listed: all keys of participants.
+        ready: the `mod_revision` of the `ready` that it entered by.
+    """
+    known: Sequence[Participant] = sorted((one for one in listed if one.revision < ready), key=_revision)
+    if not known:
+        return Step.LEFT
+    if known[0] != own:
+        return Await(known[0], deletes_own=own in known)
+    return Step.LAST if len(known) == 1 else Await(known[-1], deletes_own=False)
+
+
+def _revision(one: Participant) -> int:
+    return one.revision

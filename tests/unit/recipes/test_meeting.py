@@ -1,0 +1,45 @@
+"""What a participant of a double barrier does next, case by case; `tests/property/test_recipes.py` has all orders."""
+
+import pytest
+
+from etcd_aio.recipes.meeting import Await, Entering, Leaving, Open, Participant, Step, entering, leaving
+
+A, B, C, D = (Participant(name, revision) for name, revision in ((b"a", 10), (b"b", 20), (b"c", 30), (b"d", 40)))
+
+
+@pytest.mark.parametrize(
+    ("own", "listed", "ready", "expected"),
+    [
+        (C, [A, B, C], 0, Open((A, B))),
+        (C, [C, B, A], 5, Open((A, B))),  # an old one, in any order
+        (C, [A, B, C, D], 0, Open((A, B))),  # a later one takes no place
+        (B, [A, B, C], 0, Step.WAIT),
+        (B, [A, B, C], 35, Step.ENTER),
+        (D, [A, B, C, D], 0, Step.TOO_MANY),
+        (D, [A, B, C, D], 35, Step.TOO_MANY),
+        (D, [B, C, D], 35, Step.WAIT),  # the others are leaving: the next meeting begins
+        (D, [C, D], 25, Step.WAIT),  # C came after the meeting, too: two of three
+        (C, [A, B], 0, Step.GONE),
+        (C, [A, B, Participant(b"c", 31)], 0, Step.GONE),  # another key of the same name
+    ],
+)
+def test_entering(own: Participant, listed: list[Participant], ready: int, expected: Entering) -> None:
+    assert entering(own, listed, ready, 3) == expected
+
+
+@pytest.mark.parametrize(
+    ("own", "listed", "expected"),
+    [
+        (A, [A], Step.LAST),
+        (A, [A, D], Step.LAST),  # D belongs to the next meeting
+        (A, [A, B, C], Await(C, deletes_own=False)),
+        (B, [A, B, C], Await(A, deletes_own=True)),
+        (B, [A, C], Await(A, deletes_own=False)),
+        (B, [C], Await(C, deletes_own=False)),  # the oldest has died
+        (B, [B, C], Await(C, deletes_own=False)),
+        (B, [], Step.LEFT),
+        (B, [D], Step.LEFT),
+    ],
+)
+def test_leaving(own: Participant, listed: list[Participant], expected: Leaving) -> None:
+    assert leaving(own, listed, 35) == expected
