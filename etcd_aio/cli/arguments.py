@@ -1,0 +1,73 @@
+"""Words of a command as keys, numbers and ids."""
+
+import os
+
+from etcd_aio.cli.outcome import ExitCode, Failure, bad_arguments
+
+
+def raw(word: str) -> bytes:
+    """The bytes of a word, as the shell has passed them."""
+    return os.fsencode(word)
+
+
+def whole(word: str, what: str, code: int = ExitCode.BAD_ARGUMENTS) -> int:
+    """A decimal number.
+
+    Raises:
+        Failure: it is none, or does not fit 64 bits.
+    """
+    return _number(word, 10, what, code)
+
+
+def lease_of(word: str) -> int:
+    """The id of a lease, in hexadecimal.
+
+    Raises:
+        Failure: it is none.
+    """
+    return _number(word, 16, "bad lease ID arg, expecting ID in Hex", ExitCode.BAD_ARGUMENTS)
+
+
+def member_of(word: str) -> int:
+    """The id of a member, in hexadecimal.
+
+    Raises:
+        Failure: it is none.
+    """
+    try:
+        number = int(word, 16) if word.isalnum() else -1
+    except ValueError:
+        number = -1
+    if not 0 <= number < 2**64:
+        raise bad_arguments(f"bad member ID arg {word!r}, expecting ID in Hex")
+    return number
+
+
+def _number(word: str, base: int, what: str, code: int) -> int:
+    try:
+        number = int(word, base) if word.lstrip("+-").isalnum() else None
+    except ValueError:
+        number = None
+    if number is None or not -(2**63) <= number < 2**63:
+        raise Failure(code, f"{what}: {word!r}")
+    return number
+
+
+def exactly(words: tuple[str, ...], count: int, text: str) -> tuple[str, ...]:
+    """The words, checked.
+
+    Raises:
+        Failure: they are more or fewer.
+    """
+    if len(words) != count:
+        raise bad_arguments(text)
+    return words
+
+
+def only_word(words: tuple[str, ...], text: str) -> str:
+    """The only word.
+
+    Raises:
+        Failure: there is none, or there are more.
+    """
+    return exactly(words, 1, text)[0]

@@ -1,0 +1,79 @@
+"""The verbs of contexts."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from etcd_aio.cli.arguments import exactly, only_word
+from etcd_aio.cli.contexts import PASSWORD_COMMAND, Context, ContextFile, Contexts
+from etcd_aio.cli.grammar import Entry, VerbGroup, value, verb
+from etcd_aio.cli.outcome import bad_arguments
+from etcd_aio.cli.session import Session
+
+_SECRETS: Final = ("password", "auth_jwt_token")
+_PATHS: Final = ("cert", "key", "cacert")
+
+
+@verb("add", "<name>", value("--password-command", default="", help="prints the password of the user"), is_local=True)
+async def add(session: Session, words: tuple[str, ...], *, password_command: str) -> None:
+    """Keeps the global flags of this command line under a name; the first context becomes the current one."""
+    name = only_word(words, "context add needs a name")
+    settings = {flag: given for flag, given in session.flags.items() if flag != "context"}
+    if any(secret in settings for secret in _SECRETS) or ":" in settings.get("user", ""):
+        raise bad_arguments("a context has no secrets: use --user=NAME, and --password-command or a variable")
+    if password_command and "user" not in settings:
+        raise bad_arguments("--password-command needs --user")
+    settings |= {name: _absolute(settings[name]) for name in _PATHS if name in settings}
+    if password_command:
+        settings[PASSWORD_COMMAND] = password_command
+    file = ContextFile()
+    contexts = file.read()
+    by_name = {**contexts.by_name, name: Context(name, settings)}
+    file.write(Contexts(contexts.current or name, by_name))
+
+
+def _absolute(path: str) -> str:
+    return str(Path(path).absolute())
+
+
+@verb("use", "<name>", is_local=True, completes="context_names")
+async def use(session: Session, words: tuple[str, ...]) -> None:
+    """Makes a context the current one."""
+    name = only_word(words, "context use needs a name")
+    file = ContextFile()
+    contexts = file.read()
+    contexts.chosen(name)
+    file.write(replace(contexts, current=name))
+
+
+@verb("list", is_local=True)
+async def list_(session: Session, words: tuple[str, ...]) -> None:
+    """Lists the contexts with their endpoints; a star marks the current one."""
+    exactly(words, 0, "context list accepts no arguments")
+    contexts = ContextFile().read()
+    for name, context in sorted(contexts.by_name.items()):
+        where = context.settings.get("endpoints") or context.settings.get("discovery_srv", "")
+        session.line(f"{'*' if name == contexts.current else ' '} {name} {where}".rstrip())
+
+
+@verb("remove", "<name>", is_local=True, completes="context_names")
+async def remove(session: Session, words: tuple[str, ...]) -> None:
+    """Removes a context."""
+    name = only_word(words, "context remove needs a name")
+    file = ContextFile()
+    contexts = file.read()
+    contexts.chosen(name)
+    by_name = {other: context for other, context in contexts.by_name.items() if other != name}
+    file.write(Contexts("" if contexts.current == name else contexts.current, by_name))
+
+
+GROUP = VerbGroup(
+    "context",
+    "Keeps endpoints and credentials under names",
+    {
+        "add": Entry("context:add", "Keeps the global flags of the command line under a name"),
+        "use": Entry("context:use", "Makes a context the current one"),
+        "list": Entry("context:list_", "Lists the contexts"),
+        "remove": Entry("context:remove", "Removes a context"),
+    },
+)

@@ -1,0 +1,158 @@
+"""Contexts: settings under names, in a TOML file of the user. Pure, but for `ContextFile`.
+
+    current = "prod"
+
+    [context.prod]
+    endpoints = "https://10.0.0.1:2379"
+    user = "root"
+    password_command = "pass show etcd/prod"
+
+A context has the global flags by name, each with the text that the flag takes. It has no password: a command prints it.
+"""
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import click
+
+from etcd_aio.cli.outcome import bad_arguments
+
+VARIABLE: Final = "ETCD_AIO_CONTEXT"
+PASSWORD_COMMAND: Final = "password_command"  # noqa: S105 - the name of a setting
+_SECRETS: Final = frozenset({"password", "auth_jwt_token"})
+_ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Settings under a name.
+
+    Attributes:
+        name: the name.
+        settings: the values of global flags by name, and perhaps `password_command`.
+    """
+
+    name: str
+    settings: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Contexts:
+    """All contexts of a user.
+
+    Attributes:
+        current: the name of the one that counts if none is named; empty for none.
+        by_name: the contexts.
+    """
+
+    current: str = ""
+    by_name: Mapping[str, Context] = field(default_factory=dict)
+
+    def chosen(self, name: str) -> Context | None:
+        """The context of a name, or the current one; None if there is neither.
+
+        Raises:
+            Failure: there is no context of this name.
+        """
+        wanted = name or self.current
+        if not wanted:
+            return None
+        if wanted not in self.by_name:
+            raise bad_arguments(f"there is no context {wanted!r}: `etcd-aio context list` shows them")
+        return self.by_name[wanted]
+
+
+def parse(text: str) -> Contexts:
+    """The contexts in the text of the file.
+
+    Raises:
+        ValueError: it is no TOML, or has something else.
+    """
+    import tomllib
+
+    document = tomllib.loads(text)
+    current, tables = document.pop("current", ""), document.pop("context", {})
+    if document or not isinstance(current, str) or not isinstance(tables, dict):
+        raise ValueError("it has `current`, and tables `[context.NAME]`, and nothing else")
+    return Contexts(current, {name: Context(name, _settings(name, table)) for name, table in tables.items()})
+
+
+def _settings(name: str, table: object) -> dict[str, str]:
+    if not isinstance(table, dict):
+        raise TypeError(f"context {name!r} is no table")
+    for setting, value in table.items():
+        if not isinstance(value, str):
+            raise TypeError(f"{setting} of context {name!r} must be a string")
+        if setting in _SECRETS or (setting == "user" and ":" in value):
+            raise ValueError(f"context {name!r} has a secret: use {PASSWORD_COMMAND}, or a variable")
+    return dict(table)
+
+
+def dump(contexts: Contexts) -> str:
+    """The text of the file."""
+    lines = [f"current = {_string(contexts.current)}"]
+    for name, context in sorted(contexts.by_name.items()):
+        lines += ["", f"[context.{_string(name)}]"]
+        lines += [f"{setting} = {_string(value)}" for setting, value in sorted(context.settings.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _string(text: str) -> str:
+    return '"' + "".join(map(_character, text)) + '"'
+
+
+def _character(one: str) -> str:
+    is_control = ord(one) < 0x20 or ord(one) == 0x7F
+    return _ESCAPES.get(one) or (f"\\u{ord(one):04x}" if is_control else one)
+
+
+class ContextFile:
+    """The file with the contexts, which only its user can read.
+
+    Args:
+        path: where it is. Default: `etcd-aio/config.toml` in the folder for settings of this user.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path: Final = path or Path(click.get_app_dir("etcd-aio")) / "config.toml"
+
+    def read(self) -> Contexts:
+        """The contexts; none if there is no file.
+
+        Raises:
+            Failure: the file cannot be read, or is malformed.
+        """
+        try:
+            return parse(self.path.read_text())
+        except (FileNotFoundError, NotADirectoryError):
+            return Contexts()
+        except OSError as error:
+            raise bad_arguments(f"{self.path}: {error.strerror}") from None
+        except (ValueError, TypeError) as error:
+            raise bad_arguments(f"{self.path}: {error}") from None
+
+    def write(self, contexts: Contexts) -> None:
+        """Replace the file.
+
+        Raises:
+            Failure: it cannot be written.
+        """
+        import tempfile
+
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=self.path.parent)  # of mode 0600
+            try:
+                with os.fdopen(handle, "w") as file:
+                    file.write(dump(contexts))
+                Path(name).replace(self.path)
+            except BaseException:  # Ctrl-C too: no half file stays
+                with suppress(FileNotFoundError):
+                    Path(name).unlink()
+                raise
+        except OSError as error:
+            raise bad_arguments(f"{self.path}: {error.strerror}") from None

@@ -1,0 +1,135 @@
+"""The verbs about endpoints. All endpoints are asked at once, so that a dead one does not delay the others."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from etcd_aio import Client
+from etcd_aio.cli.go_text import duration
+from etcd_aio.cli.grammar import Entry, Switch, VerbGroup, value, verb
+from etcd_aio.cli.outcome import ExitCode, Failure
+from etcd_aio.cli.results import HashReport, Health, HealthReport, StatusReport
+from etcd_aio.cli.session import Session
+from etcd_aio.errors import EtcdError, PermissionDeniedError
+
+_T = TypeVar("_T")
+
+_HEALTH_KEY = "health"  # the key of etcdctl's check; it need not exist
+
+
+def of_cluster() -> Switch:
+    """The flag for the endpoints of all members."""
+    return Switch("--cluster", help="all endpoints of the member list")
+
+
+async def endpoints_of(session: Session, cluster: bool) -> tuple[str, ...]:
+    """The endpoints that were given, or those of all members.
+
+    Raises:
+        EtcdError: the members could not be listed.
+    """
+    if not cluster:
+        return session.connection.endpoints
+    async with session.client() as client:
+        members = (await client.cluster.members()).members
+    return tuple(url for member in members for url in member.client_urls)
+
+
+async def ask_all(
+    session: Session, endpoints: Sequence[str], ask: Callable[[Client, str], Awaitable[_T]]
+) -> list[tuple[str, _T | EtcdError]]:
+    """Ask every endpoint with a client of its own; in the order of the endpoints."""
+
+    async def one(endpoint: str) -> tuple[str, _T | EtcdError]:
+        async with session.client(endpoint) as client:
+            try:
+                return endpoint, await ask(client, client.endpoints[0])
+            except EtcdError as error:
+                return endpoint, error
+
+    return await asyncio.gather(*map(one, endpoints))
+
+
+@verb("health", "", of_cluster())
+async def health(session: Session, words: tuple[str, ...], *, cluster: bool) -> None:
+    """Checks that each endpoint answers a read with quorum, and that there is no alarm."""
+    rows = await health_of(session, await endpoints_of(session, cluster))
+    session.show(HealthReport(rows))
+    unhealthy = [row for row in rows if row.error]
+    if session.is_simple:
+        for row in unhealthy:
+            session.complain(f"{row.endpoint} is unhealthy: failed to commit proposal: {row.error}")
+    if unhealthy:
+        raise Failure(ExitCode.ERROR, "unhealthy cluster")
+
+
+async def health_of(session: Session, endpoints: Sequence[str]) -> tuple[Health, ...]:
+    """Ask every endpoint whether it is healthy."""
+    return tuple(
+        Health(endpoint, is_healthy=False, took="", error=f"{answer}")
+        if isinstance(answer, EtcdError)
+        else Health(endpoint, is_healthy=not answer[1], took=duration(answer[0]), error=answer[1])
+        for endpoint, answer in await ask_all(session, endpoints, _health)
+    )
+
+
+async def _health(client: Client, endpoint: str) -> tuple[int, str]:
+    """The nanoseconds of a read, and what is wrong."""
+    began = time.perf_counter_ns()
+    error = ""
+    try:
+        await client.get(_HEALTH_KEY)
+    except PermissionDeniedError:
+        pass  # decided with quorum, too
+    except EtcdError as reason:
+        error = f"{reason}"
+    took = time.perf_counter_ns() - began
+    if error:
+        return took, error
+    try:
+        alarms = (await client.maintenance.alarms()).alarms
+    except EtcdError:
+        return took, "Unable to fetch the alarm list"
+    return took, f"Active Alarm(s): {' '.join(one.alarm.name for one in alarms)} " if alarms else ""
+
+
+@verb("status", "", of_cluster())
+async def status(session: Session, words: tuple[str, ...], *, cluster: bool) -> None:
+    """Shows the status of each endpoint."""
+    endpoints = await endpoints_of(session, cluster)
+    answers = await ask_all(session, endpoints, lambda client, endpoint: client.maintenance.status(endpoint))
+    for endpoint, answer in answers:
+        if isinstance(answer, EtcdError):
+            session.complain(f"Failed to get the status of endpoint {endpoint} ({answer})")
+    found = tuple((endpoint, answer) for endpoint, answer in answers if not isinstance(answer, EtcdError))
+    session.show(StatusReport(found))
+    if len(found) < len(answers):
+        raise Failure(ExitCode.ERROR)
+
+
+@verb("hashkv", "", of_cluster(), value("--rev", kind=int, default=0, help="hash up to this revision; 0 for all"))
+async def hashkv(session: Session, words: tuple[str, ...], *, cluster: bool, rev: int) -> None:
+    """Shows the hash of the keys and their history at each endpoint."""
+    endpoints = await endpoints_of(session, cluster)
+    answers = await ask_all(
+        session, endpoints, lambda client, endpoint: client.maintenance.hash_kv(endpoint, max(0, rev))
+    )
+    for endpoint, answer in answers:
+        if isinstance(answer, EtcdError):
+            session.complain(f"Failed to get the hash of endpoint {endpoint} ({answer})")
+    found = tuple((endpoint, answer) for endpoint, answer in answers if not isinstance(answer, EtcdError))
+    session.show(HashReport(found))
+    if len(found) < len(answers):
+        raise Failure(ExitCode.ERROR)
+
+
+GROUP = VerbGroup(
+    "endpoint",
+    "Shows the health, status and hashes of members",
+    {
+        "health": Entry("endpoint:health", "Checks the health of endpoints"),
+        "status": Entry("endpoint:status", "Shows the status of endpoints"),
+        "hashkv": Entry("endpoint:hashkv", "Shows the hashes of the histories of endpoints"),
+    },
+)

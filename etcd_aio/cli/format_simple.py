@@ -1,0 +1,159 @@
+"""The format `simple`: for people, and for scripts that read lines. Pure."""
+
+from collections.abc import Iterable, Iterator
+
+from etcd_aio import (
+    AlarmResult,
+    AuthStatus,
+    DeleteResult,
+    KeyPermission,
+    KeyValue,
+    LeaseGrantResult,
+    LeaseKeepAliveResult,
+    LeaseListResult,
+    MemberListResult,
+    Permission,
+    PutResult,
+    RangeResult,
+    Role,
+    RoleListResult,
+    TxnResult,
+    User,
+    UserListResult,
+)
+from etcd_aio.cli.go_text import as_text, hex_bytes
+from etcd_aio.cli.results import (
+    ClusterHealth,
+    Done,
+    HashReport,
+    HealthReport,
+    LeaseShown,
+    MembersChanged,
+    Shown,
+    StatusReport,
+    Style,
+    Watched,
+)
+from etcd_aio.cli.rows import hash_rows, member_rows, status_rows, word
+from etcd_aio.types import OpResult, prefix_end
+
+_64_BITS = 2**64 - 1
+
+
+def simple(result: Shown, style: Style) -> str | None:
+    """The result as lines; None if it has none."""
+    return "".join(f"{line}\n" for line in _lines(result, style))
+
+
+def lease_word(lease: int) -> str:
+    """The id of a lease, as etcdctl prints it."""
+    return f"{lease & _64_BITS:016x}" if lease >= 0 else f"-{-lease:015x}"
+
+
+def _lines(result: Shown, style: Style) -> Iterable[str]:
+    match result:
+        case PutResult() | DeleteResult() | RangeResult() | TxnResult():
+            return _operation(result, style)
+        case Watched():
+            return _watched(result, style)
+        case Done() | MembersChanged():
+            return (result.text,)
+        case LeaseGrantResult():
+            return (f"lease {lease_word(result.id)} granted with TTL({result.ttl}s)",)
+        case LeaseKeepAliveResult():
+            return (f"lease {lease_word(result.id)} keepalived with TTL({result.ttl})",)
+        case LeaseShown():
+            return (_lease(result),)
+        case LeaseListResult():
+            ids = result.ids
+            return (f"found {len(ids)} leases", *map(lease_word, ids))
+        case MemberListResult():
+            return (", ".join(row) for row in member_rows(result.members))
+        case HealthReport():
+            text = "is healthy: successfully committed proposal: took ="
+            return (f"{row.endpoint} {text} {row.took}" for row in result.rows if not row.error)
+        case ClusterHealth():
+            return (_health(result),)
+        case StatusReport():
+            return (", ".join(row) for row in status_rows(result))
+        case HashReport():
+            return (", ".join(row) for row in hash_rows(result))
+        case AlarmResult():
+            return (f"memberID:{one.member_id} alarm:{one.alarm.name}" for one in result.alarms)
+        case UserListResult():
+            return result.users
+        case RoleListResult():
+            return result.roles
+        case User():
+            return (f"User: {result.name}", " ".join(("Roles:", *result.roles)))
+        case Role():
+            return _role(result)
+        case AuthStatus():
+            return (f"Authentication Status: {word(result.enabled)}", f"AuthRevision: {result.auth_revision}")
+
+
+def _operation(result: OpResult, style: Style) -> Iterator[str]:
+    match result:
+        case PutResult():
+            yield "OK"
+            if result.prev_kv is not None:
+                yield from _kv(result.prev_kv, style)
+        case DeleteResult():
+            yield f"{result.deleted}"
+            for kv in result.prev_kvs:
+                yield from _kv(kv, style)
+        case RangeResult():
+            for kv in result.kvs:
+                yield from _kv(kv, style)
+        case TxnResult():
+            yield "SUCCESS" if result.succeeded else "FAILURE"
+            for response in result.responses:
+                yield ""
+                yield from _operation(response, style)
+
+
+def _kv(kv: KeyValue, style: Style) -> Iterator[str]:
+    show = hex_bytes if style.is_hex else as_text
+    if not style.value_only:
+        yield show(kv.key)
+    yield show(kv.value)
+
+
+def _watched(result: Watched, style: Style) -> Iterator[str]:
+    for event in result.events:
+        yield event.type.name
+        if event.prev_kv is not None:
+            yield from _kv(event.prev_kv, style)
+        yield from _kv(event.kv, style)
+
+
+def _health(result: ClusterHealth) -> str:
+    healthy = sum(row.is_healthy for row in result.endpoints)
+    return f"{'healthy' if result.is_healthy else 'unhealthy'}: {healthy} of {len(result.endpoints)} endpoints"
+
+
+def _lease(shown: LeaseShown) -> str:
+    lease = shown.result
+    if lease.granted_ttl == 0 and lease.ttl == -1:
+        return f"lease {lease_word(lease.id)} already expired"
+    text = f"lease {lease_word(lease.id)} granted with TTL({lease.granted_ttl}s), remaining({lease.ttl}s)"
+    return f"{text}, attached keys([{' '.join(map(as_text, lease.keys))}])" if shown.has_keys else text
+
+
+def _role(role: Role) -> Iterator[str]:
+    yield f"Role {role.name}"
+    for title, other in (("KV Read:", Permission.WRITE), ("KV Write:", Permission.READ)):
+        yield title
+        if role.name == "root" and not role.permissions:
+            yield "\t[, <open ended>"
+        for one in role.permissions:
+            if one.permission is not other:
+                yield f"\t{_keys(one)}"
+
+
+def _keys(permission: KeyPermission) -> str:
+    key, end = as_text(permission.key), as_text(permission.range_end)
+    if not end:
+        return key
+    text = f"[{key}, <open ended>" if end == "\0" else f"[{key}, {end})"
+    return f"{text} (prefix {key})" if key and prefix_end(permission.key) == permission.range_end else text

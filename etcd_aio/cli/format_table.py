@@ -1,0 +1,44 @@
+"""The format `table`: boxes, for members and endpoints only. Pure."""
+
+from collections.abc import Sequence
+
+from etcd_aio import MemberListResult
+from etcd_aio.cli.results import HashReport, HealthReport, Shown, StatusReport, Style
+from etcd_aio.cli.rows import (
+    HASH_TITLES,
+    HEALTH_TITLES,
+    MEMBER_TITLES,
+    STATUS_TITLES,
+    Row,
+    hash_rows,
+    health_rows,
+    member_rows,
+    status_rows,
+)
+
+
+def table(result: Shown, style: Style) -> str | None:
+    """The result as a table; None if it has none."""
+    match result:
+        case MemberListResult():
+            return _box(MEMBER_TITLES, member_rows(result.members))
+        case HealthReport():
+            return _box(HEALTH_TITLES, health_rows(result))
+        case StatusReport():
+            return _box(STATUS_TITLES, status_rows(result))
+        case HashReport():
+            return _box(HASH_TITLES, hash_rows(result))
+        case _:
+            return None
+
+
+def _box(titles: Row, rows: Sequence[Row]) -> str:
+    names = [title.upper().replace("_", " ") for title in titles]
+    widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
+    head = (f"{' ' * ((width - len(name)) // 2)}{name}".ljust(width) for name, width in zip(names, widths, strict=True))
+    body = ((cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+    lines = (f"│ {' │ '.join(cells)} │\n" for cells in (head, *body))
+    bars = ["─" * (width + 2) for width in widths]
+    top, middle, bottom = (left + tee.join(bars) + right + "\n" for left, tee, right in ("┌┬┐", "├┼┤", "└┴┘"))
+    first, *others = lines
+    return "".join((top, first, middle, *others, bottom))

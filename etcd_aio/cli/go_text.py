@@ -1,0 +1,122 @@
+r"""Text as Go writes and reads it: quoted strings, words of a line, durations, sizes. Pure.
+
+Keys and values are bytes. Text that is printed has them as UTF-8 with the error handler `surrogateescape`, so that the
+terminal gets exactly these bytes.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+_NAMED: Final = {7: "a", 8: "b", 9: "t", 10: "n", 11: "v", 12: "f", 13: "r", 34: '"', 92: "\\"}
+_BY_NAME: Final = {name: code for code, name in _NAMED.items()}
+_WORD: Final = re.compile(rb"""\"(?:[^"\\]|\\.)*"|'[^']*'|[^'"\s]\S*""")
+_ESCAPE: Final = re.compile(
+    rb"""\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{3})|([abtnvfr"\\]))|([^\\"]+)"""
+)
+_UNITS: Final = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
+
+
+def as_text(raw: bytes) -> str:
+    """Bytes as they are printed."""
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def quoted(raw: bytes | str) -> str:
+    """A string in double quotes, as Go's `%q` writes it."""
+    text = as_text(raw) if isinstance(raw, bytes) else raw
+    return '"' + "".join(map(_quoted_rune, text)) + '"'
+
+
+def _quoted_rune(rune: str) -> str:
+    code = ord(rune)
+    if code in _NAMED:
+        return "\\" + _NAMED[code]
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that is not UTF-8
+        return f"\\x{code - 0xDC00:02x}"
+    if rune.isprintable():
+        return rune
+    if code < 0x20 or code == 0x7F:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def unquoted(raw: bytes) -> bytes:
+    r"""The string that a Go literal in double quotes stands for: `"a\x00\u00e4\101"`.
+
+    Raises:
+        ValueError: it is no such literal.
+    """
+    if len(raw) < 2 or raw[:1] != b'"' or raw[-1:] != b'"':
+        raise ValueError("no quoted string")
+    return b"".join(_pieces(raw[1:-1]))
+
+
+def _pieces(body: bytes) -> Iterator[bytes]:
+    at = 0
+    while at < len(body):
+        found = _ESCAPE.match(body, at)
+        if found is None:
+            raise ValueError("an escape that Go does not have")
+        at = found.end()
+        byte, short, long, octal, name, plain = found.groups()
+        if plain is not None:
+            yield plain
+        elif name is not None:
+            yield bytes((_BY_NAME[name.decode()],))
+        elif byte is not None or octal is not None:
+            yield bytes((int(byte, 16) if byte is not None else int(octal, 8),))
+        else:
+            yield chr(int(short or long, 16)).encode()
+
+
+def words_of(line: bytes) -> list[bytes]:
+    """The words of a line: separated by spaces, or in single quotes, or in double quotes as in Go.
+
+    Raises:
+        ValueError: a word in double quotes has an escape that Go does not have.
+    """
+    return [_word(found) for found in _WORD.findall(line)]
+
+
+def _word(raw: bytes) -> bytes:
+    if raw[:1] == b"'":
+        return raw[1:-1]
+    return unquoted(raw) if raw[:1] == b'"' else raw
+
+
+def hex_bytes(raw: bytes) -> str:
+    r"""Every byte as `\x61`, as etcdctl's `--hex` shows keys and values."""
+    return "".join(f"\\x{byte:02x}" for byte in raw)
+
+
+def duration(nanoseconds: int) -> str:
+    """A duration as Go prints it: `1m0.5s`, `4.9ms`, `120µs`."""
+    if nanoseconds < 1000:
+        return f"{nanoseconds}ns" if nanoseconds else "0s"
+    for size, unit in ((1000, "µs"), (1_000_000, "ms")):
+        if nanoseconds < size * 1000:
+            return f"{_decimal(nanoseconds, size)}{unit}"
+    minutes, rest = divmod(nanoseconds, 60 * 10**9)
+    hours, minutes = divmod(minutes, 60)
+    seconds = f"{_decimal(rest, 10**9)}s"
+    if hours:
+        return f"{hours}h{minutes}m{seconds}"
+    return f"{minutes}m{seconds}" if minutes else seconds
+
+
+def _decimal(number: int, size: int) -> str:
+    whole, rest = divmod(number, size)
+    digits = f"{rest:0{len(str(size)) - 1}d}".rstrip("0")
+    return f"{whole}.{digits}" if digits else f"{whole}"
+
+
+def size(number: int) -> str:
+    """A number of bytes for people, as etcdctl prints it: `25 kB`, `2.1 GB`."""
+    if number < 10:
+        return f"{number} B"
+    value, unit = float(number), 0
+    while value >= 1000 and unit < len(_UNITS) - 1:
+        value, unit = value / 1000, unit + 1
+    value = int(value * 10 + 0.5) / 10
+    return f"{value:.1f} {_UNITS[unit]}" if value < 10 else f"{value:.0f} {_UNITS[unit]}"

@@ -1,0 +1,126 @@
+"""The verbs of maintenance: alarms, defragmentation, snapshots, the leadership, downgrades."""
+
+import time
+
+from etcd_aio import EtcdError
+from etcd_aio.cli.arguments import exactly, member_of, only_word
+from etcd_aio.cli.endpoint import endpoints_of, of_cluster
+from etcd_aio.cli.go_text import duration
+from etcd_aio.cli.grammar import Entry, VerbGroup, verb
+from etcd_aio.cli.outcome import ExitCode, Failure
+from etcd_aio.cli.results import Done
+from etcd_aio.cli.session import Session
+
+
+@verb("list")
+async def alarm_list(session: Session, words: tuple[str, ...]) -> None:
+    """Lists the alarms that are raised."""
+    exactly(words, 0, "alarm list command accepts no arguments")
+    async with session.client() as client:
+        session.show(await client.maintenance.alarms())
+
+
+@verb("disarm")
+async def alarm_disarm(session: Session, words: tuple[str, ...]) -> None:
+    """Disarms all alarms, whose cause must be removed first."""
+    exactly(words, 0, "alarm disarm command accepts no arguments")
+    async with session.client() as client:
+        session.show(await client.maintenance.disarm())
+
+
+@verb("defrag", "", of_cluster())
+async def defrag(session: Session, words: tuple[str, ...], *, cluster: bool) -> None:
+    """Defragments the databases of endpoints, one after the other: each serves no requests meanwhile."""
+    failures = 0
+    for endpoint in await endpoints_of(session, cluster):
+        async with session.client(endpoint) as client:
+            began = time.perf_counter_ns()
+            try:
+                await client.maintenance.defragment(client.endpoints[0])
+            except EtcdError as error:
+                took = duration(time.perf_counter_ns() - began)
+                session.complain(f"Failed to defragment etcd member[{endpoint}]. took {took}. ({error})")
+                failures += 1
+            else:
+                took = duration(time.perf_counter_ns() - began)
+                session.line(f"Finished defragmenting etcd member[{endpoint}]. took {took}")
+    if failures:
+        raise Failure(ExitCode.ERROR)
+
+
+@verb("save", "<filename>")
+async def snapshot_save(session: Session, words: tuple[str, ...]) -> None:
+    """Saves the database of a member as a verified file. Without --command-timeout it may take any time."""
+    path = only_word(words, "snapshot save expects one argument <filename>")
+    timeout = session.connection.timeout if session.connection.is_timeout_given else None
+    async with session.client() as client:
+        try:
+            saved = await client.maintenance.save_snapshot(path, timeout=timeout)
+        except (EtcdError, OSError) as error:
+            raise Failure(ExitCode.INTERRUPTED, f"{error}") from None
+    session.line(f"Snapshot saved at {path}")
+    if saved.version:
+        session.line(f"Server version {saved.version}")
+
+
+@verb("move-leader", "<transferee-member-id>")
+async def move_leader(session: Session, words: tuple[str, ...]) -> None:
+    """Transfers the leadership to another member."""
+    target = member_of(only_word(words, "move-leader command needs 1 argument"))
+    async with session.client() as client:
+        header = (await client.maintenance.move_leader(target)).header
+    text = f"Leadership transferred from {header.member_id:x} to {target:x}"
+    session.show(Done(text, header, has_fields=False))
+
+
+@verb("validate", "<TARGET_VERSION>")
+async def downgrade_validate(session: Session, words: tuple[str, ...]) -> None:
+    """Checks that the cluster can be downgraded to this version."""
+    version = only_word(words, "TARGET_VERSION not provided, or too many arguments")
+    async with session.client() as client:
+        result = await client.maintenance.downgrade("validate", version)
+    text = f"Downgrade validate success, cluster version {result.version}"
+    session.show(Done(text, result.header, has_fields=False))
+
+
+@verb("enable", "<TARGET_VERSION>")
+async def downgrade_enable(session: Session, words: tuple[str, ...]) -> None:
+    """Starts a downgrade of the cluster to this version."""
+    version = only_word(words, "TARGET_VERSION not provided, or too many arguments")
+    async with session.client() as client:
+        result = await client.maintenance.downgrade("enable", version)
+    text = f"Downgrade enable success, cluster version {result.version}"
+    session.show(Done(text, result.header, has_fields=False))
+
+
+@verb("cancel")
+async def downgrade_cancel(session: Session, words: tuple[str, ...]) -> None:
+    """Cancels the downgrade that is going on."""
+    async with session.client() as client:
+        result = await client.maintenance.downgrade("cancel")
+    text = f"Downgrade cancel success, cluster version {result.version}"
+    session.show(Done(text, result.header, has_fields=False))
+
+
+ALARM = VerbGroup(
+    "alarm",
+    "Lists and disarms alarms",
+    {
+        "disarm": Entry("maintenance:alarm_disarm", "Disarms all alarms"),
+        "list": Entry("maintenance:alarm_list", "Lists all alarms"),
+    },
+)
+SNAPSHOT = VerbGroup(
+    "snapshot",
+    "Saves the database of a member",
+    {"save": Entry("maintenance:snapshot_save", "Saves the database of a member as a file")},
+)
+DOWNGRADE = VerbGroup(
+    "downgrade",
+    "Validates, starts and cancels a downgrade",
+    {
+        "validate": Entry("maintenance:downgrade_validate", "Checks that the cluster can be downgraded"),
+        "enable": Entry("maintenance:downgrade_enable", "Starts a downgrade"),
+        "cancel": Entry("maintenance:downgrade_cancel", "Cancels a downgrade"),
+    },
+)

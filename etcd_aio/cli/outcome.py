@@ -1,0 +1,35 @@
+"""How a command ends: etcdctl's exit codes, and the failure that carries one."""
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """The exit codes of etcdctl."""
+
+    OK = 0
+    ERROR = 1
+    BAD_CONNECTION = 2
+    INVALID_INPUT = 3
+    BAD_FEATURE = 4
+    INTERRUPTED = 5
+    IO = 6
+    BAD_ARGUMENTS = 128
+
+
+class Failure(Exception):  # noqa: N818 - it may carry the exit code of a child, which is no error here
+    """The command ends with this exit code, and prints this line to stderr.
+
+    Attributes:
+        code: the exit code.
+        text: the line; empty for none.
+    """
+
+    def __init__(self, code: int, text: str = "") -> None:
+        super().__init__(text)
+        self.code = int(code)
+        self.text = text
+
+
+def bad_arguments(text: str) -> Failure:
+    """The failure for a wrong number of arguments, or for ones that exclude each other."""
+    return Failure(ExitCode.BAD_ARGUMENTS, text)

@@ -1,0 +1,147 @@
+"""The table of verbs, and the run of one: parse, run in one event loop, end with an exit code.
+
+SIGINT and SIGTERM cancel the verb, which leaves its blocks: watches, locks and leases end on the server too.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Final, Unpack
+
+import click
+
+from etcd_aio.aio import start_task
+from etcd_aio.cli.grammar import Entry, Invocation, VerbGroup
+from etcd_aio.cli.outcome import ExitCode, Failure
+from etcd_aio.cli.session import Session, complain
+from etcd_aio.config import ClientOptions
+from etcd_aio.errors import AuthenticationFailedError, ConfigError, EtcdError
+
+VERBS: Final = {
+    "get": Entry("kv:get", "Gets a key or a range of keys"),
+    "put": Entry("kv:put", "Puts a key"),
+    "del": Entry("kv:delete", "Deletes a key or a range of keys"),
+    "txn": Entry("txn:txn", "Runs several operations as one transaction"),
+    "compaction": Entry("kv:compaction", "Discards the history before a revision"),
+    "watch": Entry("watch:watch", "Follows the changes of keys"),
+    "lease": Entry("lease:GROUP", "Grants, renews, shows and revokes leases"),
+    "alarm": Entry("maintenance:ALARM", "Lists and disarms alarms"),
+    "defrag": Entry("maintenance:defrag", "Defragments the databases of members"),
+    "endpoint": Entry("endpoint:GROUP", "Shows the health, status and hashes of members"),
+    "member": Entry("member:GROUP", "Lists, adds, changes and removes members"),
+    "move-leader": Entry("maintenance:move_leader", "Transfers the leadership to another member"),
+    "snapshot": Entry("maintenance:SNAPSHOT", "Saves the database of a member"),
+    "downgrade": Entry("maintenance:DOWNGRADE", "Validates, starts and cancels a downgrade"),
+    "lock": Entry("lock:lock", "Acquires a lock, and runs a command under it"),
+    "elect": Entry("elect:elect", "Stands in an election, or observes it"),
+    "auth": Entry("auth:AUTH", "Enables and disables authentication"),
+    "user": Entry("auth:USER", "Manages users"),
+    "role": Entry("auth:ROLE", "Manages roles"),
+    "health": Entry("health:health", "Tells whether the cluster is healthy, by one line and by the exit code"),
+    "top": Entry("top:top", "Shows the members and their load, again and again"),
+    "dump": Entry("dump:dump", "Writes the keys of a prefix, at one revision, as lines of JSON"),
+    "restore": Entry("restore:restore", "Makes the keys of a prefix what a dump says"),
+    "make-mirror": Entry("mirror:make_mirror", "Copies a prefix to another cluster, and keeps the copy equal"),
+    "context": Entry("context:GROUP", "Keeps endpoints and credentials under names"),
+    "completion": Entry("completion:completion", "Prints the script that completes words in a shell"),
+    "version": Entry("version:version", "Shows the version"),
+    "options": Entry("version:options", "Lists the global flags"),
+}
+"""The verbs, in the order of `--help`."""
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+def program() -> VerbGroup:
+    """The whole grammar."""
+    return VerbGroup("etcd-aio", "The command line of etcd_aio: the verbs and flags of etcdctl.", VERBS)
+
+
+def run(words: Sequence[str]) -> int:
+    """Run the command of these words. Returns the exit code."""
+    try:
+        invocation = _parsed(words)
+        if invocation is not None:
+            asyncio.run(_interruptible(_session(invocation), invocation))
+    except (Exception, KeyboardInterrupt, asyncio.CancelledError) as error:
+        return _code_of(error)
+    return ExitCode.OK
+
+
+async def perform(words: Sequence[str], **options: Unpack[ClientOptions]) -> int:
+    """Run the command of these words in the running loop, without handlers of signals. Returns the exit code.
+
+    Args:
+        words: the words of the command line.
+        options: those of the clients that it makes, such as the engine of a fake.
+    """
+    try:
+        invocation = _parsed(words)
+        if invocation is not None:
+            await invocation.work(_session(invocation, options), invocation.words, **invocation.options)
+    except Exception as error:  # what is no command's end is raised again
+        return _code_of(error)
+    return ExitCode.OK
+
+
+def _code_of(error: BaseException) -> int:
+    """The exit code for an error, whose line is printed.
+
+    Raises:
+        BaseException: the error, if it is none that a command may end with.
+    """
+    match error:
+        case Failure():
+            if error.text:
+                complain(f"Error: {error.text}")
+            return error.code
+        case KeyboardInterrupt() | asyncio.CancelledError():
+            return ExitCode.INTERRUPTED
+        case EtcdError():
+            complain(f"Error: {error}")
+            if isinstance(error, ConfigError):
+                return ExitCode.BAD_ARGUMENTS
+            is_login = isinstance(error, AuthenticationFailedError)  # etcdctl logs in while it connects
+            return ExitCode.BAD_CONNECTION if is_login else ExitCode.ERROR
+        case BrokenPipeError():
+            _forget_stdout()
+            return ExitCode.OK
+    raise error
+
+
+def _parsed(words: Sequence[str]) -> Invocation | None:
+    """The verb to run; None if its help was printed."""
+    try:
+        found = program().main(list(words), prog_name="etcd-aio", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return None
+    except click.UsageError as error:
+        raise Failure(ExitCode.ERROR, error.format_message()) from None
+    except click.Abort:
+        raise Failure(ExitCode.INTERRUPTED) from None
+    return found if isinstance(found, Invocation) else None
+
+
+def _session(invocation: Invocation, options: ClientOptions | None = None) -> Session:
+    session = Session(invocation.flags, is_local=invocation.is_local, options=options)
+    if session.connection.switch("debug"):
+        logging.basicConfig(level=logging.DEBUG, stream=sys.stderr)
+    session.warn_of_variables()
+    return session
+
+
+async def _interruptible(session: Session, invocation: Invocation) -> None:
+    """Run the verb until it ends or a signal cancels it."""
+    running = start_task(invocation.work(session, invocation.words, **invocation.options), name="etcd-aio")
+    for one in _SIGNALS:
+        asyncio.get_running_loop().add_signal_handler(one, running.cancel)
+    await running
+
+
+def _forget_stdout() -> None:
+    """The reader of stdout has gone, and Python must not complain about it at its exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,176 @@
+"""What a command shows: results of the client, with the words of the command that are printed beside them."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from etcd_aio import (
+    AlarmResult,
+    AuthStatus,
+    DeleteResult,
+    Event,
+    HashKVResult,
+    Header,
+    LeaseGrantResult,
+    LeaseKeepAliveResult,
+    LeaseListResult,
+    LeaseTimeToLiveResult,
+    Member,
+    MemberListResult,
+    PutResult,
+    RangeResult,
+    Role,
+    RoleListResult,
+    StatusResult,
+    TxnResult,
+    User,
+    UserListResult,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A change whose reply is only a header.
+
+    Attributes:
+        text: the line for people.
+        header: the metadata of the response.
+        has_fields: whether etcdctl has it as fields.
+    """
+
+    text: str
+    header: Header
+    has_fields: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class MembersChanged:
+    """A change of the members.
+
+    Attributes:
+        text: the lines for people.
+        header: the metadata of the response.
+        members: all members after it.
+        member: the member that was added; None for other changes.
+    """
+
+    text: str
+    header: Header
+    members: tuple[Member, ...]
+    member: Member | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseShown:
+    """How long a lease lasts.
+
+    Attributes:
+        result: the answer.
+        has_keys: the keys were requested.
+    """
+
+    result: LeaseTimeToLiveResult
+    has_keys: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """Events of a watch.
+
+    Attributes:
+        header: of the store; its revision is that of the events.
+        events: the events.
+    """
+
+    header: Header
+    events: tuple[Event, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Whether an endpoint is healthy.
+
+    Attributes:
+        endpoint: the endpoint.
+        is_healthy: it answers a linearizable read, and there is no alarm.
+        took: how long the read took, as Go prints it; empty if there was no connection.
+        error: why it is not healthy.
+    """
+
+    endpoint: str
+    is_healthy: bool
+    took: str
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HealthReport:
+    """The health of endpoints."""
+
+    rows: tuple[Health, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterHealth:
+    """The health of a cluster in one word.
+
+    Attributes:
+        is_healthy: the verdict.
+        endpoints: what it is made of.
+    """
+
+    is_healthy: bool
+    endpoints: tuple[Health, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StatusReport:
+    """The status of endpoints."""
+
+    rows: tuple[tuple[str, StatusResult], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HashReport:
+    """The hashes of endpoints."""
+
+    rows: tuple[tuple[str, HashKVResult], ...]
+
+
+Shown: TypeAlias = (
+    AlarmResult
+    | AuthStatus
+    | ClusterHealth
+    | DeleteResult
+    | Done
+    | HashReport
+    | HealthReport
+    | LeaseGrantResult
+    | LeaseKeepAliveResult
+    | LeaseListResult
+    | LeaseShown
+    | MemberListResult
+    | MembersChanged
+    | PutResult
+    | RangeResult
+    | Role
+    | RoleListResult
+    | StatusReport
+    | TxnResult
+    | User
+    | UserListResult
+    | Watched
+)
+"""Whatever a command shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How a result is shown.
+
+    Attributes:
+        is_hex: keys and values, or ids, in hexadecimal.
+        value_only: of a key only the value.
+    """
+
+    is_hex: bool = False
+    value_only: bool = False

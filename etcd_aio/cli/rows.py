@@ -1,0 +1,77 @@
+"""Members and endpoints as rows of text, which the formats `simple` and `table` share. Pure."""
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+from etcd_aio import Member, StatusResult
+from etcd_aio.cli.go_text import size
+from etcd_aio.cli.results import HashReport, HealthReport, StatusReport
+
+Row: TypeAlias = tuple[str, ...]
+
+MEMBER_TITLES: Final[Row] = ("ID", "Status", "Name", "Peer Addrs", "Client Addrs", "Is Learner")
+HEALTH_TITLES: Final[Row] = ("endpoint", "health", "took", "error")
+HASH_TITLES: Final[Row] = ("endpoint", "hash", "hash_revision")
+STATUS_TITLES: Final[Row] = (
+    *("endpoint", "ID", "version", "storage version", "db size", "in use", "percentage not in use", "quota"),
+    *("is leader", "is learner", "raft term", "raft index", "raft applied index", "errors"),
+    *("downgrade target version", "downgrade enabled"),
+)
+
+
+def word(flag: bool) -> str:
+    """A flag as Go prints it."""
+    return "true" if flag else "false"
+
+
+def member_rows(members: Sequence[Member]) -> tuple[Row, ...]:
+    """A row for each member."""
+    return tuple(
+        (
+            f"{member.id:x}",
+            "started" if member.is_started else "unstarted",
+            member.name,
+            ",".join(member.peer_urls),
+            ",".join(member.client_urls),
+            word(member.is_learner),
+        )
+        for member in members
+    )
+
+
+def health_rows(report: HealthReport) -> tuple[Row, ...]:
+    """A row for each endpoint."""
+    return tuple((row.endpoint, word(row.is_healthy), row.took, row.error) for row in report.rows)
+
+
+def hash_rows(report: HashReport) -> tuple[Row, ...]:
+    """A row for each endpoint."""
+    return tuple((endpoint, f"{result.hash}", f"{result.hash_revision}") for endpoint, result in report.rows)
+
+
+def status_rows(report: StatusReport) -> tuple[Row, ...]:
+    """A row for each endpoint."""
+    return tuple(_status_row(endpoint, status) for endpoint, status in report.rows)
+
+
+def _status_row(endpoint: str, status: StatusResult) -> Row:
+    downgrade = status.downgrade_info
+    in_use = status.db_size_in_use * 100 // status.db_size if status.db_size else 100
+    return (
+        endpoint,
+        f"{status.header.member_id:x}",
+        status.version,
+        status.storage_version,
+        size(status.db_size),
+        size(status.db_size_in_use),
+        f"{100 - in_use}%",
+        size(status.db_size_quota),
+        word(status.leader == status.header.member_id),
+        word(status.is_learner),
+        f"{status.raft_term}",
+        f"{status.raft_index}",
+        f"{status.raft_applied_index}",
+        ", ".join(status.errors),
+        "" if downgrade is None else downgrade.target_version,
+        word(downgrade is not None and downgrade.enabled),
+    )

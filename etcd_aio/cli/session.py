@@ -1,0 +1,144 @@
+"""The run of one command: its client, its input, and what it prints."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import BinaryIO
+
+from etcd_aio import Client
+from etcd_aio.cli.connection import Connection, terminal_prompt
+from etcd_aio.cli.contexts import VARIABLE, ContextFile
+from etcd_aio.cli.formats import FORMATS
+from etcd_aio.cli.outcome import ExitCode, Failure
+from etcd_aio.cli.results import Shown, Style
+from etcd_aio.config import PREFIX, ClientOptions
+from etcd_aio.observing import Observer
+
+
+class Session:
+    """The run of one command.
+
+    Args:
+        flags: the global flags that were given, by name.
+        is_local: the command asks no server, so contexts do not matter.
+        options: more options of the clients.
+
+    Attributes:
+        flags: the global flags that were given, by name.
+        connection: makes clients.
+        format: the word of the output format.
+    """
+
+    def __init__(self, flags: dict[str, str], *, is_local: bool = False, options: ClientOptions | None = None) -> None:
+        self.flags = flags
+        context = None
+        if not is_local:
+            context = ContextFile().read().chosen(flags.get("context") or os.environ.get(VARIABLE, ""))
+        self.connection = Connection(flags, os.environ, terminal_prompt(), context, options)
+        self.format = self.connection.setting("write_out", "simple")
+        self._style = Style(is_hex=self.connection.switch("hex"))
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether the output is for people."""
+        return self.format == "simple"
+
+    def check_format(self) -> None:
+        """Refuse a format that does not exist.
+
+        Raises:
+            Failure: there is no such format.
+        """
+        if self.format not in FORMATS:
+            raise Failure(ExitCode.BAD_FEATURE, "unsupported output format")
+
+    def client(self, endpoint: str | None = None, *, observers: Sequence[Observer] = ()) -> Client:
+        """Make a client, of all endpoints or of one; the verb enters it."""
+        self.check_format()
+        return self.connection.client(endpoint, observers=observers)
+
+    def show(self, result: Shown, *, value_only: bool = False) -> None:
+        """Print a result in the format of the command.
+
+        Raises:
+            Failure: the result has no such format.
+        """
+        style = Style(self._style.is_hex, value_only)
+        text = FORMATS[self.format](result, style)
+        if text is None:
+            raise Failure(ExitCode.BAD_FEATURE, f"{self.format} not supported as output format")
+        self.write(text)
+
+    def line(self, text: str) -> None:
+        """Print a line, whatever the format."""
+        self.write(f"{text}\n")
+
+    def write(self, text: str) -> None:
+        """Print text at once."""
+        self.write_bytes(text.encode("utf-8", "surrogateescape"))
+
+    def write_bytes(self, raw: bytes) -> None:
+        """Print bytes at once."""
+        with _signals_interrupt():
+            sys.stdout.buffer.write(raw)
+            sys.stdout.buffer.flush()
+
+    def complain(self, text: str) -> None:
+        """Print a line to stderr."""
+        complain(text)
+
+    def warn_of_variables(self) -> None:
+        """Name the variables that look like settings and are none."""
+        for name in self.connection.unknown_variables:
+            complain(f"unrecognized environment variable {name}: it is no flag behind {PREFIX}")
+
+    def all_input(self) -> bytes:
+        """Everything on stdin."""
+        with self.interruptible() as stdin:
+            return stdin.read()
+
+    def input_line(self) -> bytes:
+        """The next line on stdin; empty at its end."""
+        with self.interruptible() as stdin:
+            return stdin.readline()
+
+    @contextmanager
+    def interruptible(self) -> Iterator[BinaryIO]:
+        """Give stdin for reads that block the loop: a signal ends the command nevertheless."""
+        with _signals_interrupt():
+            yield sys.stdin.buffer
+
+    def password(self, name: str) -> str:
+        """Ask twice for a new password.
+
+        Raises:
+            Failure: there is no terminal, it is empty, or the two differ.
+        """
+        ask = terminal_prompt()
+        if ask is None:
+            raise Failure(ExitCode.BAD_ARGUMENTS, "failed to ask password: stdin is no terminal")
+        first = ask(f"Password of {name}: ")
+        if not first:
+            raise Failure(ExitCode.BAD_ARGUMENTS, "empty password")
+        if ask(f"Type password of {name} again for confirmation: ") != first:
+            raise Failure(ExitCode.BAD_ARGUMENTS, "given passwords are different")
+        return first
+
+
+@contextmanager
+def _signals_interrupt() -> Iterator[None]:
+    """While the block blocks the loop, which then does not see signals, SIGINT and SIGTERM raise KeyboardInterrupt."""
+    before = {one: signal.signal(one, signal.default_int_handler) for one in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+def complain(text: str) -> None:
+    """Print a line to stderr."""
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()

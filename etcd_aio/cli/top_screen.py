@@ -1,0 +1,71 @@
+"""The screen of `top`, made by rich: a header, a row for each member, a row for each watched prefix."""
+
+from typing import Literal
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from etcd_aio.cli.go_text import size
+from etcd_aio.cli.top_model import MemberRow, Snapshot
+
+_TITLES = ("member", "role", "version", "db", "use%", "quota%", "index", "lag", "behind", "term", "ms", "errors")
+_ALIGNED_LEFT = frozenset({"member", "role", "version", "errors", "prefix"})
+
+
+def screen(snapshot: Snapshot) -> RenderableType:
+    """A snapshot for people."""
+    parts: list[RenderableType] = [_header(snapshot), _members(snapshot)]
+    if snapshot.prefixes:
+        prefixes = _table(("prefix", "events/s", "bytes/s", "lag", "errors"))
+        for row in snapshot.prefixes:
+            prefixes.add_row(
+                Text(row.prefix or "(all)"), f"{row.events:g}", f"{row.bytes:g}", f"{row.lag}", Text(row.error, "red")
+            )
+        parts.append(prefixes)
+    return Group(*parts)
+
+
+def _header(snapshot: Snapshot) -> Text:
+    count = f"{snapshot.answering}/{len(snapshot.members)}"
+    quorum = (f"quorum ok {count}", "green") if snapshot.has_quorum else (f"no quorum {count}", "bold red")
+    alarms = (", ".join(snapshot.alarms), "bold red") if snapshot.alarms else ("none", "")
+    return Text.assemble(
+        f" cluster {snapshot.cluster_id or '?'}  etcd {snapshot.version or '?'}  ",
+        quorum,
+        f"  leader {snapshot.leader or '-'}  term {snapshot.term}  alarms ",
+        alarms,
+        f"  r {snapshot.revision}",
+    )
+
+
+def _members(snapshot: Snapshot) -> Table:
+    table = _table(_TITLES)
+    for row in snapshot.members:
+        if row.silent is not None:
+            cells = (Text(row.name or row.endpoint), Text(f"silent {row.silent:.0f} s"), Text(row.version))
+            table.add_row(*cells, *[""] * (len(_TITLES) - 4), _reason(row.error), style="red")
+        else:
+            table.add_row(*_cells(row), style="bold" if row.role == "leader" else "")
+    return table
+
+
+def _cells(row: MemberRow) -> tuple[Text, ...]:
+    quota = "-" if row.quota is None else f"{row.quota}"
+    numbers = (f"{row.raft_index}", f"{row.lag}", f"{row.behind}", f"{row.term}", f"{row.answer_ms:.0f}")
+    words = (row.name, row.role, row.version, size(row.db_size), f"{row.in_use}", quota, *numbers)
+    return (*map(Text, words), _reason(", ".join(row.errors)))
+
+
+def _reason(text: str) -> Text:
+    """A text that is cut off where the terminal ends."""
+    return Text(text, style="red", no_wrap=True, overflow="ellipsis")
+
+
+def _table(titles: tuple[str, ...]) -> Table:
+    table = Table(box=None, header_style="dim", pad_edge=True)
+    for title in titles:
+        side: Literal["left", "right"] = "left" if title in _ALIGNED_LEFT else "right"
+        # A column that may wrap is narrowed before the others are.
+        table.add_column(title, justify=side, no_wrap=title != "errors", overflow="ellipsis")
+    return table

@@ -1,0 +1,203 @@
+"""The verb watch: prints events, and runs a command for each."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from typing import Any
+
+import click
+
+from etcd_aio import Client, EtcdError, Header, Watcher
+from etcd_aio.aio import start_task
+from etcd_aio.cli.arguments import raw
+from etcd_aio.cli.follow import Losses, follow, youngest
+from etcd_aio.cli.go_text import as_text, quoted, words_of
+from etcd_aio.cli.grammar import Switch, value, verb
+from etcd_aio.cli.outcome import ExitCode, Failure, bad_arguments
+from etcd_aio.cli.results import Watched
+from etcd_aio.cli.session import Session
+from etcd_aio.cli.watch_command import Commands
+
+
+@verb(
+    "watch",
+    "[key or prefix] [range_end] [-- command...]",
+    Switch("--interactive", "-i", help="read lines from stdin: watch [options] <key>, or progress"),
+    Switch("--prefix", help="all keys that begin with the key"),
+    value("--rev", kind=int, default=0, help="the first revision"),
+    Switch("--prev-kv", help="print the key as it was before, too"),
+    Switch("--progress-notify", help="print from time to time how far the watch is"),
+    Switch("--follow", help="a line for each change, with the value before"),
+    value("--last", kind=int, default=0, help="with --follow: print so many keys first, those that were changed last"),
+    value("--env", default="etcdctl", help="the variables of the command: as etcdctl has them, or raw"),
+    value("--jobs", kind=int, default=1, help="how many commands run at once; with 1 they keep the order"),
+    runs_command=True,
+    completes="keys",
+)
+async def watch(session: Session, words: tuple[str, ...], **options: Any) -> None:
+    """Follows the changes of keys.
+
+    The command behind `--` runs for each event, with ETCD_WATCH_REVISION, ETCD_WATCH_EVENT_TYPE, ETCD_WATCH_KEY and
+    ETCD_WATCH_VALUE. ETCDCTL_WATCH_KEY and ETCDCTL_WATCH_RANGE_END stand for the words.
+    """
+    if options["interactive"]:
+        await _interactive(session)
+        return
+    _check(options)
+    if options["follow"]:
+        await _follow(session, _keys(_range(words), options), options)
+        return
+    async with session.client() as client:
+        watcher = _watcher(client, _range(words), options)
+        await _print(session, client, watcher, _commands(options))
+
+
+def _check(options: dict[str, Any]) -> None:
+    if options["env"] not in ("etcdctl", "raw"):
+        raise bad_arguments("--env must be etcdctl or raw")
+    if options["jobs"] < 1 or options["last"] < 0:
+        raise bad_arguments("--jobs must be at least 1, and --last at least 0")
+    if options["follow"] and (options["command"] or options["prev_kv"] or options["progress_notify"]):
+        raise bad_arguments("`--follow` excludes a command, `--prev-kv` and `--progress-notify`")
+    if options["last"] and (not options["follow"] or options["rev"]):
+        raise bad_arguments("`--last` needs `--follow`, and excludes `--rev`")
+
+
+def _commands(options: dict[str, Any]) -> Commands:
+    return Commands(options["command"], options["env"], options["jobs"])
+
+
+async def _follow(session: Session, keys: dict[str, Any], options: dict[str, Any]) -> None:
+    losses = Losses(session)
+    async with session.client(observers=[losses]) as client:
+        first, revision = await youngest(client, keys, options["last"]) if options["last"] else ((), 0)
+        since = revision + 1 if revision else max(0, options["rev"])
+        await follow(session, client.watch(**keys, start_revision=since, prev_kv=True), losses, first)
+
+
+def _range(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The key, and perhaps the end of the range: the words, or the variables."""
+    key, end = os.environ.get("ETCDCTL_WATCH_KEY", ""), os.environ.get("ETCDCTL_WATCH_RANGE_END", "")
+    if not key and end:
+        raise bad_arguments(f"ETCDCTL_WATCH_KEY is empty but got ETCDCTL_WATCH_RANGE_END={quoted(end)}")
+    if key and words:
+        raise bad_arguments("bad number of arguments (found conflicting environment key)")
+    found = words or ((key, end) if end else (key,) if key else ())
+    if not found:
+        raise bad_arguments("bad number of arguments")
+    return found
+
+
+def _keys(words: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
+    """The arguments that name the keys in calls of the client."""
+    key, end = raw(words[0]), raw(words[1]) if len(words) == 2 else b""
+    if end and options["prefix"]:
+        raise bad_arguments("`range_end` and `--prefix` are mutually exclusive")
+    if options["prefix"]:
+        return {"prefix": key}
+    if end == b"\0":
+        return {"from_key": key}
+    return {"key": key, "range_end": end} if end else {"key": key}
+
+
+def _watcher(client: Client, words: tuple[str, ...], options: dict[str, Any]) -> Watcher:
+    return client.watch(
+        **_keys(words, options),
+        start_revision=max(0, options["rev"]),
+        prev_kv=options["prev_kv"],
+        progress_notify=options["progress_notify"],
+    )
+
+
+async def _print(session: Session, client: Client, watcher: Watcher, commands: Commands) -> None:
+    """Print the events until the watch ends.
+
+    Raises:
+        Failure: the server has ended it, or the command has failed.
+    """
+    # A batch does not say which member has sent it; fields and JSON show the member that answers now.
+    header = Header() if session.is_simple else (await client.cluster.members(serializable=True)).header
+    try:
+        async with watcher:
+            async for batch in watcher.batches():
+                if not batch.events:
+                    session.line(f"progress notify: {batch.revision}")
+                stamp = Header(header.cluster_id, header.member_id, batch.revision, header.raft_term)
+                session.show(Watched(stamp, batch.events))
+                for event in batch.events:
+                    await commands.run(event, batch.revision)
+    except EtcdError as error:
+        session.complain(f"watch was canceled ({error.message})")
+        raise Failure(ExitCode.INTERRUPTED, "watch is canceled by the server") from None
+    finally:
+        await commands.aclose()
+
+
+# Interactive.
+
+
+async def _interactive(session: Session) -> None:
+    """Watch what the lines on stdin say, until stdin ends.
+
+    Raises:
+        Failure: stdin has ended, or a line is malformed.
+    """
+    watchers: list[Watcher] = []
+    printing: list[asyncio.Task[None]] = []
+    async with session.client() as client:
+        try:
+            async for line in _lines():
+                words = [as_text(word) for word in words_of(line)]
+                match words[:1]:
+                    case ["watch"]:
+                        watcher, commands = _parsed(client, words[1:])
+                        watchers.append(watcher)
+                        work = _print_all(session, client, watcher, commands)
+                        printing.append(start_task(work, name="etcd-aio watch"))
+                    case ["progress"]:
+                        for watcher in watchers:
+                            await watcher.request_progress()
+                    case _:
+                        session.complain(f"Invalid command {as_text(line)} (watch and progress supported)")
+        finally:
+            for task in printing:
+                task.cancel()
+            await asyncio.gather(*printing, return_exceptions=True)
+    raise Failure(ExitCode.INVALID_INPUT, "error reading watch request line: EOF")
+
+
+def _parsed(client: Client, words: list[str]) -> tuple[Watcher, Commands]:
+    """The watch of a line, and its command."""
+    try:
+        found = watch.invoke(watch.make_context("watch", words))
+    except (click.UsageError, click.exceptions.Exit) as error:
+        raise bad_arguments(f"{error}") from None
+    _check(found.options)
+    return _watcher(client, _range(found.words), found.options), _commands(found.options)
+
+
+async def _print_all(session: Session, client: Client, watcher: Watcher, commands: Commands) -> None:
+    """Print the events of one of several watches: its end is not that of the others."""
+    try:
+        await _print(session, client, watcher, commands)
+    except Failure as failure:
+        session.complain(failure.text)
+
+
+async def _lines() -> AsyncIterator[bytes]:
+    """The lines of stdin, as they come. A file, which a loop cannot wait for, is read at once."""
+    reader = asyncio.StreamReader()
+    try:
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
+        )
+    except ValueError:
+        for line in sys.stdin.buffer.read().splitlines():
+            yield line
+        return
+    try:
+        while line := await reader.readline():
+            yield line.rstrip(b"\n")
+    finally:
+        transport.close()

@@ -1,0 +1,101 @@
+"""Commands on a fake: the grammar, variables, bytes, dead endpoints, colours."""
+
+import asyncio
+import json
+import sys
+
+import pytest
+
+from etcd_aio.cli.follow import has_colours
+from etcd_aio.fake import FakeEtcd
+from tests.support.command_here import CommandLine
+
+pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
+
+# The grammar.
+
+
+async def test_verbs_may_be_shortened_and_global_flags_stand_anywhere(command: CommandLine) -> None:
+    assert await command("-w", "json", "endp", "stat") == 0
+    before = command.out
+    assert await command("endpoint", "status", "-w=json") == 0
+    assert json.loads(before) == json.loads(command.out)
+    assert await command("e") == 1
+    assert command.out == b""
+
+
+async def test_a_flag_wins_over_its_variable_and_unknown_variables_are_named(
+    fake: FakeEtcd, command: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("WRITE_OUT", "json"), ("ENDPOINT_S", "x")):
+        monkeypatch.setenv(f"ETCDCTL_{name}", value)
+    assert await command("put", "a", "1") == 0
+    assert json.loads(command.out)["header"]["revision"] == 2
+    assert "ETCDCTL_ENDPOINT_S" in command.err
+    assert await command("put", "a", "1", "-w", "simple") == 0
+    assert command.out == b"OK\n"
+    fake.members[0].stop()
+    assert await command("get", "a", f"--endpoints={fake.endpoints[0]}") == 1
+
+
+# Bytes.
+
+
+@pytest.mark.parametrize("value", [b"\x00\xff\n", b" ", b"-x", b"\xc3"])
+async def test_values_of_any_bytes_come_back_as_they_were(value: bytes, command: CommandLine) -> None:
+    key = b"a key \xff"
+    assert await command("put", key, stdin=value) == 0
+    assert await command("get", key, "--raw") == 0
+    assert command.out == value
+    assert await command("get", key) == 0
+    assert command.out == key + b"\n" + value + b"\n"
+
+
+# Endpoints.
+
+
+async def test_a_dead_endpoint_does_not_hide_the_others(fake: FakeEtcd, command: CommandLine) -> None:
+    fake.members[0].stop()
+    assert await command("endpoint", "status", "-w", "json") == 1
+    assert [row["Endpoint"] for row in json.loads(command.out)] == list(fake.endpoints[1:])
+    assert fake.endpoints[0] in command.err
+    assert await command("endpoint", "health", "-w", "json") == 1
+    assert [row["health"] for row in json.loads(command.out)] == [False, True, True]
+
+
+async def test_a_silent_endpoint_costs_the_timeout_once(fake: FakeEtcd, command: CommandLine) -> None:
+    fake.members[0].pause()
+    clock = asyncio.get_running_loop().time
+    began = clock()
+    assert await command("endpoint", "status", "-w", "json", "--command-timeout=3s") == 1
+    assert clock() - began < 4
+    assert len(json.loads(command.out)) == 2
+
+
+async def test_the_leader_moves_with_a_follower_down(fake: FakeEtcd, command: CommandLine) -> None:
+    fake.members[1].stop()
+    assert await command("move-leader", f"{fake.members[2].id:x}") == 0
+    assert fake.members[2].is_leader
+
+
+# Colours.
+
+
+@pytest.mark.parametrize(
+    ("environ", "is_tty", "expected"),
+    [
+        ({"TERM": "xterm"}, True, True),
+        ({"TERM": "xterm", "NO_COLOR": "1"}, True, False),
+        ({"TERM": "dumb"}, True, False),
+        ({"TERM": "xterm"}, False, False),
+    ],
+)
+def test_colours_are_for_terminals_that_want_them(
+    environ: dict[str, str], is_tty: bool, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLORTERM", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: is_tty, raising=False)
+    assert has_colours() is expected

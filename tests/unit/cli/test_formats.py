@@ -1,0 +1,103 @@
+"""The formats: large numbers are exact in each, bytes come through, and what etcdctl does not print is refused."""
+
+import json
+
+import pytest
+
+from etcd_aio import (
+    Header,
+    KeyValue,
+    LeaseGrantResult,
+    Member,
+    MemberListResult,
+    PutResult,
+    RangeResult,
+    User,
+    pb,
+)
+from etcd_aio.cli.formats import FORMATS
+from etcd_aio.cli.results import Done, Shown, Style
+
+LARGEST, LARGEST_ID = 2**63 - 1, 2**64 - 1
+HEADER = Header(LARGEST_ID, LARGEST_ID - 1, LARGEST, LARGEST_ID - 2)
+KV = KeyValue(b"k<", b"\x00\xff\n", LARGEST, LARGEST - 1, LARGEST - 2, LARGEST - 3)
+FOUND = RangeResult(HEADER, (KV,), more=True, count=LARGEST)
+
+
+def shown(result: Shown, word: str, *, is_hex: bool = False) -> str:
+    text = FORMATS[word](result, Style(is_hex=is_hex))
+    assert text is not None
+    return text
+
+
+def test_json_has_the_largest_numbers_digit_by_digit() -> None:
+    text = shown(FOUND, "json")
+    assert f'"cluster_id":{LARGEST_ID},"member_id":{LARGEST_ID - 1},"revision":{LARGEST}' in text
+    assert f'"key":"azw=","create_revision":{LARGEST},"mod_revision":{LARGEST - 1}' in text
+    assert text.endswith(f'"more":true,"count":{LARGEST}}}\n')
+
+
+def test_fields_have_the_largest_numbers_and_quoted_bytes() -> None:
+    lines = shown(FOUND, "fields").splitlines()
+    assert lines[:2] == [f'"ClusterID" : {LARGEST_ID}', f'"MemberID" : {LARGEST_ID - 1}']
+    assert '"Value" : "\\x00\\xff\\n"' in lines
+    assert f'"Lease" : {LARGEST - 3}' in lines
+    assert f'"Lease" : {LARGEST - 3:016x}' in shown(FOUND, "fields", is_hex=True)
+
+
+def test_simple_prints_the_bytes_themselves_or_in_hexadecimal() -> None:
+    assert shown(FOUND, "simple").encode("utf-8", "surrogateescape") == b"k<\n\x00\xff\n\n"
+    assert shown(FOUND, "simple", is_hex=True) == "\\x6b\\x3c\n\\x00\\xff\\x0a\n"
+
+
+def test_pretty_json_has_ids_as_text_and_revisions_as_numbers() -> None:
+    found = json.loads(shown(FOUND, "pretty-json"))
+    assert found["header"]["cluster_id"] == "ffffffffffffffff"
+    assert found["header"]["revision"] == LARGEST
+    assert found["kvs"][0] | {"version": 0} == {
+        "key": "k<",
+        "value": {"base64": "AP8K"},
+        "create_revision": LARGEST,
+        "mod_revision": LARGEST - 1,
+        "version": 0,
+        "lease": f"{LARGEST - 3:x}",
+    }
+
+
+def test_protobuf_is_the_message() -> None:
+    raw = shown(FOUND, "protobuf").encode("utf-8", "surrogateescape")
+    message = pb.RangeResponse.parse(raw)
+    assert message.header is not None
+    assert (message.header.cluster_id, message.count, message.kvs[0].value) == (LARGEST_ID, LARGEST, KV.value)
+
+
+def test_json_escapes_what_go_escapes() -> None:
+    text = shown(User(HEADER, "u", ("a<b>&\u2028ä\n",)), "json")
+    assert '["a\\u003cb\\u003e\\u0026\\u2028ä\\n"]' in text
+
+
+def test_members_as_a_table_and_in_hexadecimal() -> None:
+    members = MemberListResult(HEADER, (Member(LARGEST_ID, "", ("http://a", "http://b"), (), is_learner=True),))
+    assert shown(members, "table").splitlines()[1:4:2] == [
+        "│        ID        │  STATUS   │ NAME │    PEER ADDRS     │ CLIENT ADDRS │ IS LEARNER │",
+        "│ ffffffffffffffff │ unstarted │      │ http://a,http://b │              │       true │",
+    ]
+    assert json.loads(shown(members, "json", is_hex=True))["members"][0]["ID"] == "ffffffffffffffff"
+
+
+def test_a_negative_lease_is_shown_as_go_shows_it() -> None:
+    assert shown(LeaseGrantResult(HEADER, -10, 5), "simple") == "lease -00000000000000a granted with TTL(5s)\n"
+
+
+@pytest.mark.parametrize(
+    ("result", "word"),
+    [
+        (PutResult(HEADER), "table"),
+        (FOUND, "table"),
+        (User(HEADER, "u"), "fields"),
+        (Done("moved", HEADER, has_fields=False), "fields"),
+        (LeaseGrantResult(HEADER, 1, 5), "protobuf"),
+    ],
+)
+def test_formats_that_etcdctl_does_not_have_are_none(result: Shown, word: str) -> None:
+    assert FORMATS[word](result, Style()) is None
