@@ -1,0 +1,78 @@
+"""Clients: the open clients of an observer, whose statistics can be read from any thread.
+
+Metrics are collected by threads of their own, and a client belongs to its event loop. So the loop is asked, and
+a client whose loop does not answer in time is left out of that collection.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
+from threading import Lock
+from typing import Final, TypeVar
+from weakref import WeakKeyDictionary
+
+from etcd_aio import Client
+
+T = TypeVar("T")
+
+_PATIENCE: Final = 1.0  # seconds for all loops together; the usual limit of a collection is 10
+
+
+class Clients:
+    """The open clients of an observer, by weak references."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._loops: WeakKeyDictionary[Client, tuple[asyncio.AbstractEventLoop, int]] = WeakKeyDictionary()
+
+    def add(self, client: Client) -> None:
+        """A client begins to work in the running loop."""
+        with self._lock:
+            self._loops[client] = (asyncio.get_running_loop(), os.getpid())
+
+    def discard(self, client: Client) -> None:
+        """A client is closed."""
+        with self._lock:
+            self._loops.pop(client, None)
+
+    def read(self, take: Callable[[Client], T]) -> list[T]:
+        """Take something of each client, in the client's loop. Waits at most a second for the loops of other threads.
+
+        Args:
+            take: called with each client. It must return at once.
+        """
+        try:
+            running = asyncio.get_running_loop()
+        except RuntimeError:
+            running = None
+        with self._lock:
+            loops = list(self._loops.items())
+        taken: list[T] = []
+        asked: list[Future[T]] = []
+        for client, (loop, process) in loops:
+            if process != os.getpid():
+                continue  # made before a fork: the loop is that of the parent
+            if loop is running:
+                taken.append(take(client))
+            elif loop.is_running():
+                future: Future[T] = Future()
+                with suppress(RuntimeError):  # closed meanwhile
+                    loop.call_soon_threadsafe(_answer, future, take, client)
+                    asked.append(future)
+        until = time.monotonic() + _PATIENCE
+        for future in asked:
+            with suppress(TimeoutError, CancelledError):
+                taken.append(future.result(max(until - time.monotonic(), 0.0)))
+            future.cancel()
+        return taken
+
+
+def _answer(future: Future[T], take: Callable[[Client], T], client: Client) -> None:
+    if future.set_running_or_notify_cancel():
+        try:
+            future.set_result(take(client))
+        except Exception as error:  # it is raised where the future is awaited
+            future.set_exception(error)

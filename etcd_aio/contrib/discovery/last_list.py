@@ -1,0 +1,65 @@
+"""LastList: the endpoints that a directory offers, which is not always what etcd has. Pure.
+
+A service whose list becomes empty all at once has rarely lost all of its servers: their leases have ended in an outage
+of etcd, or the entries were deleted by mistake. The servers go on serving, so the last list is kept for a while.
+"""
+
+from dataclasses import dataclass
+
+from etcd_aio.layers import ServiceEndpoint
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryChange:
+    """A change of the endpoints of a service.
+
+    Attributes:
+        endpoints: the endpoints from now on, in the order of their keys.
+        added: those that were not there before. An endpoint whose metadata or address has changed is in both lists.
+        removed: those that are gone, as they were.
+    """
+
+    endpoints: tuple[ServiceEndpoint, ...]
+    added: tuple[ServiceEndpoint, ...]
+    removed: tuple[ServiceEndpoint, ...]
+
+
+def change_between(before: tuple[ServiceEndpoint, ...], after: tuple[ServiceEndpoint, ...]) -> DirectoryChange:
+    """The change that leads from a list to another one."""
+    old = {endpoint.key: endpoint for endpoint in before}
+    new = {endpoint.key: endpoint for endpoint in after}
+    added = tuple(endpoint for key, endpoint in new.items() if old.get(key) != endpoint)
+    removed = tuple(endpoint for key, endpoint in old.items() if new.get(key) != endpoint)
+    return DirectoryChange(after, added, removed)
+
+
+class LastList:
+    """The endpoints that a directory offers.
+
+    Args:
+        grace: seconds for which the last endpoints stay when etcd has none any more; 0 to give them up at once.
+    """
+
+    __slots__ = ("_grace", "empty_since", "endpoints")
+
+    def __init__(self, grace: float) -> None:
+        self._grace = grace
+        self.endpoints: tuple[ServiceEndpoint, ...] = ()
+        self.empty_since: float | None = None
+        """Since when etcd has no endpoint, while the last ones are kept; None otherwise."""
+
+    def take(self, endpoints: tuple[ServiceEndpoint, ...], now: float) -> None:
+        """Etcd has these endpoints."""
+        if endpoints or not self.endpoints or not self._grace:
+            self.endpoints, self.empty_since = endpoints, None
+        elif self.empty_since is None:
+            self.empty_since = now
+
+    @property
+    def due(self) -> float | None:
+        """When `give_up` should be called; None if nothing is kept."""
+        return None if self.empty_since is None else self.empty_since + self._grace
+
+    def give_up(self) -> None:
+        """Etcd still has no endpoint, and the grace is over."""
+        self.endpoints, self.empty_since = (), None

@@ -1,0 +1,112 @@
+"""Litestar 2.23 or newer: `Litestar(plugins=[EtcdPlugin("http://m1:2379")])`, and `etcd: EtcdDep` in handlers."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import ClassVar, TypeAlias
+
+from etcd_aio import Client
+from etcd_aio.contrib.missing import missing
+from etcd_aio.contrib.source import ClientSource
+from etcd_aio.contrib.web.application import EtcdApplication, Ready
+from etcd_aio.contrib.web.readiness import Document
+from etcd_aio.types import flag
+
+try:
+    from litestar import Litestar, Response, get
+    from litestar.config.app import AppConfig
+    from litestar.datastructures import CacheControlHeader
+    from litestar.di import NamedDependency, Provide
+    from litestar.handlers import HTTPRouteHandler
+    from litestar.plugins import InitPlugin
+except ModuleNotFoundError as _error:
+    raise missing(__name__, "litestar", _error) from _error
+
+
+EtcdDep: TypeAlias = NamedDependency[Client]
+"""The client, as the parameter `etcd` of a handler."""
+
+
+class EtcdPlugin(EtcdApplication, InitPlugin):
+    """The client of a Litestar application: its lifespan, the dependency `etcd`, and the probes.
+
+        etcd = EtcdPlugin("http://m1:2379,http://m2:2379")
+        app = Litestar([index], plugins=[etcd])
+
+        @get("/x")
+        async def x(etcd: EtcdDep) -> str: ...
+
+    The client is there in `on_startup` and in all lifespans; but Litestar calls `on_shutdown` when all lifespans have
+    ended, and so when it is closed: use a lifespan for what needs it.
+
+    The arguments are those of `EtcdApplication`, and:
+
+    Args:
+        probes: whether there are `/livez` and `/readyz`. Default: True.
+    """
+
+    wiring: ClassVar[str] = "write `Litestar(plugins=[etcd])`, and let the server run the lifespan"
+
+    def __init__(
+        self,
+        source: ClientSource = None,
+        *,
+        ready: Ready = "lazy",
+        ready_timeout: float = 10.0,
+        shutdown_timeout: float = 3.0,
+        read: bool = True,
+        details: bool = False,
+        probes: bool = True,
+    ) -> None:
+        super().__init__(
+            source,
+            ready=ready,
+            ready_timeout=ready_timeout,
+            shutdown_timeout=shutdown_timeout,
+            read=read,
+            details=details,
+        )
+        self._has_probes = flag(probes, "probes")
+
+    def on_app_init(self, app_config: AppConfig) -> AppConfig:
+        """Called by Litestar: the client comes before the other lifespans, and the background tasks after them."""
+        app_config.lifespan = [self._client_lifespan, *app_config.lifespan, self._jobs_lifespan]
+        app_config.dependencies["etcd"] = Provide(self._provide, sync_to_thread=False)
+        app_config.signature_namespace["Client"] = Client
+        if self._has_probes:
+            app_config.route_handlers.extend([_livez, self._new_readyz()])
+        return app_config
+
+    def _provide(self) -> Client:
+        return self.client
+
+    @asynccontextmanager
+    async def _client_lifespan(self, app: Litestar) -> AsyncIterator[None]:
+        await self.start()
+        try:
+            yield
+        finally:
+            await self.stop()
+
+    @asynccontextmanager
+    async def _jobs_lifespan(self, app: Litestar) -> AsyncIterator[None]:
+        self.start_jobs()
+        try:
+            yield
+        finally:
+            await self.stop_jobs()
+
+    def _new_readyz(self) -> HTTPRouteHandler:
+        @get("/readyz", include_in_schema=False, cache_control=_NOT_STORED)
+        async def readyz() -> Response[Document]:
+            found = await self.readiness()
+            return Response(found.document(details=self.details), status_code=found.status)
+
+        return readyz
+
+
+_NOT_STORED = CacheControlHeader(no_store=True)
+
+
+@get("/livez", include_in_schema=False, cache_control=_NOT_STORED)
+async def _livez() -> dict[str, bool]:
+    return {"alive": True}

@@ -1,0 +1,100 @@
+"""Quart: `QuartEtcd(app, "http://m1:2379")`, and `etcd.client` in handlers."""
+
+from collections.abc import AsyncGenerator
+from typing import ClassVar, Final
+
+from etcd_aio import Client
+from etcd_aio.contrib.missing import missing
+from etcd_aio.contrib.source import ClientSource
+from etcd_aio.contrib.web.application import EtcdApplication, Ready
+from etcd_aio.types import flag
+
+try:
+    from quart import Quart, Response, current_app, jsonify
+except ModuleNotFoundError as _error:
+    raise missing(__name__, "quart", _error) from _error
+
+_EXTENSION: Final = "etcd"
+
+
+class QuartEtcd(EtcdApplication):
+    """The client of a Quart application.
+
+        app = Quart(__name__)
+        etcd = QuartEtcd(app, "http://m1:2379,http://m2:2379")
+
+    A handler uses `etcd.client`, or `current_client()` where the object is not at hand. Functions
+    of `while_serving` that are registered later have the client; those of `before_serving` come before it, and those of
+    `after_serving` after its end.
+
+    The arguments are those of `EtcdApplication`, and:
+
+    Args:
+        app: the application; without it call `init_app`.
+        probes: whether there are `/livez` and `/readyz`. Default: True.
+    """
+
+    wiring: ClassVar[str] = "write `QuartEtcd(app)`, and let the server run the lifespan"
+
+    def __init__(
+        self,
+        app: Quart | None = None,
+        source: ClientSource = None,
+        *,
+        ready: Ready = "lazy",
+        ready_timeout: float = 10.0,
+        shutdown_timeout: float = 3.0,
+        read: bool = True,
+        details: bool = False,
+        probes: bool = True,
+    ) -> None:
+        super().__init__(
+            source,
+            ready=ready,
+            ready_timeout=ready_timeout,
+            shutdown_timeout=shutdown_timeout,
+            read=read,
+            details=details,
+        )
+        self._has_probes = flag(probes, "probes")
+        if app is not None:
+            self.init_app(app)
+
+    def init_app(self, app: Quart) -> None:
+        """Let the application run with the client."""
+        app.extensions[_EXTENSION] = self
+        app.while_serving(self._serving)
+        if self._has_probes:
+            app.add_url_rule("/livez", "etcd_livez", _livez)
+            app.add_url_rule("/readyz", "etcd_readyz", self._readyz)
+
+    async def _serving(self) -> AsyncGenerator[None, None]:
+        async with self.running():
+            yield
+
+    async def _readyz(self) -> Response:
+        found = await self.readiness()
+        return _answer(found.document(details=self.details), found.status)
+
+
+def _answer(body: object, status: int) -> Response:
+    response = jsonify(body)
+    response.status_code = status
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+async def _livez() -> Response:
+    return _answer({"alive": True}, 200)
+
+
+def current_client() -> Client:
+    """The client of the current application.
+
+    Raises:
+        RuntimeError: the application does not run with a client.
+    """
+    found = current_app.extensions.get(_EXTENSION)
+    if not isinstance(found, QuartEtcd):
+        raise QuartEtcd.not_running()
+    return found.client

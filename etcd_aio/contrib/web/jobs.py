@@ -1,0 +1,108 @@
+"""Jobs: background tasks of an application, each of which one worker at a time runs, among all workers and hosts."""
+
+import asyncio
+import logging
+import os
+import random
+import socket
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from etcd_aio import Client, KeyLike
+from etcd_aio.aio import start_background_task
+from etcd_aio.backoff import Backoff
+from etcd_aio.concurrency import Leadership
+from etcd_aio.errors import ClientClosedError
+from etcd_aio.logs import log_for
+
+logger: Final = logging.getLogger("etcd_aio.web")
+
+Work: TypeAlias = Callable[[Leadership], Coroutine[object, object, object]]
+"""The function of a job: it gets the leadership, and is cancelled before that can end."""
+
+_AGAIN: Final = Backoff(initial=1.0, multiplier=2.0, maximum=60.0, jitter=0.5)
+"""Before a worker stands again whose work has failed. Another worker takes over at once."""
+
+_GOOD_RUN: Final = 60.0  # seconds without a failure, after which the next one is again the first
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A background task of the leader.
+
+    Attributes:
+        name: of the election.
+        ttl: seconds until another worker may run it after a crash.
+        work: the function.
+    """
+
+    name: KeyLike
+    ttl: int
+    work: Work
+
+    @property
+    def shown(self) -> str:
+        """The name of the function, for logs and tasks."""
+        return getattr(self.work, "__qualname__", type(self.work).__name__)
+
+
+class Jobs:
+    """The jobs of one worker: each is a candidate for as long as the worker runs, and works while it leads.
+
+    Args:
+        client: the client of the worker.
+        jobs: what to run.
+    """
+
+    def __init__(self, client: Client, jobs: Sequence[Job]) -> None:
+        self._log = log_for(logger, client)
+        value = f"{socket.gethostname()}:{os.getpid()}"
+        self._tasks = [start_background_task(_stand(client, job, value), name=f"etcd_aio {job.shown}") for job in jobs]
+
+    async def stop(self, timeout: float) -> None:
+        """Cancel the work, wait for its end, and resign, so that other workers take over at once.
+
+        Args:
+            timeout: seconds. What has not ended then is left to itself, and logged. Another worker takes over when its
+                lease has ended, and not before.
+        """
+        for task in self._tasks:
+            task.cancel()
+        if not self._tasks:
+            return
+        _, late = await asyncio.wait(self._tasks, timeout=timeout)
+        for task in late:
+            self._log.warning("%s was cancelled %.1f s ago and has not ended", task.get_name(), timeout)
+
+
+async def _stand(client: Client, job: Job, value: str) -> None:
+    loop = asyncio.get_running_loop()
+    failures = 0
+    while True:
+        began = loop.time()
+        try:
+            await client.election(job.name, ttl=job.ttl).run(_tenure(job.work), value)
+            await asyncio.sleep(_AGAIN.wait(0, random.random))  # lost, or resigned by the work
+        except ClientClosedError:
+            return
+        except Exception:  # of the job, which is run again after a pause
+            failures = 0 if loop.time() - began >= _GOOD_RUN else failures
+            pause = _AGAIN.wait(failures, random.random)
+            failures += 1
+            text = "the background task %s has failed; this worker stands again in %.1f s"
+            log_for(logger, client).exception(text, job.shown, pause)
+            await asyncio.sleep(pause)
+
+
+def _tenure(work: Work) -> Work:
+    """The work, which is done once for each leader: when it returns, its worker goes on to lead.
+
+    Without this the next worker would run it at once, and so on in a circle.
+    """
+
+    async def lead(leadership: Leadership) -> None:
+        await work(leadership)
+        await leadership.lost()
+
+    return lead

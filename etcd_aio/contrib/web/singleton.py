@@ -1,0 +1,85 @@
+"""Singleton: a block of code that one worker of all runs once, while the others wait until it is done.
+
+The key of the name says that it is done; the lock of the name, whose keys are below it, lets one worker in.
+"""
+
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from etcd_aio import Client, KeyLike, op
+from etcd_aio.errors import ClientUsageError
+
+if TYPE_CHECKING:
+    from etcd_aio.concurrency import Lock
+
+_DONE = b"done"
+
+
+class Singleton:
+    """A block that runs once for its name: `async with etcd.singleton("migrate-7") as won:`.
+
+    Entering waits until the block is done, or this worker may run it. `won` tells which. When the block of the winner
+    ends without an exception, the key of the name is written. From then on every worker gets False at once, also after
+    a restart; delete the key to have it run again. If the block fails, or its worker dies, another worker wins.
+
+    Args:
+        client: the client.
+        name: of the key, and of the lock.
+        ttl: seconds until another worker may win after a crash of the winner.
+    """
+
+    def __init__(self, client: Client, name: KeyLike, *, ttl: int) -> None:
+        self._client = client
+        self._name = name
+        self._lock: Lock = client.lock(name, ttl=ttl)
+        self._is_entered = False
+        self._has_won = False
+
+    async def __aenter__(self) -> bool:
+        """Wait until it is done, or this worker has won.
+
+        Returns:
+            Whether this worker runs the block.
+
+        Raises:
+            EtcdError: as acquiring a lock, and as every read.
+
+        Cancellation leaves nothing behind.
+        """
+        if self._is_entered:
+            raise ClientUsageError("a singleton is entered once: call `singleton` for another one")
+        self._is_entered = True
+        if await self._is_done():
+            return False
+        await self._lock.__aenter__()
+        try:
+            self._has_won = not await self._is_done()
+        except BaseException as error:  # a cancellation too
+            await self._lock.__aexit__(type(error), error, error.__traceback__)
+            raise
+        if not self._has_won:
+            await self._lock.__aexit__(None, None, None)
+        return self._has_won
+
+    async def _is_done(self) -> bool:
+        return await self._client.get(self._name) is not None
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Write the key, if the block ran and has not failed.
+
+        Raises:
+            LockLostError: the lock was lost, and the block cancelled: another worker may have begun.
+            EtcdError: the key could not be written: another worker may run the block again.
+        """
+        if not self._has_won:
+            return
+        try:
+            if exc is None:
+                # It says the same whenever it is applied, so it may be repeated.
+                await self._lock.fenced.txn().then(op.put(self._name, _DONE)).commit(retry="always")
+        except BaseException as error:  # a cancellation too
+            await self._lock.__aexit__(type(error), error, error.__traceback__)
+            raise
+        await self._lock.__aexit__(exc_type, exc, traceback)

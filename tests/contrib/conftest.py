@@ -1,0 +1,35 @@
+"""Tests of `etcd_aio.contrib`, for `nox -s contrib`. Elsewhere those are left out whose libraries are missing."""
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+import pytest
+
+from tests.contrib.served import Served, serving
+
+collect_ignore_glob = [
+    pattern
+    for pattern, library in (
+        ("test_config*.py", "msgspec"),
+        ("test_discovery_aiohttp.py", "aiohttp"),
+        ("test_discovery_grpc.py", "grpc"),
+        ("test_discovery_page.py", "aiohttp"),
+        ("test_discovery_page.py", "grpc"),
+        ("test_otel*.py", "opentelemetry.sdk"),
+        ("test_prometheus*.py", "prometheus_client"),
+        ("test_pydantic_settings.py", "pydantic_settings"),
+        ("test_service.py", "fastapi"),
+        ("test_web_asgi.py", "fastapi"),
+        ("test_web_frameworks.py", "fastapi"),
+        ("test_web_page.py", "fastapi"),
+        ("test_web_servers.py", "uvicorn"),
+    )
+    if find_spec(library.split(".")[0]) is None or find_spec(library) is None
+]
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    """A fake for applications that run in loops of their own."""
+    with serving() as served:
+        yield served

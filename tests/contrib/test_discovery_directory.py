@@ -1,0 +1,262 @@
+"""Directory: the endpoints of a service for clients that must go on, in outages and when etcd has none any more."""
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from etcd_aio import EtcdTimeoutError
+from etcd_aio.contrib.discovery import Directory, DirectoryChange
+from etcd_aio.errors import ClientClosedError, ClientUsageError, InvalidRequestError, PermissionDeniedError
+from etcd_aio.fake import FakeEtcd
+from etcd_aio.layers import NewEndpoint, ServiceEndpoint, naming
+from tests.support.until import PATIENCE, until
+
+pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
+
+
+def addresses(endpoints: tuple[ServiceEndpoint, ...]) -> list[str]:
+    return [endpoint.address for endpoint in endpoints]
+
+
+async def until_addresses(directory: Directory, *wanted: str) -> None:
+    """Wait until the endpoints are these."""
+    async with asyncio.timeout(PATIENCE):
+        while addresses(directory.endpoints) != list(wanted):
+            await directory.wait_change()
+
+
+async def test_endpoints_have_a_host_and_a_port() -> None:
+    async with FakeEtcd() as fake, fake.client() as client:
+        new = NewEndpoint("[::1]:443", {"zone": "a"}, name="six")
+        await naming.update(client, "svc/api", add=["10.0.0.1:80", "node", "unix:/run/api", "::1", new])
+        async with Directory(client, "svc/api") as directory:
+            found = [(one.address, one.host, one.port, one.metadata, one.key) for one in directory.endpoints]
+    assert found == [
+        ("10.0.0.1:80", "10.0.0.1", 80, None, b"svc/api/10.0.0.1:80"),
+        ("::1", "::1", None, None, b"svc/api/::1"),
+        ("node", "node", None, None, b"svc/api/node"),
+        ("[::1]:443", "::1", 443, {"zone": "a"}, b"svc/api/six"),
+        ("unix:/run/api", "unix:/run/api", None, None, b"svc/api/unix:/run/api"),
+    ]
+
+
+async def test_changes_come_one_for_a_revision() -> None:
+    async with FakeEtcd() as fake, fake.client() as client:
+        await naming.update(client, "svc/api", add=["a:1", "b:1"])
+        async with Directory(client, "svc/api") as directory:
+            heard: list[DirectoryChange] = []
+            directory.subscribe(heard.append)
+            changes = directory.changes()
+            first = await anext(changes)
+            assert (addresses(first.endpoints), addresses(first.added), first.removed) == (
+                ["a:1", "b:1"],
+                ["a:1", "b:1"],
+                (),
+            )
+            await naming.update(client, "svc/api", add=["c:1", "d:1"], remove=["a:1"])
+            second = await anext(changes)
+            assert addresses(second.endpoints) == ["b:1", "c:1", "d:1"]
+            assert addresses(second.added) == ["c:1", "d:1"]
+            assert addresses(second.removed) == ["a:1"]
+            await naming.update(client, "svc/api", add=[NewEndpoint("b:1", "other")])
+            third = await anext(changes)
+            assert [one.metadata for one in (*third.removed, *third.added)] == [None, "other"]
+        assert heard == [second, third]
+        assert [change async for change in changes] == []
+
+
+async def test_a_slow_consumer_gets_the_difference() -> None:
+    async with FakeEtcd() as fake, fake.client() as client, Directory(client, "svc/api") as directory:
+        changes = directory.changes()
+        await naming.update(client, "svc/api", add=["a:1"])
+        await naming.update(client, "svc/api", add=["b:1"], remove=["a:1"])
+        await until_addresses(directory, "b:1")
+        change = await anext(changes)
+        assert (addresses(change.added), change.removed) == (["b:1"], ())
+
+
+async def test_waiting_for_endpoints() -> None:
+    async with FakeEtcd() as fake, fake.client() as client, Directory(client, "svc/api") as directory:
+        with pytest.raises(EtcdTimeoutError):
+            await directory.wait(timeout=1)
+        waiting = asyncio.create_task(directory.wait(at_least=2))
+        await naming.update(client, "svc/api", add=["a:1"])
+        await until_addresses(directory, "a:1")
+        await naming.update(client, "svc/api", add=["b:1"])
+        assert addresses(await waiting) == ["a:1", "b:1"]
+        assert addresses(await directory.wait(at_least=0, timeout=0)) == ["a:1", "b:1"]
+        last = asyncio.create_task(directory.wait(at_least=3))
+        await asyncio.sleep(0)
+    with pytest.raises(ClientUsageError):
+        await last
+    assert addresses(directory.endpoints) == ["a:1", "b:1"]
+
+
+async def test_broken_entries_are_passed_over_and_warned_about_once(caplog: pytest.LogCaptureFixture) -> None:
+    async with FakeEtcd() as fake, fake.client() as client:
+        await client.put("svc/api/bad", "no JSON")
+        async with Directory(client, "svc/api") as directory:
+            for number in range(3):
+                await client.put("svc/api/bad", f"no JSON {number}")
+                await naming.update(client, "svc/api", add=[f"{number}:1"])
+            await until_addresses(directory, "0:1", "1:1", "2:1")
+    assert len([record for record in caplog.records if "svc/api/bad" in record.getMessage()]) == 1
+
+
+async def test_an_outage_of_ten_minutes_and_other_endpoints_behind_it() -> None:
+    """The last endpoints stay; those that etcd has afterwards are there as soon as it can be reached.
+
+    A member that was unreachable for long is dialled every 1.2 seconds at most, and the watch opened 0.6 seconds later.
+    """
+    loop = asyncio.get_running_loop()
+    async with FakeEtcd() as fake, fake.client() as client:
+        await naming.update(client, "svc/api", add=["a:1", "b:1"])
+        async with Directory(client, "svc/api") as directory:
+            for member in fake.members:
+                member.stop()
+            for _ in range(60):
+                await asyncio.sleep(10)
+                assert addresses(directory.endpoints) == ["a:1", "b:1"]
+            assert directory.age > 590
+            for member in fake.members:
+                member.start()
+            back = loop.time()
+            async with fake.client() as other:
+                await naming.update(other, "svc/api", add=["c:1"], remove=["a:1"])
+            await until_addresses(directory, "b:1", "c:1")
+            print(f"taken over {loop.time() - back:.3f} s after etcd was back")
+            assert loop.time() - back <= 1.9
+
+
+@pytest.mark.parametrize("comes_back", [True, False])
+async def test_the_last_endpoints_stay_for_a_while_when_etcd_has_none(
+    comes_back: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    loop = asyncio.get_running_loop()
+    async with FakeEtcd() as fake, fake.client() as client:
+        await naming.update(client, "svc/api", add=["a:1", "b:1"])
+        async with Directory(client, "svc/api", empty_grace=30) as directory:
+            revision = (await client.delete(prefix="svc/")).revision
+            await until(lambda: directory.revision >= revision)
+            gone = loop.time()
+            await asyncio.sleep(20)
+            assert directory.is_kept
+            assert addresses(directory.endpoints) == ["a:1", "b:1"]
+            if comes_back:
+                await naming.update(client, "svc/api", add=["b:1"])
+                await until_addresses(directory, "b:1")
+                await asyncio.sleep(20)
+                assert addresses(directory.endpoints) == ["b:1"]
+            else:
+                await directory.wait_change()
+                assert directory.endpoints == ()
+                assert 29 <= loop.time() - gone <= 31
+            assert not directory.is_kept
+    said = [record.getMessage() for record in caplog.records if record.name == "etcd_aio.discovery"]
+    assert said[0] == "b'svc/api' has no endpoint; the last 2 are kept for 30 s"
+    assert len(said) == (1 if comes_back else 2)
+
+
+@pytest.mark.parametrize("options", [{"keep_last": False}, {"empty_grace": 0}])
+async def test_without_a_grace_an_empty_list_is_taken_at_once(options: dict[str, float]) -> None:
+    async with FakeEtcd() as fake, fake.client() as client:
+        await naming.update(client, "svc/api", add=["a:1"])
+        async with Directory(client, "svc/api", **options) as directory:  # type: ignore[arg-type]
+            await naming.update(client, "svc/api", remove=["a:1"])
+            await asyncio.wait_for(directory.wait_change(), 1)
+            assert directory.endpoints == ()
+
+
+async def test_a_permission_that_is_taken_away_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "etcd_aio.discovery")
+    async with FakeEtcd() as fake, fake.client() as client, fake.client() as other:
+        await naming.update(client, "svc/api", add=["a:1"])
+        async with Directory(client, "svc/api") as directory:
+            denied = {"status": "PERMISSION_DENIED"}
+            with fake.fault("KV/Range", **denied), fake.fault("Watch/Watch", **denied):  # type: ignore[arg-type]
+                fake.members[0].stop()
+                fake.members[0].start()
+                await until(lambda: directory.error is not None)
+                assert isinstance(directory.error, PermissionDeniedError)
+                await asyncio.sleep(100)
+                assert addresses(directory.endpoints) == ["a:1"]
+            await naming.update(other, "svc/api", add=["b:1"])
+            await until_addresses(directory, "a:1", "b:1")
+            assert directory.error is None
+    said = [record.getMessage() for record in caplog.records if record.name == "etcd_aio.discovery"]
+    assert len([text for text in said if "cannot be followed" in text]) == 1
+    assert said[-1] == "b'svc/api' is followed again"
+
+
+async def test_a_closed_client_ends_it_and_the_last_endpoints_stay() -> None:
+    async with FakeEtcd() as fake, fake.client() as client:
+        await naming.update(client, "svc/api", add=["a:1"])
+        async with Directory(client, "svc/api") as directory:
+            changes = directory.changes()
+            await anext(changes)
+            await client.aclose()
+            assert [change async for change in changes] == []
+            assert directory.has_ended
+            assert isinstance(directory.error, ClientClosedError)
+            assert addresses(directory.endpoints) == ["a:1"]
+
+
+async def test_wrong_use_is_said() -> None:
+    async with FakeEtcd() as fake, fake.client() as client:
+        directory = Directory(client, "svc/api")
+        with pytest.raises(ClientUsageError):
+            directory.endpoints  # noqa: B018
+        with pytest.raises(ClientUsageError):
+            directory.changes()
+        wrongs: list[dict[str, Any]] = [{"target": "svc/"}, {"target": "svc", "empty_grace": -1}]
+        for wrong in wrongs:
+            with pytest.raises(InvalidRequestError):
+                Directory(client, **wrong)
+        async with directory:
+            with pytest.raises(ClientUsageError):
+                await directory.__aenter__()
+        with fake.fault("KV/Range", status="PERMISSION_DENIED"), pytest.raises(PermissionDeniedError):
+            await Directory(client, "svc/api").__aenter__()
+
+
+async def test_a_listener_that_fails_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    async with FakeEtcd() as fake, fake.client() as client, Directory(client, "svc/api") as directory:
+        heard: list[DirectoryChange] = []
+
+        def fail(change: DirectoryChange) -> None:
+            raise ValueError
+
+        end = directory.subscribe(fail)
+        directory.subscribe(heard.append)
+        await naming.update(client, "svc/api", add=["a:1"])
+        await until_addresses(directory, "a:1")
+        end()
+        end()
+        await naming.update(client, "svc/api", add=["b:1"])
+        await until_addresses(directory, "a:1", "b:1")
+    assert len(heard) == 2
+    assert len([record for record in caplog.records if record.exc_info]) == 1
+
+
+async def test_cancelling_the_entering_at_every_await_leaves_nothing() -> None:
+    async with FakeEtcd() as fake, fake.client() as client:
+        await client.get("k")
+        before = asyncio.all_tasks()
+        for turns in range(40):
+            entering = asyncio.create_task(_enter_and_stay(Directory(client, "svc/api")))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            entering.cancel()
+            await asyncio.wait([entering])
+            assert entering.cancelled()
+        await asyncio.sleep(1)
+        left = {task for task in asyncio.all_tasks() - before if "directory" in task.get_name()}
+        assert not left
+        assert not fake.watchers
+
+
+async def _enter_and_stay(directory: Directory) -> None:
+    async with directory:
+        await asyncio.Event().wait()

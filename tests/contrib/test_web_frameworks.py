@@ -1,0 +1,68 @@
+"""Each framework under its own test client, on a fake that is served: a start, requests, a stop, and nothing left."""
+
+import json
+import time
+from importlib.util import find_spec
+
+import pytest
+
+from etcd_aio.contrib.web import readiness
+from tests.contrib import web_apps, web_clients
+from tests.contrib.served import Served
+from tests.support.until import PATIENCE
+
+FRAMEWORKS = [name for name in web_apps.NAMES if find_spec(name) is not None]
+
+
+def wait_for(served: Served, prefix: str) -> None:
+    """Wait in a thread until there is a key."""
+    ends = time.monotonic() + PATIENCE
+    while not served.keys(prefix):
+        assert time.monotonic() < ends, f"no key under {prefix}"
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_a_start_requests_and_a_stop(name: str, served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = ["/livez", "/x", "/readyz", *(["/mounted/x"] if name in {"fastapi", "aiohttp"} else [])]
+    monkeypatch.setenv("ETCD", served.endpoint)
+    monkeypatch.setattr(readiness, "READ_TIMEOUT", PATIENCE)  # a second may pass on a busy machine
+    for number in (1, 2):  # the same process may start it again
+        answers = web_clients.ask(name, getattr(web_apps, name)(), paths, lambda: wait_for(served, "job/"))
+        assert json.loads(answers["/livez"][1]) == {"alive": True}
+        assert answers["/readyz"][0] == 200, answers
+        assert json.loads(answers["/readyz"][1])["ready"] is True
+        for path in paths:
+            if path.endswith("/x"):
+                assert answers[path] == (200, "hello")
+        assert len(served.keys("job/")) >= number  # more if a slow machine has lost a leadership
+        assert served.keys("started/")
+        assert served.keys("stopped/")  # the client was there when the application's own lifespan ended
+        ends = time.monotonic() + PATIENCE
+        while not served.is_clean():
+            assert time.monotonic() < ends
+            time.sleep(0.01)
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_without_the_lifespan_the_first_request_names_the_line(
+    name: str, served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("ETCD", served.endpoint)
+    monkeypatch.setenv("LIFESPAN", "none")
+    lines = {
+        "starlette": "Starlette(lifespan=etcd.lifespan())",
+        "fastapi": "FastAPI(lifespan=etcd.lifespan())",
+        "litestar": "Litestar(plugins=[etcd])",
+        "quart": "QuartEtcd(app)",
+        "aiohttp": "app.cleanup_ctx.append(etcd.context)",
+        "sanic": "SanicEtcd(app)",
+    }
+    if name in {"starlette", "fastapi"}:  # their test client raises errors of the application
+        with pytest.raises(RuntimeError) as raised:
+            web_clients.ask(name, getattr(web_apps, name)(), ["/x"], lambda: None)
+        assert lines[name] in str(raised.value)
+        return
+    answers = web_clients.ask(name, getattr(web_apps, name)(), ["/x"], lambda: None)
+    assert answers["/x"][0] == 500
+    assert lines[name] in caplog.text + answers["/x"][1]
