@@ -1,0 +1,1 @@
+"""Builds and judges a release: `python -m release`, as `nox -s release` does. It publishes nothing."""

@@ -1,0 +1,5 @@
+"""The entry point of `python -m release`."""
+
+from release.run import main
+
+raise SystemExit(main())

@@ -1,0 +1,267 @@
+"""The public interface as text, one fact a line, and what a change of it means.
+
+python -m release.api                  compares this checkout with the last tag, else with `api.txt`
+python -m release.api --write          writes `api.txt`
+python -m release.api --against REF    compares with a commit
+
+Public is what the public packages export, with the members of classes. The sources are read and not run (griffe), so
+that any commit can be compared, on any Python. A fact that disappears may break a user: then the changelog has to
+name it.
+"""
+
+import argparse
+import io
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import griffe
+
+from release.version import notes, read_version
+
+ROOT: Final = Path(__file__).parent.parent
+FILE: Final = Path(__file__).parent / "api.txt"
+PUBLIC: Final = (
+    "etcd_aio.errors",
+    "etcd_aio",
+    *(
+        f"etcd_aio.contrib.{name}"
+        for name in ("aiohttp", "asgi", "config", "fastapi", "litestar", "otel", "prometheus")
+    ),
+    *(f"etcd_aio.contrib.{name}" for name in ("pydantic_settings", "quart", "sanic", "web")),
+    *(f"etcd_aio.contrib.discovery{name}" for name in ("", ".aiohttp", ".grpc", ".httpx")),
+    "etcd_aio.fake",
+    "etcd_aio.observing",
+    "etcd_aio.recipes",
+    "etcd_aio.testing",
+    "pytest_etcd_aio",
+)
+"""The public packages. What two of them export is listed with the first."""
+
+_INTERNAL: Final = frozenset(
+    {
+        *("etcd_aio.errors.AttemptFailure", "etcd_aio.errors.LocalReason", "etcd_aio.errors.RetryHint"),
+        *("etcd_aio.errors.sanitize", "etcd_aio.errors.server_error", "etcd_aio.errors.with_history"),
+        *(
+            "etcd_aio.observing.ObservedCall",
+            "etcd_aio.observing.ObserverGroup",
+            "etcd_aio.observing.default_observers",
+        ),
+        *("etcd_aio.recipes.Turnstile", "etcd_aio.recipes.run_stm"),
+    }
+)
+"""Exported for other packages of the library; no page of the documentation has them."""
+
+_PACKAGES: Final = ("etcd_aio", "pytest_etcd_aio")
+_TOOLS: Final = ("TYPE_CHECKING", "public_names")
+_SPECIAL: Final = frozenset({"__aenter__", "__anext__", "__contains__", "__getitem__", "__iter__", "__len__"})
+_SHORT: Final = 200  # columns; a longer default is an implementation
+_STARS: Final = {griffe.ParameterKind.var_positional: "*", griffe.ParameterKind.var_keyword: "**"}
+_NAME: Final = re.compile(r"(?:class |async def |def )?([\w.]+)")
+_REQUIRED: Final = re.compile(r"[\w.]+\([*\d]+, \w(?!.* = )")
+
+
+# --- facts of a tree of sources ---
+
+
+def facts_of(folder: Path) -> list[str]:
+    """The facts of the packages in a folder, sorted."""
+    loader = griffe.GriffeLoader(search_paths=[folder])
+    for package in _PACKAGES:
+        if (folder / package).exists():
+            loader.load(package, try_relative_path=False)  # not those of the current folder
+    loader.resolve_aliases(implicit=True, external=False)
+    names: dict[str, str] = {}  # the first public name of each object, by its path
+    found: set[str] = set()
+    public = [(f"{name}.{member}", value) for name in PUBLIC for member, value in _exported(loader, name)]
+    public = [(name, value) for name, value in public if name not in _INTERNAL]
+    for name, value in public:
+        if names.setdefault(value.path, name) != name:
+            found.add(f"{name} is {names[value.path]}")
+    for path, name in names.items():
+        value = loader.modules_collection[path]
+        found.update(_facts(name, value, names))
+    return sorted(found)
+
+
+def _exported(loader: griffe.GriffeLoader, module: str) -> Iterator[tuple[str, griffe.Object]]:
+    """The names that a package exports, as `etcd_aio.exports` has it; of a module, those that it defines."""
+    try:
+        package = loader.modules_collection[module]
+    except KeyError:  # an older commit may not have it
+        return
+    for name, member in sorted(package.members.items()):
+        is_hidden = name.startswith("_") or name in _TOOLS or member.is_alias != package.is_init_module
+        if is_hidden and name != "__version__":
+            continue
+        target = _target(member)
+        if target is not None and not isinstance(target, griffe.Module):
+            yield name, target
+
+
+def _target(member: griffe.Object | griffe.Alias) -> griffe.Object | None:
+    """What a name stands for; None if that is of another library."""
+    try:
+        target = member.final_target if isinstance(member, griffe.Alias) else member
+    except (griffe.AliasResolutionError, griffe.CyclicAliasError):
+        return None
+    return target if target.path.partition(".")[0] in _PACKAGES else None
+
+
+def _facts(name: str, value: griffe.Object, names: Mapping[str, str]) -> Iterator[str]:
+    """What can be relied upon of one object. What a class inherits from a public class is a fact of that one."""
+    if isinstance(value, griffe.Function):
+        if "property" in value.labels:
+            yield f"{name}: {value.returns}"
+        else:
+            yield f"{'async def' if 'async' in value.labels else 'def'} {name} -> {value.returns}"
+            yield from _parameters(name, value)
+    elif isinstance(value, griffe.Class):
+        yield f"class {name}({', '.join(map(str, value.bases))})"
+        for member_name, member in sorted(value.all_members.items()):
+            target = _target(member)
+            if target is None or (
+                target.parent is not value and target.parent is not None and target.parent.path in names
+            ):
+                continue
+            if member_name == "__init__" and isinstance(target, griffe.Function):
+                yield from _parameters(name, target)
+            elif not member_name.startswith("_") or member_name in _SPECIAL:
+                yield from _facts(f"{name}.{member_name}", target, names)
+    else:
+        yield _value(name, value)
+
+
+def _parameters(name: str, value: griffe.Function) -> Iterator[str]:
+    place = 0
+    for parameter in value.parameters:
+        if parameter.name in ("self", "cls") and value.parent is not None and value.parent.is_class and not place:
+            continue
+        is_keyword = parameter.kind is griffe.ParameterKind.keyword_only
+        star = _STARS.get(parameter.kind or griffe.ParameterKind.positional_or_keyword, "")
+        default = "" if parameter.default is None or star else f" = {str(parameter.default)[:_SHORT]}"
+        yield f"{name}({'*' if is_keyword else place}, {star}{parameter.name}: {parameter.annotation}{default})"
+        place += not is_keyword
+
+
+def _value(name: str, value: griffe.Object) -> str:
+    annotation = getattr(value, "annotation", None)
+    text = str(getattr(value, "value", None))
+    if name.endswith(".__version__"):
+        return f"{name}: str"
+    if annotation is not None and str(annotation) not in ("TypeAlias", "Final"):
+        return f"{name}: {annotation}"
+    return f"{name} = {text}" if text != "None" and len(text) <= _SHORT else name
+
+
+# --- comparison ---
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The facts of one name that differ.
+
+    Attributes:
+        name: the public name.
+        lost: the facts that are gone.
+        new: the facts that were not there.
+        is_known: whether the name was there before.
+    """
+
+    name: str
+    lost: tuple[str, ...]
+    new: tuple[str, ...]
+    is_known: bool
+
+    @property
+    def is_breaking(self) -> bool:
+        """Whether code that worked may not work any more: a fact is lost, or a parameter has to be given."""
+        return bool(self.lost) or (self.is_known and any(_REQUIRED.match(fact) for fact in self.new))
+
+
+def name_of(fact: str) -> str:
+    """The name that a fact is about."""
+    found = _NAME.match(fact)
+    if found is None:
+        raise ValueError(fact)
+    return found[1]
+
+
+def compare(old: Iterable[str], new: Iterable[str]) -> list[Change]:
+    """The changes from one list of facts to another, by name."""
+    before, after = set(old), set(new)
+    known = {name_of(fact) for fact in before}
+    lost: dict[str, list[str]] = {}
+    added: dict[str, list[str]] = {}
+    for facts, by_name in ((before - after, lost), (after - before, added)):
+        for fact in sorted(facts):
+            by_name.setdefault(name_of(fact), []).append(fact)
+    return [
+        Change(name, tuple(lost.get(name, ())), tuple(added.get(name, ())), name in known)
+        for name in sorted(lost.keys() | added.keys())
+    ]
+
+
+def unexplained(changes: Iterable[Change], text: str) -> list[Change]:
+    """The breaking changes of which a text, the changelog, does not have the last part of the name."""
+    words = set(re.findall(r"\w+", text))
+    return [change for change in changes if change.is_breaking and change.name.rpartition(".")[2] not in words]
+
+
+# --- commits ---
+
+
+def last_tag() -> str | None:
+    """The last tag of a version before this commit."""
+    command = ["git", "describe", "--tags", "--abbrev=0", "--match", "v[0-9]*", "HEAD^"]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return found.stdout.strip() or None
+
+
+def facts_of_commit(revision: str) -> list[str]:
+    """The facts of a commit."""
+    command = ["git", "archive", revision, *_PACKAGES]
+    packed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout
+    with tempfile.TemporaryDirectory() as folder, tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        archive.extractall(folder, filter="data")
+        return facts_of(Path(folder))
+
+
+def check(now: Iterable[str], against: str | None = None) -> tuple[str, list[Change], list[Change]]:
+    """What some facts are compared with, what has changed, and what the changelog does not explain."""
+    reference = against or last_tag()
+    old = facts_of_commit(reference) if reference else FILE.read_text(encoding="utf-8").splitlines()
+    changes = compare(old, now)
+    version = read_version((ROOT / "etcd_aio" / "_version.py").read_text(encoding="utf-8"))
+    text = notes((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), version)
+    return reference or "release/api.txt", changes, unexplained(changes, text)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write or compare. Returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m release.api", description="Compare the public interface.")
+    parser.add_argument("--write", action="store_true", help="write release/api.txt")
+    parser.add_argument("--against", metavar="REF", help="a commit; default: the last tag, else release/api.txt")
+    options = parser.parse_args(arguments)
+    if options.write:
+        FILE.write_text("\n".join(facts_of(ROOT)) + "\n", encoding="utf-8")
+        return 0
+    reference, changes, missing = check(facts_of(ROOT), options.against)
+    for change in changes:
+        for sign, of_sign in (("-", change.lost), ("+", change.new)):
+            for fact in of_sign:
+                sys.stdout.write(f"{sign} {fact}\n")
+    sys.stdout.write(f"{len(changes)} names differ from {reference}\n")
+    for change in missing:
+        sys.stdout.write(f"breaking, and not in the changelog: {change.name}\n")
+    return bool(missing)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

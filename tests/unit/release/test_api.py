@@ -1,0 +1,136 @@
+"""The public interface as text: which facts there are, and which changes of them break users."""
+
+from pathlib import Path
+
+import pytest
+
+from release.api import compare, facts_of, name_of, unexplained
+
+SOURCES = {
+    "etcd_aio/__init__.py": """
+from typing import TYPE_CHECKING
+
+from etcd_aio._inner import Client as Client
+from etcd_aio._inner import connect as connect
+from etcd_aio._inner import RetryMode as RetryMode
+from etcd_aio.errors import EtcdError as EtcdError
+from etcd_aio.other import hidden as _hidden
+
+__version__ = "1.0"
+""",
+    "etcd_aio/_inner.py": """
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+RetryMode: TypeAlias = Literal["safe", "never"]
+
+
+class Base:
+    def shared(self, key: bytes, *, limit: int = 0) -> int: ...
+
+
+class Client(Base):
+    def __init__(self, endpoints: str | None = None, *, timeout: float = 5.0) -> None:
+        self.endpoints = endpoints
+        self._secret = 1
+
+    @property
+    def is_open(self) -> bool: ...
+
+    async def get(self, key: bytes, *keys: bytes, **options: int) -> bytes | None: ...
+
+    def _own(self) -> None: ...
+
+
+def connect(client: Client) -> None: ...
+""",
+    "etcd_aio/errors/__init__.py": "from etcd_aio.errors.base import EtcdError as EtcdError\n"
+    "from etcd_aio.errors.base import LostError as LostError\n",
+    "etcd_aio/errors/base.py": """
+class EtcdError(Exception):
+    code: int = 0
+    def text(self) -> str: ...
+
+
+class LostError(EtcdError):
+    default_message = "lost"
+""",
+    "etcd_aio/other.py": "def hidden() -> None: ...\n",
+    "pytest_etcd_aio/__init__.py": "",
+}
+FACTS = [
+    "async def etcd_aio.Client.get -> bytes | None",
+    "class etcd_aio.Client(Base)",
+    "class etcd_aio.errors.EtcdError(Exception)",
+    "class etcd_aio.errors.LostError(EtcdError)",
+    "def etcd_aio.Client.shared -> int",
+    "def etcd_aio.connect -> None",
+    "def etcd_aio.errors.EtcdError.text -> str",
+    "etcd_aio.Client(*, timeout: float = 5.0)",
+    "etcd_aio.Client(0, endpoints: str | None = None)",
+    "etcd_aio.Client.endpoints = endpoints",
+    "etcd_aio.Client.get(0, key: bytes)",
+    "etcd_aio.Client.get(1, *keys: bytes)",
+    "etcd_aio.Client.get(2, **options: int)",
+    "etcd_aio.Client.is_open: bool",
+    "etcd_aio.Client.shared(*, limit: int = 0)",
+    "etcd_aio.Client.shared(0, key: bytes)",
+    "etcd_aio.EtcdError is etcd_aio.errors.EtcdError",
+    "etcd_aio.RetryMode = Literal['safe', 'never']",
+    "etcd_aio.__version__: str",
+    "etcd_aio.connect(0, client: Client)",
+    "etcd_aio.errors.EtcdError.code: int",
+    "etcd_aio.errors.LostError.default_message = 'lost'",
+]
+
+
+def test_the_facts_of_a_package(tmp_path: Path) -> None:
+    for name, text in SOURCES.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert facts_of(tmp_path) == FACTS
+
+
+def test_every_fact_has_a_name() -> None:
+    assert [name_of(fact) for fact in FACTS[:3]] == [
+        "etcd_aio.Client.get",
+        "etcd_aio.Client",
+        "etcd_aio.errors.EtcdError",
+    ]
+    assert {name_of(fact).partition(".")[0] for fact in FACTS} == {"etcd_aio"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_breaking"),
+    [
+        ("etcd_aio.Client(*, timeout: float = 5.0)", "etcd_aio.Client(*, timeout: float = 2.0)", True),
+        ("etcd_aio.connect(0, client: Client)", None, True),
+        ("async def etcd_aio.Client.get -> bytes | None", "async def etcd_aio.Client.get -> bytes", True),
+        ("etcd_aio.EtcdError is etcd_aio.errors.EtcdError", None, True),
+        (None, "etcd_aio.connect(*, name: str)", True),
+        (None, "etcd_aio.connect(1, name: str)", True),
+        (None, "etcd_aio.connect(*, name: str = '')", False),
+        (None, "etcd_aio.connect(1, **options: str)", False),
+        (None, "def etcd_aio.close -> None", False),
+        (None, "etcd_aio.Client.name: str", False),
+    ],
+)
+def test_which_changes_break(before: str | None, after: str | None, is_breaking: bool) -> None:
+    old = [fact for fact in FACTS if fact != after]
+    new = [fact for fact in FACTS if fact != before] + ([] if after is None else [after])
+    (change,) = compare(old, new)
+    assert change.is_breaking == is_breaking
+
+
+def test_a_new_function_may_have_parameters_that_must_be_given() -> None:
+    (change,) = compare(FACTS, [*FACTS, "def etcd_aio.close -> None", "etcd_aio.close(0, client: Client)"])
+    assert not change.is_breaking
+
+
+def test_the_changelog_explains_what_breaks_by_its_name() -> None:
+    changes = compare(FACTS, [fact for fact in FACTS if "connect" not in fact and "is_open" not in fact])
+    assert [change.name for change in changes] == ["etcd_aio.Client.is_open", "etcd_aio.connect"]
+    assert unexplained(changes, "- `connect` is `Client.connect` now; `client.is_open` is gone") == []
+    assert [change.name for change in unexplained(changes, "- `connect_timeout`, `is_open`")] == ["etcd_aio.connect"]
+    assert compare(FACTS, FACTS) == []
