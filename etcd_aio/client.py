@@ -119,6 +119,9 @@ class Client(KV, WatchCalls, Shortcuts):
             Default: None, the whole store.
         observers: are told of calls, attempts, streams, watches, leases, members and logins; see
             `etcd_aio.observing.Observer`. Default: those of `etcd_aio.observing.add_default`, which come in any case.
+        name: tells the clients of a process apart: in the lines of logs, whose records have it as the field `client`;
+            in `statistics()` and `streams()`; for observers; and as a label of metrics. At most 64 letters, digits and
+            `.`, `_`, `-`, `:`, `/`. Default: no name.
 
     Raises:
         ConfigError: an option is invalid.
@@ -151,12 +154,15 @@ class Client(KV, WatchCalls, Shortcuts):
         fail_fast: bool = False,
         namespace: KeyLike | None = None,
         observers: Sequence[Observer] = (),
+        name: str = "",
     ) -> None:
         check_options(locals())  # which are the parameters, by name
         parsed = () if discovery_srv and endpoints is None else endpoints_from(endpoints)
         credentials = credentials_from(auth, token)
         has_credentials = credentials is not None
-        security = EndpointSecurity(tls, has_credentials=has_credentials, allow_insecure_auth=allow_insecure_auth)
+        security = EndpointSecurity(
+            tls, has_credentials=has_credentials, allow_insecure_auth=allow_insecure_auth, client=name
+        )
         security.check(parsed)
         resolver = resolver_from(parsed, discovery_srv, discovery_srv_name, security)
         self._security = security
@@ -171,10 +177,11 @@ class Client(KV, WatchCalls, Shortcuts):
             keepalive_timeout=keepalive_timeout,
             max_receive_bytes=max_receive_bytes,
             user_agent=f"etcd_aio/{__version__}",
+            client=name,
         )
         made = create_engine(engine, transport)
         metadata = RequestMetadata(API_VERSION, require_leader=require_leader)
-        told = ObserverGroup((*observers, *default_observers()))
+        told = ObserverGroup((*observers, *default_observers()), name)
         self._balancer = Balancer(
             parsed,
             made,
@@ -184,6 +191,7 @@ class Client(KV, WatchCalls, Shortcuts):
             verify_all=has_credentials,
             fail_fast=fail_fast,
             on_change=told.endpoint_changed,
+            client=name,
         )
         invoker = Invoker(
             self._balancer,
@@ -197,7 +205,9 @@ class Client(KV, WatchCalls, Shortcuts):
             hedge_after=hedge_after,
             credentials=credentials,
             observers=told,
+            client=name,
         )
+        self._observers = told
         KV.__init__(self, invoker)
         WatchCalls.__init__(self, lambda stream: WatchService(invoker, self.do, stream))
         self._keeper = LeaseKeeper(invoker)
@@ -216,6 +226,7 @@ class Client(KV, WatchCalls, Shortcuts):
             has_tls=security.has_tls,
             auto_sync=auto_sync,
             connect_timeout=connect_timeout,
+            client=name,
         )
 
     def _enter_namespace(self, prefix: KeyLike, invoker: Invoker) -> None:
@@ -285,11 +296,17 @@ class Client(KV, WatchCalls, Shortcuts):
     def __repr__(self) -> str:
         if not hasattr(self, "_balancer"):  # the arguments were refused, and a traceback shows local variables
             return "<Client not constructed>"
+        title = f"Client {self.name!r}" if self.name else "Client"
         if self._lifetime.is_closed:
-            return "<Client closed>"
+            return f"<{title} closed>"
         states = {record.endpoint: record.state.name for record in self._balancer.statistics()}
         shown = ", ".join(f"{name} {states.get(name, 'IDLE')}" for name in self.endpoints)
-        return f"<Client {shown or 'without endpoints yet'}>"
+        return f"<{title} {shown or 'without endpoints yet'}>"
+
+    @property
+    def name(self) -> str:
+        """The name that the client was given; empty if it has none."""
+        return self._invoker.client
 
     # Leases.
 
@@ -434,10 +451,14 @@ class Client(KV, WatchCalls, Shortcuts):
                 await self._close_layers(self._keeper.endings)
         finally:
             if self._lifetime.close():
+                if self._lifetime.is_used and self._observers.client_closed is not None:
+                    self._observers.client_closed(self)
                 self._unwinding = close_all((self._discovery, self._invoker, self._balancer))
         await unwound(self._unwinding)
 
     def _start(self) -> None:
+        if self._observers.client_started is not None:
+            self._observers.client_started(self)
         self._balancer.start()
         self._discovery.start()
 

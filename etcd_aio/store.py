@@ -73,7 +73,8 @@ class Store(Writer, Protocol):
     """An object that serves as a client for the layers above it: a `Client`, or a wrapper of one.
 
     The arguments, results and errors are those of the client's methods with the same names. Less common options of
-    single calls are those of the operations that `do` takes.
+    single calls are those of the operations that `do` takes. If it has a `name`, as a client may have, lines
+    in logs begin with it.
     """
 
     async def do(self, operation: Operation[_R], *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> _R:

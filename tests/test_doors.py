@@ -67,10 +67,14 @@ def test_a_star_import_of_a_public_package_takes_what_it_exports(name: str) -> N
 def test_the_library_imports_without_its_extras_and_without_other_grpc_or_protobuf_runtimes() -> None:
     code = (
         "import sys, etcd_aio\n"
-        "loaded = {name.split('.')[0] for name in sys.modules}\n"
-        "assert not loaded & {'grpc', 'google', 'dns', 'uvloop', 'rich', 'pytest', 'trustme'}, loaded\n"
+        "contrib = ['opentelemetry', 'prometheus_client', 'starlette', 'fastapi', 'litestar', 'aiohttp', 'quart']\n"
+        "contrib += ['sanic', 'pydantic_settings', 'msgspec', 'httpx', 'httpx2', 'uvicorn']\n"
+        "loaded = {name.partition('.')[0] for name in sys.modules}\n"
+        "unwanted = {'grpc', 'google', 'dns', 'uvloop', 'click', 'rich', 'pytest', 'trustme', *contrib}\n"
+        "assert not loaded & unwanted, loaded\n"
         "assert 'grpclib' not in loaded, 'an engine is imported only when a client asks for it'\n"
-        "late = ('etcd_aio.cache', 'etcd_aio.concurrency', 'etcd_aio.layers', 'etcd_aio.once')\n"
+        "late = ('etcd_aio.cache', 'etcd_aio.cli.', 'etcd_aio.concurrency', 'etcd_aio.contrib', 'etcd_aio.layers')\n"
+        "late += ('etcd_aio.once', 'etcd_aio.recipes')\n"
         "assert not [name for name in sys.modules if name.startswith(late)], 'imported at the first use'\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parent.parent)

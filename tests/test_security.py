@@ -25,7 +25,11 @@ from tests.support.certificates import write_ca, write_leaf
 PACKAGE = Path(__file__).parent.parent / "etcd_aio"
 
 # Where verification may be turned off: by the option that says so, and by the test kit for its questions to its own.
-MAY_SKIP_VERIFICATION = {"config/certificates.py", "testing/options.py"}
+MAY_SKIP_VERIFICATION = {
+    "cli/connection.py",  # etcdctl's --insecure-skip-tls-verify
+    "config/certificates.py",
+    "testing/options.py",
+}
 
 
 def skips(tree: ast.AST) -> bool:

@@ -46,6 +46,7 @@ class Balancer(TwoPartClose):
         fail_fast: do not let attempts wait for a connection once every endpoint has refused one.
         random: returns a number in [0, 1).
         on_change: called when the state or the health of an endpoint has changed; None if that is not observed.
+        client: name of the client, for logs, statistics and observers; empty if it has none.
 
     Attributes:
         identity: the cluster that every answer must come from.
@@ -64,6 +65,7 @@ class Balancer(TwoPartClose):
         fail_fast: bool = False,
         random: Callable[[], float] = random_module.random,
         on_change: Callable[[EndpointChange], None] | None = None,
+        client: str = "",
     ) -> None:
         self.identity = ClusterIdentity(self.look_for_leader)
         self.unresolved: Mapping[str, BaseException] = {}
@@ -73,9 +75,9 @@ class Balancer(TwoPartClose):
         self._outages = Waiters()
         self._health = HealthMonitor(lambda: generation.ready, self._publish, random)
         self._leader = LeaderMonitor(lambda: generation.ready, metadata, self._set_leader, random)
-        dialling = Dialling(engine, self.identity.verify, verify_all, random)
+        dialling = Dialling(engine, self.identity.verify, verify_all, random, client)
         self._pool = EndpointPool(endpoints, dialling, tls_for, generation.needs.keep, self._health, self._publish)
-        self._reporter = None if on_change is None else EndpointReporter(on_change)
+        self._reporter = None if on_change is None else EndpointReporter(on_change, client)
         self._is_publishing = self._is_stale = False
         self._is_started = False
         self._is_closed = False

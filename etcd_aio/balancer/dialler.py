@@ -35,12 +35,14 @@ class Dialling:
         verify: raises if the peer of a connection, to the endpoint of this name, must not be used.
         verify_all: verify the peer of every connection, not only after a rejection.
         random: returns a number in [0, 1), for jitter.
+        client: name of the client; empty if it has none.
     """
 
     engine: Engine
     verify: Callable[[Connection, str], Awaitable[None]]
     verify_all: bool
     random: Callable[[], float]
+    client: str = ""
 
 
 class DialOwner(Protocol):

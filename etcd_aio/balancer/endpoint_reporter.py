@@ -16,10 +16,12 @@ class EndpointReporter:
 
     Args:
         on_change: called with each change.
+        client: name of the client; empty if it has none.
     """
 
-    def __init__(self, on_change: Callable[[EndpointChange], None]) -> None:
+    def __init__(self, on_change: Callable[[EndpointChange], None], client: str = "") -> None:
         self._on_change = on_change
+        self._client = client
         self._told: dict[str, tuple[ConnectivityState, Health]] = {}
 
     def report(self, endpoints: Iterable[EndpointStatistics]) -> None:
@@ -27,9 +29,10 @@ class EndpointReporter:
         current = {one.endpoint: one for one in endpoints}
         for name in [name for name in self._told if name not in current]:
             del self._told[name]
-            change = EndpointChange(name, ConnectivityState.SHUTDOWN.name, Health.NOT_CONNECTED.name, "")
+            change = EndpointChange(name, ConnectivityState.SHUTDOWN.name, Health.NOT_CONNECTED.name, "", self._client)
             self._on_change(change)
         for name, one in current.items():
             before, self._told[name] = self._told.get(name, _NEW), (one.state, one.health)
             if self._told[name] != before:
-                self._on_change(EndpointChange(name, one.state.name, one.health.name, one.health_reason))
+                change = EndpointChange(name, one.state.name, one.health.name, one.health_reason, self._client)
+                self._on_change(change)

@@ -9,7 +9,6 @@ questions grow.
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Final, TypeAlias
@@ -25,8 +24,6 @@ from etcd_aio.errors import AttemptFailure
 from etcd_aio.methods import RANGE
 from etcd_aio.pb import RangeRequest
 from etcd_aio.transport import Metadata
-
-logger = logging.getLogger("etcd_aio.balancer")
 
 _Side: TypeAlias = tuple[SubConnection, ServiceHealth]
 """One service of one member."""
@@ -107,10 +104,15 @@ class HealthMonitor(TwoPartClose):
         """Take note that the health of a service has changed."""
         endpoint, calls = sub_connection.endpoint_name, _calls_of(sub_connection, service)
         if service.health is Health.HEALTHY:
-            logger.info("endpoint %s: healthy again for %s", endpoint, calls)
+            sub_connection.log.info("endpoint %s: healthy again for %s", endpoint, calls, extra={"endpoint": endpoint})
         else:
-            logger.warning(
-                "endpoint %s: unhealthy for %s: %s: %s", endpoint, calls, service.health.value, service.reason
+            sub_connection.log.warning(
+                "endpoint %s: unhealthy for %s: %s: %s",
+                endpoint,
+                calls,
+                service.health.value,
+                service.reason,
+                extra={"endpoint": endpoint},
             )
             self._start_probing(sub_connection, service)
         self._on_change()
@@ -198,9 +200,8 @@ class HealthMonitor(TwoPartClose):
     def _ask(self, sub_connection: SubConnection, service: ServiceHealth, now: float) -> None:
         """Put the question to a service."""
         if not self._is_probed(service):
-            logger.debug(
-                "endpoint %s: probing for %s", sub_connection.endpoint_name, _calls_of(sub_connection, service)
-            )
+            name, calls = sub_connection.endpoint_name, _calls_of(sub_connection, service)
+            sub_connection.log.debug("endpoint %s: probing for %s", name, calls, extra={"endpoint": name})
             service.ask(now, QUESTION_PAUSE.wait(service.questions, self._random))
             self._start_probing(sub_connection, service)
 
@@ -232,7 +233,8 @@ class HealthMonitor(TwoPartClose):
                     await probe(sub_connection, service is sub_connection.quorum_health)
                 except Exception as error:  # a defect; without further probes the member would stay unhealthy for ever
                     endpoint = sub_connection.endpoint_name
-                    logger.error("endpoint %s: a probe failed: %s", endpoint, type(error).__name__)  # noqa: TRY400
+                    text, fields = "endpoint %s: a probe failed: %s", {"endpoint": endpoint}
+                    sub_connection.log.error(text, endpoint, type(error).__name__, extra=fields)  # noqa: TRY400
                 service.question_over(asked_at)
                 if not _is_worth_probing(sub_connection, service):
                     return

@@ -165,7 +165,9 @@ class EndpointPool:
         """One record for each endpoint, in the order given."""
         current = self.current
         return tuple(
-            current[name].statistics() if name in current else unused(name, self._errors.get(name))
+            current[name].statistics()
+            if name in current
+            else unused(name, self._errors.get(name), self._dialling.client)
             for name in self.endpoints
         )
 

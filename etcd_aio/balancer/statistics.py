@@ -27,6 +27,7 @@ class EndpointStatistics:
         failures: attempts that ended without an answer.
         connects: how often it became READY.
         last_error: the last error of a dial or a connection; None if there was none.
+        client: name of the client; empty if it has none.
     """
 
     endpoint: str
@@ -44,6 +45,7 @@ class EndpointStatistics:
     failures: int = 0
     connects: int = 0
     last_error: BaseException | None = None
+    client: str = ""
 
 
 def reason_of(error: BaseException | None) -> str:
@@ -51,6 +53,6 @@ def reason_of(error: BaseException | None) -> str:
     return "" if error is None else f"{type(error).__name__}: {error}"
 
 
-def unused(endpoint: str, last_error: BaseException | None) -> EndpointStatistics:
+def unused(endpoint: str, last_error: BaseException | None, client: str = "") -> EndpointStatistics:
     """The record of an endpoint that the policy does not connect."""
-    return EndpointStatistics(endpoint, health_reason=reason_of(last_error), last_error=last_error)
+    return EndpointStatistics(endpoint, health_reason=reason_of(last_error), last_error=last_error, client=client)

@@ -17,9 +17,10 @@ from etcd_aio.balancer.health_verdicts import Health, ServiceHealth, refused_hea
 from etcd_aio.balancer.statistics import EndpointStatistics, reason_of
 from etcd_aio.closing import TwoPartClose, Unwinding, close_all
 from etcd_aio.errors import AttemptFailure, Delivery, EtcdError, LocalReason, StatusCode, server_error
+from etcd_aio.logs import log_of
 from etcd_aio.transport import Collect, Connection, Metadata, TLSContext
 
-logger = logging.getLogger("etcd_aio.balancer")
+logger: Final = logging.getLogger("etcd_aio.balancer")
 
 _LATENCY_WEIGHT: Final = 0.1  # of the newest sample in the moving average
 _LOCAL_REASONS: Final = (LocalReason.GIVEN_UP, LocalReason.REPLY_TOO_LARGE)
@@ -55,6 +56,7 @@ class SubConnection(TwoPartClose):
         has_refused: whether its last dial failed, for whatever reason. A connection that is lost later does not count.
         latency: the moving average of the latency of its attempts, in seconds.
         last_error: the last error of a dial or a connection.
+        log: where its changes are logged.
     """
 
     def __init__(
@@ -68,6 +70,8 @@ class SubConnection(TwoPartClose):
         on_change: Callable[[], None],
     ) -> None:
         self.endpoint_name = endpoint.name
+        self.log = log_of(logger, dialling.client)
+        self._client = dialling.client
         self.state = ConnectivityState.IDLE
         self.is_leader = False
         self.has_refused = False
@@ -247,7 +251,8 @@ class SubConnection(TwoPartClose):
         self._dialler.is_suspect = True
         record = self._record
         if self._connection is not None:
-            logger.warning("endpoint %s: rejected: %s", self.endpoint_name, error)
+            fields = {"endpoint": self.endpoint_name}
+            self.log.warning("endpoint %s: rejected: %s", self.endpoint_name, error, extra=fields)
             record.is_rejected = True
             record.on_draining("rejected")
             self.last_error = error
@@ -301,6 +306,7 @@ class SubConnection(TwoPartClose):
             failures=self._failures,
             connects=self._connects,
             last_error=self.last_error,
+            client=self._client,
         )
 
     # Called by the dialler: see `DialOwner`.
@@ -317,7 +323,9 @@ class SubConnection(TwoPartClose):
         self._connects += 1
         if self.has_refused or self._connects > 1:  # the end of an outage is logged as its beginning was
             again = " again" if self._connects > 1 else ""
-            logger.info("endpoint %s: connected%s after %.1f s", self.endpoint_name, again, now - self._out_since)
+            fields = {"endpoint": self.endpoint_name}
+            seconds = now - self._out_since
+            self.log.info("endpoint %s: connected%s after %.1f s", self.endpoint_name, again, seconds, extra=fields)
         self.has_refused = False
         record.quorum_health, record.local_health = ServiceHealth(now), ServiceHealth(now)
         self._change(ConnectivityState.READY)
@@ -327,7 +335,8 @@ class SubConnection(TwoPartClose):
         # An outage is one warning; the further dials of the same outage are logged for debugging only.
         level = logging.DEBUG if self._dialler.failures or self.has_refused else logging.WARNING
         self.has_refused = True
-        logger.log(level, "endpoint %s: connecting failed: %s: %s", self.endpoint_name, type(error).__name__, error)
+        name, fields = type(error).__name__, {"endpoint": self.endpoint_name}
+        self.log.log(level, "endpoint %s: connecting failed: %s: %s", self.endpoint_name, name, error, extra=fields)
         self._change(ConnectivityState.TRANSIENT_FAILURE)
 
     # Called by the record of a connection: see `RecordOwner`.
@@ -337,7 +346,7 @@ class SubConnection(TwoPartClose):
             self._connection = None
             self.is_leader = False
             self._out_since = self._loop.time()
-            logger.info("endpoint %s: %s", self.endpoint_name, reason)
+            self.log.info("endpoint %s: %s", self.endpoint_name, reason, extra={"endpoint": self.endpoint_name})
             self._change(ConnectivityState.IDLE)
 
     def on_connection_over(self, record: ConnectionRecord) -> None:
@@ -350,5 +359,5 @@ class SubConnection(TwoPartClose):
         check_transition(self.state, state)
         self.state = state
         self._since = self._loop.time()
-        logger.debug("endpoint %s: %s", self.endpoint_name, state.name)
+        self.log.debug("endpoint %s: %s", self.endpoint_name, state.name, extra={"endpoint": self.endpoint_name})
         self._on_change()

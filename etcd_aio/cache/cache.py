@@ -19,7 +19,7 @@ from etcd_aio.cache.steps import Step
 from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.closing import TwoPartClose, Unwinding
 from etcd_aio.deadline import NEVER, deadline_after, time_left
-from etcd_aio.errors import CacheError, CacheTimeoutError, ClientUsageError, InvalidRequestError
+from etcd_aio.errors import CacheError, CacheTimeoutError, ClientUsageError, InvalidRequestError, WrongLoopError
 from etcd_aio.not_awaitable import NotAwaitable
 from etcd_aio.suspension import now
 from etcd_aio.types import KeyLike, finite_seconds, flag, whole_number
@@ -96,7 +96,7 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
         self._keep_current = None if keep_current is None else finite_seconds(keep_current, "keep_current")
         if self._keep_current == 0:
             raise InvalidRequestError("keep_current must be more than 0 seconds")
-        self._decoder = None if decode is None else Decoder(decode, on_error, self._shown())
+        self._decoder = None if decode is None else Decoder(decode, on_error, self._shown(), store)
         self._feeder = Feeder(
             store,
             keys,
@@ -208,6 +208,7 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
         Raises:
             CacheTimeoutError: the time was over before.
             CacheError: the cache was left, or has ended.
+            WrongLoopError: called in another loop than the cache's.
 
         Cancellation leaves nothing behind.
         """
@@ -268,6 +269,16 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
         """Tasks may wait while the cache is being entered."""
         if self._reason is not None or not self._tasks:
             self._check_readable()
+        self._check_loop()
+
+    def _check_loop(self) -> None:
+        """Waiting needs the loop of the cache; the reads from memory need none."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        if loop is not self._tasks[0].get_loop():
+            raise WrongLoopError
 
     # State.
 
@@ -335,8 +346,10 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
 
         Raises:
             CacheError: the cache was left, or has ended; iterating raises it too, except after the cache was left.
+            WrongLoopError: called in another loop than the cache's.
         """
         self._check_readable()
+        self._check_loop()
         follower = CacheChanges(self._followers.discard)
         self._followers.add(follower)
         return follower
@@ -356,6 +369,7 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
             InvalidRequestError, TypeError: `max_pending` is no number of bytes.
         """
         self._check_readable()
+        self._check_loop()
         follower = CacheBatches(self._followers.discard, whole_number(max_pending, "max_pending", minimum=1))
         self._followers.add(follower)
         return follower

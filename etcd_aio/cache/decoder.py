@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, Generic, TypeVar
 
 from etcd_aio import KeyValue
+from etcd_aio.logs import log_for
 from etcd_aio.types import shown_key
 
 T = TypeVar("T")
@@ -24,14 +25,20 @@ class Decoder(Generic[T]):
         decode: turns a value into what users read.
         on_error: called with a key and the exception that its value has raised; None logs the first one of each key.
         what: what is read, for logs.
+        store: what the values are read from; the lines in logs have its name.
 
     Attributes:
         errors: how many values could not be decoded.
     """
 
     def __init__(
-        self, decode: Callable[[bytes], T], on_error: Callable[[bytes, Exception], None] | None, what: str
+        self,
+        decode: Callable[[bytes], T],
+        on_error: Callable[[bytes, Exception], None] | None,
+        what: str,
+        store: object = None,
     ) -> None:
+        self._log = log_for(logger, store)
         self._decode = decode
         self._on_error = on_error
         self._what = what
@@ -63,7 +70,7 @@ class Decoder(Generic[T]):
                 self._logged.add(key)
                 # The text of the exception may have the value.
                 text = "%s: the value of %s cannot be decoded (%s); an earlier one is kept"
-                logger.warning(text, self._what, shown_key(key), type(error).__name__)
+                self._log.warning(text, self._what, shown_key(key), type(error).__name__)
             return
         try:
             self._on_error(key, error)

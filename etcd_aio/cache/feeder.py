@@ -25,6 +25,7 @@ from etcd_aio.cache.state import CacheState, Replica, Transition, whole_revision
 from etcd_aio.cache.steps import PART, Step, StoreReplaced, let_go
 from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.errors import CompactedError, FutureRevisionError, NoAvailableEndpointsError, StoreRolledBackError
+from etcd_aio.logs import log_for
 from etcd_aio.types import range_arguments, shown_keys
 
 T = TypeVar("T")
@@ -38,6 +39,7 @@ _AT_ONCE: Final = (
     StoreRolledBackError,
 )  # then the range is read again: once without a pause
 _AGAIN: Final = Backoff(initial=0.1, multiplier=2.0, maximum=5.0, jitter=0.2)
+_UNREACHABLE: Final = Backoff(initial=0.1, multiplier=2.0, maximum=0.5, jitter=0.2)  # costs no server anything
 _streams: Final = count(1)
 
 
@@ -74,6 +76,7 @@ class Feeder(Generic[T]):
         on_replaced: Callable[[], None],
     ) -> None:
         self._store = store
+        self._log = log_for(logger, store)
         self._keys = keys
         self._what = f"cache {shown_keys(keys.key, keys.range_end)}"
         self._replica = replica
@@ -110,7 +113,8 @@ class Feeder(Generic[T]):
                 else:
                     await self.replaced(str(error))
                 if failures or not isinstance(error, _AT_ONCE):
-                    await asyncio.sleep(_AGAIN.wait(failures, random.random))
+                    again = _UNREACHABLE if isinstance(error, NoAvailableEndpointsError) else _AGAIN
+                    await asyncio.sleep(again.wait(failures, random.random))
                 failures += 1
             finally:
                 await self._leave()
@@ -120,7 +124,7 @@ class Feeder(Generic[T]):
         if self._replica.state is CacheState.CLOSED:
             return
         level = logging.DEBUG if self._replica.state is CacheState.BROKEN else logging.ERROR  # one line for each store
-        logger.log(level, "%s follows another store than before, and loads it again: %s", self._what, why)
+        self._log.log(level, "%s follows another store than before, and loads it again: %s", self._what, why)
         self._replica.move(Transition.REPLACED)
         self._has_history = False
         self._on_replaced()
@@ -253,11 +257,11 @@ class Feeder(Generic[T]):
         if is_compacted:
             self._has_history = False
         level = logging.DEBUG if replica.state is CacheState.LAGGING else logging.WARNING  # one line an outage
-        logger.log(level, "%s lags behind: %s", self._what, error)
+        self._log.log(level, "%s lags behind: %s", self._what, error)
         replica.move(Transition.BEHIND)
 
     def _log_recovery(self) -> None:
-        logger.info("%s follows the store again, from revision %d on", self._what, self._replica.revision)
+        self._log.info("%s follows the store again, from revision %d on", self._what, self._replica.revision)
 
     # Loading.
 

@@ -1,16 +1,27 @@
 """Locks and elections (layer 8): what several processes agree on by keys with leases. Imported at first use.
 
 `place.py` is the pure state machine of a contender, `line.py` carries it out, `lease_pool.py` lends the leases, and
-`held.py` cancels the block that holds when that is lost.
+`held.py` cancels the block that holds when that is lost. Other recipes that hold something by a key with a lease use
+the parts too.
 """
 
 from typing import TYPE_CHECKING
 
 from etcd_aio.concurrency.election import Election as Election
 from etcd_aio.concurrency.election import Leaders as Leaders
+from etcd_aio.concurrency.held import Held as Held
+from etcd_aio.concurrency.held import OnLost as OnLost
+from etcd_aio.concurrency.held import Subject as Subject
+from etcd_aio.concurrency.held import check_timeout as check_timeout
+from etcd_aio.concurrency.held import checked_margin as checked_margin
+from etcd_aio.concurrency.interruption import Interruption as Interruption
 from etcd_aio.concurrency.leaders import Leader as Leader
 from etcd_aio.concurrency.leadership import Leadership as Leadership
 from etcd_aio.concurrency.lease_pool import LeasePool as LeasePool
+from etcd_aio.concurrency.line import CANCELLED_SECONDS as CANCELLED_SECONDS
+from etcd_aio.concurrency.loans import BACKOFF as BACKOFF
+from etcd_aio.concurrency.loans import LeaseSource as LeaseSource
+from etcd_aio.concurrency.loans import Loan as Loan
 from etcd_aio.concurrency.lock import Contender as Contender
 from etcd_aio.concurrency.lock import Lock as Lock
 from etcd_aio.concurrency.rwlock import ReadLock as ReadLock

@@ -29,6 +29,7 @@ from etcd_aio.errors import (
     InvalidRequestError,
     LeadershipLostError,
 )
+from etcd_aio.logs import log_for
 from etcd_aio.store import Store
 from etcd_aio.types import KeyLike, LeaseLike, ValueLike, encode_key, flag, lease_id, shown_key, whole_number
 
@@ -62,6 +63,7 @@ class Election:
             words = ", ".join(map(repr, get_args(OnLost)))
             raise InvalidRequestError(f"on_lost must be one of {words}; got {on_lost!r}")
         self._store = store
+        self._log = log_for(logger, store)
         self._source = source
         self._name = encode_key(name, "name")
         self._keys = lock_keys(self._name)
@@ -183,7 +185,7 @@ class Election:
         except Exception as error:
             # Its text is left out: that of an error of the work may have values.
             text = "%s: run() ends by %s, so this candidate does not stand again"
-            logger.warning(text, self._subject.what, type(error).__name__)
+            self._log.warning(text, self._subject.what, type(error).__name__)
             raise
 
     async def _run(
@@ -202,16 +204,16 @@ class Election:
                     raise  # it is of another election, and was raised by the work
                 if not leadership.is_entered and self._source.over.is_set():
                     raise  # it would come again, since there is no other session
-                logger.warning("%s", error)
+                self._log.warning("%s", error)
             except ExceptionGroup as group:  # of the work's own tasks
                 losses, others = group.split(LeadershipLostError)
                 if losses is None or others is not None or not leadership.is_lost:
                     raise
-                logger.warning("%s is lost, as tasks of the work have found", self._subject.what)
+                self._log.warning("%s is lost, as tasks of the work have found", self._subject.what)
             except EtcdError as error:
                 if leadership.is_entered or not error.retryable:
                     raise
-                logger.warning("%s: this candidate could not stand: %s", self._subject.what, error)
+                self._log.warning("%s: this candidate could not stand: %s", self._subject.what, error)
             if done and not again:
                 return done[0]
             if not leadership.is_entered:
@@ -259,7 +261,7 @@ class Election:
                 cancelled = error
                 continue
             if not working.done():
-                logger.warning(
+                self._log.warning(
                     "%s: the work was cancelled %.1f s ago and goes on; it may overlap with that of the next leader",
                     self._subject.what,
                     loop.time() - began,

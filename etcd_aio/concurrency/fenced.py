@@ -24,6 +24,10 @@ class FencedWriter(Generic[E]):
     if that is known here, and otherwise when etcd refuses the write. It raises `NotHeldError` after the block. With
     `retry="always"`, `maybe_applied` of a refusal is True: an earlier copy may have been applied.
 
+    Writes are retried as with `retry="safe"`, unless a commit says otherwise, whatever is the default of the client:
+    each is applied at most once. With `Client(retry="always")`, a refusal would not tell whether an earlier copy was
+    applied; with `Client(retry="never")`, a request that was not sent, or not processed, is sent again all the same.
+
     Args:
         writer: carries out the writes: a client, or exactly-once writes.
         held: what is held.

@@ -34,6 +34,7 @@ from etcd_aio.errors import (
     NotHeldError,
     StoreRolledBackError,
 )
+from etcd_aio.logs import log_for
 from etcd_aio.store import Store
 
 E = TypeVar("E", bound=EtcdError)
@@ -387,12 +388,12 @@ class Line(Generic[E]):
         text = (
             "%s could not be released yet; this goes on in the background, until its lease 0x%x ends at the latest: %s"
         )
-        logger.warning(text, self._subject.what, loan.id, error)
+        log_for(logger, self._store).warning(text, self._subject.what, loan.id, error)
 
     async def _release_later(self, loan: Loan) -> None:
         """Have the key deleted with patience, after an attempt to delete it has failed."""
         if await loan.discard():
-            logger.info("%s is released now", self._subject.what)
+            log_for(logger, self._store).info("%s is released now", self._subject.what)
 
     async def _delete(self, place: Place) -> None:
         entry = self._entry

@@ -11,6 +11,7 @@ from etcd_aio import Lease
 from etcd_aio.aio import resolve, start_background_task
 from etcd_aio.concurrency.loans import BACKOFF, OnLoss
 from etcd_aio.errors import ClientClosedError, EtcdError, LeaseLostError, LeaseNotFoundError
+from etcd_aio.logs import log_for
 from etcd_aio.store import Store
 
 T = TypeVar("T")
@@ -59,6 +60,7 @@ class PooledLease:
         "_is_adopted",
         "_is_retired",
         "_lease",
+        "_log",
         "_pool",
         "holder",
         "id",
@@ -68,6 +70,7 @@ class PooledLease:
 
     def __init__(self, pool: Lender, store: Store, wanted_ttl: int, adopted: int | None = None) -> None:
         self._pool = pool
+        self._log = log_for(logger, store)
         self._lease: Lease | None = None
         self.id = 0  # until it is granted
         self._granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -145,7 +148,7 @@ class PooledLease:
             except EtcdError as error:
                 wait = BACKOFF.wait(failures, random.random)
                 if not error.retryable or loop.time() + wait >= deadline:
-                    logger.warning(
+                    self._log.warning(
                         "lease 0x%x of a lock could not be revoked, and ends by its TTL: %s", lease.id, error
                     )
                     return False

@@ -27,6 +27,7 @@ from etcd_aio.concurrency.lock import Lock
 from etcd_aio.concurrency.rwlock import RWLock
 from etcd_aio.concurrency.semaphore import Semaphore
 from etcd_aio.errors import ClientUsageError, EtcdError, LeaseLostError
+from etcd_aio.logs import log_for
 from etcd_aio.not_awaitable import NotAwaitable
 from etcd_aio.store import Store
 from etcd_aio.types import KeyLike, ValueLike, shown_key
@@ -321,7 +322,8 @@ class Session(NotAwaitable):
                 await self._store.do(op.txn(when=[seen], then=[op.delete(key)]), retry="always")
             except EtcdError as error:
                 if not error.retryable:
-                    logger.warning("the key %r of a session cannot be deleted: %s", key, error)
+                    text = "the key %r of a session cannot be deleted: %s"
+                    log_for(logger, self._store).warning(text, key, error)
                     return False
                 await asyncio.sleep(BACKOFF.wait(failures, random.random))
                 failures += 1

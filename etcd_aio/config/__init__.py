@@ -13,6 +13,7 @@ from etcd_aio.config.security import EndpointSecurity as EndpointSecurity
 from etcd_aio.config.settings import Settings as Settings
 from etcd_aio.config.settings import TLSFiles as TLSFiles
 from etcd_aio.config.settings import client_options as client_options
+from etcd_aio.config.text import read_flag as read_flag
 from etcd_aio.config.tls import TLS as TLS
 from etcd_aio.config.tls import is_pem as is_pem
 from etcd_aio.config.url import parse_url as parse_url

@@ -18,6 +18,7 @@ from typing import Final
 
 from etcd_aio.config.tls import TLS, is_pem
 from etcd_aio.errors import ConfigError
+from etcd_aio.logs import Log, log_of
 from etcd_aio.threads import in_thread
 
 logger = logging.getLogger("etcd_aio.tls")
@@ -32,10 +33,12 @@ class CertificateFiles:
 
     Args:
         tls: the options.
+        client: name of the client; empty if it has none.
     """
 
-    def __init__(self, tls: TLS) -> None:
+    def __init__(self, tls: TLS, client: str = "") -> None:
         self._tls = tls
+        self._log = log_of(logger, client)
         self._context: ssl.SSLContext | None = None
         self._digest = b""
         self._complaint = ""
@@ -87,18 +90,18 @@ class CertificateFiles:
             if self._context is not None and digest == self._digest:
                 self._complaint = ""
                 return self._context
-            context = _build(self._tls, contents)
+            context = _build(self._tls, contents, self._log)
         except ConfigError as error:
             if self._context is None:
                 raise
             if error.message != self._complaint:  # one warning, not one for every dial
                 self._complaint = error.message
-                logger.warning(
+                self._log.warning(
                     "certificate files have changed and cannot be used; the last certificates stay in use: %s", error
                 )
             return self._context
         if self._context is not None:
-            logger.info("certificate files have changed; new connections use them")
+            self._log.info("certificate files have changed; new connections use them")
         self._context, self._digest, self._complaint = context, digest, ""
         self._warn_of_mode()
         return context
@@ -112,7 +115,7 @@ class CertificateFiles:
             return  # it is being replaced, and the next dial reads it
         if mode & _READABLE_BY_OTHERS and mode != self._warned_of_mode:
             self._warned_of_mode = mode
-            logger.warning("other users can read the private key %s: mode %03o", self._tls.key, mode)
+            self._log.warning("other users can read the private key %s: mode %03o", self._tls.key, mode)
 
 
 def _contents(tls: TLS) -> Iterator[tuple[str, bytes]]:
@@ -170,14 +173,14 @@ def _digest(contents: dict[str, bytes]) -> bytes:
     return total.digest()
 
 
-def _build(tls: TLS, contents: dict[str, bytes]) -> ssl.SSLContext:
+def _build(tls: TLS, contents: dict[str, bytes], log: Log) -> ssl.SSLContext:
     context = _trusting(tls, b"\n".join(content for name, content in contents.items() if name.startswith("ca")))
     # Python's defaults differ between versions and systems.
     context.minimum_version = max(context.minimum_version, ssl.TLSVersion.TLSv1_2)
     context.hostname_checks_common_name = False
     context.set_alpn_protocols(["h2"])
     if tls.insecure_skip_server_verification:
-        logger.warning("TLS certificates of members are not verified: insecure_skip_server_verification=True")
+        log.warning("TLS certificates of members are not verified: insecure_skip_server_verification=True")
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if tls.cert is not None and tls.key is not None:

@@ -22,6 +22,7 @@ from etcd_aio.types import KeyLike, is_encodable
 
 _MIN_KEEPALIVE_TIME: Final = 5.0  # seconds; etcd answers more frequent pings with GOAWAY
 _MAX_MESSAGE: Final = 2**31 - 1  # bytes; the largest message that gRPC implementations accept
+_NAME: Final = re.compile(r"[A-Za-z0-9._:/-]{0,64}", re.ASCII)  # no space and no %: it stands in formats of log lines
 _LABEL: Final = re.compile(r"([A-Za-z0-9]([A-Za-z0-9-]{0,40}[A-Za-z0-9])?)?", re.ASCII)
 
 
@@ -50,6 +51,7 @@ class ClientOptions(TypedDict, total=False):
     fail_fast: bool
     namespace: KeyLike | None
     observers: Sequence[Observer]
+    name: str
 
 
 def check_options(options: Mapping[str, object]) -> None:
@@ -114,6 +116,11 @@ def _check_label(name: str, value: object) -> None:
         raise ConfigError(f"{name} must be a DNS name of letters, digits and '-'")
 
 
+def _check_name(name: str, value: object) -> None:
+    if not isinstance(value, str) or not _NAME.fullmatch(value):
+        raise ConfigError(f"{name} must be a text of at most 64 letters, digits and '.', '_', '-', ':', '/'")
+
+
 def _check_namespace(name: str, value: object) -> None:
     if value is None:
         return
@@ -169,7 +176,7 @@ _KINDS: Final[Mapping[str, _Kind]] = {
     name: _KIND_OF_TYPE[annotation]
     for name, annotation in get_type_hints(ClientOptions).items()
     if annotation in _KIND_OF_TYPE
-}
+} | {"name": _Kind(_check_name, read_word)}
 
 TEXT_OPTIONS: Final = frozenset(_KINDS)
 """The options that can be given as text. The others are objects."""

@@ -17,17 +17,25 @@ class EndpointSecurity:
         tls: the option of `Client`.
         has_credentials: whether its requests carry a token, and its logins a password.
         allow_insecure_auth: the option of `Client`.
+        client: name of the client; empty if it has none.
 
     Raises:
         ConfigError: `tls` is neither a `TLS` nor a context for clients, or one of its files is wrong.
     """
 
-    def __init__(self, tls: TLS | ssl.SSLContext | None, *, has_credentials: bool, allow_insecure_auth: bool) -> None:
+    def __init__(
+        self,
+        tls: TLS | ssl.SSLContext | None,
+        *,
+        has_credentials: bool,
+        allow_insecure_auth: bool,
+        client: str = "",
+    ) -> None:
         self.has_tls = tls is not None
         # A context has its own authorities. With one name for all members, DNS cannot decide which member is trusted.
         self.has_own_authorities = bool(tls.ca or tls.server_name) if isinstance(tls, TLS) else self.has_tls
         self._needs_secrecy = has_credentials and not allow_insecure_auth
-        self._context = _context(tls)
+        self._context = _context(tls, client)
 
     def tls_for(self, endpoint: Endpoint) -> TLSContext | None:
         """The TLS context for `endpoint`, or its source; None for plaintext.
@@ -51,11 +59,11 @@ class EndpointSecurity:
                 )
 
 
-def _context(tls: object) -> TLSContext:
+def _context(tls: object, client: str) -> TLSContext:
     if tls is None:
-        return CertificateFiles(TLS())  # reads no file until an endpoint needs it
+        return CertificateFiles(TLS(), client)  # reads no file until an endpoint needs it
     if isinstance(tls, TLS):
-        files = CertificateFiles(tls)
+        files = CertificateFiles(tls, client)
         files.check()
         return files
     if not isinstance(tls, ssl.SSLContext):

@@ -25,6 +25,7 @@ from etcd_aio.closing import TwoPartClose, Unwinding
 from etcd_aio.discovery.member_urls import advertised_endpoints
 from etcd_aio.discovery.resolver import Resolver
 from etcd_aio.errors import ClientClosedError, ConfigError, DiscoveryError, NoAvailableEndpointsError
+from etcd_aio.logs import log_of
 from etcd_aio.types import MemberListResult
 
 logger = logging.getLogger("etcd_aio.discovery")
@@ -57,6 +58,7 @@ class Discovery(TwoPartClose):
         auto_sync: seconds from one sync to the next; None for no sync.
         connect_timeout: seconds to wait for the first connection to a new endpoint.
         random: returns a number in [0, 1).
+        client: name of the client; empty if it has none.
     """
 
     def __init__(
@@ -70,7 +72,9 @@ class Discovery(TwoPartClose):
         auto_sync: float | None,
         connect_timeout: float,
         random: Callable[[], float] = random_module.random,
+        client: str = "",
     ) -> None:
+        self._log = log_of(logger, client)
         self._balancer = balancer
         self._resolver = resolver
         self._list_members = list_members
@@ -122,7 +126,7 @@ class Discovery(TwoPartClose):
             raise DiscoveryError(f"no member advertises an endpoint that this client can use: {reasons}")
         self._check_allowed(advertised.endpoints)
         if advertised.refused:
-            logger.debug("advertised, but not used: %s", "; ".join(advertised.refused))
+            self._log.debug("advertised, but not used: %s", "; ".join(advertised.refused))
         await self._replace_endpoints(before, advertised.endpoints)
         return _names(self._balancer.endpoints)
 
@@ -142,7 +146,7 @@ class Discovery(TwoPartClose):
                     raise
                 if generation != self._generation:
                     return
-            logger.info("endpoints: %s", ", ".join(_names(after)))
+            self._log.info("endpoints: %s", ", ".join(_names(after)))
             self._balancer.set_endpoints(after)
 
     async def _wait_for_any(self, names: set[str]) -> None:
@@ -233,17 +237,17 @@ class Discovery(TwoPartClose):
         except Exception as error:  # any: the client keeps its endpoints, and the next try may succeed
             level = logging.DEBUG if what in self._failing else logging.WARNING  # one warning per outage
             self._failing[what] = error
-            logger.log(level, "%s failed, the endpoints are unchanged: %s: %s", what, type(error).__name__, error)
+            self._log.log(level, "%s failed, the endpoints are unchanged: %s: %s", what, type(error).__name__, error)
         else:
             if self._failing.pop(what, None) is not None:
-                logger.info("%s works again", what)
+                self._log.info("%s works again", what)
         self._balancer.unresolved = dict(self._failing)
         return what not in self._failing
 
     def _use(self, endpoints: Iterable[Endpoint]) -> None:
         wanted = tuple({endpoint.name: endpoint for endpoint in endpoints}.values())
         if set(_names(wanted)) != set(_names(self._balancer.endpoints)):
-            logger.info("endpoints: %s", ", ".join(_names(wanted)))
+            self._log.info("endpoints: %s", ", ".join(_names(wanted)))
             self._balancer.set_endpoints(wanted)
 
     def _schedule(self) -> float:

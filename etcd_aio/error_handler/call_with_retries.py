@@ -12,6 +12,7 @@ members could take the call over. Once that deadline has passed, the next attemp
 
 import asyncio
 import copy
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Generic, NoReturn
@@ -47,9 +48,12 @@ from etcd_aio.errors import (
     UnknownEndpointError,
     with_history,
 )
+from etcd_aio.logs import log_of
 from etcd_aio.methods import Method, Reply, Request
 from etcd_aio.observing import ObservedCall
 from etcd_aio.transport import RequestMetadata, token_of, with_headers
+
+logger: Final = logging.getLogger("etcd_aio.calls")
 
 _MIN_ATTEMPT_TIME: Final = 1.0  # seconds; less would cut off requests that are merely slow (an election, a big range)
 _QUEUE_TIME: Final = 0.001  # seconds for each attempt that the member is working on: a burst does not make it unhealthy
@@ -67,6 +71,7 @@ class CallContext:
         may_move: an attempt that a member is slow to answer may be given up in favour of another member.
         is_heavy: the calls make the server compute for long: see `Connection.unary`.
         observed: tells the observers of one call; None if there are none.
+        client: name of the client; empty if it has none.
     """
 
     balancer: Balancer | SingleEndpointView
@@ -80,6 +85,7 @@ class CallContext:
     may_move: bool = True
     is_heavy: bool = False
     observed: ObservedCall | None = None
+    client: str = ""
     backoff: Backoff = field(init=False)
     budget: RetryBudget | None = field(init=False)
 
@@ -418,7 +424,20 @@ class Call(Generic[Request, Reply]):
             avoided = (*self._avoided, self._twin._sub_connection)
             if balancer.has_other(avoided):
                 self._avoided = avoided
+        self._log_move(self._attempts[-1])
         return is_another_ready
+
+    def _log_move(self, failed: Attempt) -> None:
+        """Log an attempt after which the call moves on. Not the text of the failure, which may repeat keys."""
+        number, code = len(self._attempts), failed.code.name
+        log_of(logger, self._context.client).debug(
+            "call %s: attempt %d failed at %s with %s, and the call moves on",
+            self._method.name,
+            number,
+            failed.endpoint,
+            code,
+            extra={"method": self._method.name, "endpoint": failed.endpoint, "code": code, "attempts": number},
+        )
 
     def _may_leave(self, sub_connection: SubConnection) -> bool:
         """Whether a later attempt of a call that may move may be given up there, to be made elsewhere."""

@@ -48,9 +48,10 @@ class Invoker(TwoPartClose):
         credentials: the user; None for no user, or the one that the client's certificate names.
         random: returns a number in [0, 1).
         observers: are told of calls, logins and streams.
+        client: name of the client; empty if it has none.
 
     Attributes:
-        max_send_bytes: see above.
+        max_send_bytes, client: see above.
         observers: those of the client.
     """
 
@@ -69,7 +70,9 @@ class Invoker(TwoPartClose):
         hedge_after: float | None = None,
         random: Callable[[], float] = random_module.random,
         observers: ObserverGroup | None = None,
+        client: str = "",
     ) -> None:
+        self.client = client
         self.observers = ObserverGroup() if observers is None else observers
         self._sees_calls = self.observers.sees_calls
         self._balancer = balancer
@@ -79,7 +82,7 @@ class Invoker(TwoPartClose):
         self._tokens = self._tokens_of(credentials, identity, policy, random)
         self._token = self._tokens.state
         self._context = CallContext(
-            balancer, lifetime, identity, policy, random, self._metadata, self._tokens, credentials
+            balancer, lifetime, identity, policy, random, self._metadata, self._tokens, credentials, client=client
         )
         self._seconds = deadline_after(timeout, 0.0)
         self._retry: RetryMode = _checked(retry)
@@ -156,6 +159,8 @@ class Invoker(TwoPartClose):
         timeout: Timeout,
         retry: RetryMode | None,
         endpoint: str | None,
+        *,
+        is_continued: bool = False,
     ) -> tuple[bytes, float, float, RetryMode, CallContext, ObservedCall | None]:
         """Check that the client may be used here and now, and the arguments of a call; report its start.
 
@@ -176,7 +181,7 @@ class Invoker(TwoPartClose):
         if not self._sees_calls:
             return payload, now, deadline, mode, context, None
         endpoints = tuple(endpoint.name for endpoint in context.balancer.endpoints)
-        started = CallStarted(method.name, method.path, endpoints, time_left(deadline, now))
+        started = CallStarted(method.name, method.path, endpoints, time_left(deadline, now), is_continued, self.client)
         observed = self.observers.call_started(started, loop.time, is_mutation=method.is_mutation)
         return payload, now, deadline, mode, context if observed is None else context.observed_by(observed), observed
 
@@ -219,7 +224,9 @@ class Invoker(TwoPartClose):
 
         Cancellation closes the stream at once; the next message begins with a new one.
         """
-        payload, now, deadline, mode, context, observed = self._begin(reply.method, rest, timeout, retry, endpoint)
+        payload, now, deadline, mode, context, observed = self._begin(
+            reply.method, rest, timeout, retry, endpoint, is_continued=reply.is_open
+        )
         try:
             if self._token.is_due:
                 await self._obtain_token(reply.method, payload, now, deadline)
@@ -313,7 +320,7 @@ class Invoker(TwoPartClose):
             return TokenManager(None, self._metadata, state, may_repeat=credentials is None, random=random)
         bare = self._metadata.without_token()
         none = TokenManager(None, bare, TokenState(is_due=False), random=random)
-        context = CallContext(self._balancer, self._lifetime, identity, policy, random, bare, none)
+        context = CallContext(self._balancer, self._lifetime, identity, policy, random, bare, none, client=self.client)
         login = Login(context, credentials)
         state = TokenState(is_due=True)
         return TokenManager(
@@ -324,6 +331,7 @@ class Invoker(TwoPartClose):
             fails_fast=self._balancer.fails_fast,
             random=random,
             on_login=self.observers.login_ended,
+            client=self.client,
         )
 
     def _outage_error(self) -> EtcdError | None:

@@ -78,6 +78,10 @@ class Lifetime:
         """Whether the client was used, so that there may be something to close."""
         return self._loop is not None
 
+    def time(self) -> float:
+        """The instant on the clock of the client's loop, which need not be running; 0 before the first use."""
+        return 0.0 if self._loop is None else self._loop.time()
+
     def close(self) -> bool:
         """Close, and return True the first time. Loop and process are checked as in `enter`."""
         if self.is_closed:

@@ -3,13 +3,15 @@
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from etcd_aio.deadline import NEVER
 from etcd_aio.error_handler.outcome import StreamEnd
 from etcd_aio.errors import EtcdError, RetryHint
+from etcd_aio.logs import log_of
 from etcd_aio.observing import StreamChange, StreamEvent
 
-logger = logging.getLogger("etcd_aio.streams")
+logger: Final = logging.getLogger("etcd_aio.streams")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,7 @@ class StreamStatistics:
         since: seconds for which it has been open, or has been needed without being open.
         opened: how often it was opened.
         last_error: why it was moved or lost the last time; None if it never was.
+        client: name of the client; empty if it has none.
     """
 
     method: str
@@ -31,6 +34,7 @@ class StreamStatistics:
     since: float
     opened: int
     last_error: EtcdError | None
+    client: str = ""
 
 
 class StreamHistory:
@@ -40,6 +44,7 @@ class StreamHistory:
         method: name of the RPC.
         name: of the stream in the log.
         on_change: called with each change; None if that is not observed.
+        client: name of the client; empty if it has none.
 
     Attributes:
         endpoint: where the stream is open; empty if it is not.
@@ -47,7 +52,11 @@ class StreamHistory:
         last_error: why it was moved or lost the last time, or why it waits for a token.
     """
 
-    def __init__(self, method: str, name: str, on_change: Callable[[StreamChange], None] | None) -> None:
+    def __init__(
+        self, method: str, name: str, on_change: Callable[[StreamChange], None] | None, client: str = ""
+    ) -> None:
+        self._client = client
+        self._log = log_of(logger, client)
         self._method = method
         self._name = name
         self._on_change = on_change
@@ -67,7 +76,13 @@ class StreamHistory:
     def on_first_reply(self, now: float) -> None:
         """The server serves the stream."""
         if self._lost_at != NEVER:
-            logger.info("stream %s: resumed at %s after %.3f s", self._name, self.endpoint, now - self._lost_at)
+            self._log.info(
+                "stream %s: resumed at %s after %.3f s",
+                self._name,
+                self.endpoint,
+                now - self._lost_at,
+                extra=self._fields(self.endpoint),
+            )
             self._lost_at = NEVER
             self._tell("resumed", self.endpoint)
 
@@ -94,7 +109,8 @@ class StreamHistory:
             is_old = end.facts.delivery is None and had_old_token
             is_routine = is_old or end.facts.retry_hint is RetryHint.REFRESH_TOKEN  # tokens expire
             level = logging.INFO if is_routine else logging.WARNING
-        logger.log(level, "stream %s: lost at %s: %s", self._name, endpoint, end.error.message)
+        fields = self._fields(endpoint, end.error)
+        self._log.log(level, "stream %s: lost at %s: %s", self._name, endpoint, end.error.message, extra=fields)
         self._tell("lost", endpoint, end.error)
 
     def on_end(self, error: EtcdError | None, *, is_closed: bool) -> None:
@@ -106,14 +122,23 @@ class StreamHistory:
         """
         self._lost_at = NEVER
         if error is not None and not is_closed:
-            logger.warning("stream %s: ended: %s: %s", self._name, type(error).__name__, error)
+            fields = self._fields("", error)
+            self._log.warning("stream %s: ended: %s: %s", self._name, type(error).__name__, error, extra=fields)
         self._tell("ended", "", error)
+
+    def _fields(self, endpoint: str, error: EtcdError | None = None) -> dict[str, str]:
+        """The fields of a line in the log."""
+        code = {} if error is None or error.code is None else {"code": error.code.name}
+        return {"method": self._method, "endpoint": endpoint, **code}
 
     def _tell(self, event: StreamEvent, endpoint: str, error: EtcdError | None = None) -> None:
         if self._on_change is not None:
-            self._on_change(StreamChange(event, self._method, self._name, endpoint, error))
+            self._on_change(StreamChange(event, self._method, self._name, endpoint, error, self._client))
 
     def statistics(self, now: float) -> StreamStatistics:
         """Return a snapshot."""
         since = 0.0 if self.since == NEVER else now - self.since
-        return StreamStatistics(self._method, self.endpoint, bool(self.endpoint), since, self._opened, self.last_error)
+        is_open = bool(self.endpoint)
+        return StreamStatistics(
+            self._method, self.endpoint, is_open, since, self._opened, self.last_error, self._client
+        )

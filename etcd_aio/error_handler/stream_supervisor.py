@@ -108,7 +108,7 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
         self._wait_scope: asyncio.Timeout | None = None  # of a wait that ends once the stream is not needed
         self._sender: StreamSender[Request] = StreamSender(f"etcd_aio {name} sender", self._fail)
         self._timer = ReadThenFireTimer(lambda: handler.due, lambda: self._received, self._on_due)
-        self._history = StreamHistory(method.name, name, context.on_change)
+        self._history = StreamHistory(method.name, name, context.on_change, context.calls.client)
         self._recovery = StreamRecovery(context.calls, context.balancer, method, self._history)
         self._received = 0  # replies
         self._is_wake_due = False
@@ -186,8 +186,8 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
         return self._task is not None and self._handler.is_needed
 
     def statistics(self) -> StreamStatistics:
-        """Return a snapshot of what happened to the stream."""
-        return self._history.statistics(asyncio.get_running_loop().time())
+        """Return a snapshot of what happened to the stream. No loop need be running."""
+        return self._history.statistics(self._context.calls.lifetime.time())
 
     @property
     def has_old_token(self) -> bool:

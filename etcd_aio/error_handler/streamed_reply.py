@@ -66,6 +66,11 @@ class StreamedReply(Generic[Request, Reply]):
                 self._loop.call_soon_threadsafe(stream.cancel)
 
     @property
+    def is_open(self) -> bool:
+        """Whether a stream is open, on which the next step continues."""
+        return self._stream is not None
+
+    @property
     def may_open(self) -> bool:
         """Whether a stream may be opened, for the first time or again."""
         return self.resumes or not self.endpoint

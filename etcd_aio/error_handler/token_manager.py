@@ -28,6 +28,7 @@ from etcd_aio.errors import (
     TokenUnavailableError,
     UserEmptyError,
 )
+from etcd_aio.logs import log_of
 from etcd_aio.observing import LoginEnded
 from etcd_aio.transport import RequestMetadata
 
@@ -47,6 +48,7 @@ class TokenManager(TwoPartClose):
         fails_fast: whether to raise the error of an outage at once.
         random: returns a number in [0, 1).
         on_login: called after each fetch; None if that is not observed.
+        client: name of the client; empty if it has none.
     """
 
     def __init__(
@@ -60,9 +62,12 @@ class TokenManager(TwoPartClose):
         fails_fast: Callable[[], bool] = lambda: False,
         random: Callable[[], float],
         on_login: Callable[[LoginEnded], None] | None = None,
+        client: str = "",
     ) -> None:
         self.state = state
         self._on_login = on_login
+        self._client = client
+        self._log = log_of(logger, client)
         self._fetch = fetch
         self._metadata = metadata
         self._may_repeat = may_repeat
@@ -187,14 +192,14 @@ class TokenManager(TwoPartClose):
             self.state.failed(error, loop.time(), self._random)
             # Only a server's text is logged: that of the application's function may hold secrets.
             text = f": {error.message}" if isinstance(error, ServerError) else ""
-            logger.warning("no token: %s%s", type(error).__name__, text)
+            self._log.warning("no token: %s%s", type(error).__name__, text)
             self._tell(loop.time() - began, error)
             return error
         else:
             if not self._is_closed:
                 self._metadata.carry(token)
                 self.state.fetched(token)
-                logger.debug("a token was fetched" if token else "no token is needed")
+                self._log.debug("a token was fetched" if token else "no token is needed")
                 self._tell(loop.time() - began, None)
             return None
         finally:
@@ -202,7 +207,7 @@ class TokenManager(TwoPartClose):
 
     def _tell(self, seconds: float, error: EtcdError | None) -> None:
         if self._on_login is not None:
-            self._on_login(LoginEnded(seconds, error))
+            self._on_login(LoginEnded(seconds, error, self._client))
 
 
 def private_copy(error: EtcdError) -> EtcdError:

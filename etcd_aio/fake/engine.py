@@ -45,6 +45,7 @@ class FakeEngine:
         link = self._link_to(target.path or target.authority)
         if link is None:
             raise OSError(errno.EHOSTUNREACH, f"the fake etcd has no member {target.path or target.authority}")
+        link.host.inbox.enter()
         try:
             async with asyncio.timeout(self._options.connect_timeout):
                 await link.answering()

@@ -3,15 +3,18 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from math import inf
 from random import Random
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, Unpack
+from weakref import WeakSet
 
-from etcd_aio.fake.clock import Clock
+from etcd_aio.errors import ConfigError
+from etcd_aio.fake.clock import Clock, in_loop
 from etcd_aio.fake.cluster import CLIENT_PORT, Cluster, Node
 from etcd_aio.fake.dispatch import Dispatcher
 from etcd_aio.fake.documents import Document, document
-from etcd_aio.fake.faults import Fault, Faults, refusal_of
+from etcd_aio.fake.faults import Fault, Faults, check, refusal_of
 from etcd_aio.fake.host import Host, Inbox
 from etcd_aio.fake.inspection import CallLog, FakeCall, FakeLease, FakeWatcher, leases_of, watchers_of
 from etcd_aio.fake.member import FakeMember
@@ -36,6 +39,10 @@ class FakeEtcd:
     Clients of it run as a whole, and only their connections are imitated. Requests are answered in a later turn of the
     loop, and those of one turn in an order that the seed decides: code that needs luck is found.
 
+    A fake belongs to one event loop at a time, with all of its clients: the next loop may use it when that one runs no
+    more. What is not `async` may be called from any thread, and before there is a loop; so a synchronous test can look
+    inside, set up and break what an application uses in another thread.
+
     Args:
         version: the etcd that it is, such as "3.6"; the newest by default.
         members: how many members it has. They share one store.
@@ -46,21 +53,26 @@ class FakeEtcd:
         members: the members; the first one leads at the beginning.
 
     Raises:
-        ConfigError: the fake cannot be that version.
+        ConfigError: the fake cannot be that version, or an argument is invalid.
     """
 
     def __init__(self, version: str = NEWEST, *, members: int = 1, seed: int = 0, latency: float = 0.0) -> None:
+        if not isinstance(members, int) or isinstance(members, bool) or members < 1:
+            raise ConfigError(f"members= is a number of members, 1 or more; got {members!r}")
+        if not 0 <= latency < inf:
+            raise ConfigError(f"latency= is a number of seconds, 0 or more; got {latency!r}")
         random = Random(seed)
         self._cluster = Cluster(release_of(version), members, random.getrandbits)
         self._dispatcher = Dispatcher(self._cluster)
-        self._clock = Clock(self._on_due)
-        self._inbox = Inbox(random, self._on_served, latency)
+        self._clock = Clock(self._on_due, self._on_left)
+        self._inbox = Inbox(random, self._on_served, latency, self._clock.enter)
         self._hosts = {f"{node.name}:{CLIENT_PORT}": Host(node, self._inbox) for node in self._cluster.nodes}
+        self._networks: WeakSet[Network] = WeakSet()
         self._network = self.network()
         self._faults = Faults()
         self._calls = CallLog()
         self.members = tuple(
-            FakeMember(self._cluster, host, self._clock.now, self._set_timer) for host in self._hosts.values()
+            FakeMember(self._cluster, host, self._clock, self._set_timer) for host in self._hosts.values()
         )
 
     async def __aenter__(self) -> Self:
@@ -71,6 +83,7 @@ class FakeEtcd:
     ) -> None:
         self.close()
 
+    @in_loop
     def close(self) -> None:
         """End every connection, and the timer. Clients should be closed before."""
         self._inbox.close()
@@ -91,7 +104,9 @@ class FakeEtcd:
 
     def network(self) -> Network:
         """Make a network of its own for a client, which can break: `fake.client(engine=fake.network().engine)`."""
-        return Network(self._hosts, self)
+        network = Network(self._hosts, self)
+        self._networks.add(network)
+        return network
 
     def client(self, **options: "Unpack[ClientOptions]") -> "Client":
         """A client of all members: `async with fake.client() as client:`.
@@ -130,6 +145,7 @@ class FakeEtcd:
         """
         from etcd_aio.fake.listener import Listener, places
 
+        self._clock.enter()
         hosts = [member.host for member in self.members]
         listeners = [
             Listener(host, self, place) for host, place in zip(hosts, places(address, len(hosts)), strict=True)
@@ -154,6 +170,7 @@ class FakeEtcd:
         """The current revision."""
         return self._cluster.store.revision
 
+    @in_loop
     def keys(self, prefix: KeyLike = b"") -> dict[bytes, bytes]:
         """The keys with a prefix, and their values."""
         wanted = prefix.encode() if isinstance(prefix, str) else bytes(prefix)
@@ -161,16 +178,19 @@ class FakeEtcd:
         return {one.key: one.value for one in found if one.key.startswith(wanted)}
 
     @property
+    @in_loop
     def leases(self) -> tuple[FakeLease, ...]:
         """The leases; those that expire first come first."""
         return leases_of(self._cluster, self._clock.now())
 
     @property
+    @in_loop
     def watchers(self) -> tuple[FakeWatcher, ...]:
         """The watchers of all members."""
         return watchers_of(self._cluster)
 
     @property
+    @in_loop
     def calls(self) -> tuple[FakeCall, ...]:
         """The unary calls that the members have answered, or were kept from answering, and the streams; oldest first.
 
@@ -178,6 +198,7 @@ class FakeEtcd:
         """
         return tuple(self._calls.calls(self._cluster.nodes))
 
+    @in_loop
     def changes(self, first: int = 1) -> list[KeyValue]:
         """The changes from a revision on, in order, as far as they are not compacted. Deletions have version 0."""
         found = self._cluster.store.changes(first, self.revision)
@@ -185,19 +206,29 @@ class FakeEtcd:
             KeyValue(one.key, one.value, one.create_revision, one.mod_revision, one.version, one.lease) for one in found
         ]
 
+    @in_loop
     def load(self, content: Mapping[str, KeyLike] | Mapping[bytes, KeyLike]) -> int:
-        """Write keys, all in one revision. Returns the revision."""
+        """Write keys, all in one revision. Returns the revision.
+
+        Raises:
+            TypeError: a key or a value is neither text nor bytes.
+            ConfigError: a key is empty.
+        """
+        pairs = [(_bytes(key), _bytes(value)) for key, value in content.items()]
+        if any(not key for key, _ in pairs):
+            raise ConfigError("a key must not be empty")
         batch = self._cluster.store.begin()
-        for key, value in content.items():
-            batch.put(_bytes(key), _bytes(value), 0)
+        for key, value in pairs:
+            batch.put(key, value, 0)
         self._cluster.committed(batch.commit())
         return self.revision
 
     # Faults.
 
+    @in_loop
     def elect(self, member: FakeMember) -> None:
         """Let a member lead from now on."""
-        self._cluster.elect(member.node, self._clock.now())
+        self._cluster.elect(self._node(member), self._clock.now())
         self._set_timer()
 
     @contextmanager
@@ -219,7 +250,8 @@ class FakeEtcd:
         """Let calls go wrong in a block: `with fake.fault("KV/Put", status="UNAVAILABLE", after_apply=True, times=1):`.
 
         A stream goes wrong by `status` when it is opened, by `hang`, by `cut_after`, or by `reset`, which cuts before
-        its first message; the other arguments are for unary calls.
+        its first message; the other arguments are for unary calls. Of several rules for a call, the one that was made
+        first decides, until its `times` are over. A rule without a fault lets calls pass, and counts them.
 
         Args:
             method: the calls, such as "KV/Put".
@@ -239,23 +271,32 @@ class FakeEtcd:
             Fault: the rule; `hits` counts the calls.
 
         Raises:
-            ConfigError: there is no such status.
+            ConfigError: there is no such method or status, or an argument is not for that method.
         """
-        node = None if member is None else member.node
+        node = None if member is None else self._node(member)
         refusal = refusal_of(status, message)
         rule = Fault(method, node, refusal, after_apply, delay, hang, cut_after, goaway, reset, times)
+        check(rule)
         self._faults.rules.append(rule)
         try:
             yield rule
         finally:
             self._faults.rules.remove(rule)
 
+    @in_loop
     def compact(self, revision: int) -> None:
         """Compact the store."""
         self._cluster.store.compact(revision)
 
     async def advance(self, seconds: float) -> None:
-        """Let time pass for the server: leases expire. The clock of the loop, and so that of clients, stays."""
+        """Let time pass for the server: leases expire. The clock of the loop, and so that of clients, stays.
+
+        Raises:
+            ConfigError: the seconds are negative.
+        """
+        if not 0 <= seconds < inf:
+            raise ConfigError(f"seconds must be 0 or more; got {seconds!r}")
+        self._clock.enter()
         end = self._clock.now() + seconds
         for _ in range(_MOST_STEPS):
             due = self._cluster.due()
@@ -315,6 +356,11 @@ class FakeEtcd:
         """Answer GET over HTTP; see `documents`."""
         return document(self._cluster, node, target)
 
+    def _node(self, member: FakeMember) -> Node:
+        if member not in self.members:
+            raise ConfigError(f"{member!r} is a member of another fake")
+        return member.node
+
     # Time.
 
     def _on_served(self) -> None:
@@ -324,9 +370,27 @@ class FakeEtcd:
         self._cluster.tick(self._clock.now())
         self._set_timer()
 
+    def _on_left(self) -> None:
+        """The loop has ended: forget what its clients have left open."""
+        self._inbox.forget()
+        for host in self._hosts.values():
+            host.forget()
+        for network in self._networks:
+            network.forget()
+        for node in self._cluster.nodes:
+            for stream in tuple(node.watch_streams):
+                stream.on_output = _nothing
+                stream.close()
+
     def _set_timer(self) -> None:
         self._clock.wake_at(self._cluster.due())
 
 
+def _nothing() -> None:
+    pass
+
+
 def _bytes(text: KeyLike) -> bytes:
-    return text.encode() if isinstance(text, str) else bytes(text)
+    if isinstance(text, str):
+        return text.encode()
+    return bytes(memoryview(text))  # not of a number, which would be so many zero bytes

@@ -1,13 +1,20 @@
 """Scripted faults: rules that match calls, and what they do to them. Pure."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
+from math import inf
+from typing import Final
 
+from etcd_aio import methods
 from etcd_aio.errors import ConfigError, StatusCode
 from etcd_aio.fake.cluster import Node
 from etcd_aio.fake.outcomes import NEVER, Outcome
 from etcd_aio.fake.refusals import Reason, Refusal
 from etcd_aio.fake.sessions import Session, SilentStream
+from etcd_aio.methods import AnyMethod, Cardinality
+
+_METHODS: Final[Mapping[str, AnyMethod]] = {method.name: method for method in (*methods.ALL, methods.HEALTH_CHECK)}
 
 
 @dataclass(slots=True, eq=False)
@@ -79,6 +86,35 @@ class Fault:
         return session
 
 
+def check(rule: Fault) -> None:
+    """Refuse a rule that could not do what it says: a test that relies on it would prove nothing.
+
+    Raises:
+        ConfigError: there is no such method, or an argument is not for it.
+    """
+    method = _METHODS.get(rule.method)
+    if method is None:
+        last = rule.method.rpartition(".")[2]
+        named = [name for name in _METHODS if name.rpartition("/")[2] == last]
+        close = (named + get_close_matches(last, _METHODS, n=1))[:1]
+        hint = f"did you mean {close[0]!r}?" if close else "a method is a service and a name, such as 'KV/Put'"
+        raise ConfigError(f"etcd has no method {rule.method!r}; {hint}")
+    is_unary = method.cardinality is Cardinality.UNARY
+    if is_unary and rule.cut_after is not None:
+        raise ConfigError(f"cut_after= is for streams, and {rule.method} is unary")
+    for name in () if is_unary else ("delay", "goaway", "after_apply"):
+        if getattr(rule, name):
+            raise ConfigError(f"{name}= is for unary calls, and {rule.method} is a stream")
+    if rule.after_apply and not (rule.refusal or rule.reset or rule.hang or rule.delay or rule.goaway):
+        raise ConfigError("after_apply= says when it goes wrong, and not how: it needs another one, such as status=")
+    if not 0 <= rule.delay < inf:
+        raise ConfigError(f"delay= is a number of seconds, 0 or more; got {rule.delay!r}")
+    if rule.times is not None and rule.times < 1:
+        raise ConfigError(f"times= is a number of calls, 1 or more; got {rule.times!r}")
+    if rule.cut_after is not None and rule.cut_after < 0:
+        raise ConfigError(f"cut_after= is a number of messages, 0 or more; got {rule.cut_after!r}")
+
+
 def refusal_of(status: str | None, message: str | None) -> Refusal | None:
     """The answer that a test asks for.
 
@@ -90,11 +126,13 @@ def refusal_of(status: str | None, message: str | None) -> Refusal | None:
         ConfigError: there is no such status.
     """
     if status is None:
+        if message is not None:
+            raise ConfigError("message= is the text of a status: it needs status=")
         return None
     if status in Reason.__members__:
         reason = Reason[status]
         return Refusal.other(reason.code, reason.text if message is None else message)
-    if status in StatusCode.__members__:
+    if status in StatusCode.__members__ and status != "OK":
         return Refusal.other(StatusCode[status], "injected by a test" if message is None else message)
     raise ConfigError(f"{status!r} is neither a gRPC status nor one of etcd's reasons, such as NO_LEADER")
 

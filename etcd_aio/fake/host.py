@@ -50,10 +50,14 @@ class Inbox:
         random: decides their order.
         on_served: called after each turn in which something was served.
         latency: seconds from the sending of a request to its serving.
+        enter: called in the loop of a client before it connects; raises if that loop may not.
     """
 
-    def __init__(self, random: Random, on_served: Callable[[], None], latency: float) -> None:
+    def __init__(
+        self, random: Random, on_served: Callable[[], None], latency: float, enter: Callable[[], None] = lambda: None
+    ) -> None:
         self.random = random
+        self.enter = enter
         self._on_served = on_served
         self._latency = latency
         self._arrivals: list[Arrival] = []
@@ -69,6 +73,10 @@ class Inbox:
     def close(self) -> None:
         """Serve nothing more."""
         self._is_closed = True
+        self._arrivals = []
+
+    def forget(self) -> None:
+        """Forget the requests of a loop that has ended."""
         self._arrivals = []
 
     def _arrive(self, arrival: Arrival) -> None:
@@ -114,6 +122,12 @@ class Host:
         if self.is_paused:
             self._held.append(arrival)
         return self.is_paused
+
+    def forget(self) -> None:
+        """Forget the connections and requests of a loop that has ended."""
+        self.connections.clear()
+        self._held.clear()
+        self._waiters.clear()
 
     async def running(self) -> None:
         """Wait until the host does not stand still."""

@@ -58,6 +58,12 @@ class Link:
         for connection in tuple(self._connections):
             connection.on_resume()
 
+    def forget(self) -> None:
+        """Forget the connections and requests of a loop that has ended."""
+        self._connections.clear()
+        self._held.clear()
+        self._healed.clear()
+
     # For engines and connections.
 
     @property

@@ -2,24 +2,25 @@
 
 from collections.abc import Callable
 
+from etcd_aio.fake.clock import Clock, in_loop
 from etcd_aio.fake.cluster import Cluster, Node
 from etcd_aio.fake.host import Host
 
 
 class FakeMember:
-    """One member: stop it, freeze it, isolate it.
+    """One member: stop it, freeze it, isolate it, from any thread.
 
     Args:
         cluster: the state.
         host: where it runs.
-        now: the time.
+        clock: the time.
         changed: called after each change.
     """
 
-    def __init__(self, cluster: Cluster, host: Host, now: Callable[[], float], changed: Callable[[], None]) -> None:
+    def __init__(self, cluster: Cluster, host: Host, clock: Clock, changed: Callable[[], None]) -> None:
         self._cluster = cluster
         self.host = host
-        self._now = now
+        self._clock = clock
         self._changed = changed
 
     def __repr__(self) -> str:
@@ -50,38 +51,44 @@ class FakeMember:
         """How many connections it has."""
         return len(self.host.connections)
 
+    @in_loop
     def stop(self) -> None:
         """Kill the process: connections break, and further ones are refused. It forgets its tokens and watchers."""
         self.host.stop()
         self.node.tokens.forget()
         self._set_running(False)
 
+    @in_loop
     def start(self) -> None:
         """Start the process again. Its data is as before."""
         self.host.start()
         self._set_running(True)
 
+    @in_loop
     def pause(self) -> None:
         """Freeze the process: connections stay, and nothing is answered."""
         self.host.pause()
         self._set_running(False)
 
+    @in_loop
     def resume(self) -> None:
         """Let the process go on; it answers what it got meanwhile."""
         self.host.resume()
         self._set_running(True)
 
+    @in_loop
     def isolate(self) -> None:
         """Cut it off from the other members: it has no leader, and what it serves is stale. Clients still reach it."""
-        self._cluster.isolate(self.node, self._now())
+        self._cluster.isolate(self.node, self._clock.now())
         self._changed()
 
+    @in_loop
     def heal(self) -> None:
         """Let it reach the other members again."""
-        self._cluster.heal(self.node, self._now())
+        self._cluster.heal(self.node, self._clock.now())
         self._changed()
 
     def _set_running(self, is_running: bool) -> None:
         self.node.is_running = is_running
-        self._cluster.availability_changed(self._now())
+        self._cluster.availability_changed(self._clock.now())
         self._changed()

@@ -50,6 +50,11 @@ class Network:
         for link in self.links:
             link.heal()
 
+    def forget(self) -> None:
+        """Forget the connections of a loop that has ended."""
+        for link in self.links:
+            link.forget()
+
     def _link(self, address: str) -> Link | None:
         host = self._hosts.get(address)
         return None if host is None else self._links[host]

@@ -103,6 +103,8 @@ def release_of(version: str) -> Release:
     Raises:
         ConfigError: the fake cannot be that version.
     """
+    if not isinstance(version, str):
+        raise ConfigError(f"version= is text, such as {NEWEST!r}; got {version!r}")
     release = RELEASES.get(".".join(version.split(".")[:2]))
     if release is None:
         raise ConfigError(f"a fake etcd can be {', '.join(RELEASES)}; got {version!r}")

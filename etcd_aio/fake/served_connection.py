@@ -146,6 +146,10 @@ class ServedConnection(asyncio.Protocol):
         return http2
 
     def _read_http1(self) -> None:
+        if not self._head[:1].isalpha():  # a handshake of TLS, or noise: as etcd, which closes what is neither protocol
+            if self._transport is not None:
+                self._transport.close()
+            return
         head, separator, _ = self._head.partition(b"\r\n\r\n")
         if separator:
             method, _, rest = head.split(b"\r\n", 1)[0].partition(b" ")

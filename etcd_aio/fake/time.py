@@ -9,11 +9,17 @@ once instead of hanging. Only for the fake: what comes from a real socket does n
 
 import asyncio
 import selectors
+from collections.abc import Callable
+from concurrent.futures import Executor
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, TypeVar, TypeVarTuple, Unpack
+
+_T = TypeVar("_T")
+_Ts = TypeVarTuple("_Ts")
 
 _START: Final = 1000.0  # not 0, which a test could take for "no value"
 _END: Final = _START + 10 * 365 * 86400.0  # a longer wait counts as endless
+_PER_JUMP: Final = 0.1  # real seconds that threads get before the clock jumps to the next timer
 _MOST_NAMED: Final = 10  # tasks in the text of a DeadlockError
 
 
@@ -22,15 +28,24 @@ class DeadlockError(RuntimeError):
 
 
 class _JumpingSelector(selectors.SelectSelector):
-    """Reports ready files; instead of waiting it moves the clock."""
+    """Reports ready files; instead of waiting it moves the clock.
+
+    Attributes:
+        now: the virtual instant.
+        in_threads: how many calls of the loop run in threads. Those take real time, so the clock waits for them.
+    """
 
     now = _START
+    in_threads = 0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """See `selectors.BaseSelector.select`."""
         if timeout is not None and timeout <= 0 and len(self.get_map()) == 1:
             return []  # callbacks are ready, and nothing is registered but the loop's own way to be woken
         ready = super().select(0)
+        if not ready and self.in_threads:
+            # A thread may wait for a timer of the loop, so the clock goes on if nothing comes from it.
+            ready = super().select(None if timeout is None else _PER_JUMP)
         if not ready:
             if timeout is None:
                 raise DeadlockError(f"deadlock: nothing is ready and no timer is set; {_waiting()}")
@@ -78,6 +93,26 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def suspended_seconds(self) -> float:
         """Seconds that the machine has slept so far."""
         return self._slept
+
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[Unpack[_Ts]], _T], *args: *_Ts
+    ) -> "asyncio.Future[_T]":
+        """Run a function in a thread. The clock waits while it runs, but not for one that waits for a timer."""
+        done = super().run_in_executor(executor, func, *args)
+        self._jumping.in_threads += 1
+        done.add_done_callback(self._left_thread)
+        return done
+
+    async def shutdown_default_executor(self, *arguments: Any, **options: Any) -> None:
+        """Wait for the threads, at the end."""
+        self._jumping.in_threads += 1
+        try:
+            await super().shutdown_default_executor(*arguments, **options)
+        finally:
+            self._jumping.in_threads -= 1
+
+    def _left_thread(self, done: "asyncio.Future[Any]") -> None:
+        self._jumping.in_threads -= 1
 
     def create_future(self) -> "asyncio.Future[Any]":
         """Make a future that belongs to this loop."""

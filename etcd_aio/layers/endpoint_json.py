@@ -36,6 +36,28 @@ class ServiceEndpoint:
     metadata: JSONValue = field(default=None, hash=False)
     revision: int = 0
 
+    @property
+    def host(self) -> str:
+        """The host in the address: a name, or an IP address without brackets. The whole address if it has no port."""
+        return split_address(self.address)[0]
+
+    @property
+    def port(self) -> int | None:
+        """The port in the address; None if it has none."""
+        return split_address(self.address)[1]
+
+
+def split_address(address: str) -> tuple[str, int | None]:
+    """The host and the port of an address, such as `10.0.0.1:80` or `[::1]:80`. Without a port it is all host."""
+    host, colon, port = address.rpartition(":")
+    is_bracketed = host.startswith("[") and host.endswith("]")
+    if colon and host and port.isascii() and port.isdecimal() and int(port) <= 65535:
+        if is_bracketed:
+            return host[1:-1], int(port)
+        if ":" not in host:
+            return host, int(port)
+    return (address[1:-1] if address.startswith("[") and address.endswith("]") else address), None
+
 
 def target_prefix(target: KeyLike) -> bytes:
     """The prefix of all keys of a service.

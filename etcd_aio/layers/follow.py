@@ -12,7 +12,8 @@ from typing import Final, Self
 from etcd_aio import UNSET, Event, EventType, KeyLike, KeyRange, KeyValue, Scan, Store, Timeout, Watcher, op
 from etcd_aio.errors import ClientUsageError, CompactedError, StoreRolledBackError
 from etcd_aio.layers.reconcile import Merge, changed_since
-from etcd_aio.types import encode_key, to_bytes, whole_number
+from etcd_aio.layers.sorting import sorted_keys
+from etcd_aio.types import to_bytes, whole_number
 
 _STREAM: Final = "etcd_aio mirror"
 """A stream of their own, so that no other watch requests progress on it: before etcd 3.4.25 and 3.5.8 the answer can
@@ -142,10 +143,11 @@ class Follow(AsyncIterator[MirrorBatch]):
             raise self._error.with_traceback(None)  # it is raised repeatedly, and the traceback would grow
         try:
             if self._must_list:
-                self._must_list = False
-                self._begin_base(self._revision)
+                await self._begin_base(self._revision)
             if self._base is not None:
                 return await self._next_of_base(self._base)
+            if self._is_closed:
+                return None
             if self._watcher is None:
                 await self._begin_watch()
                 return None
@@ -176,10 +178,11 @@ class Follow(AsyncIterator[MirrorBatch]):
 
     # The base.
 
-    def _begin_base(self, complete_to: int) -> None:
-        known = () if self._known is None else self._known
-        keys = sorted({encode_key(key, "known") for key in known})
-        self._base = _Base(self._store.scan(prefix=self._prefix, timeout=self._timeout), keys, complete_to)
+    async def _begin_base(self, complete_to: int) -> None:
+        keys = await sorted_keys(() if self._known is None else self._known, "known")
+        if not self._is_closed:
+            self._must_list = False
+            self._base = _Base(self._store.scan(prefix=self._prefix, timeout=self._timeout), keys, complete_to)
 
     async def _next_of_base(self, base: "_Base") -> MirrorBatch:
         changes, is_last = await base.next()

@@ -146,6 +146,11 @@ class Mirror:
         """The revision of the source up to which the destination has every change; 0 before the first copy."""
         return self._revision
 
+    @property
+    def checkpoint_key(self) -> bytes:
+        """The key of the checkpoint at the destination."""
+        return self._key
+
     async def run(self) -> NoReturn:
         """Copy, until it is cancelled or ends by an error. It may be run again.
 

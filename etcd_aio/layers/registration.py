@@ -22,10 +22,17 @@ from etcd_aio import EtcdError, Key, KeyLike, Lease, Store, op
 from etcd_aio.aio import resolve, start_background_task
 from etcd_aio.backoff import Backoff
 from etcd_aio.call_options import UNSET, Timeout
-from etcd_aio.errors import ClientUsageError, InvalidRequestError, LeaseNotFoundError, ServiceConflictError
+from etcd_aio.errors import (
+    ClientUsageError,
+    InvalidRequestError,
+    LeaseExpiredError,
+    LeaseNotFoundError,
+    ServiceConflictError,
+)
 from etcd_aio.layers.endpoint_json import JSONValue, encode_entry, entry_key
+from etcd_aio.logs import log_for
 from etcd_aio.not_awaitable import NotAwaitable
-from etcd_aio.types import shown_keys, whole_number
+from etcd_aio.types import finite_seconds, shown_keys, whole_number
 
 logger: Final = logging.getLogger("etcd_aio.naming")
 
@@ -45,8 +52,9 @@ OnConflict: TypeAlias = Literal["keep", "replace"]
 class Registration(NotAwaitable):
     """The entry of one endpoint of a service: `async with client.register("svc/web", "10.0.0.1:80") as registration:`.
 
-    Entering puts the entry, leaving deletes it. In between it is kept alive, and put again whenever its lease was lost,
-    after an outage of any length. The block is not cancelled by a loss: the endpoint goes on serving.
+    Entering puts the entry, leaving deletes it, and waits for `drain` seconds in which clients notice. In between it is
+    kept alive, and put again whenever its lease was lost, after an outage of any length. The block is not cancelled by
+    a loss: the endpoint goes on serving.
 
     Attributes:
         key: the key of the entry.
@@ -65,18 +73,21 @@ class Registration(NotAwaitable):
         name: str | None = None,
         ttl: int = DEFAULT_TTL,
         on_conflict: OnConflict = "keep",
+        drain: float = 0.0,
         timeout: Timeout = UNSET,
     ) -> None:
         if on_conflict not in get_args(OnConflict):
             words = ", ".join(map(repr, get_args(OnConflict)))
             raise InvalidRequestError(f"on_conflict must be one of {words}; got {on_conflict!r}")
         self._store = store
+        self._log = log_for(logger, store)
         self._value = encode_entry(address, metadata)
         self.key = entry_key(target, address if name is None else name)
         self.address = address
         self._what = shown_keys(self.key)
         self._ttl = whole_number(ttl, "ttl", minimum=1)
         self._replaces = on_conflict == "replace"
+        self._drain = finite_seconds(drain, "drain")
         self._timeout = timeout
         self._revision = 0  # of the entry, as this process saw it last
         self._leases: set[int] = set()  # that an entry of this process may have
@@ -131,7 +142,10 @@ class Registration(NotAwaitable):
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        was_left = self._is_left
         await self._leave(is_hurried=isinstance(exc, asyncio.CancelledError))
+        if self._drain and not was_left:
+            await asyncio.sleep(self._drain)
 
     async def aclose(self) -> None:
         """Delete the entry, within two seconds, and end the registration. Leaving does this. Safe to repeat.
@@ -161,7 +175,7 @@ class Registration(NotAwaitable):
         except LeaseNotFoundError:
             pass
         except EtcdError as error:
-            logger.warning("the entry %s could not be deleted, and ends by its TTL: %s", self._what, error)
+            self._log.warning("the entry %s could not be deleted, and ends by its TTL: %s", self._what, error)
 
     # State.
 
@@ -178,7 +192,11 @@ class Registration(NotAwaitable):
     @property
     def error(self) -> EtcdError | None:
         """Why the entry is not there now: `LeaseLostError`, `ServiceConflictError`, or what etcd has answered last."""
-        return None if self.is_registered else self._error
+        lease = self._lease
+        if lease is None or self._error is not None:
+            return self._error
+        # If the loop was stopped for long, the clock says so before the lease does.
+        return LeaseExpiredError(f"the lease of {self._what} has expired") if lease.is_lost else None
 
     @property
     def revision(self) -> int:
@@ -305,7 +323,7 @@ class Registration(NotAwaitable):
                         pass  # an update came meanwhile, and has returned, since the entry was not there
                     since = loop.time()
                     if self._reported is not None:
-                        logger.info("%s is registered again", self._what)
+                        self._log.info("%s is registered again", self._what)
                     resolve(entered, None)
                     await self._stay(lease)
             except Exception as error:  # also of the application's policy, which may be right the next time
@@ -349,7 +367,7 @@ class Registration(NotAwaitable):
             error = EtcdError(f"unexpected {type(raised).__name__} in the client or in a function that it was given")
             error.__cause__ = raised
         if type(error) is not type(self._reported):
-            logger.warning("%s is not registered, which is tried again: %s", self._what, error)
+            self._log.warning("%s is not registered, which is tried again: %s", self._what, error)
         self._error = self._reported = error
 
 

@@ -23,6 +23,7 @@ from etcd_aio.errors import (
 )
 from etcd_aio.lease.clock import LeaseClock, LeaseClockAdapter
 from etcd_aio.lease.keepalive_schedule import KeepAliveSchedule, LeaseState, ScheduledLease
+from etcd_aio.logs import Log, log_of
 from etcd_aio.methods import LEASE_GRANT, LEASE_KEEP_ALIVE, LEASE_TIME_TO_LIVE, RANGE
 from etcd_aio.observing import LeaseChange, LeaseEvent
 from etcd_aio.pb import (
@@ -80,6 +81,7 @@ class LeaseKeeper:
         self._draw_id = _draw_id if draw_id is None else draw_id
         self.clock = LeaseClock(invoker.clock, suspended)
         self._on_change = invoker.observers.lease_changed
+        self._log = log_of(logger, invoker.client)
         self._schedule = KeepAliveSchedule(self._on_stall)
         # Older releases of etcd renew leases without looking at the token, and a login may outlast a lease.
         adapter = LeaseClockAdapter(self._schedule, self.clock)
@@ -87,9 +89,9 @@ class LeaseKeeper:
         self._tasks: set[asyncio.Task[object]] = set()
         self.endings: set[asyncio.Task[None]] = set()
         self._outage: EtcdError | None = None  # of this turn of the loop
-        self.losses = RateLimitedWarning(logger, "%d leases were lost; the first: %s")
+        self.losses = RateLimitedWarning(self._log, "%d leases were lost; the first: %s")
         self.leftovers = RateLimitedWarning(
-            logger, "%d leases could not be revoked and end by their TTLs; the first: %s"
+            self._log, "%d leases could not be revoked and end by their TTLs; the first: %s"
         )
 
     def draw_id(self) -> int:
@@ -129,7 +131,7 @@ class LeaseKeeper:
     def tell(self, event: LeaseEvent, lease_id: int, ttl: int, error: EtcdError | None = None) -> None:
         """Tell the observers of a change of a lease."""
         if self._on_change is not None:
-            self._on_change(LeaseChange(event, lease_id, ttl, error))
+            self._on_change(LeaseChange(event, lease_id, ttl, error, self._invoker.client))
 
     def forget(self, scheduled: ScheduledLease) -> None:
         """Renew the lease no more."""
@@ -190,7 +192,7 @@ class LeaseKeeper:
     def _on_stall(self, seconds: float) -> None:
         suspended = self.clock.slept_within(seconds)
         cause = "the machine was suspended" if suspended > seconds / 2 else "the event loop was blocked"
-        logger.warning("%s for %.1f s, more than half of a lease's TTL: no lease could be renewed", cause, seconds)
+        self._log.warning("%s for %.1f s, more than half of a lease's TTL: no lease could be renewed", cause, seconds)
 
     def _forget_outage(self) -> None:
         self._outage = None
@@ -309,7 +311,7 @@ class RateLimitedWarning:
 
     __slots__ = ("_count", "_first", "_logger", "_quiet_until", "_several")
 
-    def __init__(self, logger: logging.Logger, several: str) -> None:
+    def __init__(self, logger: Log, several: str) -> None:
         self._logger = logger
         self._several = several
         self._count = 0

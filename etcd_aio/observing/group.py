@@ -9,9 +9,10 @@ import re
 import time
 from collections.abc import Callable, Iterable
 from math import inf
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from etcd_aio.errors import Attempt, Delivery, EtcdError, StatusCode
+from etcd_aio.logs import Log, log_of
 from etcd_aio.observing.observer import CallObserver, Headers, Observer
 from etcd_aio.observing.records import (
     AttemptEnded,
@@ -23,6 +24,9 @@ from etcd_aio.observing.records import (
     StreamChange,
     WatchAdvance,
 )
+
+if TYPE_CHECKING:
+    from etcd_aio.client import Client
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -40,9 +44,10 @@ _RESERVED: Final = frozenset(
 class _Guard:
     """Calls the methods of one observer, and logs what they raise."""
 
-    __slots__ = ("_name", "_silent_until")
+    __slots__ = ("_log", "_name", "_silent_until")
 
-    def __init__(self, observer: Observer) -> None:
+    def __init__(self, observer: Observer, log: Log) -> None:
+        self._log = log
         self._name = type(observer).__name__
         self._silent_until = -inf
 
@@ -54,7 +59,7 @@ class _Guard:
             now = time.monotonic()
             if now >= self._silent_until:
                 self._silent_until = now + _LOG_PAUSE
-                logger.exception("observer %s failed; the client continues", self._name)
+                self._log.exception("observer %s failed; the client continues", self._name)
             return None
 
 
@@ -131,16 +136,23 @@ class ObservedCall:
 class ObserverGroup:
     """The observers of one client, in the order in which they are told.
 
+    Args:
+        observers: all of them.
+        client: name of the client, for logs; empty if it has none.
+
     Attributes:
-        endpoint_changed, stream_changed, watch_advanced, lease_changed, login_ended: tell all observers; None if there
-            is none that overrides the method.
+        client_started, client_closed, endpoint_changed, stream_changed, watch_advanced, lease_changed, login_ended:
+            tell all observers; None if there is none that overrides the method.
         sees_calls: whether an observer overrides `call_started`.
     """
 
-    def __init__(self, observers: Iterable[Observer] = ()) -> None:
-        self._observers = [(_Guard(observer), observer) for observer in observers]
+    def __init__(self, observers: Iterable[Observer] = (), client: str = "") -> None:
+        log = log_of(logger, client)
+        self._observers = [(_Guard(observer, log), observer) for observer in observers]
         self._on_call = self._overriding("call_started")
         self.sees_calls = bool(self._on_call)
+        self.client_started: Callable[[Client], None] | None = self._teller("client_started")
+        self.client_closed: Callable[[Client], None] | None = self._teller("client_closed")
         self.endpoint_changed: Callable[[EndpointChange], None] | None = self._teller("endpoint_changed")
         self.stream_changed: Callable[[StreamChange], None] | None = self._teller("stream_changed")
         self.watch_advanced: Callable[[WatchAdvance], None] | None = self._teller("watch_advanced")

@@ -1,6 +1,6 @@
 """Observer: the base class of what is told about calls, streams and members: `Client(observers=[...])`."""
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from etcd_aio.observing.records import (
     AttemptEnded,
@@ -13,6 +13,9 @@ from etcd_aio.observing.records import (
     WatchAdvance,
 )
 
+if TYPE_CHECKING:
+    from etcd_aio.client import Client
+
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 """Names in lower case, and values of printable ASCII."""
 
@@ -24,6 +27,8 @@ class CallObserver:
         metadata: headers that are sent with each attempt, such as a trace context. They never enter a compression
             table. Read once, when the call begins.
     """
+
+    __slots__ = ()
 
     metadata: Headers = ()
 
@@ -44,6 +49,16 @@ class Observer:
     and they cannot change anything. An exception is logged, at most once a minute for each observer, and the client
     continues.
     """
+
+    def client_started(self, client: "Client") -> None:
+        """A client with this observer is used for the first time.
+
+        Its `statistics()` and `streams()` may be read in its loop until it is closed. A reference to it should be weak:
+        a client that is dropped unclosed is never told as closed.
+        """
+
+    def client_closed(self, client: "Client") -> None:
+        """A client that was used is being closed: told once. The ends of its streams and connections are told later."""
 
     def call_started(self, call: CallStarted) -> CallObserver | None:
         """A call begins. Returns what is told the rest; None if this call is of no interest."""

@@ -24,12 +24,16 @@ class CallStarted:
         path: the RPC as gRPC names it, such as "/etcdserverpb.KV/Range".
         endpoints: where the call may go.
         timeout: seconds that the call may take with all its attempts; infinity for no limit.
+        is_continued: whether it reads a further message of a reply that the server streams, on the stream of the last.
+        client: name of the client; empty if it has none.
     """
 
     method: str
     path: str
     endpoints: tuple[str, ...]
     timeout: float
+    is_continued: bool = False
+    client: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,12 +88,14 @@ class EndpointChange:
             or "SHUTDOWN" when the endpoint is not used any more.
         health: of the member, as in `EndpointStatistics.health`: its name.
         reason: why it is not healthy, or not connected; empty if it is, or for no known reason.
+        client: name of the client; empty if it has none.
     """
 
     endpoint: str
     state: str
     health: str
     reason: str
+    client: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,6 +110,7 @@ class StreamChange:
         name: of the stream: a client may have several for the same RPC.
         endpoint: where; empty if it has ended.
         error: why it was lost, or why there will be no further stream; else None.
+        client: name of the client; empty if it has none.
     """
 
     event: StreamEvent
@@ -111,6 +118,7 @@ class StreamChange:
     name: str
     endpoint: str
     error: EtcdError | None = None
+    client: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,11 +129,13 @@ class WatchAdvance:
         events: how many came at once.
         revision: that of the last one.
         pending: how many wait for the consumer now.
+        client: name of the client; empty if it has none.
     """
 
     events: int
     revision: int
     pending: int
+    client: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,12 +148,14 @@ class LeaseChange:
         lease: its id.
         ttl: its TTL in seconds.
         error: why it was lost; else None.
+        client: name of the client; empty if it has none.
     """
 
     event: LeaseEvent
     lease: int
     ttl: int
     error: EtcdError | None = None
+    client: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,7 +165,9 @@ class LoginEnded:
     Attributes:
         seconds: how long it took.
         error: the reason if there is no token; else None.
+        client: name of the client; empty if it has none.
     """
 
     seconds: float
     error: EtcdError | None
+    client: str = ""

@@ -9,6 +9,7 @@ from etcd_aio import EtcdError, KeyValue, Store
 from etcd_aio.aio import start_background_task
 from etcd_aio.backoff import Backoff
 from etcd_aio.errors import ClientUsageError, CompactedError, StoreRolledBackError
+from etcd_aio.logs import log_for
 from etcd_aio.once.guarded import settle_slot
 from etcd_aio.once.slot import Slot, SlotState, Transition
 from etcd_aio.once.slots import SlotPool
@@ -62,7 +63,8 @@ class Settler:
         """Give up what is not settled; log the keys of its slots."""
         if self._settlings:
             keys = ", ".join(repr(slot.key) for slot in self._settlings.values())
-            logger.warning("exactly-once: the outcome of %d writes is not known: %s", len(self._settlings), keys)
+            text = "exactly-once: the outcome of %d writes is not known: %s"
+            log_for(logger, self._store).warning(text, len(self._settlings), keys)
         for settling in self._settlings:
             settling.cancel()
 

@@ -54,7 +54,7 @@ class GrpclibEngine:
     def __init__(self, options: TransportOptions, names: Names | None = None) -> None:
         self._options = options
         self._names = names or Names()
-        self._pace = PingPace()
+        self._pace = PingPace(options.client)
 
     async def connect(self, target: Target, owner: ConnectionOwner) -> "GrpclibConnection":
         options, pace = self._options, self._pace

@@ -68,6 +68,7 @@ class TransportOptions:
         silence_timeout: silence after such a ping after which the connection is dead.
         max_receive_bytes: largest message taken from the peer.
         user_agent: the `user-agent` of every request.
+        client: name of the client, for logs; empty if it has none.
     """
 
     connect_timeout: float = 2.0
@@ -77,6 +78,7 @@ class TransportOptions:
     silence_timeout: float = 1.5
     max_receive_bytes: int = 64 * 2**20
     user_agent: str = "etcd_aio"
+    client: str = ""
 
 
 class ConnectionOwner(Protocol):

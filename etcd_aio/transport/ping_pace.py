@@ -8,6 +8,7 @@ the client lives: the next connection would be ended for the same reason.
 import logging
 from typing import Final
 
+from etcd_aio.logs import log_of
 from etcd_aio.transport.interface import Target
 
 logger = logging.getLogger("etcd_aio.transport")
@@ -17,9 +18,14 @@ _REASON: Final = "ENHANCE_YOUR_CALM (too_many_pings)"
 
 
 class PingPace:
-    """The ping intervals of one engine's endpoints."""
+    """The ping intervals of one engine's endpoints.
 
-    def __init__(self) -> None:
+    Args:
+        client: name of the client, for logs; empty if it has none.
+    """
+
+    def __init__(self, client: str = "") -> None:
+        self._log = log_of(logger, client)
         self._factors: dict[tuple[str, int, str], int] = {}
 
     def factor(self, target: Target) -> int:
@@ -34,13 +40,13 @@ class PingPace:
         is_first = _key(target) not in self._factors
         self._factors[_key(target)] = factor
         if is_first:
-            logger.warning(
+            self._log.warning(
                 "%s closed the connection because of too many keepalive pings: they are now sent half as often; "
                 "a larger keepalive_time avoids this",
                 target.authority,
             )
         else:
-            logger.debug(
+            self._log.debug(
                 "%s allows fewer pings still: all times between them are %d times longer", target.authority, factor
             )
 

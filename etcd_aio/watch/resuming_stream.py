@@ -77,10 +77,15 @@ class WatchStream:
 
     Args:
         owner: its surroundings.
+        on_advance: called when a watch got events; None if that is not observed.
+        client: name of the client; empty if it has none.
     """
 
-    def __init__(self, owner: WatchStreamOwner, on_advance: Callable[[WatchAdvance], None] | None = None) -> None:
+    def __init__(
+        self, owner: WatchStreamOwner, on_advance: Callable[[WatchAdvance], None] | None = None, client: str = ""
+    ) -> None:
         self._owner = owner
+        self._client = client
         self._on_advance = on_advance
         # For as long as the watches live. A dict keeps the order of age.
         self._watches: dict[WatchState, None] = {}
@@ -313,7 +318,8 @@ class WatchStream:
                 watch.on_change()
                 if self._on_advance is not None:
                     batch = watch.pending[-1][0]
-                    self._on_advance(WatchAdvance(len(batch.events), batch.revision, watch.pending_events))
+                    advance = WatchAdvance(len(batch.events), batch.revision, watch.pending_events, self._client)
+                    self._on_advance(advance)
         elif not reply.fragment:
             self._add_progress(watch, header.revision, is_reliable=True)
 
@@ -461,9 +467,9 @@ class WatchStream:
         watch.partial = None
         if not reply.compact_revision:
             self.fail(watch, _cancel_error(reply.cancel_reason))
-        elif reply.compact_revision <= watch.next_revision:
-            # Only events that were handed over, or lie before the beginning, are compacted.
-            watch.resume_revision = max(watch.resume_revision, reply.compact_revision)
+        elif reply.compact_revision <= watch.resume_revision:
+            # Only events that were handed over, or lie before the beginning, are compacted. What an unreliable progress
+            # notification covers may not have been handed over: etcd 3.5.1 answers for watches that it has yet to read.
             self._go_on(watch, Transition.LOST)
         elif watch.options.resync:
             watch.move(Transition.COMPACTED)

@@ -56,7 +56,7 @@ class WatchService:
     def __init__(self, invoker: Invoker, read_page: ReadPage, stream: str = "") -> None:
         self._invoker = invoker
         self._read_page = read_page
-        self._stream = WatchStream(self, invoker.observers.watch_advanced)
+        self._stream = WatchStream(self, invoker.observers.watch_advanced, invoker.client)
         self._supervisor = invoker.supervise(methods.WATCH, self._stream, f"watch {stream}".rstrip())
         # Watchers call these directly.
         self.clock = invoker.clock

@@ -9,8 +9,10 @@ import pytest
 from etcd_aio import pb
 from etcd_aio.codec import compiled
 from etcd_aio.errors import InvalidRequestError, MalformedReplyError
-from etcd_aio.types import Event, EventType, Header, KeyValue, WatchReply
+from etcd_aio.types import Event, EventType, Header, KeyValue, RangeResult, WatchReply
 from tests.support import reference_codec as reference
+from tests.support.codec_backends import codec_backend as codec_backend
+from tests.support.results import watch_reply
 
 CODECS = [reference, compiled]
 
@@ -219,6 +221,44 @@ def test_malformed_bytes_are_refused(codec: ModuleType, message_class: type[pb.M
         codec.decode(message_class, data)
 
 
+MALFORMED_KEY_VALUES: dict[str, bytes] = {
+    "tag alone": b"\x0a",
+    "length missing": b"\x10\x01\x0a",
+    "key cut short": b"\x0a\x05k",
+    "key whose length reaches out of it": b"\x0a\x80",
+    "key beyond memory": b"\x0a" + b"\xff" * 9 + b"\x01",
+    "key of 65 bits": b"\x0a" + b"\xff" * 9 + b"\x02",
+    "number missing": b"\x0a\x01k\x10",
+    "number cut short": b"\x0a\x01k\x10\xff",
+    "number of eleven bytes": b"\x10" + b"\xff" * 10 + b"\x01",
+    "number of 65 bits": b"\x30" + b"\xff" * 9 + b"\x02",
+    "value cut short": b"\x0a\x01k\x2a\x02v",
+    "wrong wire type": b"\x08\x05",
+    "field number 0": b"\x00\x00",
+    "group": b"\x0b\x0c",
+}
+BEHIND: list[bytes] = [b"", b"\x0a\x01k", bytes(300)]  # which a reader of the malformed one must not take for its own
+
+
+@pytest.mark.usefixtures("codec_backend")
+@pytest.mark.parametrize("content", MALFORMED_KEY_VALUES.values(), ids=MALFORMED_KEY_VALUES)
+def test_malformed_key_values_and_events_are_refused(content: bytes) -> None:
+    good = length_field(1, b"k") + b"\x10\x01\x18\x01\x20\x01"
+    for behind in BEHIND:
+        for before in (b"", good):
+            kvs = b"".join(length_field(2, one) for one in (before, content)) + length_field(2, behind)
+            with pytest.raises(MalformedReplyError, match=r"^malformed RangeResponse: "):
+                compiled.decode(RangeResult, kvs)
+            events = [
+                length_field(2, before),
+                length_field(2, content),
+                length_field(2, good) + length_field(3, content),
+            ]
+            for event in events[1:]:
+                with pytest.raises(MalformedReplyError, match=r"^malformed WatchResponse: "):
+                    compiled.decode(WatchReply, length_field(11, events[0]) + length_field(11, event) + behind)
+
+
 def nested_txn_bytes(depth: int) -> bytes:
     """Messages within messages, `depth` of them."""
     data = b""
@@ -323,37 +363,15 @@ WATCH_REPLIES: dict[str, tuple[bytes, WatchReply]] = {
 }
 
 
-def as_result(message: pb.WatchResponse) -> WatchReply:
-    """The result that a message stands for, by hand."""
-
-    def kv(one: pb.KeyValue | None) -> KeyValue | None:
-        if one is None:
-            return None
-        return KeyValue(one.key, one.value, one.create_revision, one.mod_revision, one.version, one.lease)
-
-    header = message.header or pb.ResponseHeader()
-    return WatchReply(
-        Header(header.cluster_id, header.member_id, header.revision, header.raft_term),
-        message.watch_id,
-        message.created,
-        message.canceled,
-        message.compact_revision,
-        message.cancel_reason,
-        message.fragment,
-        tuple(
-            Event(list(EventType)[event.type], kv(event.kv) or KeyValue(b""), kv(event.prev_kv))
-            for event in message.events
-        ),
-    )
-
-
+@pytest.mark.usefixtures("codec_backend")
 @pytest.mark.parametrize(("data", "expected"), WATCH_REPLIES.values(), ids=WATCH_REPLIES)
 def test_what_a_watch_says(codec: ModuleType, data: bytes, expected: WatchReply) -> None:
-    assert as_result(codec.decode(pb.WatchResponse, data)) == expected
+    assert watch_reply(codec.decode(pb.WatchResponse, data)) == expected
     if codec is compiled:
         assert codec.decode(WatchReply, data) == expected
 
 
+@pytest.mark.usefixtures("codec_backend")
 @pytest.mark.parametrize("number", [2, 7, -1])
 def test_an_event_of_an_unknown_kind_is_refused(number: int) -> None:
     data = compiled.encode(pb.WatchResponse(events=[pb.Event(type=number)]))  # type: ignore[arg-type]

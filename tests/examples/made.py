@@ -295,6 +295,7 @@ _SECTIONS: Final = {
     "base": "Raised by the client",
     "concurrency": "Locks and elections",
     "once": "Exactly-once writes",
+    "recipes": "Recipes: transactions as functions, counters, barriers",
     "mirror": "Mirrors",
     "cache": "Reads from memory",
     "naming": "Service registration and discovery",
@@ -331,7 +332,7 @@ _OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "Retries": ("retry", "retry_policy", "hedge_after"),
     "Load balancing": ("policy", "require_leader"),
     "Keys": ("namespace",),
-    "Observers": ("observers",),
+    "Observers": ("name", "observers"),
     "Limits and engine": ("max_send_bytes", "max_receive_bytes", "engine"),
 }
 
@@ -361,7 +362,7 @@ def _arguments(documented: type) -> str:
 _CALLS: Final[Mapping[str, tuple[str, ...]]] = {
     "Create, connect, close": ("from_url", "from_env", "connect", "wait_ready", "ping", "aclose"),
     "Read": ("get", "range", "scan"),
-    "Write": ("put", "update", "delete", "txn", "exactly_once", "compact"),
+    "Write": ("put", "update", "delete", "txn", "stm", "exactly_once", "compact"),
     "Any operation": ("do",),
     "Part of the keys": ("namespace",),
     "Watch": ("watch", "wait_deleted"),

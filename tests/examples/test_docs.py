@@ -70,7 +70,7 @@ def test_python_blocks_run_and_print_the_output_on_the_page(page: Path, own_serv
 def test_every_block_of_code_is_found(page: Path) -> None:
     text = read(page)
     assert text.count("```") == 2 * len(blocks(text)), "a fence is indented or not closed"
-    assert {block.language for block in blocks(text)} <= {"python", "console", "text", "yaml"}
+    assert {block.language for block in blocks(text)} <= {"python", "py", "console", "text", "yaml", "json"}
     assert "~~~" not in text
     outside = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
     outside = re.sub(r"^::: .*\n(?: {4}.*\n)*", "", outside, flags=re.MULTILINE)
@@ -102,8 +102,17 @@ def test_there_are_pages_and_blocks_to_run() -> None:
     assert len(RUNNABLE) >= 24
     assert sum(len(python_blocks(read(page))) for page in RUNNABLE) >= 120
     assert [page.stem for page in ALL if any(block.file is not None for block in python_blocks(read(page)))] == [
-        "testing"  # run by test_testing_page.py
+        "http-and-grpc-clients",  # run by tests/contrib/test_discovery_page.py
+        "telemetry",  # run by tests/contrib/test_otel_page.py
+        "testing",  # run by test_testing_page.py
+        "web-frameworks",  # run by tests/contrib/test_web_page.py
     ]
+
+
+COMMANDS = (
+    r"pip install (nox|\"?\.)|nox -s \w+|python -m (asyncio|etcd_aio\.testing\.build)$|pytest --etcd-|"
+    r"etcd-aio \S|source <\(etcd-aio completion"
+)
 
 
 @pytest.mark.parametrize("page", ALL, ids=name)
@@ -111,9 +120,7 @@ def test_the_commands_on_a_page_exist(page: Path) -> None:
     text = read(page)
     assert set(re.findall(r"nox -s (\w+)", text)) <= nox_sessions()
     for line in console_lines(text):
-        assert re.match(
-            r"pip install (nox|\"?\.)|nox -s \w+|python -m (asyncio|etcd_aio\.testing\.build)$|pytest --etcd-", line
-        ), line
+        assert re.match(COMMANDS, line), line
 
 
 # --- generated parts ---
@@ -153,7 +160,8 @@ def test_the_errors_on_a_page_exist(page: Path) -> None:
 
 @pytest.mark.parametrize("page", ALL, ids=name)
 def test_the_calls_on_a_page_exist(page: Path) -> None:
-    for call in re.findall(r"(?<![-\w])client((?:\.\w+)+)", re.sub(r"client\.(md|py)", "", read(page))):
+    text = re.sub(r"client\.(md|py)|(rpc|etcd_aio)\.client\.", "", read(page))  # files, and names of metrics
+    for call in re.findall(r"(?<![-\w])client((?:\.\w+)+)", text):
         _, first, *rest = call.split(".")
         owner: object = Client
         for attribute in (first, *rest[:1]):
@@ -172,8 +180,9 @@ def test_every_example_is_in_the_list_of_examples() -> None:
 
 def test_what_the_reference_shows_exists() -> None:
     assert len(documented()) > 200
+    elsewhere = "etcd_aio.contrib.discovery.aiohttp.", "etcd_aio.contrib.discovery.grpc."  # by test_discovery_page.py
     for shown in documented():
-        assert resolve_name(shown) is not None
+        assert shown.startswith(elsewhere) or resolve_name(shown) is not None
 
 
 @pytest.mark.parametrize("page", ALL, ids=name)

@@ -90,8 +90,9 @@ async def test_a_directory_is_right_after_a_missed_compaction(server: EtcdServer
         await directory.until(2)
         scene.proxy.refuse()
         scene.proxy.reset()
+        await naming.update(scene.direct, example.TARGET, remove=["b:1"])
         changed = [NewEndpoint("a:1", "changed"), NewEndpoint("c:1")]
-        result = await naming.update(scene.direct, example.TARGET, add=changed, remove=["b:1"])
+        result = await naming.update(scene.direct, example.TARGET, add=changed)
         await scene.direct.compact(result.revision)
         scene.proxy.accept()
         await until(lambda: directory.services == {"a:1": "changed", "c:1": "None"})

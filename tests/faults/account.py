@@ -90,7 +90,20 @@ def overlapping(
             lasting = [other for other, seconds in beside.items() if seconds > _tolerance(other, meddled)]
             inside.append(body)
             if body.kind == "semaphore" and sum(each.permits for each in (*lasting, body)) > body.limit:
-                yield Violation("bodies overlap", f"{len(lasting) + 1} holders of {body.limit} permits of {body.name}")
+                holders = ", ".join(f"{other.claim} for {beside[other]:.3f} s" for other in lasting)
+                yield Violation("bodies overlap", f"of {body.limit} permits of {body.name}: {body.claim} and {holders}")
+
+
+def keys_of(leases: Container[int], changes: Iterable[Change]) -> set[str]:
+    """The keys that had one of these leases, whose id is the end of the key."""
+    return {change.key for change in changes if _lease_of(change.key) in leases}
+
+
+def _lease_of(key: str) -> int:
+    try:
+        return int(key.rpartition("/")[2], 16)
+    except ValueError:
+        return 0
 
 
 def _tolerance(body: Body, meddled: Container[str]) -> float:

@@ -21,6 +21,7 @@ from typing import Final
 from etcd_aio import Client, EtcdError, Event
 from etcd_aio.testing import EtcdCluster, FaultProxy
 from tests.faults import sabotage
+from tests.faults.account import keys_of
 from tests.faults.ownership import RULES
 from tests.faults.store import ROOT, Change, IncompleteError, checked
 from tests.faults.trouble import FAULTS, Process, Trouble
@@ -136,7 +137,8 @@ class Run:
                     await recorder.until(last.revision)
                 if recording.done():
                     recording.result()
-        logs = Logs(standstills=trouble.standstills, meddled=trouble.meddled)
+        meddled = trouble.meddled | keys_of(trouble.revoked, recorder.changes)
+        logs = Logs(standstills=trouble.standstills, meddled=meddled)
         for path in sorted(self._folder.glob("*.log")):
             logs.read(path.stem, path.read_text(), self._ends.get(path.stem, inf))
         verdict = judge(

@@ -12,6 +12,7 @@ from tests.faults.account import (
     Counted,
     Leader,
     Standstill,
+    keys_of,
     leaders,
     left_over,
     miscounted,
@@ -290,6 +291,13 @@ def test_a_key_that_an_operator_deletes_is_missed_a_while_later() -> None:
     assert overlaps(bodies[:2]) == ["a and b for 0.600 s"]
     assert list(overlapping(bodies[:2], (), {A})) == []
     assert [violation.text for violation in overlapping(bodies, (), {A, C})] == ["c and d for 1.000 s"]
+
+
+def test_all_keys_of_a_lease_that_an_operator_revokes_are_missed() -> None:
+    keys = [f"faults/{line}/5a" for line in ("lock/x", "semaphore/a", "rwlock/x/write")]
+    others = ["faults/lock/x/5b", "faults/end/end"]
+    changes = [Change(number, key, "", number) for number, key in enumerate((*keys, *others), 2)]
+    assert keys_of({0x5A}, changes) == set(keys)
 
 
 def test_a_body_whose_key_never_owned() -> None:

@@ -47,7 +47,9 @@ class Trouble:
     Attributes:
         counts: how often each fault was made.
         standstills: the times in which processes were stopped.
-        meddled: the keys that were deleted, by themselves or with their leases.
+        meddled: the keys that were deleted.
+        revoked: the leases that were revoked. Blocks have a lease in turn, so other keys may go with it than
+            the key that it was chosen by.
     """
 
     cluster: EtcdCluster
@@ -60,6 +62,7 @@ class Trouble:
     counts: dict[str, int] = field(default_factory=dict)
     standstills: list[Standstill] = field(default_factory=list)
     meddled: set[str] = field(default_factory=set)
+    revoked: set[int] = field(default_factory=set)
 
     async def go_on(self, until: float, chosen: Mapping[str, Fault]) -> None:
         """Make one fault after the other until an instant of the monotonic clock."""
@@ -221,6 +224,7 @@ async def revoke_lease(trouble: Trouble) -> None:
     """Revoke a lease, as an operator may do."""
     found = await trouble.key(is_oldest=trouble.random.random() < 0.5)
     if found is not None:
+        trouble.revoked.add(found[1])
         await trouble.client.leases.revoke(found[1])
 
 

@@ -29,6 +29,8 @@ from tests.support.virtual_time import turns
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
 
+RELIABLE_PROGRESS = ("3.4.25", "3.5.8")  # older servers may report progress ahead of events: a cache validates instead
+
 
 @pytest.fixture
 async def own_server() -> AsyncIterator[EtcdServer]:
@@ -224,7 +226,7 @@ async def test_a_read_has_every_write_that_was_finished_before(
             put = await other.put("elsewhere", str(number))  # only a mark says that nothing has changed here
             await cache.wait_current()
             assert cache.revision >= put.revision
-        assert cache.statistics().validations == 0
+        assert versions.is_at_least(*RELIABLE_PROGRESS) == (cache.statistics().validations == 0)
         assert cache.statistics().fallbacks == 0
 
 
@@ -279,7 +281,7 @@ async def test_another_watch_that_is_never_read_holds_nothing_up(client: Client,
             await client.put(f"{prefix}a", "x" * 1000)
             await client.put("elsewhere", str(number))
             await cache.wait_current(timeout=PATIENCE)
-        assert cache.statistics().validations == 0
+        assert versions.is_at_least(*RELIABLE_PROGRESS) == (cache.statistics().validations == 0)
 
 
 async def test_reads_wait_while_the_keys_are_loaded(client: Client, prefix: str) -> None:

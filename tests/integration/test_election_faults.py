@@ -107,7 +107,7 @@ async def test_one_leader_after_an_outage(seconds: int) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-@pytest.mark.parametrize("changes", [300, pytest.param(10_000, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("changes", [100, pytest.param(10_000, marks=pytest.mark.nightly)])
 async def test_observers_miss_nothing_while_members_restart(changes: int) -> None:
     """Three observers, each on another member first; each is told every leader, once, and nothing else."""
     name, last = f"{ROOT}election/a", "the last"

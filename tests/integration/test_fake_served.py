@@ -191,6 +191,14 @@ async def test_other_requests_over_http1_are_refused(sent: bytes, status: bytes)
         assert (await get(endpoint, sent)).startswith(b"HTTP/1.1 " + status)
 
 
+async def test_what_is_neither_protocol_ends_the_connection() -> None:
+    """Such as a client that speaks TLS: it learns at once that there is none."""
+    async with FakeEtcd() as fake, fake.serve() as endpoint:
+        for noise in (b"\x16\x03\x01\x02\x00\x01\x00", b"\x00", b"\r\n"):
+            async with asyncio.timeout(PATIENCE):
+                assert await get(endpoint, noise) == b""
+
+
 async def test_bytes_that_break_http2_end_the_connection_alone() -> None:
     async with served() as (_, client):
         (endpoint,) = client.endpoints

@@ -73,6 +73,7 @@ def _during(alarm: pb.AlarmType, *steps: Step) -> list[Step]:
 _BY_REVISION: Final = pb.RangeRequestSortTarget.MOD
 _PROGRESS: Final = Step(methods.WATCH, pb.WatchRequest(progress_request=pb.WatchProgressRequest()))
 _FROM_A_TO_B: Final = pb.Permission(perm_type=pb.PermissionType.READWRITE, key=b"a", range_end=b"b")
+_C: Final = pb.Permission(perm_type=pb.PermissionType.READ, key=b"c")
 _USER: Final = (
     Step(methods.USER_ADD, pb.AuthUserAddRequest(name="u1", password=PASSWORD)),
     Step(methods.ROLE_ADD, pb.AuthRoleAddRequest(name="r1")),
@@ -154,6 +155,16 @@ def _by_all(*steps: Step) -> list[Step | CallOf]:
                 _watch(key=b"a", range_end=b"a"),
             ),
             id="watches of users",
+        ),
+        pytest.param(
+            USERS,
+            [
+                *_USER,
+                Step(methods.ROLE_GRANT_PERMISSION, pb.AuthRoleGrantPermissionRequest(name="r1", perm=_C)),
+                CallOf("u1", _watch(key=b"c", range_end=b"a")),
+                CallOf("u1", Step(methods.RANGE, pb.RangeRequest(key=b"c", range_end=b"a"))),
+            ],
+            id="intervals of users that end before they begin",
         ),
         pytest.param(
             USERS,

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from etcd_aio.testing import EtcdCluster
-from etcd_aio.transport import ENGINES
 from tests.support.interrupts import interruptible
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.slow]
@@ -151,7 +150,7 @@ async def says(process: asyncio.subprocess.Process, line: bytes) -> None:
 
 
 @pytest.mark.parametrize("is_frozen", [False, True], ids=["healthy", "frozen"])
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", ["native", pytest.param("grpclib", marks=pytest.mark.nightly)])
 async def test_an_interrupt_ends_everything_at_once(cluster: EtcdCluster, engine: str, is_frozen: bool) -> None:
     programs = {
         name: FRAME.format(endpoints=cluster.endpoints, engine=engine, body=body) for name, body in PROGRAMS.items()

@@ -814,7 +814,7 @@ NIGHTLY = [pytest.param(10, part, marks=pytest.mark.nightly) for part in range(2
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("rounds", "part"), [(4, -1), *NIGHTLY])
+@pytest.mark.parametrize(("rounds", "part"), [(2, -1), *NIGHTLY])
 async def test_killed_and_restarted_under_load(pair: Pair, rounds: int, part: int, run_seed: int) -> None:
     """The process of the mirror is killed, the source compacted in between; the copy is what its checkpoint says."""
     seed = run_seed * 100 + part

@@ -75,9 +75,9 @@ def nothing_is_left(etcd_server):
 
 ALONE: tuple[str, ...] = ()
 PARALLEL = ("-p", "xdist", "-n", "3")
-# All combinations are for `--nightly`; by default each value occurs.
+# All combinations are for `--nightly`.
 ANYIO_RUNS = [(backend, parallel) for backend in BACKENDS for parallel in (ALONE, PARALLEL)]
-SOME_ANYIO_RUNS = [("default", ALONE), ("function", PARALLEL), ("module", PARALLEL), ("session", ALONE)]
+SOME_ANYIO_RUNS = [("default", ALONE), ("session", PARALLEL)]
 
 
 def runs(everything: Iterable[tuple[object, ...]], some: Sequence[tuple[object, ...]]) -> list[ParameterSet]:
@@ -143,12 +143,9 @@ SCOPES = ("function", "class", "module", "package", "session")
 
 ASYNCIO_RUNS = list(itertools.product(["strict", "auto"], SCOPES, [ALONE, PARALLEL]))
 SOME_ASYNCIO_RUNS = [
-    ("strict", "function", PARALLEL),
+    ("strict", "function", ALONE),
     ("auto", "class", ALONE),
-    ("strict", "module", ALONE),
-    ("auto", "package", ALONE),
     ("strict", "session", PARALLEL),
-    ("auto", "function", ALONE),
 ]
 
 
@@ -169,10 +166,26 @@ def test_pytest_asyncio(project: Project, mode: str, scope: str, parallel: tuple
     assert project.leftovers() == []
 
 
-@pytest.mark.parametrize("scope", ["module", "session"])
+@pytest.mark.parametrize("scope", ["session", pytest.param("module", marks=pytest.mark.nightly)])
 def test_the_scope_of_loops_may_come_from_the_configuration(project: Project, scope: str) -> None:
     project.write("test_it.py", "async def test_it(etcd_client):\n    await etcd_client.put('a', '1')\n")
     done = project.run("-o", f"asyncio_default_test_loop_scope={scope}", runner="auto")
+    assert done.counts == {"passed": 1}, done.text
+
+
+def test_pytest_asyncio_may_be_named_by_its_module(project: Project) -> None:
+    """As is usual where plugins are not loaded by themselves."""
+    project.write(
+        "test_it.py",
+        """
+        import pytest
+
+        @pytest.mark.asyncio
+        async def test_it(fake_client):
+            await fake_client.put("a", "1")
+        """,
+    )
+    done = project.run(runner="by module")
     assert done.counts == {"passed": 1}, done.text
 
 

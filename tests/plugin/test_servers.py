@@ -332,10 +332,10 @@ async def test_end(etcd_client, etcd_server, etcd_cluster):
     ("end", "arguments", "code"),
     [
         pytest.param("assert False", (), 1, id="failure"),
-        pytest.param("assert False", ("-x",), 1, id="first failure"),
-        pytest.param("pytest.exit('enough')", (), 2, id="exit"),
+        pytest.param("assert False", ("-x",), 1, id="first failure", marks=pytest.mark.nightly),
+        pytest.param("pytest.exit('enough')", (), 2, id="exit", marks=pytest.mark.nightly),
         pytest.param("raise KeyboardInterrupt", (), 2, id="interrupt"),
-        pytest.param("os._exit(7)", (), 7, id="_exit"),
+        pytest.param("os._exit(7)", (), 7, id="_exit", marks=pytest.mark.nightly),
     ],
 )
 def test_no_process_is_left(project: Project, end: str, arguments: tuple[str, ...], code: int) -> None:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 
+from tests.simulation.early_marks import RELEASES
+
 PARTS: Final = ("lock", "rwlock", "semaphore", "election", "counter", "watch", "reads")
 """What clients may do: contend for something, count exactly once, write and watch, or read with and without a cache."""
 
@@ -48,6 +50,7 @@ class Plan:
         rest: seconds from one thing that a contender does to the next, at most.
         late: the part of the mutations of contenders that are applied late, or without an answer.
         long: the part of their claims that last longer than a lease without renewals.
+        has_early_marks: reports of progress overtake events, as in old releases of the version.
         faults: the faults, by time.
     """
 
@@ -62,11 +65,13 @@ class Plan:
     rest: float
     late: float
     long: float
+    has_early_marks: bool
     faults: tuple[PlannedFault, ...]
 
     def __str__(self) -> str:
+        version = RELEASES[self.version] if self.has_early_marks else self.version
         head = (
-            f"etcd {self.version}, {self.members} members, latency {self.latency} s, {self.clients} clients, TTL"
+            f"etcd {version}, {self.members} members, latency {self.latency} s, {self.clients} clients, TTL"
             f" {self.ttl} s, rest {self.rest} s, late {self.late}, long {self.long},"
             f" {self.seconds:.1f} s of {', '.join(self.parts)}"
         )
@@ -93,10 +98,10 @@ def draw(seed: int, faults: Collection[str], parts: Collection[str] = PARTS) -> 
     while kinds and at < seconds:
         planned.append(PlannedFault(at, chance.choice(kinds), chance.getrandbits(32)))
         at += chance.expovariate(1 / _EVERY)
-    members = chance.choice((1, 3, 3))
+    members, version = chance.choice((1, 3, 3)), chance.choice(_VERSIONS)
     return Plan(
         seed=seed,
-        version=chance.choice(_VERSIONS),
+        version=version,
         members=members,
         latency=chance.choice((0.0, 0.001, 0.01, 0.05)),
         clients=chance.choice((2, 2, 3)),
@@ -106,5 +111,6 @@ def draw(seed: int, faults: Collection[str], parts: Collection[str] = PARTS) -> 
         rest=rest,
         late=chance.choice((0.0, 0.05, 0.3)),
         long=chance.choice((0.0, 0.05, 0.3)),
+        has_early_marks=version in RELEASES and chance.random() < 0.5,
         faults=tuple(planned),
     )

@@ -3,10 +3,11 @@
 import asyncio
 import random
 from collections import Counter
+from dataclasses import replace
 from math import inf, nextafter
 from typing import Any, Protocol
 
-from etcd_aio import Client
+from etcd_aio import Client, methods
 from etcd_aio.fake import FakeEtcd
 from etcd_aio.fake.cluster import Node
 from etcd_aio.fake.network import Network
@@ -14,6 +15,7 @@ from etcd_aio.fake.outcomes import Outcome
 from etcd_aio.fake.refusals import Refusal
 from etcd_aio.fake.sessions import Session
 from etcd_aio.transport import Metadata
+from tests.simulation.early_marks import RELEASES, EarlyMarks
 from tests.simulation.history import History
 from tests.simulation.plan import Plan
 from tests.simulation.trace import Trace
@@ -29,9 +31,12 @@ class Replaceable(Protocol):
 class TracedEtcd(FakeEtcd):
     """A fake that records what reaches it."""
 
-    def __init__(self, trace: Trace, version: str, *, members: int, seed: int) -> None:
-        super().__init__(version, members=members, seed=seed)
+    def __init__(self, trace: Trace, plan: Plan) -> None:
+        super().__init__(plan.version, members=plan.members, seed=plan.seed)
         self._trace = trace
+        self._has_early_marks = plan.has_early_marks
+        if plan.has_early_marks:
+            self._cluster.release = replace(self._cluster.release, version=RELEASES[plan.version])
         self.served = 0
 
     def unary(self, node: Node, path: str, payload: bytes, metadata: Metadata) -> bytes | Outcome:
@@ -50,7 +55,8 @@ class TracedEtcd(FakeEtcd):
 
     def stream(self, node: Node, path: str, metadata: Metadata) -> Session:
         self._trace.add(f"{node.name} {path} opened")
-        return super().stream(node, path, metadata)
+        session = super().stream(node, path, metadata)
+        return EarlyMarks(session) if self._has_early_marks and path == methods.WATCH.path else session
 
     def receive(self, session: Session, payload: bytes) -> None:
         self.served += 1
@@ -80,7 +86,7 @@ class World:
     def __init__(self, plan: Plan, trace: Trace) -> None:
         self.plan = plan
         self.trace = trace
-        self.fake = TracedEtcd(trace, plan.version, members=plan.members, seed=plan.seed)
+        self.fake = TracedEtcd(trace, plan)
         self.history = History(self.fake)
         self.networks: list[Network] = []
         self.operator = self.fake.client(timeout=2.0)

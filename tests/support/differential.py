@@ -108,10 +108,10 @@ class Pair:
             await self._cluster.advance(0.1)
         await _some_turns()
 
-    def resolved(self, request: pb.Message) -> pb.Message:
+    def resolved(self, request: pb.Message, user: str = "") -> pb.Message:
         """The request with absolute revisions, and without known differences."""
         resolved = resolve(request, self.now, self.compacted)
-        avoid(resolved, self.version)
+        avoid(resolved, self.version, user)
         return resolved
 
     async def play(self, steps: Sequence[Step]) -> None:
@@ -137,7 +137,7 @@ class Pair:
         """Send a request to both, and compare the answers. What the real one does not have is not sent."""
         if not is_served(step.method, self.version):
             return []
-        request = self.resolved(step.request)
+        request = self.resolved(step.request, user)
         tokens = self.tokens.get(user, ["", ""])
         mine, real = [
             await self.answer(side, step.method, request, token) for side, token in zip(self.sides, tokens, strict=True)

@@ -3,7 +3,8 @@
 import asyncio
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -295,40 +296,48 @@ class Etcdctl:
         """Run a command. Returns what it says, without what differs from server to server."""
         words = [self.names.get(word, word.strip("'")) for word in row.command.split()]
         words = [re.sub(r"LEASE\d", lambda found: self.names.get(found[0], found[0]), word) for word in words]
-        pipe = asyncio.subprocess.PIPE
-        # Messages of etcdctl's own logger are not part of its answer.
-        child = await asyncio.create_subprocess_exec(
-            *self.program,
-            f"--endpoints={self.endpoint}",
-            *words,
-            stdin=pipe,
-            stdout=pipe,
-            stderr=pipe,
-            env=_ENVIRONMENT,
-        )
         try:
             async with asyncio.timeout(_SECONDS):
                 if row.lines:
-                    return await self._first_lines(child, row)
-                stdout, stderr = await child.communicate(row.stdin.encode())
+                    return await self._first_lines(words, row)
+                code, stdout, stderr = await self.run(words, row.stdin)
         except TimeoutError:
             raise AssertionError(f"{row.command}: no end, or too few lines, on {self.endpoint}") from None
+        self._learn(stdout.decode("utf-8", "backslashreplace"))
+        # Messages of etcdctl's own logger are not part of its answer.
+        errors = [line for line in stderr.decode().splitlines() if line and not line.startswith("{")]
+        lines = self._normalised(stdout.decode("utf-8", "backslashreplace")).splitlines()
+        return code, sorted(lines) if row.sorts else lines, [self._normalised(line) for line in errors]
+
+    async def run(self, words: Sequence[str], stdin: str) -> tuple[int, bytes, bytes]:
+        """Run a command to its end. Returns its exit code, and what it writes to stdout and stderr."""
+        async with self._started(words) as child:
+            stdout, stderr = await child.communicate(stdin.encode())
+            assert child.returncode is not None
+            return child.returncode, stdout, stderr
+
+    @asynccontextmanager
+    async def _started(self, words: Sequence[str]) -> AsyncIterator[asyncio.subprocess.Process]:
+        pipe = asyncio.subprocess.PIPE
+        endpoints = f"--endpoints={self.endpoint}"
+        child = await asyncio.create_subprocess_exec(
+            *self.program, endpoints, *words, stdin=pipe, stdout=pipe, stderr=pipe, env=_ENVIRONMENT
+        )
+        try:
+            yield child
         finally:
             if child.returncode is None:
                 child.kill()
                 await child.communicate()
-        self._learn(stdout.decode("utf-8", "backslashreplace"))
-        errors = [line for line in stderr.decode().splitlines() if line and not line.startswith("{")]
-        lines = self._normalised(stdout.decode("utf-8", "backslashreplace")).splitlines()
-        return child.returncode, sorted(lines) if row.sorts else lines, [self._normalised(line) for line in errors]
 
-    async def _first_lines(self, child: asyncio.subprocess.Process, row: Row) -> tuple[object, ...]:
-        assert child.stdin is not None
-        assert child.stdout is not None
-        child.stdin.write(row.stdin.encode())
-        lines = [(await child.stdout.readline()).decode() for _ in range(row.lines)]
-        child.terminate()
-        rest, _ = await child.communicate()
+    async def _first_lines(self, words: Sequence[str], row: Row) -> tuple[object, ...]:
+        async with self._started(words) as child:
+            assert child.stdin is not None
+            assert child.stdout is not None
+            child.stdin.write(row.stdin.encode())
+            lines = [(await child.stdout.readline()).decode() for _ in range(row.lines)]
+            child.terminate()
+            rest, _ = await child.communicate()
         return tuple(self._normalised(line) for line in lines), self._normalised(rest.decode())
 
     def _learn(self, text: str) -> None:

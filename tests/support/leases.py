@@ -69,6 +69,7 @@ class FakeLeases:
         self.suspended = 0.0  # seconds
         self.seen = Remembers()
         self.observers = ObserverGroup([self.seen])
+        self.client = ""
         self.invoker = cast("Invoker", self)
         self.keeper = LeaseKeeper(self.invoker, draw_id=ids.__next__, suspended=lambda: self.suspended)
         self.group = Leases(self.invoker, self.keeper)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from etcd_aio import Client
 from etcd_aio.observing import (
     AttemptEnded,
     CallObserver,
@@ -46,6 +47,8 @@ class Remembers(Observer):
 
     def __init__(self, metadata: Sequence[tuple[str, str]] = ()) -> None:
         self._metadata = tuple(metadata)
+        self.clients: list[Client] = []
+        self.closed: list[Client] = []
         self.calls: list[RememberedCall] = []
         self.endpoints: list[EndpointChange] = []
         self.streams: list[StreamChange] = []
@@ -64,6 +67,12 @@ class Remembers(Observer):
         """How the last call ended: told once."""
         (outcome,) = self.call.outcomes
         return outcome
+
+    def client_started(self, client: Client) -> None:
+        self.clients.append(client)
+
+    def client_closed(self, client: Client) -> None:
+        self.closed.append(client)
 
     def call_started(self, call: CallStarted) -> CallObserver | None:
         self.events.append("call")

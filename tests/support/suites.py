@@ -22,6 +22,7 @@ RUNNERS: Final = {
     "anyio": ("-p", "anyio"),
     "strict": ("-p", "asyncio", *_SCOPE),
     "auto": ("-p", "asyncio", *_SCOPE, "-o", "asyncio_mode=auto"),
+    "by module": ("-p", "pytest_asyncio.plugin", *_SCOPE),
     "both": ("-p", "asyncio", "-p", "anyio", *_SCOPE),
     "none": (),
 }

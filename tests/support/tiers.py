@@ -3,9 +3,11 @@
 by default   hypothesis: at most 100 examples, fewer of slow ones, the same in every run
              engines: `native`, and both for tests marked `both_engines`
              stores: clients of the whole store, and clients with a namespace for tests marked `both_stores`
+             contract: both engines on asyncio, `native` on uvloop too
              tests marked `nightly` are left out
 --nightly    hypothesis: the number that each test names, new ones in every run
              engines: both
+             contract: both engines on both loops
              stores: both, unless marked `whole_store`
              every test
 """

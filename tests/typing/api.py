@@ -111,6 +111,7 @@ from etcd_aio.layers import (
     naming,
 )
 from etcd_aio.once import ExactlyOnce
+from etcd_aio.recipes import Barrier, Counter, DoubleBarrier, IdAllocator, StmResult, Transaction
 from etcd_aio.transport import create_engine
 
 R = TypeVar("R")
@@ -125,6 +126,27 @@ class HasId:
 def stores(client: Client) -> tuple[Store, Writer]:
     store: Store = client
     return store, store
+
+
+async def count(tx: Transaction) -> int:
+    assert_type(await tx.get("a"), KeyValue | None)
+    assert_type(await tx.get_all(["a", b"b"]), Mapping[bytes, KeyValue | None])
+    assert_type(await tx.range(prefix="a"), tuple[KeyValue, ...])
+    tx.put("a", 1)  # type: ignore[arg-type]
+    return 1
+
+
+async def recipes(client: Client) -> None:
+    assert_type(await client.stm(count), StmResult[int])
+    assert_type((await client.namespace("a/").stm(count, isolation="serializable")).value, int)
+    await client.stm(count, isolation="snapshot")  # type: ignore[arg-type]
+    await client.stm(lambda tx: 7)  # type: ignore[arg-type, return-value]
+    for store in (client, client.namespace("a/")):
+        assert_type(await Counter(store, "n").add(), int)
+        assert_type(await IdAllocator(store, "n").next(), int)
+        assert_type(await Barrier(store, "n").hold(lease=HasId()), bool)
+        async with DoubleBarrier(store, "n", count=2) as barrier:
+            assert_type(barrier, DoubleBarrier)
 
 
 async def namespaces(client: Client) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import copy
 import gc
+import logging
 import pickle
 import ssl
 import traceback
@@ -16,9 +17,11 @@ from etcd_aio import Client, ClientClosedError, ConfigError, __version__, transp
 from etcd_aio.discovery.srv_records import SrvAnswer
 from etcd_aio.error_handler.credentials import Password
 from etcd_aio.errors import ClientUsageError, StatusCode, UserEmptyError
+from etcd_aio.fake import FakeEtcd
 from etcd_aio.transport import Engine, EngineName, TransportOptions
 from tests.support.calls import answered
 from tests.support.fake_engine import Accept, FakeEngine, Hang, Refuse
+from tests.support.until import until
 from tests.support.virtual_time import tasks, timers, turns
 
 pytestmark = pytest.mark.anyio
@@ -29,6 +32,21 @@ async def test_the_endpoints_are_shown_in_one_spelling_and_in_order() -> None:
     assert client.endpoints == ("m1:2379", "http://m2:1", "[::1]:2379")
     assert Client(["http://a", "http://b"]).endpoints == ("http://a:2379", "http://b:2379")
     assert Client().endpoints == ("127.0.0.1:2379",)
+
+
+def test_statistics_and_streams_need_no_running_loop() -> None:
+    fake = FakeEtcd()
+    client = fake.client()
+    with asyncio.Runner() as runner:
+        watcher = client.watch("a")
+        runner.run(watcher.__aenter__())
+        (stream,) = client.streams()
+        assert stream.is_open
+        assert stream.since >= 0
+        assert [endpoint.streams for endpoint in client.statistics()] == [1]
+        runner.run(client.aclose())
+        assert client.streams() == ()
+    fake.close()
 
 
 async def test_an_unused_client_has_no_state_and_says_so() -> None:
@@ -362,3 +380,20 @@ def test_python_names_the_client_in_what_it_says_of_its_calls() -> None:
     client = Client("m1:2379")
     with pytest.raises(TypeError, match=r"^Client\.delete\(\) got an unexpected"):
         client.delete("k", recursive=True)  # type: ignore[call-arg, unused-coroutine]
+
+
+async def test_log_records_of_endpoints_and_streams_have_fields(caplog: pytest.LogCaptureFixture) -> None:
+    async with FakeEtcd(members=3) as fake, fake.client() as client, client.watch("a") as watcher:
+        (stream,) = client.streams()
+        caplog.set_level(logging.DEBUG, "etcd_aio")
+        next(member for member in fake.members if member.endpoint == stream.endpoint).stop()
+        await until(lambda: any("resumed" in record.message for record in caplog.records))
+        await client.put("a", "1")
+        await anext(watcher)
+    lost, *_, resumed = [vars(record) for record in caplog.records if record.name == "etcd_aio.streams"]
+    assert (lost["method"], lost["endpoint"], lost["code"]) == ("Watch/Watch", stream.endpoint, "UNAVAILABLE")
+    assert resumed["method"] == "Watch/Watch"
+    assert resumed["endpoint"] not in {"", stream.endpoint}
+    endpoints = [vars(record) for record in caplog.records if record.name == "etcd_aio.balancer"]
+    assert endpoints
+    assert all(f"endpoint {fields['endpoint']}: " in fields["message"] for fields in endpoints)

@@ -7,6 +7,7 @@ import pytest
 
 from etcd_aio import Client
 from etcd_aio.errors import ClientUsageError
+from etcd_aio.recipes import DoubleBarrier
 
 
 @pytest.mark.anyio
@@ -25,6 +26,7 @@ from etcd_aio.errors import ClientUsageError
         (lambda client: client.exactly_once(), "async with client.exactly_once("),
         (lambda client: client.register("k", "a:1"), "async with client.register("),
         (lambda client: client.resolve("k"), "async with client.resolve("),
+        (lambda client: DoubleBarrier(client, "k", count=2), "async with DoubleBarrier("),
     ],
 )
 async def test_awaiting_says_what_to_write(make: Callable[[Client], Any], says: str) -> None:

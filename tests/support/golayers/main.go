@@ -1,9 +1,12 @@
-// What the official Go client has above the client, for tests of interoperation: naming, its gRPC resolver, and the
-// interface for Kubernetes. Each answer is a line of JSON.
+// What the official Go client has above the client, for tests of interoperation: naming, its gRPC resolver, the
+// interface for Kubernetes, and barriers. Each answer is a line of JSON.
 //
 //	-do register    Manager.AddEndpoint under a lease, until the next line of stdin; then Manager.DeleteEndpoint
 //	-do follow      Manager.NewWatchChannel: the addresses after each batch
 //	-do resolve     the gRPC resolver: the addresses of each state
+//	-do hold        Barrier.Hold, until the next line of stdin; then Barrier.Release
+//	-do wait        Barrier.Wait
+//	-do double      DoubleBarrier.Enter of -count participants; DoubleBarrier.Leave at the next line of stdin
 //	-do kubernetes  the calls of tests/integration/test_optimistic.py
 package main
 
@@ -21,6 +24,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+	recipe "go.etcd.io/etcd/client/v3/experimental/recipes"
 	"go.etcd.io/etcd/client/v3/kubernetes"
 	"go.etcd.io/etcd/client/v3/naming/endpoints"
 	etcdresolver "go.etcd.io/etcd/client/v3/naming/resolver"
@@ -30,11 +35,12 @@ import (
 
 func main() {
 	endpoint := flag.String("endpoint", "", "of etcd")
-	do := flag.String("do", "", "register, follow, resolve or kubernetes")
+	do := flag.String("do", "", "register, follow, resolve, hold, wait, double or kubernetes")
 	target := flag.String("target", "", "the service, or the prefix of the keys")
 	address := flag.String("address", "", "to register")
 	metadata := flag.String("metadata", "null", "to register, as JSON")
 	ttl := flag.Int64("ttl", 10, "seconds")
+	count := flag.Int("count", 2, "participants")
 	flag.Parse()
 	config := clientv3.Config{Endpoints: []string{*endpoint}, DialTimeout: 5 * time.Second}
 	client, err := clientv3.New(config)
@@ -48,6 +54,28 @@ func main() {
 		follow(ctx, client, *target)
 	case "resolve":
 		resolve(client, *target)
+	case "hold":
+		barrier := recipe.NewBarrier(client, *target)
+		check(barrier.Hold())
+		say("held")
+		bufio.NewScanner(os.Stdin).Scan()
+		check(barrier.Release())
+		say("released")
+	case "wait":
+		say("waiting")
+		check(recipe.NewBarrier(client, *target).Wait())
+		say("released")
+	case "double":
+		session, err := concurrency.NewSession(client, concurrency.WithTTL(int(*ttl)))
+		check(err)
+		defer session.Close()
+		barrier := recipe.NewDoubleBarrier(session, *target, *count)
+		say("entering")
+		check(barrier.Enter())
+		say("in")
+		bufio.NewScanner(os.Stdin).Scan()
+		check(barrier.Leave())
+		say("out")
 	case "kubernetes":
 		k, err := kubernetes.New(config)
 		check(err)

@@ -8,7 +8,7 @@ import pytest
 from etcd_aio.concurrency.permits import Request, Verdict, is_free, is_marked, judge, parse
 from etcd_aio.errors import LockError
 
-ROUNDS = 300
+SEEDS = [*range(60), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(60, 300))]
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ def kv(number: int, permits: int = 1, limit: int = 3, *, is_held: bool = False) 
     return Listed(b"s/%d" % number, Request(limit, permits).value(is_held=is_held), number)
 
 
-@pytest.mark.parametrize("seed", range(ROUNDS))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_what_is_held_is_never_more_than_the_limit(seed: int) -> None:
     """Contenders come, look at any time, and go at any time, also without knowing that they are gone."""
     chance = random.Random(seed)
@@ -59,7 +59,7 @@ def test_what_is_held_is_never_more_than_the_limit(seed: int) -> None:
                 assert judge(store.values(), b"s/%d" % one, one, request[one]).is_head
 
 
-@pytest.mark.parametrize("seed", range(ROUNDS))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_contenders_with_another_limit_neither_hold_beside_others_nor_drive_them_away(seed: int) -> None:
     """Contenders look at any time, as above; who gets an error leaves, at once or some time later."""
     chance = random.Random(seed)

@@ -47,6 +47,8 @@ def test_every_option_is_checked_by_its_type_or_where_it_is_used() -> None:
         {"namespace": "app/"},
         {"namespace": b"\xff"},
         {"observers": [Observer()]},
+        {"name": "orders"},
+        {"name": "a.b_c-d:e/F9" + "0" * 52},
     ],
 )
 def test_what_can_work_is_taken(changes: dict[str, Any]) -> None:
@@ -72,6 +74,7 @@ WRONG: dict[str, tuple[object, ...]] = {
     "retry_policy": ("safe", 3),
     "max_send_bytes": (0, -1, 2**31, 1.5, None, True),
     "max_receive_bytes": (0, -1, 2**31, 1.5, None, True),
+    "name": (None, 1, True, b"a", "a b", "50%", "a\n", "\u00e9", "a" * 65),
     "discovery_srv_name": (None, 1, "a.b", "-a", "a\n", "a" * 43),
 }
 
@@ -105,6 +108,7 @@ def test_every_option_that_is_checked_here_has_a_wrong_value_above() -> None:
         ("fail_fast", "true", True),
         ("max_send_bytes", "4096", 4096),
         ("discovery_srv_name", "dev", "dev"),
+        ("name", "orders/eu-1", "orders/eu-1"),
     ],
 )
 def test_options_as_texts(option: str, text: str, value: object) -> None:
@@ -113,7 +117,7 @@ def test_options_as_texts(option: str, text: str, value: object) -> None:
     assert type(found) is type(value)
 
 
-WORDS = {"policy", "engine", "retry", "discovery_srv_name", "namespace"}  # the client judges them
+WORDS = {"policy", "engine", "retry", "discovery_srv_name", "name", "namespace"}  # the client judges them
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 import asyncio
 import copy
+import logging
 import pickle
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -1406,3 +1407,22 @@ async def test_a_request_that_is_too_large_to_be_sent_tells_which_it_is() -> Non
         with pytest.raises(RequestTooLargeError) as caught:
             await calls.put()
         assert str(caught.value).startswith("put 'k': the request has ")
+
+
+async def test_each_attempt_after_which_a_call_moves_on_is_logged_with_its_fields(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG, "etcd_aio.calls")
+    async with world() as calls:
+        calls["m1"].answers.append(no_leader())
+        await calls.read()
+        await calls.read()
+    async with world(1) as calls:
+        calls["m1"].answers.append(unknown())
+        with pytest.raises(ConnectionLostError):
+            await calls.put()
+    (line,) = [record for record in caplog.records if record.name == "etcd_aio.calls"]  # no line for the end of a call
+    said = "call KV/Range: attempt 1 failed at m1:2379 with UNAVAILABLE, and the call moves on"
+    assert line.getMessage() == said
+    fields = [vars(line)[name] for name in ("method", "endpoint", "code", "attempts")]
+    assert fields == ["KV/Range", "m1:2379", "UNAVAILABLE", 1]

@@ -1,5 +1,6 @@
 """The page "Known limits of the fake": every limit on it exists, and is checked here."""
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from etcd_aio import Client, ConfigError
-from etcd_aio.errors import NotSupportedByServerError, RequestTooLargeError, TooManyOpsError
+from etcd_aio.errors import NoAvailableEndpointsError, NotSupportedByServerError, RequestTooLargeError, TooManyOpsError
 from etcd_aio.fake import FakeEtcd
 from etcd_aio.kv import op
 
@@ -89,7 +90,16 @@ async def tls(fake: FakeEtcd, client: Client) -> None:
 
 
 async def loops(fake: FakeEtcd, client: Client) -> None:
-    assert fake.revision == 1  # that it has a loop of its own is what the fixture below relies on
+    def use() -> None:
+        asyncio.run(read())
+
+    async def read() -> None:
+        async with fake.client(timeout=0.5) as other:
+            await other.get("a")
+
+    await client.get("a")  # the fake belongs to the first loop that uses it
+    with pytest.raises(NoAvailableEndpointsError, match="belongs to another event loop"):
+        await asyncio.to_thread(use)
 
 
 LIMITS: dict[str, Callable[[FakeEtcd, Client], Awaitable[None]]] = {

@@ -120,3 +120,30 @@ async def test_the_age_of_a_cache_is_virtual_and_goes_on_while_the_machine_sleep
         assert cache.age == pytest.approx(before + 60.0)
         loop.suspend(60.0)
         assert cache.age == pytest.approx(before + 120.0)
+
+
+def test_the_clock_waits_for_threads() -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        start = loop.time()
+        await asyncio.to_thread(time.sleep, 0.02)  # nothing else is left to do, and this is no deadlock
+        assert loop.time() == start
+        sleeping = asyncio.ensure_future(asyncio.sleep(3600))
+        async with asyncio.timeout(5):
+            await asyncio.to_thread(time.sleep, 0.02)
+        assert not sleeping.done()
+        await sleeping
+        assert loop.time() >= start + 3600
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        runner.run(main())
+
+
+def test_a_thread_that_waits_for_a_timer_of_the_loop_does_not_stop_it() -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        work = asyncio.run_coroutine_threadsafe
+        await asyncio.to_thread(lambda: work(asyncio.sleep(60), loop).result())
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        runner.run(main())

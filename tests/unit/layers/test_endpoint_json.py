@@ -84,3 +84,25 @@ def test_keys() -> None:
 
 def test_an_endpoint_with_metadata_can_stand_in_a_set() -> None:
     assert len({ServiceEndpoint(b"k", "a:1", {"zone": "a"}), ServiceEndpoint(b"k", "a:1", {"zone": "a"})}) == 1
+
+
+@pytest.mark.parametrize(
+    ("address", "host", "port"),
+    [
+        ("10.0.0.1:80", "10.0.0.1", 80),
+        ("node.example:65535", "node.example", 65535),
+        ("[::1]:443", "::1", 443),
+        ("[::1]", "::1", None),
+        ("::1", "::1", None),
+        ("node", "node", None),
+        ("node:", "node:", None),
+        (":80", ":80", None),
+        ("node:65536", "node:65536", None),
+        ("node:http", "node:http", None),
+        ("unix:/run/api", "unix:/run/api", None),
+        ("dns:///node:80", "dns:///node:80", None),
+    ],
+)
+def test_an_address_has_a_host_and_a_port(address: str, host: str, port: int | None) -> None:
+    endpoint = ServiceEndpoint(b"svc/a", address)
+    assert (endpoint.host, endpoint.port) == (host, port)

@@ -12,13 +12,17 @@ from etcd_aio.errors import (
     ClientUsageError,
     EmptyKeyError,
     EtcdError,
+    LeaseExpiredError,
     LeaseNotFoundError,
     NoSpaceError,
     ServiceConflictError,
     UnavailableError,
 )
+from etcd_aio.fake import FakeEtcd
+from etcd_aio.fake.time import VirtualTimeLoop
 from etcd_aio.layers import Registration
 from etcd_aio.layers.endpoint_json import encode_entry
+from tests.support.until import until
 from tests.support.virtual_time import tasks, turns
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
@@ -414,3 +418,61 @@ async def test_wrong_arguments_are_refused(store: FakeStore, options: dict[str, 
     with pytest.raises((InvalidRequestError, EmptyKeyError)):
         register(store, **options)
     assert not store.sent
+
+
+async def test_the_error_is_there_as_soon_as_the_clock_says_that_the_lease_is_lost() -> None:
+    """Before the registration has noticed; it never is None while the entry is not there."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    async with FakeEtcd() as fake, fake.client() as client, client.register("svc", "a:1", ttl=10) as registration:
+        assert registration.error is None
+        loop.block(60)
+        assert not registration.is_registered
+        assert isinstance(registration.error, LeaseExpiredError)
+        await registration.wait_registered()
+        assert registration.error is None
+
+
+async def test_leaving_waits_for_the_drain_behind_the_end_of_the_entry() -> None:
+    loop = asyncio.get_running_loop()
+    async with FakeEtcd() as fake, fake.client() as client:
+        registration = client.register("svc", "a:1", drain=5)
+        await registration.__aenter__()
+        leaving = asyncio.create_task(registration.__aexit__(None, None, None))
+        await until(lambda: not fake.keys("svc"))
+        gone = loop.time()
+        await asyncio.sleep(4)
+        assert not leaving.done()
+        await leaving
+        assert 4.9 <= loop.time() - gone <= 5.1
+        await registration.aclose()
+        assert loop.time() - gone <= 5.1
+
+
+async def test_a_cancelled_block_waits_for_the_drain_too_until_it_is_cancelled_again() -> None:
+    loop = asyncio.get_running_loop()
+    async with FakeEtcd() as fake, fake.client() as client:
+
+        async def serve() -> None:
+            async with client.register("svc", "a:1", drain=5):
+                await asyncio.Event().wait()
+
+        for cut in False, True:
+            serving = asyncio.create_task(serve())
+            await until(lambda: bool(fake.keys("svc")))
+            serving.cancel()
+            await until(lambda: not fake.keys("svc"))
+            gone = loop.time()
+            await asyncio.sleep(1)
+            assert not serving.done()
+            if cut:
+                serving.cancel()
+            await asyncio.wait([serving])
+            assert serving.cancelled()
+            assert (loop.time() - gone < 2) is cut
+
+
+@pytest.mark.parametrize("drain", [-1, float("inf")])
+def test_a_drain_is_a_number_of_seconds(drain: float) -> None:
+    with pytest.raises(InvalidRequestError):
+        Registration(FakeStore(), "svc", "a:1", drain=drain)  # type: ignore[arg-type]

@@ -229,6 +229,7 @@ async def test_each_message_of_a_streamed_reply_is_a_call() -> None:
     reply = StreamedReply(RANGE_STREAM)
     assert await calls.invoker.read(reply, pb.RangeRequest(key=b"k")) is not None
     assert await calls.invoker.read(reply, pb.RangeRequest(key=b"k")) is None
+    assert [call.started.is_continued for call in seen.calls] == [False, True]
     one, two = ["call", "attempt", "UNAVAILABLE", "attempt", "OK", "ended"], ["call", "attempt", "OK", "ended"]
     assert seen.events == [*one, *two]
     await closed(calls)

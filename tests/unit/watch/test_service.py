@@ -71,6 +71,7 @@ class Supervisor:
 class Invoker:
     """A clock, and a supervisor."""
 
+    client = ""
     max_send_bytes = 2**21
     may_renew = True
 

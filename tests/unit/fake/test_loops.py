@@ -1,0 +1,214 @@
+"""A fake outside of its event loop: before there is one, in other threads, and in one loop after the other."""
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Self
+
+import pytest
+
+from etcd_aio import Client
+from etcd_aio.errors import EtcdError, WrongLoopError
+from etcd_aio.fake import FakeEtcd
+from etcd_aio.fake.time import VirtualTimeLoop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def test_everything_works_before_there_is_a_loop() -> None:
+    fake = FakeEtcd(members=3)
+    fake.load({"a": "1"})
+    fake.compact(fake.revision)
+    fake.elect(fake.members[1])
+    for member in fake.members:
+        member.pause()
+        member.resume()
+        member.stop()
+        member.start()
+    fake.members[0].isolate()
+    fake.members[0].heal()
+    assert (fake.leases, fake.watchers, fake.calls) == ((), (), ())
+
+    async def read() -> bytes:
+        async with fake.client(timeout=5.0) as client:
+            kv = await client.get("a")
+            assert kv is not None
+            return kv.value
+
+    assert asyncio.run(read()) == b"1"
+    assert [call.method for call in fake.calls] == ["KV/Range"]
+
+
+_LEFT_OPEN: list[object] = []
+"""Is never collected: that would warn, and rightly so."""
+
+
+@pytest.mark.parametrize("is_virtual", [False, True])
+def test_loops_in_turn_share_the_content_and_the_leases(is_virtual: bool) -> None:
+    """As an application does that a test starts twice."""
+    factory: Callable[[], asyncio.AbstractEventLoop] = VirtualTimeLoop if is_virtual else asyncio.new_event_loop
+    fake = FakeEtcd()
+
+    async def first() -> None:
+        async with fake.client() as client:
+            lease = await client.leases.grant(ttl=60)
+            await client.put("leased", "1", lease=lease)
+
+    async def second() -> None:
+        async with fake.client() as client, client.watch("leased") as watcher:
+            assert await client.get("leased") is not None
+            assert 50 < fake.leases[0].remaining <= 60
+            await fake.advance(61.0)
+            async with asyncio.timeout(5.0):
+                assert (await anext(watcher)).is_delete
+
+    for use in (first, second):
+        with asyncio.Runner(loop_factory=factory) as runner:
+            runner.run(use())
+    assert fake.leases == ()
+    assert fake.keys() == {}
+
+
+def test_a_lease_expires_in_the_next_loop_without_any_call() -> None:
+    fake = FakeEtcd()
+
+    async def grant() -> None:
+        async with fake.client() as client:
+            lease = await client.leases.grant(ttl=5)
+            await client.put("leased", "1", lease=lease)
+
+    async def wait() -> None:
+        async with fake.client():
+            await asyncio.sleep(10.0)
+
+    for use in (grant, wait):
+        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+            runner.run(use())
+    assert fake.keys() == {}
+
+
+def test_what_a_loop_has_left_open_does_not_disturb_the_next_one() -> None:
+    fake = FakeEtcd()
+
+    async def leave() -> None:
+        client = fake.client()
+        await client.__aenter__()
+        watcher = client.watch(prefix="a")
+        await watcher.__aenter__()
+        _LEFT_OPEN.extend((client, watcher, asyncio.ensure_future(client.put("a", "1"))))
+        fake.members[0].pause()  # so the put is on its way when the loop ends
+
+    async def go_on() -> None:
+        fake.members[0].resume()
+        async with fake.client(timeout=5.0) as client, client.watch(prefix="a") as watcher:
+            await client.put("a", "2")
+            assert (await anext(watcher)).value == b"2"
+            assert len(fake.watchers) == 1
+
+    asyncio.run(leave())
+    fake.members[0].stop()
+    fake.members[0].start()
+    fake.load({"a": "0"})
+    asyncio.run(go_on())
+
+
+class _Application:
+    """A client of the fake in a thread and a loop of its own, as Starlette's `TestClient` has."""
+
+    def __init__(self, fake: FakeEtcd) -> None:
+        self.fake = fake
+        self.events: list[bytes] = []
+        self.is_ready = threading.Event()
+
+    def __enter__(self) -> Self:
+        self.thread = threading.Thread(target=lambda: asyncio.run(self._live()))
+        self.thread.start()
+        assert self.is_ready.wait(20.0)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.loop.call_soon_threadsafe(self.end.set)
+        self.thread.join(20.0)
+        assert not self.thread.is_alive()
+
+    async def _live(self) -> None:
+        self.loop, self.end = asyncio.get_running_loop(), asyncio.Event()
+        async with self.fake.client(timeout=5.0) as self.client, self.client.watch(prefix="a") as watcher:
+            await self.client.leases.grant(ttl=1000)
+            reading = asyncio.ensure_future(self._read(watcher))
+            self.is_ready.set()
+            await self.end.wait()
+            reading.cancel()
+
+    async def _read(self, watcher: object) -> None:
+        async for event in watcher:  # type: ignore[attr-defined]
+            self.events.append(event.value)
+
+    def call(self, coroutine: object) -> object:
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(20.0)  # type: ignore[arg-type]
+
+
+def test_another_thread_may_look_change_and_break() -> None:
+    fake = FakeEtcd(members=3)
+    with _Application(fake) as application:
+        for number in range(100):
+            fake.load({f"a/{number}": str(number)})
+        application.call(application.client.get("a/0"))
+        assert application.events == [str(number).encode() for number in range(100)]
+        assert len(fake.keys("a/")) == 100
+        assert len(fake.changes()) == 100
+        assert [lease.ttl for lease in fake.leases] == [1000]
+        assert len(fake.watchers) == 1
+        assert any(call.method == "Lease/LeaseGrant" for call in fake.calls)
+        fake.elect(fake.members[1])
+        fake.members[1].stop()
+        application.call(application.client.put("b", "1"))
+        fake.members[1].start()
+        with fake.fault("KV/Put", status="PERMISSION_DENIED") as fault, pytest.raises(PermissionError):
+            application.call(application.client.put("b", "2"))
+        assert fault.hits == 1
+        fake.compact(fake.revision)
+
+
+def test_many_threads_at_once() -> None:
+    fake = FakeEtcd()
+    with _Application(fake) as application, ThreadPoolExecutor(8) as pool:
+
+        def work(number: int) -> None:
+            for one in range(25):
+                fake.load({f"a/{number}/{one}": "1"})
+                assert len(fake.keys(f"a/{number}/")) == one + 1
+                assert fake.calls
+                assert len(fake.watchers) == 1
+
+        list(pool.map(work, range(8)))
+        application.call(application.client.get("a"))
+        assert len(application.events) == 200
+        assert fake.revision == 201
+
+
+def test_a_thread_of_the_loop_itself_may_be_asked() -> None:
+    fake = FakeEtcd()
+
+    async def main() -> None:
+        async with fake.client() as client:
+            await client.leases.grant(ttl=100)
+            assert await asyncio.to_thread(lambda: len(fake.leases)) == 1
+
+    asyncio.run(main())
+
+
+def test_two_loops_at_once_are_refused_with_the_reason() -> None:
+    fake = FakeEtcd()
+
+    async def use() -> None:
+        async with Client(fake.endpoints, engine=fake.engine, timeout=2.0) as client:
+            await client.get("a")
+
+    with _Application(fake) as application:
+        with pytest.raises(EtcdError) as caught:
+            asyncio.run(use())
+        assert isinstance(caught.value, WrongLoopError) or "event loop" in str(caught.value)
+        application.call(application.client.put("b", "1"))
+    asyncio.run(use())
