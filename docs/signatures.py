@@ -28,11 +28,14 @@ def replace(owner: griffe.Module | griffe.Class) -> None:
 
 
 def shown(owner: griffe.Object, name: str) -> str:
-    """The text for a constant: its value in the code, or the dots for UNSET."""
+    """The text for a constant: its value in the code, the dots for UNSET, or its name if another library defines it."""
     if name == "UNSET":
         return OMITTED
     constant = owner.module[name]
-    target = constant.final_target if isinstance(constant, griffe.Alias) else constant
+    try:
+        target = constant.final_target if isinstance(constant, griffe.Alias) else constant
+    except griffe.AliasResolutionError:  # of another library, which has no page here
+        return name
     if not isinstance(target, griffe.Attribute):
         raise TypeError(name)
     return str(target.value)

@@ -61,7 +61,7 @@ def server(
     return made_server
 
 
-def client(name: str, *, server: str = "etcd_server", **options: "Unpack[ClientOptions]") -> object:
+def client(name: str, /, *, server: str = "etcd_server", **options: "Unpack[ClientOptions]") -> object:
     """A fixture of a client, for async tests, in a namespace that is emptied after the test.
 
     Args:

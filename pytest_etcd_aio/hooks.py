@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from pytest_etcd_aio.options import add_options
+from pytest_etcd_aio.runner import has_pytest_asyncio
 from pytest_etcd_aio.wanted import MARKER, Wanted, merged, unusable, wanted_from
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the marker, and the fixtures that run in loops of pytest-asyncio where that is active."""
     config.addinivalue_line("markers", MARKER)
-    if config.pluginmanager.hasplugin("asyncio"):
+    if has_pytest_asyncio(config):
         from pytest_etcd_aio import asyncio_loops
 
         config.pluginmanager.register(asyncio_loops, "etcd_aio_asyncio_loops")

@@ -28,7 +28,7 @@ def loop_of(request: pytest.FixtureRequest) -> "ClientLoop":
 def runner_of(request: pytest.FixtureRequest) -> str:
     """`anyio`, or the loop scope of pytest-asyncio. The test fails or is skipped if it has neither."""
     config = request.config
-    is_asyncio = config.pluginmanager.hasplugin("asyncio")
+    is_asyncio = has_pytest_asyncio(config)
     if "anyio_backend" in request.fixturenames:
         if is_asyncio and (config.getoption("asyncio_mode") or config.getini("asyncio_mode")) == "auto":
             unusable(
@@ -46,6 +46,11 @@ def runner_of(request: pytest.FixtureRequest) -> str:
     if _is_async(request.function):
         reason = "needs a runner: mark the test with `pytest.mark.asyncio` or `pytest.mark.anyio`"
     return unusable(f"{request.fixturename} {reason}")
+
+
+def has_pytest_asyncio(config: pytest.Config) -> bool:
+    """Whether pytest-asyncio is active: by its entry point, or as `-p pytest_asyncio.plugin` names it."""
+    return any(config.pluginmanager.hasplugin(name) for name in ("asyncio", "pytest_asyncio", "pytest_asyncio.plugin"))
 
 
 def _is_async(function: object) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import etcd_aio
 from benchmarks.drivers.loop import Call, Settings, main
-from etcd_aio import Client
+from etcd_aio import Client, codec
 
 if TYPE_CHECKING:
     from etcd_aio.transport import EngineName
@@ -72,5 +72,11 @@ def _default_engine() -> str:
     return str(inspect.signature(Client).parameters["engine"].default)
 
 
+def _codec() -> str:
+    """What decodes large replies; another checkout may have nothing to choose from."""
+    return str(getattr(codec, "BACKEND", "pure Python"))
+
+
 if __name__ == "__main__":
-    main(connect, "grpclib", facts={"etcd_aio": etcd_aio.__version__, "default engine": _default_engine()})
+    facts = {"etcd_aio": etcd_aio.__version__, "default engine": _default_engine(), "codec": _codec()}
+    main(connect, "grpclib", facts=facts)
