@@ -487,7 +487,7 @@ async def test_a_probe_finds_a_store_that_went_back(own_server: EtcdServer) -> N
     async with Client(own_server.endpoint) as client:
         for number in range(30):
             await client.put(f"p/{number}", "old")
-        async with client.cache(prefix="p/", max_outage=0.01) as cache:
+        async with client.cache(prefix="p/", max_outage=0.5) as cache:
             await own_server.kill()
             await until(lambda: cache.state is CacheState.LAGGING)
             await own_server.restart(wipe=True)
