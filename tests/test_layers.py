@@ -199,6 +199,7 @@ PURE = (
     "once/replay",
     "once/results",
     "once/slot",
+    "recipes/candidates",
     "recipes/isolation",
     "recipes/meeting",
     "recipes/read_set",

@@ -62,6 +62,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "test_once::test_without_a_slot_the_same_cuts_apply_writes_twice": _PROXY,
     "test_optimistic::test_every_byte_of_the_answer_cut": _PROXY,
     "test_optimistic::test_every_byte_of_the_answer_cut_while_others_write": _PROXY,
+    "test_queues::test_go_and_ours_put_into_one_queue_and_take_from_it": _PROCESS,
     "test_recipes::test_barriers_of_go_and_ours_hold_each_other_up": _PROCESS,
     "test_recipes::test_double_barriers_of_go_and_ours_are_one": _PROCESS,
     "test_semaphores::test_a_holder_that_cannot_wake_the_next_waiter_stops_to_try_when_the_client_is_closed": _PROXY,
