@@ -201,6 +201,7 @@ PURE = (
     "once/slot",
     "recipes/candidates",
     "recipes/isolation",
+    "recipes/jobs",
     "recipes/meeting",
     "recipes/read_set",
     "recipes/sums",

@@ -16,6 +16,7 @@ from etcd_aio.recipes.double_barrier import DoubleBarrier as DoubleBarrier
 from etcd_aio.recipes.ids import DEFAULT_BLOCK as DEFAULT_BLOCK
 from etcd_aio.recipes.ids import IdAllocator as IdAllocator
 from etcd_aio.recipes.isolation import Isolation as Isolation
+from etcd_aio.recipes.job import Job as Job
 from etcd_aio.recipes.priority_queue import PriorityQueue as PriorityQueue
 from etcd_aio.recipes.queue import Queue as Queue
 from etcd_aio.recipes.stm import DEFAULT_MAX_ATTEMPTS as DEFAULT_MAX_ATTEMPTS
@@ -24,6 +25,9 @@ from etcd_aio.recipes.stm import run_stm as run_stm
 from etcd_aio.recipes.taking import Item as Item
 from etcd_aio.recipes.transaction import Transaction as Transaction
 from etcd_aio.recipes.turnstile import Turnstile as Turnstile
+from etcd_aio.recipes.work_queue import DeadJob as DeadJob
+from etcd_aio.recipes.work_queue import WorkQueue as WorkQueue
+from etcd_aio.recipes.worker import Worker as Worker
 
 if not TYPE_CHECKING:  # type checkers take the imports above
     __all__ = public_names(globals())

@@ -217,9 +217,10 @@ class Taker:
         async with watching as watcher:
             await self._look()
             while self._wanted() and (self._candidates or self._candidates.is_complete):
-                while not self._candidates:
-                    self._learn((await watcher.next_batch()).events)
-                await self._keep_apart(watcher)
+                if not self._candidates:
+                    while not self._candidates:
+                        self._learn((await watcher.next_batch()).events)
+                    await self._keep_apart(watcher)
                 if self._candidates and self._wanted():
                     await self._claim(is_watching=True)
 
