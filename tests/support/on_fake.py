@@ -71,6 +71,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "test_tls::test_a_plaintext_server_gets_nothing_from_a_tls_endpoint": _NATIVE,
     "test_watch::test_a_silent_member_does_not_hold_entering": _PROXY,
     "test_watch_proxy": _PROXY,
+    "test_work_queues::test_a_worker_that_was_stopped_for_three_ttls_cannot_complete": _PROCESS,
 }
 """The reasons of what is left out besides: of whole files, and of tests."""
 

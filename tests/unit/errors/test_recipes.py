@@ -8,6 +8,10 @@ from etcd_aio.errors import (
     CounterError,
     CounterLimitError,
     EtcdError,
+    ItemInDoubtError,
+    JobLostError,
+    QueueError,
+    QueueTimeoutError,
     TooManyParticipantsError,
     TxnConflictError,
 )
@@ -20,6 +24,13 @@ def test_a_conflict_names_the_keys() -> None:
     assert (twin.attempts_made, twin.conflicts, twin.message) == (3, (b"a",), "others were faster")
 
 
+def test_items_in_doubt_are_named() -> None:
+    error = ItemInDoubtError("the answer was lost", keys=(b"q/1",), revision=7)
+    assert error.maybe_applied
+    twin = pickle.loads(pickle.dumps(error))
+    assert (twin.keys, twin.revision, twin.maybe_applied) == ((b"q/1",), 7, True)
+
+
 def test_families() -> None:
     assert pickle.loads(pickle.dumps(CounterLimitError(value=7))).value == 7
     for error, bases in (
@@ -27,6 +38,9 @@ def test_families() -> None:
         (BarrierTimeoutError, (BarrierError, TimeoutError)),
         (TooManyParticipantsError, (BarrierError,)),
         (TxnConflictError, (EtcdError,)),
+        (QueueTimeoutError, (QueueError, TimeoutError)),
+        (ItemInDoubtError, (QueueError,)),
+        (JobLostError, (QueueError,)),
     ):
         assert issubclass(error, bases)
         assert error().message
