@@ -493,7 +493,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
             number = 1 if tries.prev_kv is None else tries.prev_kv.version + 1
             return Job(shift, one.job, item.value, number, reply.revision, is_dirty=is_dirty)
         claim = reply.responses[0]
-        if not isinstance(claim, KeyValue) or claim.lease != shift.loan.id:
+        if not isinstance(claim, KeyValue) or claim.lease != shift.loan.id or one.job in shift.jobs:
             return None
         # An earlier copy of the same request has claimed it.
         parts = [op.get(self.keys.of(kind, one.job)) for kind in (Kind.CLAIM, Kind.ITEM, Kind.TRIES)]
