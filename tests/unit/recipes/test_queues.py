@@ -533,3 +533,16 @@ async def test_a_take_without_its_condition_is_caught(monkeypatch: pytest.Monkey
     monkeypatch.setattr(taking.Taker, "_take", careless)
     with pytest.raises(AssertionError, match="taken twice"):
         await several_accounts()
+
+
+@KINDS
+async def test_in_a_namespace_all_keys_are_below_it(kind: Kind) -> None:
+    async with FakeEtcd(latency=0.001) as fake, fake.client() as client:
+        queue = kind(client.namespace("ns/"), "q")
+        waiting = asyncio.ensure_future(queue.get())
+        await asyncio.sleep(1.0)
+        keys = await queue.put_all(["a", "b", "c"])
+        assert all(key.startswith(b"q/") for key in keys)
+        items = [await waiting, *await asyncio.gather(queue.get(), queue.get())]
+        assert [(item.key, item.text()) for item in items] == list(zip(keys, "abc", strict=True))
+        assert all(key.startswith(b"ns/__q/") for key in fake.keys(""))

@@ -676,7 +676,7 @@ async def test_every_effect_is_applied_once_in_many_histories(seed: int) -> None
 
 async def several_histories() -> None:
     for seed in range(5):
-        await history(40, seed)
+        await history(100, seed)
 
 
 async def test_an_end_without_its_condition_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -687,3 +687,22 @@ async def test_an_end_without_its_condition_is_caught(monkeypatch: pytest.Monkey
     monkeypatch.setattr(job_module.Job, "is_lost", property(lambda self: False))
     with pytest.raises(AssertionError, match="twice"):
         await several_histories()
+
+
+async def test_in_a_namespace_all_keys_are_below_it() -> None:
+    async with FakeEtcd(latency=0.001) as fake, fake.client() as client:
+        space = client.namespace("ns/")
+        queue = WorkQueue(space, "w", max_tries=1)
+        keys = [await queue.put("a", id="i"), await queue.put("b", delay=0.001), await queue.put("c")]
+        assert all(key.startswith(b"w/items/") for key in keys)
+        await asyncio.sleep(0.1)
+        async with queue.worker(concurrency=3) as worker:
+            jobs = {job.text(): job for job in [await first(worker) for _ in range(3)]}
+            await jobs["a"].complete(op.put("result", "ok"))
+            await jobs["b"].retry(reason="failed")
+            with fake.fault("KV/Txn", reset=True, after_apply=True, times=1):
+                await jobs["c"].complete()
+        assert [dead.reason for dead in await queue.dead()] == ["failed"]
+        assert all(key.startswith(b"ns/") for key in fake.keys(""))
+        assert not fake.keys("ns/w/items/")
+        assert fake.keys("ns/result")
