@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, get_args
 
 from etcd_aio import codec
-from etcd_aio.balancer import Balancer, ClusterIdentity
+from etcd_aio.balancer import Balancer, ClusterIdentity, Endpoint
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.closing import TwoPartClose, Unwinding, close_all
 from etcd_aio.deadline import deadline_after, time_left
@@ -75,6 +75,7 @@ class Invoker(TwoPartClose):
         self.client = client
         self.observers = ObserverGroup() if observers is None else observers
         self._sees_calls = self.observers.sees_calls
+        self._named: tuple[tuple[Endpoint, ...], tuple[str, ...]] = (), ()  # endpoints of the last call observed
         self._balancer = balancer
         self._lifetime = lifetime
         self._credentials = credentials
@@ -180,8 +181,11 @@ class Invoker(TwoPartClose):
         context = self._context if endpoint is None else self._context.only(self._balancer.only(endpoint))
         if not self._sees_calls:
             return payload, now, deadline, mode, context, None
-        endpoints = tuple(endpoint.name for endpoint in context.balancer.endpoints)
-        started = CallStarted(method.name, method.path, endpoints, time_left(deadline, now), is_continued, self.client)
+        endpoints = context.balancer.endpoints
+        if endpoints != self._named[0]:
+            self._named = endpoints, tuple(endpoint.name for endpoint in endpoints)
+        names = self._named[1]
+        started = CallStarted(method.name, method.path, names, time_left(deadline, now), is_continued, self.client)
         observed = self.observers.call_started(started, loop.time, is_mutation=method.is_mutation)
         return payload, now, deadline, mode, context if observed is None else context.observed_by(observed), observed
 

@@ -34,6 +34,7 @@ R = TypeVar("R")
 logger: Final = logging.getLogger("etcd_aio.observing")
 
 _LOG_PAUSE: Final = 60.0  # seconds between two lines about one observer: it may raise for every call
+_KINDS: Final = 64  # classes of call observers that are remembered: a mock has a class of its own
 _NAME: Final = re.compile(r"(?!grpc-)[a-z0-9_.-]+")
 _VALUE: Final = re.compile(r"[!-~]([ -~]*[!-~])?")  # HTTP trims spaces
 _RESERVED: Final = frozenset(
@@ -56,18 +57,40 @@ class _Guard:
         try:
             return method(argument)
         except Exception:  # an observer cannot change a call
-            now = time.monotonic()
-            if now >= self._silent_until:
-                self._silent_until = now + _LOG_PAUSE
-                self._log.exception("observer %s failed; the client continues", self._name)
+            self.has_raised()
             return None
+
+    def has_raised(self) -> None:
+        """Log the exception that is being handled, unless one was logged a short time ago."""
+        now = time.monotonic()
+        if now >= self._silent_until:
+            self._silent_until = now + _LOG_PAUSE
+            self._log.exception("observer %s failed; the client continues", self._name)
+
+
+class _Overrides:
+    """Which methods a class of call observers overrides. Nothing is made for the others, since calls are many."""
+
+    __slots__ = ("attempt_ended", "attempt_started", "ended", "is_any")
+
+    def __init__(self, kind: type[CallObserver]) -> None:
+        self.attempt_started = _is_overridden(kind, "attempt_started")
+        self.attempt_ended = _is_overridden(kind, "attempt_ended")
+        self.ended = _is_overridden(kind, "ended")
+        self.is_any = kind is not CallObserver
+
+
+def _is_overridden(kind: type[CallObserver], name: str) -> bool:
+    return getattr(kind, name, None) is not getattr(CallObserver, name)
 
 
 class ObservedCall:
     """One call, as it is told to those that observe it.
 
+    What is told of each call is in loops here, and not in `_Guard.call`: that would double the cost.
+
     Args:
-        observers: with the guard of each.
+        observers: with the guard of each, and what it overrides.
         clock: that of the loop. The call may end when no loop runs any more.
         is_mutation: whether the call changes the store.
 
@@ -75,28 +98,59 @@ class ObservedCall:
         metadata: headers of each attempt.
     """
 
-    __slots__ = ("_attempts", "_began", "_clock", "_endpoint", "_is_mutation", "_observers", "_under_way", "metadata")
+    __slots__ = (
+        "_attempts",
+        "_began",
+        "_clock",
+        "_endpoint",
+        "_is_mutation",
+        "_on_attempt_ended",
+        "_on_attempt_started",
+        "_on_ended",
+        "_under_way",
+        "metadata",
+    )
 
     def __init__(
-        self, observers: list[tuple[_Guard, CallObserver]], clock: Callable[[], float], *, is_mutation: bool
+        self,
+        observers: Iterable[tuple[_Guard, CallObserver, _Overrides]],
+        clock: Callable[[], float],
+        *,
+        is_mutation: bool,
     ) -> None:
-        self._observers = observers
         self._clock = clock
         self._is_mutation = is_mutation
         self._began = clock()
         self._attempts = 0
         self._endpoint = ""
         self._under_way: list[tuple[str, float]] = []  # attempts: endpoints, and when they began
-        found = [guard.call(_checked_headers, observer) for guard, observer in observers]
-        self.metadata: Headers = tuple(pair for headers in found if headers for pair in headers)
+        self._on_attempt_started: tuple[tuple[_Guard, Callable[[str], None]], ...] = ()
+        self._on_attempt_ended: tuple[tuple[_Guard, Callable[[AttemptEnded], None]], ...] = ()
+        self._on_ended: tuple[tuple[_Guard, Callable[[CallOutcome], None]], ...] = ()
+        self.metadata: Headers = ()
+        for guard, observer, overrides in observers:
+            if overrides.attempt_started:
+                self._on_attempt_started += ((guard, observer.attempt_started),)
+            if overrides.attempt_ended:
+                self._on_attempt_ended += ((guard, observer.attempt_ended),)
+            if overrides.ended:
+                self._on_ended += ((guard, observer.ended),)
+            try:
+                if observer.metadata:
+                    self.metadata += _checked_headers(observer)
+            except Exception:  # as in `_Guard.call`
+                guard.has_raised()
 
     def attempt_started(self, endpoint: str) -> None:
         """An attempt begins."""
         self._attempts += 1
         self._endpoint = endpoint
         self._under_way.append((endpoint, self._clock()))
-        for guard, observer in self._observers:
-            guard.call(observer.attempt_started, endpoint)
+        for guard, tell in self._on_attempt_started:
+            try:
+                tell(endpoint)
+            except Exception:  # as in `_Guard.call`
+                guard.has_raised()
 
     def attempt_succeeded(self, endpoint: str) -> None:
         """An attempt has brought the reply."""
@@ -110,27 +164,39 @@ class ObservedCall:
         """The call has ended; so have the attempts that are still under way."""
         for endpoint, _ in tuple(self._under_way):
             self._attempt_ended(endpoint, StatusCode.CANCELLED, Delivery.UNKNOWN)
-        is_cancelled = isinstance(error, asyncio.CancelledError | GeneratorExit)
-        status, maybe_applied = StatusCode.OK, False
+        if not self._on_ended:
+            return
+        is_cancelled, status, maybe_applied = False, StatusCode.OK, False
         if isinstance(error, EtcdError):
             status = StatusCode.UNKNOWN if error.code is None else error.code
             maybe_applied = error.maybe_applied
         elif error is not None:
+            is_cancelled = isinstance(error, asyncio.CancelledError | GeneratorExit)
             status = StatusCode.CANCELLED if is_cancelled else StatusCode.UNKNOWN
             maybe_applied = self._is_mutation and self._attempts > 0
         seconds = self._clock() - self._began
         outcome = CallOutcome(status, error, self._attempts, self._endpoint, seconds, is_cancelled, maybe_applied)
-        for guard, observer in self._observers:
-            guard.call(observer.ended, outcome)
+        for guard, tell in self._on_ended:
+            try:
+                tell(outcome)
+            except Exception:  # as in `_Guard.call`
+                guard.has_raised()
 
     def _attempt_ended(self, endpoint: str, status: StatusCode, delivery: Delivery, message: str = "") -> None:
-        begun = next((one for one in self._under_way if one[0] == endpoint), None)
-        if begun is None:  # it ended with its call: a hedge may notice its cancellation later
+        for number, (name, _) in enumerate(self._under_way):
+            if name == endpoint:
+                began = self._under_way.pop(number)[1]
+                break
+        else:  # it ended with its call: a hedge may notice its cancellation later
             return
-        self._under_way.remove(begun)
-        attempt = AttemptEnded(endpoint, status, delivery, self._clock() - begun[1], message)
-        for guard, observer in self._observers:
-            guard.call(observer.attempt_ended, attempt)
+        if not self._on_attempt_ended:
+            return
+        attempt = AttemptEnded(endpoint, status, delivery, self._clock() - began, message)
+        for guard, tell in self._on_attempt_ended:
+            try:
+                tell(attempt)
+            except Exception:  # as in `_Guard.call`
+                guard.has_raised()
 
 
 class ObserverGroup:
@@ -150,6 +216,7 @@ class ObserverGroup:
         log = log_of(logger, client)
         self._observers = [(_Guard(observer, log), observer) for observer in observers]
         self._on_call = self._overriding("call_started")
+        self._overrides: dict[type[CallObserver], _Overrides] = {}
         self.sees_calls = bool(self._on_call)
         self.client_started: Callable[[Client], None] | None = self._teller("client_started")
         self.client_closed: Callable[[Client], None] | None = self._teller("client_closed")
@@ -163,8 +230,23 @@ class ObserverGroup:
         self, started: CallStarted, clock: Callable[[], float], *, is_mutation: bool
     ) -> ObservedCall | None:
         """A call begins. Returns what tells the rest of it; None if it is of no interest."""
-        found = [(guard, observer) for guard, method in self._on_call if (observer := guard.call(method, started))]
+        found: list[tuple[_Guard, CallObserver, _Overrides]] = []
+        for guard, method in self._on_call:
+            try:
+                observer = method(started)
+                if observer:
+                    overrides = self._overrides.get(type(observer)) or self._overrides_of(type(observer))
+                    if overrides.is_any:
+                        found.append((guard, observer, overrides))
+            except Exception:  # as in `_Guard.call`
+                guard.has_raised()
         return ObservedCall(found, clock, is_mutation=is_mutation) if found else None
+
+    def _overrides_of(self, kind: type[CallObserver]) -> _Overrides:
+        if len(self._overrides) >= _KINDS:
+            self._overrides.clear()
+        overrides = self._overrides[kind] = _Overrides(kind)
+        return overrides
 
     def _overriding(self, name: str) -> list[tuple[_Guard, Callable[[Any], Any]]]:
         plain = getattr(Observer, name)

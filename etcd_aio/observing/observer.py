@@ -23,6 +23,8 @@ Headers: TypeAlias = tuple[tuple[str, str], ...]
 class CallObserver:
     """What an observer of one call is told; made by `Observer.call_started`.
 
+    Override the methods of interest in a class of your own; for the others nothing is made.
+
     Attributes:
         metadata: headers that are sent with each attempt, such as a trace context. They never enter a compression
             table. Read once, when the call begins.

@@ -1,6 +1,7 @@
 """Observers: told of each call, attempt, login and change once, and no observer can harm a call or a stream."""
 
 import asyncio
+import dataclasses
 import logging
 from collections.abc import Coroutine
 from typing import Any
@@ -28,6 +29,7 @@ from etcd_aio.observing import (
     CallObserver,
     CallOutcome,
     CallStarted,
+    ObservedCall,
     Observer,
     ObserverGroup,
     StreamChange,
@@ -475,3 +477,94 @@ def test_what_no_observer_overrides_is_not_even_made() -> None:
     others = (group.endpoint_changed, group.watch_advanced, group.lease_changed, group.login_ended)
     assert others == (None, None, None, None)
     assert not ObserverGroup().sees_calls
+
+
+class Ends(CallObserver):
+    """Is told of ends only."""
+
+    __slots__ = ("ends",)
+
+    def __init__(self, ends: list[str]) -> None:
+        self.ends = ends
+
+    def ended(self, outcome: CallOutcome) -> None:
+        self.ends.append(outcome.status.name)
+
+
+class Attempts(CallObserver):
+    """Is told of the ends of attempts only, and sends a header."""
+
+    metadata = (("x-own", "1"),)
+
+    def __init__(self, ends: list[str]) -> None:
+        self.ends = ends
+
+    def attempt_ended(self, attempt: AttemptEnded) -> None:
+        self.ends.append(attempt.status.name)
+
+
+class Sends(CallObserver):
+    """Is told nothing, and sends a header."""
+
+    def __init__(self) -> None:
+        self.metadata = (("x-set", "1"),)
+
+
+class Offers(Observer):
+    """Gives each call the next of its observers."""
+
+    def __init__(self, *own: CallObserver | None) -> None:
+        self._own = iter(own)
+
+    def call_started(self, call: CallStarted) -> CallObserver | None:
+        return next(self._own)
+
+
+async def test_each_call_observer_is_told_what_its_class_overrides() -> None:
+    ends: list[str] = []
+    attempts: list[str] = []
+    observers = [Offers(own) for own in (Ends(ends), CallObserver(), Attempts(attempts), None, Sends())]
+    calls = await Calls(observers=observers).ready()
+    calls["m1"].answers.append(no_leader())
+    await calls.read()
+    assert (ends, attempts) == (["OK"], ["UNAVAILABLE", "OK"])
+    for attempt in calls.engine.attempts:
+        assert {("x-own", "1"), ("x-set", "1")} <= {*attempt.metadata}
+    await closed(calls)
+
+
+def test_a_call_observer_that_overrides_nothing_is_not_followed() -> None:
+    group = ObserverGroup([Offers(CallObserver(), Sends())])
+    started = CallStarted("KV/Put", "/etcdserverpb.KV/Put", ("m1:2379",), 1.0)
+    assert group.call_started(started, lambda: 0.0, is_mutation=True) is None
+    assert group.call_started(started, lambda: 0.0, is_mutation=True) is not None, "its header must be sent"
+
+
+def test_classes_of_call_observers_do_not_pile_up() -> None:
+    def made() -> CallObserver:
+        class Own(CallObserver):  # as a mock, which has a class of its own
+            def ended(self, outcome: CallOutcome) -> None:
+                ends.append(outcome.status.name)
+
+        return Own()
+
+    ends: list[str] = []
+    group = ObserverGroup([Offers(*(made() for _ in range(300)))])
+    started = CallStarted("KV/Put", "/etcdserverpb.KV/Put", ("m1:2379",), 1.0)
+    for _ in range(300):
+        observed = group.call_started(started, lambda: 0.0, is_mutation=True)
+        assert observed is not None
+        observed.ended(None)
+    assert ends == ["OK"] * 300
+    assert len(group._overrides) < 100
+
+
+async def test_the_context_of_an_observed_call_is_that_of_all_calls_otherwise() -> None:
+    calls = Calls()
+    context = calls.invoker._context
+    observed = ObservedCall([], lambda: 0.0, is_mutation=False)
+    copied = context.observed_by(observed)
+    assert copied.observed is observed
+    for field in dataclasses.fields(context):
+        assert field.name == "observed" or getattr(copied, field.name) is getattr(context, field.name)
+    await closed(calls)
