@@ -7,12 +7,13 @@ import asyncio
 import json
 import re
 import sys
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Final
 
 from rich.console import Console
 
-from etcd_aio import Client
+from etcd_aio import Client, EtcdError
 from etcd_aio.cli.top_model import MemberRow, PrefixRow, Snapshot
 from etcd_aio.cli.top_screen import screen
 from etcd_aio.testing import EtcdCluster
@@ -27,17 +28,19 @@ async def load(client: Client) -> None:
     """Put keys until it is cancelled."""
     number = 0
     while True:
-        await client.put(f"app/{number % 100}", "x" * 200)
+        with suppress(EtcdError):  # the frozen member answers none
+            await client.put(f"app/{number % 100}", "x" * 200)
         number += 1
         await asyncio.sleep(PAUSE)
 
 
 async def look() -> Snapshot:
     """What `top` shows once a follower has been silent for some time."""
-    async with EtcdCluster(3) as cluster, Client(cluster.endpoints) as client:
+    async with EtcdCluster(3, fsync=True) as cluster, AsyncExitStack() as stack:
+        clients = [await stack.enter_async_context(Client(endpoint)) for endpoint in cluster.endpoints]
         leader = await cluster.leader()
         frozen = next(member for member in cluster.members if member is not leader)
-        loading = asyncio.create_task(load(client))
+        loading = [asyncio.create_task(load(client)) for client in clients]
         words = ("-m", "etcd_aio", "top", "--interval=1s", "--watch=app/", "-w", "json")
         child = await asyncio.create_subprocess_exec(
             *(sys.executable, *words, "--endpoints", ",".join(cluster.endpoints)), stdout=asyncio.subprocess.PIPE
@@ -53,10 +56,11 @@ async def look() -> Snapshot:
                     return found
         finally:
             frozen.resume()
-            loading.cancel()
+            for task in loading:
+                task.cancel()
             child.terminate()
             await child.wait()
-            await asyncio.gather(loading, return_exceptions=True)
+            await asyncio.gather(*loading, return_exceptions=True)
 
 
 def snapshot_of(line: bytes) -> Snapshot:

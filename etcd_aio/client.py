@@ -216,8 +216,13 @@ class Client(KV, WatchCalls, Shortcuts):
             self._enter_namespace(namespace, invoker)
         self._auth = Auth(invoker)
         self._cluster = Cluster(invoker)
-        self._maintenance = Maintenance(invoker)
-        self._versions = Versions(invoker, lambda endpoint, path: made.http_get(self._balancer.target(endpoint), path))
+
+        async def get(endpoint: str, path: str) -> bytes:
+            self._lifetime.enter()
+            return await made.http_get(self._balancer.target(endpoint), path)
+
+        self._maintenance = Maintenance(invoker, get)
+        self._versions = Versions(invoker, get)
         self._discovery = Discovery(
             self._balancer,
             resolver,

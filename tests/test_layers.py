@@ -128,6 +128,7 @@ PURE = (
     "cli/restore_plan",
     "cli/results",
     "cli/rows",
+    "cli/top_metrics",
     "cli/top_model",
     "cli/txn_grammar",
     "codec",

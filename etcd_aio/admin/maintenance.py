@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from etcd_aio import methods, pb
 from etcd_aio.admin.cluster import MemberLike, member_id
 from etcd_aio.admin.leader import LeaderTransfer
+from etcd_aio.admin.metrics import Get, read_metrics
 from etcd_aio.admin.replies import ALARM_TYPES, alarm_result
 from etcd_aio.admin.snapshot import Snapshot
 from etcd_aio.admin.snapshot_file import OnProgress, save
@@ -40,15 +41,16 @@ _DOWNGRADE_ACTIONS: Final = {action: pb.DowngradeRequestDowngradeAction[action.n
 class Maintenance:
     """The maintenance API: `client.maintenance`.
 
-    Every call takes `timeout` and `retry`, and raises, as the key-value calls do.
+    Every call takes `timeout` and, but for `metrics`, `retry`, and raises, as the key-value calls do.
 
     A call that takes an `endpoint` goes to this member only, and waits for a connection to it. The endpoint must be one
     of `client.endpoints`, in any spelling; another one raises `UnknownEndpointError`, and nothing is sent. If the
     member cannot be connected to in time, `NoAvailableEndpointsError.errors` has the reason.
     """
 
-    def __init__(self, invoker: "Invoker") -> None:
+    def __init__(self, invoker: "Invoker", get: Get) -> None:
         self._invoker = invoker
+        self._get = get
         self._leader_transfer = LeaderTransfer(invoker)
 
     # About one member.
@@ -91,6 +93,18 @@ class Maintenance:
         """
         request = pb.HashKvRequest(revision=whole_number(revision, "revision"))
         return await self._ask(endpoint, methods.HASH_KV, request, timeout, retry)
+
+    async def metrics(self, endpoint: str, *, timeout: Timeout = UNSET) -> str:
+        """Get the metrics of a member, as Prometheus reads them: some 200 kB of text.
+
+        They are not in etcd's gRPC API, but at `/metrics` on the same port, and are read by a separate connection. No
+        user is needed. A member that was started with `--listen-metrics-urls` may serve them elsewhere.
+
+        Raises:
+            ConnectError: the member cannot be reached, or does not serve its metrics at this endpoint.
+            EtcdTimeoutError: they did not come in time. Nothing is read again.
+        """
+        return await read_metrics(self._invoker, self._get, _checked(endpoint), timeout)
 
     async def _ask(
         self,

@@ -17,6 +17,7 @@ from etcd_aio.cli.grammar import Switch, value, verb
 from etcd_aio.cli.lock import seconds
 from etcd_aio.cli.outcome import ExitCode, Failure
 from etcd_aio.cli.session import Session
+from etcd_aio.cli.top_metrics import Metrics, read_metrics
 from etcd_aio.cli.top_model import Answer, Counters, Snapshot, Top
 
 _T = TypeVar("_T")
@@ -122,19 +123,32 @@ async def _snapshots(
         members, alarms, answers = await asyncio.gather(
             _or_none(client.cluster.members(timeout=interval)),
             _or_none(client.maintenance.alarms(timeout=interval)),
-            asyncio.gather(*(_status(one, interval) for one in clients.values())),
+            asyncio.gather(*(_answer(one, interval) for one in clients.values())),
         )
         yield model.look(clock(), dict(zip(clients, answers, strict=True)), members, alarms, counters)
 
 
-async def _status(client: Client, limit: float) -> Answer:
+async def _answer(client: Client, limit: float) -> Answer:
+    """What a member says of itself. Its metrics may be elsewhere, or not to be had, which is no error."""
     clock = asyncio.get_running_loop().time
-    began = clock()
+    endpoint = client.endpoints[0]
+    reading = start_task(_metrics(client, limit), name="etcd-aio top metrics")
     try:
-        status = await client.maintenance.status(client.endpoints[0], timeout=limit)
+        began = clock()
+        status = await client.maintenance.status(endpoint, timeout=limit)
+        seconds = clock() - began
+        metrics = await reading
     except EtcdError as error:
         return Answer(None, error=error.message)
-    return Answer(status, clock() - began)
+    finally:
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+    return Answer(status, seconds, metrics=metrics)
+
+
+async def _metrics(client: Client, limit: float) -> Metrics | None:
+    text = await _or_none(client.maintenance.metrics(client.endpoints[0], timeout=limit))
+    return None if text is None else read_metrics(text)
 
 
 async def _or_none(call: Awaitable[_T]) -> _T | None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from etcd_aio import AlarmResult, MemberListResult, StatusResult
+from etcd_aio.cli.top_metrics import Metrics, p99, rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,11 +15,13 @@ class Answer:
         status: its status; None if it did not answer.
         seconds: until it answered.
         error: why it did not.
+        metrics: some of its metrics; None if it did not send them.
     """
 
     status: StatusResult | None
     seconds: float = 0.0
     error: str = ""
+    metrics: Metrics | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,12 @@ class MemberRow:
         errors: alarms and problems that it reports.
         silent: seconds since its last answer, or since the start; None if it has answered.
         error: why it has not answered.
+        watchers: how many it has. This and what follows is from its metrics; None if they are not known.
+        events: that it sends to watchers, a second; None at the first look, too.
+        slow_applies: log entries that took it long to apply, since it began.
+        fsync_p99_ms: 99th percentile of the milliseconds that a write of its log to the disk took since the last look;
+            at the first look since it began; None if there was none.
+        pending: proposals that are not committed yet.
     """
 
     endpoint: str
@@ -58,6 +67,11 @@ class MemberRow:
     errors: tuple[str, ...] = ()
     silent: float | None = None
     error: str = ""
+    watchers: int | None = None
+    events: float | None = None
+    slow_applies: int | None = None
+    fsync_p99_ms: float | None = None
+    pending: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +158,7 @@ class Top:
     def __init__(self, endpoints: Sequence[str], now: float) -> None:
         self._last: dict[str, MemberRow] = {endpoint: MemberRow(endpoint) for endpoint in endpoints}
         self._answered: dict[str, float] = dict.fromkeys(endpoints, now)
+        self._metrics: dict[str, tuple[float, Metrics]] = {}  # of the last look that had some, and when
         self._names: dict[int, str] = {}
         self._time = now
         self._cluster_id = 0
@@ -201,6 +216,10 @@ class Top:
             silent = now - self._answered[endpoint]
             return MemberRow(endpoint, before.name, before.version, silent=silent, error=answer.error)
         self._answered[endpoint] = now
+        metrics = answer.metrics or Metrics()
+        then, known = self._metrics.get(endpoint, (now, None))
+        if answer.metrics is not None:
+            self._metrics[endpoint] = now, metrics
         role = "leader" if status.is_leader else "learner" if status.is_learner else "follower"
         return MemberRow(
             endpoint,
@@ -216,6 +235,11 @@ class Top:
             status.raft_term,
             round(answer.seconds * 1000, 1),
             status.errors,
+            watchers=metrics.watchers,
+            events=None if known is None else rate(metrics.events, known.events, max(now - then, 1e-9)),
+            slow_applies=metrics.slow_applies,
+            fsync_p99_ms=p99(metrics.fsyncs, None if known is None else known.fsyncs),
+            pending=metrics.pending,
         )
 
     def _name(self, member: int) -> str:

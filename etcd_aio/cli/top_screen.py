@@ -1,4 +1,4 @@
-"""The screen of `top`, made by rich: a header, a row for each member, a row for each watched prefix."""
+"""The screen of `top`, made by rich: a header, a row for each member, its metrics, a row for each watched prefix."""
 
 from typing import Literal
 
@@ -16,6 +16,8 @@ _ALIGNED_LEFT = frozenset({"member", "role", "version", "errors", "prefix"})
 def screen(snapshot: Snapshot) -> RenderableType:
     """A snapshot for people."""
     parts: list[RenderableType] = [_header(snapshot), _members(snapshot)]
+    if any(_has_metrics(row) for row in snapshot.members):
+        parts.append(_metrics(snapshot))
     if snapshot.prefixes:
         prefixes = _table(("prefix", "events/s", "bytes/s", "lag", "errors"))
         for row in snapshot.prefixes:
@@ -47,6 +49,22 @@ def _members(snapshot: Snapshot) -> Table:
             table.add_row(*cells, *[""] * (len(_TITLES) - 4), _reason(row.error), style="red")
         else:
             table.add_row(*_cells(row), style="bold" if row.role == "leader" else "")
+    return table
+
+
+def _has_metrics(row: MemberRow) -> bool:
+    return (row.watchers, row.slow_applies, row.pending) != (None, None, None)
+
+
+def _metrics(snapshot: Snapshot) -> Table:
+    """What the members' own metrics say: rows of their own, since a terminal has no room for so many columns."""
+    table = _table(("member", "watchers", "events/s", "slow applies", "fsync p99 ms", "pending"))
+    for row in snapshot.members:
+        numbers = (row.watchers, row.events, row.slow_applies, row.fsync_p99_ms, row.pending)
+        style = "red" if row.silent is not None else ""
+        table.add_row(
+            Text(row.name or row.endpoint), *("-" if number is None else f"{number}" for number in numbers), style=style
+        )
     return table
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from etcd_aio import Alarm, Client, DowngradeAction, DowngradeInfo, EtcdError, op
+from etcd_aio.cli.top_metrics import read_metrics
 from etcd_aio.errors import (
     BadLeaderTransfereeError,
     CompactedError,
@@ -84,6 +85,13 @@ async def test_every_member_answers_for_itself(cluster: EtcdCluster) -> None:
                     await client.maintenance.hash_kv(client.endpoints[0], revision - 1)
         with pytest.raises(FutureRevisionError):
             await client.maintenance.hash_kv(client.endpoints[0], revision + 100)
+
+
+async def test_metrics_are_those_of_the_member(cluster: EtcdCluster) -> None:
+    async with Client(cluster.endpoints) as client, client.watch("metrics/watched"):
+        found = [read_metrics(await client.maintenance.metrics(endpoint)) for endpoint in client.endpoints]
+        assert sum(one.watchers or 0 for one in found) >= 1
+        assert all(None not in (one.events, one.slow_applies, one.pending) and one.fsyncs for one in found)
 
 
 async def test_a_member_that_is_down_is_not_answered_for(cluster: EtcdCluster) -> None:

@@ -72,6 +72,8 @@ async def test_the_whole_api_with_a_client_certificate_whose_key_has_a_password(
                 break
         await client.put("k", "v")
         assert [kv.key async for kv in client.scan(prefix="k")] == [b"k"]
+        metrics = await client.maintenance.metrics(client.endpoints[0])
+        assert "etcd_disk_wal_fsync_duration_seconds_bucket" in metrics
         members = await client.cluster.members()
         assert [member.client_urls for member in members] == [(server.endpoint,)]
         status = await client.maintenance.status(server.endpoint)

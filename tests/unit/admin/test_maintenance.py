@@ -1,5 +1,6 @@
 """Maintenance calls: their requests and receivers, their results, and the arguments that they refuse."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 from etcd_aio import codec, pb
 from etcd_aio.admin.maintenance import Maintenance
 from etcd_aio.errors import (
+    ConnectError,
     ConnectionLostError,
     EtcdTimeoutError,
     InvalidRequestError,
@@ -23,6 +25,7 @@ from tests.support.answers import always, asked, header, requests
 from tests.support.calls import Calls, unknown
 from tests.support.fake_engine import Accept, FakeAttempt, Refuse
 from tests.support.snapshots import messages, sends
+from tests.support.virtual_time import tasks, turns
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
@@ -33,7 +36,11 @@ async def new(answer: pb.Message) -> tuple[Calls, Maintenance]:
     calls = await Calls().ready()
     for member in calls.engine.members.values():
         member.otherwise = always(answer)
-    return calls, Maintenance(calls.invoker)
+    return calls, Maintenance(calls.invoker, no_document)
+
+
+async def no_document(endpoint: str, path: str) -> bytes:
+    raise ConnectError(f"{endpoint} serves no {path}")
 
 
 # About one member.
@@ -122,6 +129,70 @@ async def test_a_call_about_a_silent_member_goes_to_no_other() -> None:
         await maintenance.status("m2", timeout=3)
     assert asked(calls, STATUS) == ["m2"]
     await calls.aclose()
+
+
+# Metrics.
+
+
+async def test_metrics_are_read_from_the_endpoint_that_was_named() -> None:
+    found: list[tuple[str, str]] = []
+
+    async def get(endpoint: str, path: str) -> bytes:
+        found.append((endpoint, path))
+        return b"etcd_server_has_leader 1\n\xff"
+
+    calls = await Calls().ready()
+    assert await Maintenance(calls.invoker, get).metrics("m2:2379") == "etcd_server_has_leader 1\n\ufffd"
+    assert found == [("m2:2379", "/metrics")]
+    assert not calls.engine.attempts
+    with pytest.raises(TypeError, match="endpoint must be str"):
+        await Maintenance(calls.invoker, get).metrics(None)  # type: ignore[arg-type]
+    await calls.aclose()
+
+
+@pytest.mark.parametrize(
+    ("raised", "expected"),
+    [
+        (ConnectionRefusedError(111, "Connection refused"), ConnectError),
+        (UnicodeError("label too long"), ConnectError),
+        (ConnectError("the peer does not serve /metrics: HTTP status 404"), ConnectError),
+        (UnknownEndpointError("m9 is none of the endpoints"), UnknownEndpointError),
+    ],
+)
+async def test_metrics_that_cannot_be_had_are_a_typed_error(raised: Exception, expected: type[Exception]) -> None:
+    async def get(endpoint: str, path: str) -> bytes:
+        raise raised
+
+    calls = await Calls().ready()
+    with pytest.raises(expected) as caught:
+        await Maintenance(calls.invoker, get).metrics("m2:2379")
+    assert str(raised) in str(caught.value) or str(caught.value) in str(raised)
+    await calls.aclose()
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+async def test_metrics_that_do_not_come_leave_no_task(is_cancelled: bool) -> None:
+    ended = []
+
+    async def get(endpoint: str, path: str) -> bytes:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(path)
+        return b""
+
+    calls = await Calls().ready()
+    reading = asyncio.ensure_future(Maintenance(calls.invoker, get).metrics("m2:2379", timeout=3.0))
+    if is_cancelled:
+        await turns()
+        reading.cancel()
+    began = calls.loop.time()
+    with pytest.raises(asyncio.CancelledError if is_cancelled else EtcdTimeoutError):
+        await reading
+    assert calls.loop.time() - began == pytest.approx(0.0 if is_cancelled else 3.0)
+    assert ended == ["/metrics"]
+    await calls.aclose()
+    assert not tasks()
 
 
 # Alarms.

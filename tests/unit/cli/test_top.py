@@ -2,14 +2,18 @@
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from etcd_aio import AlarmResult, Header, Member, MemberListResult, StatusResult
+from etcd_aio.cli.top_metrics import Metrics, p99, read_metrics
 from etcd_aio.cli.top_model import Answer, Counters, Snapshot, Top
 from etcd_aio.cli.top_screen import screen
 from etcd_aio.fake import FakeEtcd
+from etcd_aio.fake.engine import FakeEngine
+from etcd_aio.transport import Target
 from tests.support.command_here import CommandLine
 from tests.support.until import until
 
@@ -68,6 +72,65 @@ def test_rates_are_those_since_the_look_before() -> None:
     assert (row.events, row.bytes) == (0.0, 0.0)
 
 
+METRICS = """# HELP etcd_server_proposals_pending The current number of pending proposals to commit.
+# TYPE etcd_server_proposals_pending gauge
+etcd_server_proposals_pending 3
+etcd_server_proposals_pending_else 99
+etcd_debugging_mvcc_watcher_total 1.2e+06
+etcd_debugging_mvcc_events_total 100
+etcd_server_slow_apply_total 5
+etcd_disk_wal_fsync_duration_seconds_bucket{le="0.001"} 90
+etcd_disk_wal_fsync_duration_seconds_bucket{le="0.002"} 98
+etcd_disk_wal_fsync_duration_seconds_bucket{le="0.004"} 100
+etcd_disk_wal_fsync_duration_seconds_bucket{le="+Inf"} 100
+etcd_disk_wal_fsync_duration_seconds_sum 0.1
+go_goroutines 100
+"""
+
+
+def test_metrics_are_found_among_others_and_what_is_malformed_is_missing() -> None:
+    found = read_metrics(METRICS)
+    assert (found.watchers, found.events, found.slow_applies, found.pending) == (1_200_000, 100, 5, 3)
+    assert found.fsyncs == {0.001: 90, 0.002: 98, 0.004: 100, float("inf"): 100}
+    for text in ("", "<html>", "etcd_server_proposals_pending x", "etcd_server_slow_apply_total +Inf", "etcd_ \0"):
+        assert read_metrics(text) == Metrics()
+    assert read_metrics('etcd_disk_wal_fsync_duration_seconds_bucket{le="x"} 1').fsyncs == {}
+
+
+def test_the_percentile_is_that_of_the_time_between_two_looks() -> None:
+    now = read_metrics(METRICS).fsyncs
+    assert p99(now, None) == 3.0, "half way from 98 to 100, between 2 and 4 ms"
+    assert p99(now, dict.fromkeys(now, 90)) == pytest.approx(3.9)
+    assert p99(now, now) is None, "there was none"
+    assert p99(now, {**now, 0.004: 200, float("inf"): 200}) == 3.0, "the member began anew"
+    assert p99({0.001: 0, float("inf"): 7}, None) == 1.0, "longer than the last limit"
+    assert p99({}, None) is None
+
+
+def test_rows_have_the_metrics_of_members_that_send_them() -> None:
+    top = Top("ab", 0.0)
+    first = replace(status(1), metrics=read_metrics(METRICS))
+    (row, other) = looked(1.0, {"a": first, "b": status(2)}, top).members
+    assert (row.watchers, row.events, row.slow_applies, row.fsync_p99_ms, row.pending) == (1_200_000, None, 5, 3.0, 3)
+    assert (other.watchers, other.events, other.slow_applies, other.fsync_p99_ms, other.pending) == (None,) * 5
+    looked(2.0, {"a": status(1), "b": status(2)}, top)
+    second = replace(first, metrics=read_metrics(METRICS.replace("events_total 100", "events_total 180")))
+    (row, _) = looked(5.0, {"a": second, "b": status(2)}, top).members
+    assert (row.events, row.fsync_p99_ms) == (20.0, None), "80 in the four seconds since they were known"
+    again = replace(first, metrics=read_metrics(METRICS.replace("events_total 100", "events_total 7")))
+    assert looked(6.0, {"a": again, "b": status(2)}, top).members[0].events == 7.0, "the member began anew"
+
+
+def test_the_screen_has_the_metrics_only_if_a_member_sends_them() -> None:
+    sends = replace(status(1), metrics=read_metrics(METRICS))
+    assert "fsync" not in printed(looked(1.0, {"a": status(1), "b": status(2)}), 80)
+    shown = printed(looked(1.0, {"a": sends, "b": status(2), "c": Answer(None)}), 80)
+    lines = [line.split() for line in shown.splitlines()]
+    assert ["m1", "1200000", "-", "5", "3.0", "3"] in lines
+    assert ["m2", "-", "-", "-", "-", "-"] in lines
+    assert sum("fsync" in line for line in lines) == 1
+
+
 def printed(found: Snapshot, width: int) -> str:
     console = Console(width=width, color_system=None, force_terminal=True)
     with console.capture() as capture:
@@ -100,6 +163,7 @@ async def test_a_pipe_gets_a_line_of_json_for_each_look(fake: FakeEtcd, command:
     assert [row["role"] for row in found["members"]][:2] == ["leader", "follower"]
     assert found["members"][2]["silent"] > 0
     assert found["has_quorum"] is True
+    assert [row["watchers"] for row in found["members"]] == [0, 0, None], "the fake serves some metrics"
     looking = asyncio.create_task(command("top", "--interval=1s", "--watch", "app/"))
     await until(lambda: bool(fake.watchers))
     for number in range(10):
@@ -110,3 +174,22 @@ async def test_a_pipe_gets_a_line_of_json_for_each_look(fake: FakeEtcd, command:
     rows = [json.loads(line)["prefixes"][0] for line in command.out.splitlines()]
     assert sum(row["events"] for row in rows) > 0
     assert max(row["bytes"] for row in rows) >= max(row["events"] for row in rows) * 10
+
+
+@pytest.mark.anyio
+@pytest.mark.virtual_time
+async def test_members_without_metrics_are_shown_all_the_same(
+    fake: FakeEtcd, command: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def hangs(engine: FakeEngine, target: Target, path: str) -> bytes:
+        await asyncio.sleep(3600)
+        return b""
+
+    monkeypatch.setattr(FakeEngine, "http_get", hangs)
+    began = asyncio.get_running_loop().time()
+    assert await command("top", "--once", "--interval=3s") == 0
+    assert asyncio.get_running_loop().time() - began < 3.5
+    found = json.loads(command.out)
+    assert [row["role"] for row in found["members"]] == ["leader", "follower", "follower"]
+    assert {row["watchers"] for row in found["members"]} == {None}
+    assert max(row["answer_ms"] for row in found["members"]) < 1000.0

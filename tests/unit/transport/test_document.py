@@ -57,6 +57,16 @@ async def test_a_document_from_a_unix_socket(tmp_path: Path) -> None:
         assert await http_get(Target("", 0, str(tmp_path / "e.sock"), "e.sock"), "/version", Names()) == b"{}"
 
 
+async def test_metrics_may_be_longer_than_other_documents() -> None:
+    async with serving(OK + b"x" * 200_000) as (port, _):
+        assert len(await http_get(target(port), "/metrics", Names())) == 200_000
+        with pytest.raises(ConnectError, match="too long"):
+            await http_get(target(port), "/version", Names())
+    async with serving(OK + b"x" * (1 << 21)) as (port, _):
+        with pytest.raises(ConnectError, match="too long"):
+            await http_get(target(port), "/metrics", Names())
+
+
 @pytest.mark.parametrize(
     ("answer", "says"),
     [

@@ -1,0 +1,89 @@
+"""What `top` shows of the metrics that a member serves. Pure.
+
+The names with `debugging` are not promised by etcd, so each may be missing; they are the same from 3.4 to 3.7.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+_FSYNC: Final = "etcd_disk_wal_fsync_duration_seconds_bucket"
+_NAMES: Final = {
+    "etcd_debugging_mvcc_watcher_total": "watchers",
+    "etcd_debugging_mvcc_events_total": "events",
+    "etcd_server_slow_apply_total": "slow_applies",
+    "etcd_server_proposals_pending": "pending",
+}
+_PERCENTILE: Final = 0.99
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """Some metrics of a member at one instant; None for what it does not have.
+
+    Attributes:
+        watchers: that it has.
+        events: that it has sent to watchers since it began.
+        slow_applies: log entries that took it long to apply, since it began.
+        pending: proposals that are not committed yet.
+        fsyncs: how many writes of its log to the disk took at most so many seconds, since it began.
+    """
+
+    watchers: int | None = None
+    events: int | None = None
+    slow_applies: int | None = None
+    pending: int | None = None
+    fsyncs: Mapping[float, int] = field(default_factory=dict)
+
+
+def read_metrics(text: str) -> Metrics:
+    """Parse the text of `/metrics`. What cannot be parsed is missing."""
+    found: dict[str, int] = {}
+    fsyncs: dict[float, int] = {}
+    for line in text.splitlines():
+        if not line.startswith("etcd_"):
+            continue
+        name, _, number = line.rpartition(" ")
+        try:
+            if name in _NAMES:
+                found[_NAMES[name]] = int(float(number))
+            elif name.startswith(_FSYNC):
+                fsyncs[float(name.partition('le="')[2].partition('"')[0])] = int(float(number))
+        except (ValueError, OverflowError):  # a member, or what answers in its place, may send anything
+            continue
+    return Metrics(**found, fsyncs=fsyncs)
+
+
+def rate(now: int | None, before: int | None, seconds: float) -> float | None:
+    """By how much a counter grows in a second; None if it is not known twice. A member that began anew begins at 0."""
+    if now is None or before is None:
+        return None
+    return round((now - before if now >= before else now) / seconds, 1)
+
+
+def p99(now: Mapping[float, int], before: Mapping[float, int] | None) -> float | None:
+    """The 99th percentile, in milliseconds, of what came between two instants, as Prometheus estimates it.
+
+    Args:
+        now: the counts at the second instant.
+        before: those at the first; None to take all since the member began.
+
+    Returns:
+        None if nothing came. What is longer than the last limit is taken for that.
+    """
+    limits = sorted(now)
+    counts = [now[limit] for limit in limits]
+    if before is not None and before.keys() == now.keys():
+        grown = [now[limit] - before[limit] for limit in limits]
+        counts = grown if min(grown, default=0) >= 0 else counts  # else the member has begun anew
+    if not counts or counts[-1] <= 0:
+        return None
+    rank = counts[-1] * _PERCENTILE
+    lower, under = 0.0, 0
+    for limit, count in zip(limits, counts, strict=True):
+        if count >= rank:
+            if limit == float("inf"):
+                return round(lower * 1000, 1)
+            return round((lower + (limit - lower) * (rank - under) / (count - under)) * 1000, 1)
+        lower, under = limit, count
+    return None
