@@ -53,6 +53,7 @@ GLOBAL_FLAGS: Final = (
     GlobalFlag(("--endpoints",), "client URLs of members, separated by commas; 127.0.0.1:2379 by default"),
     GlobalFlag(("--context",), "name of the context that has the settings which are not given", own_variable=VARIABLE),
     GlobalFlag(("--write-out", "-w"), "output format: simple, fields, json, pretty-json, table, protobuf"),
+    GlobalFlag(("--values",), "text, or json to parse values that are JSON, with --write-out=pretty-json"),
     GlobalFlag(("--hex",), "print keys, values and ids in hexadecimal", is_switch=True),
     GlobalFlag(("--debug",), "log to stderr", is_switch=True),
     GlobalFlag(("--dial-timeout",), "limit for connecting to an endpoint; 2s by default"),
@@ -73,7 +74,7 @@ GLOBAL_FLAGS: Final = (
     GlobalFlag(("--discovery-srv", "-d"), "domain whose SRV records name the members"),
     GlobalFlag(("--discovery-srv-name",), "name of the cluster in these records"),
 )
-"""The global flags: those of etcdctl, and `--context`."""
+"""The global flags: those of etcdctl, `--context` and `--values`."""
 
 _OF_ENDPOINTS: Final = frozenset({"ENDPOINTS", "DISCOVERY_SRV", "DISCOVERY_SRV_NAME"})
 _OF_USER: Final = frozenset({"USER", "PASSWORD", "AUTH_JWT_TOKEN"})

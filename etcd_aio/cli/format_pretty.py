@@ -1,7 +1,8 @@
 """The format `pretty-json`: JSON for people and for `jq`, which etcdctl does not have. Pure.
 
 Ids are strings in hexadecimal, since 64 bits do not fit the numbers of JavaScript and `jq`. Revisions are numbers.
-Keys and values are text if they are UTF-8, else `{"base64": ...}`. Every field is there, also if it is zero.
+Keys and values are text if they are UTF-8, else `{"base64": ...}`; with `--hex` they are `{"hex": ...}`. Values
+that are JSON may be parsed. Every field is there, also if it is zero.
 """
 
 import json
@@ -17,29 +18,44 @@ _IDS: Final = frozenset({"cluster_id", "member_id", "id", "lease", "leader"})
 
 def pretty(result: Shown, style: Style) -> str | None:
     """The result as indented JSON."""
-    return json.dumps(_value(result), ensure_ascii=False, indent=2) + "\n"
+    return json.dumps(_value(result, style), ensure_ascii=False, indent=2) + "\n"
 
 
-def _value(value: object, name: str = "") -> object:
+def _value(value: object, style: Style, name: str = "") -> object:
     match value:
         case Enum():
             return value.value
         case bytes():
-            return _text(value)
+            return _bytes(value, style, may_be_json=name == "value")
         case int() if name in _IDS and not isinstance(value, bool):
             return f"{value & 2**64 - 1:x}"
         case None | bool() | int() | str():
             return value
         case tuple():
-            return [_value(item) for item in value]
+            return [_value(item, style) for item in value]
     if is_dataclass(value) and not isinstance(value, type):
         shown = (field.name for field in fields(value) if field.repr)
-        return {field: _value(getattr(value, field), field) for field in shown if field not in ("text", "has_fields")}
+        names = (field for field in shown if field not in ("text", "has_fields"))
+        return {field: _value(getattr(value, field), style, field) for field in names}
     return f"{value}"
 
 
-def _text(raw: bytes) -> object:
+def _bytes(raw: bytes, style: Style, *, may_be_json: bool) -> object:
+    if style.is_hex:
+        return {"hex": raw.hex()}
+    if may_be_json and style.parses_values:
+        try:
+            found: object = json.loads(raw, parse_constant=_refuse)
+            json.dumps(found, ensure_ascii=False).encode()
+        except (ValueError, RecursionError):  # no JSON, too deep, or half a character, which nothing can print
+            pass
+        else:
+            return found
     try:
         return raw.decode()
     except UnicodeDecodeError:
         return {"base64": b64encode(raw).decode()}
+
+
+def _refuse(word: str) -> object:
+    raise ValueError(f"{word} is not in JSON")

@@ -40,6 +40,7 @@ VERBS: Final = {
     "auth": Entry("auth:AUTH", "Enables and disables authentication"),
     "user": Entry("auth:USER", "Manages users"),
     "role": Entry("auth:ROLE", "Manages roles"),
+    "check": Entry("check:GROUP", "Checks whether the cluster bears a load"),
     "health": Entry("health:health", "Tells whether the cluster is healthy, by one line and by the exit code"),
     "top": Entry("top:top", "Shows the members and their load, again and again"),
     "dump": Entry("dump:dump", "Writes the keys of a prefix, at one revision, as lines of JSON"),

@@ -170,7 +170,9 @@ class Style:
     Attributes:
         is_hex: keys and values, or ids, in hexadecimal.
         value_only: of a key only the value.
+        parses_values: values that are JSON are shown as such, by formats that can.
     """
 
     is_hex: bool = False
     value_only: bool = False
+    parses_values: bool = False

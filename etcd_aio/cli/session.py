@@ -5,13 +5,14 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import BinaryIO
 
 from etcd_aio import Client
 from etcd_aio.cli.connection import Connection, terminal_prompt
 from etcd_aio.cli.contexts import VARIABLE, ContextFile
 from etcd_aio.cli.formats import FORMATS
-from etcd_aio.cli.outcome import ExitCode, Failure
+from etcd_aio.cli.outcome import ExitCode, Failure, bad_arguments
 from etcd_aio.cli.results import Shown, Style
 from etcd_aio.config import PREFIX, ClientOptions
 from etcd_aio.observing import Observer
@@ -38,7 +39,12 @@ class Session:
             context = ContextFile().read().chosen(flags.get("context") or os.environ.get(VARIABLE, ""))
         self.connection = Connection(flags, os.environ, terminal_prompt(), context, options)
         self.format = self.connection.setting("write_out", "simple")
-        self._style = Style(is_hex=self.connection.switch("hex"))
+        values = self.connection.setting("values", "text")
+        if values not in ("text", "json"):
+            raise bad_arguments("--values must be text or json")
+        if "values" in flags and self.format != "pretty-json":
+            raise bad_arguments("--values is only for `--write-out=pretty-json`")
+        self._style = Style(is_hex=self.connection.switch("hex"), parses_values=values == "json")
 
     @property
     def is_simple(self) -> bool:
@@ -65,7 +71,7 @@ class Session:
         Raises:
             Failure: the result has no such format.
         """
-        style = Style(self._style.is_hex, value_only)
+        style = replace(self._style, value_only=value_only)
         text = FORMATS[self.format](result, style)
         if text is None:
             raise Failure(ExitCode.BAD_FEATURE, f"{self.format} not supported as output format")

@@ -42,7 +42,7 @@ def calls(group: object) -> set[str]:
 READS = {
     "auth": {"authenticate", "role_get", "role_list", "status", "user_get", "user_list"},
     "cluster": {"members"},
-    "maintenance": {"alarms", "hash", "hash_kv", "save_snapshot", "snapshot", "status"},
+    "maintenance": {"alarms", "hash", "hash_kv", "metrics", "save_snapshot", "snapshot", "status"},
 }
 
 

@@ -99,3 +99,16 @@ def test_colours_are_for_terminals_that_want_them(
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: is_tty, raising=False)
     assert has_colours() is expected
+
+
+async def test_values_are_parsed_by_flag_or_variable(command: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    await command("put", "a", '{"b": 1}')
+    assert await command("get", "a", "-w", "pretty-json", "--values=json") == 0
+    assert json.loads(command.out)["kvs"][0]["value"] == {"b": 1}
+    monkeypatch.setenv("ETCDCTL_VALUES", "json")
+    assert await command("get", "a", "-w", "pretty-json") == 0
+    assert json.loads(command.out)["kvs"][0]["value"] == {"b": 1}
+    assert await command("get", "a") == 0, "other formats are as they were"
+    assert await command("get", "a", "--values=json") == 128
+    assert "--write-out=pretty-json" in command.err
+    assert await command("get", "a", "-w", "pretty-json", "--values=yaml") == 128

@@ -64,6 +64,37 @@ def test_pretty_json_has_ids_as_text_and_revisions_as_numbers() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (b'{"max": [1, 12345678901234567890]}', {"max": [1, 12345678901234567890]}),
+        (b'"text"', "text"),
+        (b"null", None),
+        (b"plain", "plain"),
+        (b"", ""),
+        (b"\xff", {"base64": "/w=="}),
+        (b"NaN", "NaN"),
+        (b'"\\ud800"', '"\\ud800"'),
+        (b"[" * 100_000, "[" * 100_000),
+        (b"9" * 5000, "9" * 5000),
+    ],
+)
+def test_pretty_json_parses_values_on_request(value: bytes, expected: object) -> None:
+    found = RangeResult(HEADER, (KeyValue(b"1", value, 1, 1, 1),))
+    text = FORMATS["pretty-json"](found, Style(parses_values=True))
+    assert text is not None
+    text.encode()
+    (kv,) = json.loads(text)["kvs"]
+    assert (kv["key"], kv["value"]) == ("1", expected)
+    (kv,) = json.loads(shown(found, "pretty-json"))["kvs"]
+    assert isinstance(kv["value"], str) or value == b"\xff"
+
+
+def test_pretty_json_has_bytes_in_hexadecimal() -> None:
+    (kv,) = json.loads(shown(FOUND, "pretty-json", is_hex=True))["kvs"]
+    assert (kv["key"], kv["value"]) == ({"hex": "6b3c"}, {"hex": "00ff0a"})
+
+
 def test_protobuf_is_the_message() -> None:
     raw = shown(FOUND, "protobuf").encode("utf-8", "surrogateescape")
     message = pb.RangeResponse.parse(raw)

@@ -1,0 +1,313 @@
+"""The verbs of check: a load of puts, and whether the cluster bears it; or how much memory keys take in a member.
+
+The loads and the limits are etcdctl's. It has a connection for each of its clients; here they share one client, with
+as many puts under way.
+"""
+
+import asyncio
+import random
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from etcd_aio import Client, EtcdError
+from etcd_aio.cli.arguments import raw
+from etcd_aio.cli.go_text import quoted
+from etcd_aio.cli.grammar import Entry, Switch, VerbGroup, value, verb
+from etcd_aio.cli.outcome import ExitCode, Failure, bad_arguments
+from etcd_aio.cli.session import Session
+
+_MODELS: Final = {"small": "s", "medium": "m", "large": "l", "xLarge": "xl"}
+_RATES: Final = {"s": 150, "m": 1000, "l": 8000, "xl": 15000}  # puts a second
+_PAIRS: Final = {"s": 10_000, "m": 100_000, "l": 1_000_000, "xl": 3_000_000}
+_CLIENTS: Final = {"s": 50, "m": 200, "l": 500, "xl": 1000}
+_SECONDS: Final = 60.0
+_LEAST_RATE: Final = 0.9  # of that of the load
+_SLOWEST: Final = 0.5  # seconds
+_LARGEST_DEVIATION: Final = 0.1  # seconds
+_CLEANING: Final = 30.0  # seconds for each call after the load
+_BUSY: Final = 0.9  # of the time: then this process may be what is slow
+_MEMORY: Final = "process_resident_memory_bytes"
+_PAIR_BYTES: Final = 1024  # as etcdctl says; the prefix comes on top
+
+
+@dataclass(slots=True)
+class Load:
+    """Puts at a rate, or as fast as they go.
+
+    Attributes:
+        client: makes them.
+        prefix: of the keys.
+        sizes: bytes of a key behind the prefix, and of a value.
+        took: the seconds of each put that has succeeded.
+        errors: how often each error came.
+    """
+
+    client: Client
+    prefix: bytes
+    sizes: tuple[int, int]
+    took: list[float] = field(default_factory=list)
+    errors: Counter[str] = field(default_factory=Counter)
+
+    async def run(self, workers: int, next_due: Callable[[], float | None], show: Callable[[int], None]) -> float:
+        """Put until there is nothing to do; returns the seconds.
+
+        Args:
+            workers: how many puts may be under way.
+            next_due: the instant of the next put; None if there is none.
+            show: told how many were made.
+        """
+        clock = asyncio.get_running_loop().time
+        began = clock()
+
+        async def work() -> None:
+            while (due := next_due()) is not None:
+                if due > clock():
+                    await asyncio.sleep(due - clock())
+                await self._put(clock)
+                show(len(self.took) + self.errors.total())
+
+        async with asyncio.TaskGroup() as group:
+            for number in range(workers):
+                group.create_task(work(), name=f"etcd-aio check {number}")
+        return clock() - began
+
+    async def _put(self, clock: Callable[[], float]) -> None:
+        key_size, value_size = self.sizes
+        key = self.prefix + random.randbytes(8).ljust(key_size, b"\0")
+        began = clock()
+        try:
+            await self.client.put(key, bytes(value_size))
+        except EtcdError as error:
+            self.errors[error.message] += 1
+        else:
+            self.took.append(clock() - began)
+
+
+def steady(rate: float, began: float, end: float, clock: Callable[[], float]) -> Callable[[], float | None]:
+    """Instants at a rate. What could not be made in time is not made up for, as by etcdctl.
+
+    Args:
+        rate: instants in a second.
+        began: the first one.
+        end: none is later.
+        clock: the instant of now.
+    """
+    following = began
+
+    def next_due() -> float | None:
+        nonlocal following
+        due = max(following, clock())
+        following = due + 1 / rate
+        return due if due < end else None
+
+    return next_due
+
+
+def _options(prefix: str) -> tuple[Any, ...]:
+    return (
+        value("--load", default="s", help="the load: s (small), m (medium), l (large), xl (xLarge)"),
+        value("--prefix", default=prefix, help="of the keys that are written, and deleted afterwards"),
+        Switch("--auto-compact", help="compact afterwards"),
+        Switch("--auto-defrag", help="defragment every endpoint afterwards"),
+    )
+
+
+@verb("perf", "", *_options("/etcdctl-check-perf/"))
+async def perf(session: Session, words: tuple[str, ...], **options: Any) -> None:
+    """Puts keys for a minute, and fails if that is too slow."""
+    model, prefix = _model(options["load"]), _prefix(options["prefix"])
+    rate = _RATES[model]
+    clock = asyncio.get_running_loop().time
+    async with session.client() as client:
+        await _check_empty(client, prefix)
+        load = Load(client, prefix, (256, 1024))
+        bar = Bar(f"{rate * int(_SECONDS)} puts")
+        busy = time.process_time()
+        due = steady(rate, clock(), clock() + _SECONDS, clock)
+        with _keys_stay(session, prefix):
+            seconds = await load.run(_CLIENTS[model], due, bar.show)
+        busy = time.process_time() - busy
+        bar.end()
+        await _clean(session, client, prefix, options)
+    is_good = _show_errors(session, load)
+    for line, is_passed in verdicts(load.took, rate, seconds):
+        session.line(line)
+        is_good = is_good and is_passed
+    if busy > _BUSY * seconds:
+        session.complain("etcd-aio itself was busy all the time: the cluster may bear more than it could send")
+    session.line("PASS" if is_good else "FAIL")
+    if not is_good:
+        raise Failure(ExitCode.ERROR)
+
+
+def verdicts(took: list[float], rate: float, seconds: float) -> list[tuple[str, bool]]:
+    """The lines about a load, with whether it has passed.
+
+    Args:
+        took: the seconds of each put.
+        rate: how many puts in a second there should have been.
+        seconds: how long all of them took.
+    """
+    found = len(took) / seconds if seconds > 0 else 0.0
+    slowest = max(took, default=0.0)
+    deviation = statistics.pstdev(took) if took else 0.0
+    is_fast, is_quick, is_even = found / rate > _LEAST_RATE, slowest <= _SLOWEST, deviation <= _LARGEST_DEVIATION
+    writes = f"{int(found) + 1} writes/s"
+    return [
+        (f"PASS: Throughput is {writes}" if is_fast else f"FAIL: Throughput too low: {writes}", is_fast),
+        (
+            f"PASS: Slowest request took {slowest:f}s" if is_quick else f"Slowest request took too long: {slowest:f}s",
+            is_quick,
+        ),
+        (f"PASS: Stddev is {deviation:f}s" if is_even else f"Stddev too high: {deviation:f}s", is_even),
+    ]
+
+
+@verb("datascale", "", *_options("/etcdctl-check-datascale/"))
+async def datascale(session: Session, words: tuple[str, ...], **options: Any) -> None:
+    """Puts many keys, and shows by how much the memory of the first endpoint has grown."""
+    model, prefix = _model(options["load"]), _prefix(options["prefix"])
+    pairs, clients = _PAIRS[model], _CLIENTS[model]
+    async with session.client() as client, session.client(session.connection.endpoints[0]) as first:
+        await _check_empty(client, prefix)
+        before = await _memory(session, first, "before")
+        session.line(
+            f"Start data scale check for work load [{pairs} key-value pairs, {_PAIR_BYTES} bytes per key-value, "
+            f"{clients} concurrent clients]."
+        )
+        load = Load(client, prefix, (512, 512))
+        bar = Bar(f"{pairs} puts")
+        left = iter(range(pairs))
+        with _keys_stay(session, prefix):
+            await load.run(clients, lambda: None if next(left, None) is None else 0.0, bar.show)
+        bar.end()
+        after = await _memory(session, first, "after")
+        await _clean(session, client, prefix, options)
+    if not _show_errors(session, load):
+        raise Failure(ExitCode.ERROR)
+    session.line(f"PASS: Approximate system memory used : {(after - before) / 2**20:.2f} MB.")
+
+
+async def _memory(session: Session, first: Client, when: str) -> float:
+    """The bytes of memory that a member has."""
+    try:
+        text = await first.maintenance.metrics(first.endpoints[0])
+    except EtcdError as error:
+        session.complain(f"Error: {error.message}")
+        text = ""
+    found = next((line for line in text.splitlines() if line.startswith(f"{_MEMORY} ")), "")
+    try:
+        return float(found.partition(" ")[2])
+    except ValueError:
+        session.line(f"FAIL: Could not read {_MEMORY} {when} the put operations.")
+        raise Failure(ExitCode.ERROR) from None
+
+
+def _model(word: str) -> str:
+    """The load of a word.
+
+    Raises:
+        Failure: there is none.
+    """
+    model = _MODELS.get(word, word)
+    if model not in _RATES:
+        raise Failure(ExitCode.BAD_FEATURE, f"unknown load option {word}")
+    return model
+
+
+def _prefix(word: str) -> bytes:
+    if not word:
+        raise bad_arguments("--prefix must not be empty: all keys below it are deleted afterwards")
+    return raw(word)
+
+
+async def _check_empty(client: Client, prefix: bytes) -> None:
+    """Refuse a prefix that has keys, which the verb would delete.
+
+    Raises:
+        Failure: it has some.
+    """
+    if await client.range(prefix=prefix, limit=1):
+        text = f"prefix {quoted(prefix)} has keys. Delete with etcd-aio del --prefix {quoted(prefix)} first"
+        raise Failure(ExitCode.INVALID_INPUT, text)
+
+
+class _keys_stay:  # noqa: N801 - a context manager, which reads as a word
+    """Says which keys are left if the block is interrupted: to delete them could take longer than a user waits."""
+
+    def __init__(self, session: Session, prefix: bytes) -> None:
+        self._session = session
+        self._prefix = prefix
+
+    def __enter__(self) -> None:
+        """Begin the block."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        """Say it."""
+        if isinstance(error, asyncio.CancelledError):
+            self._session.complain(f"interrupted: delete the keys with etcd-aio del --prefix {quoted(self._prefix)}")
+
+
+async def _clean(session: Session, client: Client, prefix: bytes, options: dict[str, Any]) -> None:
+    """Delete the keys, and what else is to be done behind them."""
+    timeout = session.connection.timeout if session.connection.is_timeout_given else _CLEANING
+    deleted = await client.delete(prefix=prefix, timeout=timeout)
+    if options["auto_compact"]:
+        session.line(f"Compacting with revision {deleted.revision}")
+        await client.compact(deleted.revision, physical=True, timeout=timeout)
+        session.line(f"Compacted with revision {deleted.revision}")
+    for endpoint in client.endpoints if options["auto_defrag"] else ():
+        session.line(f"Defragmenting {quoted(endpoint)}")
+        await client.maintenance.defragment(endpoint, timeout=timeout)
+        session.line(f"Defragmented {quoted(endpoint)}")
+
+
+def _show_errors(session: Session, load: Load) -> bool:
+    """Print the errors; returns whether there were none."""
+    if load.errors:
+        session.line("FAIL: too many errors")
+    for text, count in load.errors.most_common():
+        session.line(f"FAIL: ERROR({text}) -> {count}")
+    return not load.errors
+
+
+class Bar:
+    """How far a load is, on stderr if that is a terminal.
+
+    Args:
+        whole: what all of it is.
+    """
+
+    def __init__(self, whole: str) -> None:
+        self._whole = whole
+        self._is_shown = sys.stderr.isatty()
+        self._then = 0.0
+
+    def show(self, count: int) -> None:
+        """So many were made; shown once a second."""
+        now = time.monotonic()
+        if self._is_shown and now - self._then >= 1.0:
+            self._then = now
+            sys.stderr.write(f"\r{count} of {self._whole} ")
+            sys.stderr.flush()
+
+    def end(self) -> None:
+        """Leave the line."""
+        if self._is_shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+GROUP = VerbGroup(
+    "check",
+    "Checks whether the cluster bears a load",
+    {
+        "perf": Entry("check:perf", "Puts keys for a minute, and fails if that is too slow"),
+        "datascale": Entry("check:datascale", "Shows how much memory keys take"),
+    },
+)
