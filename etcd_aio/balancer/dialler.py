@@ -19,9 +19,9 @@ from etcd_aio.balancer.connection_record import ConnectionRecord
 from etcd_aio.errors import ConnectionLostError
 from etcd_aio.transport import Connection, Engine, Target
 
-DIAL_BACKOFF: Final = Backoff(initial=0.05, multiplier=1.6, maximum=1.0, jitter=0.2)
-"""Waits between dials. gRPC's limit of 120 s would leave a member unused for two minutes after its return. One dial a
-second costs little, and a returning member is found within about a second."""
+DIAL_BACKOFF: Final = Backoff(initial=0.05, multiplier=1.6, maximum=0.8, jitter=0.2)
+"""Waits between dials. gRPC's limit of 120 s would leave a member unused for two minutes after its return. A dial or
+two a second cost little, and a member that returns is found within a second."""
 
 STABLE_AFTER: Final = 1.0  # seconds READY, after which a lost connection is redialled without a wait
 

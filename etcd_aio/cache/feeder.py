@@ -90,6 +90,7 @@ class Feeder(Generic[T]):
         self._watcher: Watcher | None = None
         self._since_pause = 0  # events
         self._has_history = False  # whether a watch from the next revision goes on behind the content
+        self._was_reached = False  # whether a member has answered in this outage
         self.loads = 0
         self.events = 0
 
@@ -105,19 +106,36 @@ class Feeder(Generic[T]):
         while True:
             try:
                 watcher = await (self._resume() if self._has_history else self._load())
-                failures = 0
+                failures, self._was_reached = 0, False
                 await self._follow(watcher)
             except (EtcdError, StoreReplaced) as error:
                 if isinstance(error, EtcdError) and not self._is_replaced(error):
                     self._fell_behind(error)
                 else:
                     await self.replaced(str(error))
-                if failures or not isinstance(error, _AT_ONCE):
-                    again = _UNREACHABLE if isinstance(error, NoAvailableEndpointsError) else _AGAIN
-                    await asyncio.sleep(again.wait(failures, random.random))
+                if isinstance(error, NoAvailableEndpointsError):
+                    await self._until_reachable(_UNREACHABLE.wait(failures, random.random))
+                elif failures or not isinstance(error, _AT_ONCE):
+                    await asyncio.sleep(_AGAIN.wait(failures, random.random))
                 failures += 1
             finally:
                 await self._leave()
+
+    async def _until_reachable(self, seconds: float) -> None:
+        """Pause, but only until a member answers: a watch that has given up does not notice its return.
+
+        A member may answer and still have no leader to watch with, so one answer in an outage ends a pause.
+        """
+        deadline = self._clock() + seconds
+        if not self._was_reached:
+            try:
+                await self._store.range(self._keys.key, count_only=True, serializable=True, timeout=seconds)
+            except EtcdError:
+                pass
+            else:
+                self._was_reached = True
+                return
+        await asyncio.sleep(max(0.0, deadline - self._clock()))
 
     async def replaced(self, why: str) -> None:
         """The store is another one than the one that was followed. It is loaded again by `run`."""
