@@ -1,7 +1,8 @@
 """Settings from keys: nested data, types, models of each library, and errors without values."""
 
+import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, make_dataclass
 from decimal import Decimal
 from enum import Enum, IntEnum
 from pathlib import Path
@@ -11,7 +12,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, Field, SecretStr, field_validator
+from pydantic import AliasChoices, AliasPath, BaseModel, Field, SecretStr, field_validator
 from pydantic import dataclasses as pydantic_dataclasses
 
 from etcd_aio.contrib.config import InvalidSettingsError
@@ -218,6 +219,61 @@ def test_secrets_and_aliases_of_pydantic() -> None:
     found = made(Model, password="123", anders="4", maybe="null", colour="red")
     assert found.password.get_secret_value() == "123"
     assert (found.other, found.maybe) == (4, "null")
+
+
+class Renamed(BaseModel):
+    title: str = Field(default="none", validation_alias=AliasChoices("name", "called", AliasPath("names", 0)))
+    first: str = Field(default="none", validation_alias=AliasPath("all", 0))
+
+
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        ({"name": "1"}, ("1", "none")),
+        ({"called": "2"}, ("2", "none")),
+        ({"names": '["3"]'}, ("3", "none")),
+        ({"all": '["4"]', "title": "unused"}, ("none", "4")),
+    ],
+)
+def test_several_aliases_of_pydantic(entries: dict[str, str], expected: tuple[str, str]) -> None:
+    found = made(Renamed, **entries)
+    assert (found.title, found.first) == expected
+
+
+class Later(BaseModel):
+    inner: "Inner | None" = None
+
+
+class Inner(BaseModel):
+    title: str = ""
+
+
+def test_a_type_that_pydantic_knows_later_is_found_then() -> None:
+    assert made(Later, **{"inner/title": "1"}) == Later(inner=Inner(title="1"))
+    assert made(Later, **{"inner/title": "2"}) == Later(inner=Inner(title="2"))
+
+
+def calls_for(number: int) -> int:
+    """How many functions are called to read the settings of a model with so many fields."""
+    model = make_dataclass("Settings", [(f"field_{at}", int, field(default=0)) for at in range(number)])
+    entries = {f"field_{at}": b"1" for at in range(number)}
+    build(model, lambda: nested(entries, model), 0)
+    count = 0
+
+    def profile(*_: object) -> None:
+        nonlocal count
+        count += 1
+
+    sys.setprofile(profile)
+    try:
+        build(model, lambda: nested(entries, model), 0)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_reading_settings_takes_no_longer_for_each_field_if_there_are_many() -> None:
+    assert calls_for(400) < 5 * calls_for(100)
 
 
 def test_all_types_of_a_plain_dataclass() -> None:

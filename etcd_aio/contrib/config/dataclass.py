@@ -8,9 +8,9 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from enum import Enum
 from types import NoneType
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
-from etcd_aio.contrib.config.hints import members
+from etcd_aio.contrib.config.hints import fields_of, members
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ def convert(model: type[T], data: Mapping[str, Any], path: tuple[str, ...] = ())
     Raises:
         MismatchError: a setting is missing, or does not fit.
     """
-    hints = get_type_hints(model, include_extras=True)
+    hints = fields_of(model)
     found: dict[str, Any] = {}
     for field in dataclasses.fields(model):  # type: ignore[arg-type] # the caller has looked
         if not field.init:
