@@ -5,11 +5,13 @@ flags and variables. Each group of verbs is one file, imported when it runs. Ver
 files turn these into text. All but `--version` needs `pip install 'etcd_aio[cli]'`.
 """
 
+import os
 import sys
 
 
 def main() -> int:
     """Run the command line on the arguments of this process. Returns the exit code."""
+    _open_what_is_closed()
     if sys.argv[1:] == ["--version"]:
         from etcd_aio.cli.versions import version_lines
 
@@ -17,9 +19,22 @@ def main() -> int:
         return 0
     try:
         from etcd_aio.cli.program import run
+
+        return run(sys.argv[1:])
     except ModuleNotFoundError as error:
         if error.name != "click":
             raise
         sys.stderr.write("etcd-aio needs click: pip install 'etcd_aio[cli]'\n")
         return 1
-    return run(sys.argv[1:])
+    except KeyboardInterrupt:  # before, or behind, what a verb does
+        return 5
+
+
+def _open_what_is_closed() -> None:
+    """Let stdin, stdout and stderr be there: else the next socket would be one of them, also to child processes."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            # The lowest descriptor that is free is the one that is missing. It stays open for good.
+            number = os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(number, True)
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8"))

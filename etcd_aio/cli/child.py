@@ -21,14 +21,14 @@ _SET_PARENT_DEATH_SIGNAL: Final = 1  # of Linux's prctl
 _SIGNALLED: Final = 128  # as shells, which add the number of the signal
 
 
-async def _until(future: Awaitable[object]) -> None:
-    await future
+async def _until(lost: Callable[[], Awaitable[object]]) -> None:
+    await lost()
 
 
 async def run_while_held(
     command: Sequence[str],
     environ: Mapping[str, str],
-    lost: Awaitable[object],
+    lost: Callable[[], Awaitable[object]],
     *,
     on_lost: str = "term",
     grace: float = 5.0,
@@ -38,7 +38,7 @@ async def run_while_held(
     Args:
         command: the words of the command.
         environ: variables that it gets besides those of this process.
-        lost: returns when what is held is lost.
+        lost: waits until what is held is lost.
         on_lost: what is done to the child then: "term", "kill" or "ignore".
         grace: seconds between SIGTERM and SIGKILL.
 

@@ -67,6 +67,7 @@ def run(words: Sequence[str]) -> int:
         invocation = _parsed(words)
         if invocation is not None:
             asyncio.run(_interruptible(_session(invocation), invocation))
+        sys.stdout.flush()  # the help, which may not be written yet
     except (Exception, KeyboardInterrupt, asyncio.CancelledError) as error:
         return _code_of(error)
     return ExitCode.OK
@@ -110,6 +111,10 @@ def _code_of(error: BaseException) -> int:
         case BrokenPipeError():
             _forget_stdout()
             return ExitCode.OK
+        case OSError():  # stdout cannot be written: the disk is full
+            _forget_stdout()
+            complain(f"Error: {error.strerror or error}")
+            return ExitCode.IO
     raise error
 
 
@@ -144,5 +149,5 @@ async def _interruptible(session: Session, invocation: Invocation) -> None:
 
 
 def _forget_stdout() -> None:
-    """The reader of stdout has gone, and Python must not complain about it at its exit."""
+    """Stdout cannot be written, and Python must not complain about it at its exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,12 +1,13 @@
 """The run of one command: its client, its input, and what it prints."""
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from etcd_aio import Client
 from etcd_aio.cli.connection import Connection, terminal_prompt
@@ -16,6 +17,8 @@ from etcd_aio.cli.outcome import ExitCode, Failure, bad_arguments
 from etcd_aio.cli.results import Shown, Style
 from etcd_aio.config import PREFIX, ClientOptions
 from etcd_aio.observing import Observer
+
+_RAW_BYTE: Final = re.compile("[\udc80-\udcff]")  # as text has bytes that are no UTF-8
 
 
 class Session:
@@ -145,6 +148,7 @@ def _signals_interrupt() -> Iterator[None]:
 
 
 def complain(text: str) -> None:
-    """Print a line to stderr."""
-    sys.stderr.write(f"{text}\n")
+    """Print a line to stderr. Bytes that are no UTF-8 are shown as such, since terminals cannot."""
+    shown = _RAW_BYTE.sub(lambda found: f"\\x{ord(found[0]) - 0xDC00:02x}", text)
+    sys.stderr.write(f"{shown}\n")
     sys.stderr.flush()

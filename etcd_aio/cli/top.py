@@ -15,7 +15,7 @@ from etcd_aio.cli.arguments import exactly, raw
 from etcd_aio.cli.endpoint import endpoints_of, of_cluster
 from etcd_aio.cli.grammar import Switch, value, verb
 from etcd_aio.cli.lock import seconds
-from etcd_aio.cli.outcome import ExitCode, Failure
+from etcd_aio.cli.outcome import ExitCode, Failure, bad_arguments
 from etcd_aio.cli.session import Session
 from etcd_aio.cli.top_metrics import Metrics, read_metrics
 from etcd_aio.cli.top_model import Answer, Counters, Snapshot, Top
@@ -39,6 +39,8 @@ async def top(session: Session, words: tuple[str, ...], **options: Any) -> None:
     exactly(words, 0, "top accepts no arguments")
     session.check_format()
     interval = seconds(options["interval"], "--interval")
+    if interval <= 0:
+        raise bad_arguments("--interval must be above 0")
     try:
         endpoints = await endpoints_of(session, options["cluster"])
         async with _looking(session, endpoints, options["watch"], interval) as looks:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shlex
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -47,6 +48,45 @@ async def test_a_reader_that_goes_away_is_no_error(served: tuple[FakeEtcd, str])
     os.close(write)
     _, stderr = await child.communicate()
     assert (child.returncode, stderr) == (0, b"")
+
+
+async def in_shell(endpoint: str, words: str) -> tuple[int, bytes, bytes]:
+    """How a command ends whose redirections are those of a shell: its exit code, and what it prints."""
+    pipe = asyncio.subprocess.PIPE
+    command = f"{shlex.join(PROGRAM)} --endpoints={endpoint} {words}"
+    child = await asyncio.create_subprocess_shell(command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=ROOT)
+    async with asyncio.timeout(120):
+        stdout, stderr = await child.communicate()
+    assert child.returncode is not None
+    return child.returncode, stdout, stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "out"),
+    [
+        ("put a 1 >&-", 0, b""),
+        ("get a 2>&-", 0, b"a\n1\n"),
+        ("txn <&-", 3, b""),
+        ("lock l -- cat <&-", 0, b""),
+        ("lock l -- echo done >&- 2>&-", 0, b""),
+    ],
+)
+async def test_what_is_closed_is_nothing_to_read_or_to_write_to(
+    words: str, code: int, out: bytes, served: tuple[FakeEtcd, str]
+) -> None:
+    fake, endpoint = served
+    fake.load({"a": "1"})
+    ended = await in_shell(endpoint, words)
+    assert ended[:2] == (code, out), ended
+    assert b"Traceback" not in ended[2]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full disk")
+@pytest.mark.parametrize("words", ["get a", "member list -w table", "--help", "options"])
+async def test_a_full_disk_is_an_error(words: str, served: tuple[FakeEtcd, str]) -> None:
+    fake, endpoint = served
+    fake.load({"a": "1"})
+    assert await in_shell(endpoint, f"{words} > /dev/full") == (6, b"", b"Error: No space left on device\n")
 
 
 # Signals.

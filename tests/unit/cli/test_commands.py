@@ -1,6 +1,7 @@
 """Commands on a fake: the grammar, variables, bytes, dead endpoints, colours."""
 
 import asyncio
+import gc
 import json
 import sys
 
@@ -112,3 +113,19 @@ async def test_values_are_parsed_by_flag_or_variable(command: CommandLine, monke
     assert await command("get", "a", "--values=json") == 128
     assert "--write-out=pretty-json" in command.err
     assert await command("get", "a", "-w", "pretty-json", "--values=yaml") == 128
+
+
+async def test_bytes_that_are_no_text_are_shown_on_stderr_as_such(command: CommandLine) -> None:
+    assert await command("txn", stdin=b"\xff\xfe\n\n\n") == 3
+    assert command.err == "Error: malformed comparison: \\xff\\xfe\n"
+
+
+@pytest.mark.parametrize("verb", ["lock", "elect"])
+async def test_a_command_that_cannot_be_started_leaves_nothing(
+    verb: str, fake: FakeEtcd, command: CommandLine, recwarn: pytest.WarningsRecorder
+) -> None:
+    assert await command(verb, "n", "--", "/nonexistent") == 1
+    assert command.err == "Error: /nonexistent: No such file or directory\n"
+    gc.collect()
+    assert [str(warning.message) for warning in recwarn] == []
+    assert fake.keys() == {}

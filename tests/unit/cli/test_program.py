@@ -25,6 +25,7 @@ from tests.support.command_line import ROOT
         ("get a --command-timeout=x", 128),
         ("get a --user=u", 128),
         ("get a --cert=", 128),
+        ("top --interval=0", 128),
         ("lease", 0),
         ("get --help", 0),
         ("options", 0),
@@ -32,6 +33,23 @@ from tests.support.command_line import ROOT
 )
 def test_exit_codes_without_a_server(words: str, code: int, capfd: pytest.CaptureFixture[str]) -> None:
     assert program.run(words.split()) == code, capfd.readouterr().err
+
+
+def test_an_interrupt_while_the_program_is_imported_is_no_traceback() -> None:
+    code = (
+        "import builtins, sys\n"
+        "from etcd_aio.cli import main\n"
+        "plain = builtins.__import__\n"
+        "def interrupted(name, *rest):\n"
+        "    if name == 'click':\n"
+        "        raise KeyboardInterrupt\n"
+        "    return plain(name, *rest)\n"
+        "builtins.__import__ = interrupted\n"
+        "sys.argv[1:] = ['get', 'a']\n"
+        "sys.exit(main())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (5, "", "")
 
 
 def test_without_click_the_message_names_the_extra() -> None:
