@@ -12,6 +12,7 @@ from typing import ClassVar, Self
 from etcd_aio import KeyLike, KeyRange, KeyValue, Store
 from etcd_aio.cache import Cache, CacheChanges
 from etcd_aio.call_options import UNSET, Timeout
+from etcd_aio.errors import ClientUsageError
 from etcd_aio.not_awaitable import NotAwaitable
 from etcd_aio.recipes.hash_ring import HashRing
 from etcd_aio.recipes.members import Member, members_of
@@ -31,6 +32,7 @@ class Ring(NotAwaitable):
         self._hashes = HashRing((), replicas=replicas)
         self._cache: Cache[KeyValue] = Cache(store, KeyRange.of(prefix=prefix))
         self._members: dict[str, Member] = {}
+        self._is_entered = False
         self._version = -1  # of the content that the members were read from
 
     def __repr__(self) -> str:
@@ -46,6 +48,7 @@ class Ring(NotAwaitable):
         Cancellation leaves nothing behind.
         """
         await self._cache.__aenter__()
+        self._is_entered = True
         return self
 
     async def __aexit__(
@@ -64,10 +67,13 @@ class Ring(NotAwaitable):
         """The present assignment. It is a plain read from memory, and does not change; it is made at the first use.
 
         Raises:
-            CacheError: the block was not entered, was left, or has ended: the client is closed, or the user may not
-                read the group any more.
+            CacheError: the block was left, or has ended: the client is closed, or the user may not read the group any
+                more.
+            ClientUsageError: the block was not entered.
         """
         cache = self._cache
+        if not self._is_entered:
+            raise ClientUsageError("not entered: write `async with group.ring() as ring:`")
         if cache.content_version == self._version:
             len(cache)  # raises if it has ended
             return self._hashes
@@ -95,7 +101,8 @@ class Ring(NotAwaitable):
         Raises:
             CacheError: as `assignment`.
         """
-        return tuple(self._members[name] for name in self.assignment.members)
+        names = self.assignment.members
+        return tuple(self._members[name] for name in names)
 
     @property
     def age(self) -> float:
@@ -113,7 +120,8 @@ class Ring(NotAwaitable):
             TypeError: the key is neither str nor bytes-like.
             CacheError: as `assignment`.
         """
-        return self._members[self.assignment.owner(key)]
+        name = self.assignment.owner(key)  # this reads the members anew, if need be
+        return self._members[name]
 
     def owners(self, key: KeyLike, count: int) -> tuple[Member, ...]:
         """Several members for a key: its owner, then those that would be its owner next, as for copies.
@@ -126,7 +134,8 @@ class Ring(NotAwaitable):
             InvalidRequestError, TypeError: an argument is invalid.
             CacheError: as `assignment`.
         """
-        return tuple(self._members[name] for name in self.assignment.owners(key, count))
+        names = self.assignment.owners(key, count)
+        return tuple(self._members[name] for name in names)
 
     async def wait_current(self, *, timeout: Timeout = UNSET) -> None:
         """Wait until every change is seen that was made before this call.
@@ -151,6 +160,7 @@ class Ring(NotAwaitable):
         Raises:
             CacheError: as `assignment`.
         """
+        _ = self.assignment  # raises, if there is none
         return RingChanges(self, self._cache.changes())
 
 

@@ -18,7 +18,7 @@ from etcd_aio.errors import LeaseNotFoundError, LockLostError
 from etcd_aio.logs import Log
 from etcd_aio.recipes.ticks import CatchUp, Plan, Times, instant_of, plan, text_of, tick_of
 
-_LONGEST_SLEEP: Final = 60.0  # seconds; then the clock, which may have been set, and the state are looked at again
+_LONGEST_SLEEP: Final = 60.0  # seconds; then the clock is looked at again, which may have been set
 _SHORTEST_SLEEP: Final = 0.001  # a timer may end a little before the clock says so
 _REVOKE_SECONDS: Final = 2.0  # twice etcd's default election timeout
 _AHEAD: Final = timedelta(minutes=1)  # clocks that differ by more are wrong
@@ -115,8 +115,8 @@ class _State:
 
     last: datetime
     revision: int
-    open: KeyValue | None
-    records: tuple[KeyValue, ...]
+    open: KeyValue | None = None
+    records: tuple[KeyValue, ...] = ()
 
 
 def _present(result: TxnResult, records: Iterable[op.GetOp]) -> tuple[KeyValue, ...]:
@@ -138,7 +138,7 @@ class Run:
         self._lease = 0  # of the record of the next start
         self._in_doubt: dict[bytes, datetime] = {}  # ticks by records, whose starts were not answered
         self._guard = 0  # the revision that they depend on
-        self._warned: datetime | None = None
+        self._is_behind = False
 
     async def step(self) -> None:
         """Run a tick, or wait until one may be due.
@@ -168,17 +168,25 @@ class Run:
     # The state.
 
     async def _look(self) -> _State:
+        """Read the state; begin the schedule, if that was not done yet."""
         setting = self._setting
-        last, open_ = op.get(setting.last_key), op.get(setting.open_key)
-        records = [op.get(key) for key in self._in_doubt]
         while True:
-            found = await self._store.do(op.txn(then=[last, open_, *records]))
-            kv = found[last]
-            if kv is not None:
-                return _State(tick_of(kv.value), kv.mod_revision, found[open_], _present(found, records))
+            state = await self._read()
+            if state is not None:
+                return state
             # Nothing that is due by now was missed.
             begin = op.put(setting.last_key, text_of(self._now().replace(microsecond=0)))
             await self._store.do(op.txn(when=[Key(setting.last_key).missing], then=[begin]), retry="safe")
+
+    async def _read(self) -> _State | None:
+        last = op.get(self._setting.last_key)
+        if not self._in_doubt:
+            kv = await self._store.do(last)
+            return None if kv is None else _State(tick_of(kv.value), kv.mod_revision)
+        records = [op.get(key) for key in self._in_doubt]
+        found = await self._store.do(op.txn(then=[last, *records]))
+        kv = found[last]
+        return None if kv is None else _State(tick_of(kv.value), kv.mod_revision, records=_present(found, records))
 
     def _now(self) -> datetime:
         return instant_of(self._setting.clock())
@@ -186,15 +194,23 @@ class Run:
     def _plan(self, state: _State) -> Plan:
         setting = self._setting
         now = self._now()
-        if state.last > now + _AHEAD and self._warned != state.last:
-            self._warned = state.last
+        was_behind, self._is_behind = self._is_behind, state.last > now + _AHEAD
+        if self._is_behind and not was_behind:
             text = "%s: the newest tick is %d s ahead of this clock, and none is started before it"
             setting.log.warning(text, setting.what, (state.last - now).total_seconds())
         return plan(setting.times, state.last, now, setting.grace, setting.catch_up)
 
     async def _sleep(self, planned: Plan) -> None:
-        left = (planned.wake - self._now()).total_seconds()
-        await asyncio.sleep(min(max(left, _SHORTEST_SLEEP), _LONGEST_SLEEP))
+        """Wait until a tick is due, or something may have changed."""
+        while True:
+            left = (planned.wake - self._now()).total_seconds()
+            await asyncio.sleep(min(max(left, _SHORTEST_SLEEP), _LONGEST_SLEEP))
+            if left <= _LONGEST_SLEEP or self._looks_often():
+                return
+
+    def _looks_often(self) -> bool:
+        """Whether more than the clock says that there is something to do."""
+        return bool(self._in_doubt)
 
     # Starts.
 
@@ -282,6 +298,15 @@ class ClaimingRun(Run):
         if error is not None:
             raise WorkError(error)
 
+    def _looks_often(self) -> bool:
+        return True  # a tick may have begun after it was looked for here, and may lose its process
+
+    async def _read(self) -> _State | None:
+        last, open_ = op.get(self._setting.last_key), op.get(self._setting.open_key)
+        found = await self._store.do(op.txn(then=[last, open_]))
+        kv = found[last]
+        return None if kv is None else _State(tick_of(kv.value), kv.mod_revision, found[open_])
+
     async def _begin(self, lock: Lock, state: _State) -> Tick | None:
         """Begin the tick that has not ended, or the one that is due."""
         if state.open is not None:
@@ -295,8 +320,8 @@ class ClaimingRun(Run):
         key = setting.runs + text.encode()
         try:
             txn = lock.fenced.txn().when(Key(setting.last_key).mod_revision == state.revision)
-            txn = txn.then(op.put(setting.last_key, text), op.put(setting.open_key, text))
-            result = await txn.then(op.put(key, setting.value, lease=self._lease)).commit()
+            record = op.put(key, setting.value, lease=self._lease)
+            result = await txn.then(op.put(setting.last_key, text), op.put(setting.open_key, text), record).commit()
             if result.succeeded:
                 self._lease = 0  # the record keeps it
         finally:
