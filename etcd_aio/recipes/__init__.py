@@ -24,8 +24,8 @@ from etcd_aio.recipes.hash_ring import HashRing as HashRing
 from etcd_aio.recipes.ids import DEFAULT_BLOCK as DEFAULT_BLOCK
 from etcd_aio.recipes.ids import IdAllocator as IdAllocator
 from etcd_aio.recipes.isolation import Isolation as Isolation
+from etcd_aio.recipes.members import GroupMember as GroupMember
 from etcd_aio.recipes.members import GroupView as GroupView
-from etcd_aio.recipes.members import Member as Member
 from etcd_aio.recipes.ring import Ring as Ring
 from etcd_aio.recipes.ring import RingChanges as RingChanges
 from etcd_aio.recipes.runs import Tick as Tick

@@ -7,7 +7,7 @@ from etcd_aio import KeyValue
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Member:
+class GroupMember:
     """A member of a group, as etcd has it.
 
     Attributes:
@@ -33,7 +33,7 @@ class Member:
         return self.value.decode()
 
     def __repr__(self) -> str:
-        return f"Member({self.name!r}, value=<{len(self.value)} bytes>, revision={self.revision})"
+        return f"GroupMember({self.name!r}, value=<{len(self.value)} bytes>, revision={self.revision})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,26 +46,26 @@ class GroupView:
     """
 
     revision: int
-    members: tuple[Member, ...]
+    members: tuple[GroupMember, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the members, sorted."""
         return tuple(member.name for member in self.members)
 
-    def get(self, name: str) -> Member | None:
+    def get(self, name: str) -> GroupMember | None:
         """The member of this name; None if there is none."""
         return next((member for member in self.members if member.name == name), None)
 
 
-def members_of(kvs: Iterable[KeyValue], prefix: bytes) -> tuple[Member, ...]:
+def members_of(kvs: Iterable[KeyValue], prefix: bytes) -> tuple[GroupMember, ...]:
     """The members whose keys these are, sorted by name. Keys of other kinds below the prefix are left out."""
     found = []
     for kv in kvs:
         name = kv.key[len(prefix) :]
         if name and b"/" not in name:
             try:
-                found.append(Member(name.decode(), kv.value, kv.lease, kv.mod_revision, kv.key))
+                found.append(GroupMember(name.decode(), kv.value, kv.lease, kv.mod_revision, kv.key))
             except UnicodeDecodeError:  # of another program
                 continue
     return tuple(sorted(found, key=lambda member: member.name))

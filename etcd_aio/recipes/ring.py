@@ -15,7 +15,7 @@ from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.errors import ClientUsageError
 from etcd_aio.not_awaitable import NotAwaitable
 from etcd_aio.recipes.hash_ring import HashRing
-from etcd_aio.recipes.members import Member, members_of
+from etcd_aio.recipes.members import GroupMember, members_of
 
 
 class Ring(NotAwaitable):
@@ -31,7 +31,7 @@ class Ring(NotAwaitable):
         self._prefix = prefix
         self._hashes = HashRing((), replicas=replicas)
         self._cache: Cache[KeyValue] = Cache(store, KeyRange.of(prefix=prefix))
-        self._members: dict[str, Member] = {}
+        self._members: dict[str, GroupMember] = {}
         self._is_entered = False
         self._version = -1  # of the content that the members were read from
 
@@ -95,7 +95,7 @@ class Ring(NotAwaitable):
         return self.assignment.epoch
 
     @property
-    def members(self) -> tuple[Member, ...]:
+    def members(self) -> tuple[GroupMember, ...]:
         """The present members, sorted by name.
 
         Raises:
@@ -109,7 +109,7 @@ class Ring(NotAwaitable):
         """Seconds: every change that was made longer ago is seen. It grows in an outage. See `Cache.age`."""
         return self._cache.age
 
-    def owner(self, key: KeyLike) -> Member:
+    def owner(self, key: KeyLike) -> GroupMember:
         """The member that a key belongs to.
 
         Args:
@@ -123,7 +123,7 @@ class Ring(NotAwaitable):
         name = self.assignment.owner(key)  # this reads the members anew, if need be
         return self._members[name]
 
-    def owners(self, key: KeyLike, count: int) -> tuple[Member, ...]:
+    def owners(self, key: KeyLike, count: int) -> tuple[GroupMember, ...]:
         """Several members for a key: its owner, then those that would be its owner next, as for copies.
 
         Args:

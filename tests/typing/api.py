@@ -7,6 +7,7 @@ nothing needs, and mypy also one that names another error.
 # pyright: reportUnnecessaryTypeIgnoreComment=true
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Literal, TypeVar, assert_type
 
@@ -111,7 +112,21 @@ from etcd_aio.layers import (
     naming,
 )
 from etcd_aio.once import ExactlyOnce
-from etcd_aio.recipes import Barrier, Counter, DoubleBarrier, IdAllocator, StmResult, Transaction
+from etcd_aio.recipes import (
+    Barrier,
+    Counter,
+    DoubleBarrier,
+    Group,
+    GroupMember,
+    GroupView,
+    HashRing,
+    IdAllocator,
+    Membership,
+    Schedule,
+    StmResult,
+    Tick,
+    Transaction,
+)
 from etcd_aio.transport import create_engine
 
 R = TypeVar("R")
@@ -136,6 +151,11 @@ async def count(tx: Transaction) -> int:
     return 1
 
 
+async def tick_work(tick: Tick) -> int:
+    assert_type((tick.time, tick.is_newest()), tuple[datetime, Compare])
+    return 1
+
+
 async def recipes(client: Client) -> None:
     assert_type(await client.stm(count), StmResult[int])
     assert_type((await client.namespace("a/").stm(count, isolation="serializable")).value, int)
@@ -147,6 +167,16 @@ async def recipes(client: Client) -> None:
         assert_type(await Barrier(store, "n").hold(lease=HasId()), bool)
         async with DoubleBarrier(store, "n", count=2) as barrier:
             assert_type(barrier, DoubleBarrier)
+        group = Group(store, "n")
+        async with group.join("a", value="1") as membership, group.observe() as views, group.ring() as ring:
+            assert_type(membership, Membership)
+            assert_type(await anext(views), GroupView)
+            assert_type((ring.owner("k"), ring.assignment), tuple[GroupMember, HashRing])
+            assert_type(await anext(ring.changes()), HashRing)
+        schedule = Schedule(store, "n", every=60, catch_up="last")
+        Schedule(store, "n", every=60, catch_up="first")  # type: ignore[arg-type]
+        assert_type(await schedule.last(), datetime | None)
+        await schedule.run(tick_work)
 
 
 async def namespaces(client: Client) -> None:

@@ -7,7 +7,11 @@ from etcd_aio.errors import (
     BarrierTimeoutError,
     CounterError,
     CounterLimitError,
+    EmptyGroupError,
     EtcdError,
+    GroupError,
+    MemberConflictError,
+    ScheduleError,
     TooManyParticipantsError,
     TxnConflictError,
 )
@@ -22,11 +26,15 @@ def test_a_conflict_names_the_keys() -> None:
 
 def test_families() -> None:
     assert pickle.loads(pickle.dumps(CounterLimitError(value=7))).value == 7
+    assert pickle.loads(pickle.dumps(MemberConflictError(lease=7))).lease == 7
     for error, bases in (
         (CounterLimitError, (CounterError, ValueError)),
         (BarrierTimeoutError, (BarrierError, TimeoutError)),
         (TooManyParticipantsError, (BarrierError,)),
         (TxnConflictError, (EtcdError,)),
+        (MemberConflictError, (GroupError,)),
+        (EmptyGroupError, (GroupError, LookupError)),
+        (ScheduleError, (EtcdError,)),
     ):
         assert issubclass(error, bases)
         assert error().message

@@ -52,7 +52,7 @@ async def test_a_member_is_there_within_its_block(fake: FakeEtcd) -> None:
                 )
                 assert member.lease in [lease.id for lease in fake.leases]
                 assert view.get("host-2") is None
-                assert repr(member) == f"Member('host-1', value=<11 bytes>, revision={member.revision})"
+                assert repr(member) == f"GroupMember('host-1', value=<11 bytes>, revision={member.revision})"
             assert (await group.members()).names == ("host-1",)
             await membership.update("10.0.0.2:80")
             assert fake.keys() == {b"workers/host-1": b"10.0.0.2:80"}
@@ -320,3 +320,45 @@ async def test_a_user_without_the_permission(fake: FakeEtcd) -> None:
     async with fake.client() as client:
         with fake.fault("KV/Txn", status="PERMISSION_DENIED"), pytest.raises(PermissionDeniedError):
             await Group(client, "workers").join("a").__aenter__()
+
+
+# The failure matrix; `tests/unit/layers/test_registration.py` has more of each row.
+
+
+@pytest.mark.parametrize("is_applied", [False, True])
+async def test_a_lost_answer_is_found_out(fake: FakeEtcd, is_applied: bool) -> None:
+    async with fake.client() as client:
+        with fake.fault("KV/Txn", reset=True, after_apply=is_applied, times=2):
+            async with Group(client, "workers").join("a", value="1") as membership:
+                assert membership.is_member
+                assert fake.keys() == {b"workers/a": b"1"}
+        assert fake.keys() == {}
+
+
+async def test_cancelling_the_block_deletes_the_key(fake: FakeEtcd) -> None:
+    async def stay() -> None:
+        async with Group(client, "workers").join("a"):
+            await asyncio.sleep(1000)
+
+    async with fake.client() as client:
+        for seconds in (0.0, 0.001, 0.002, 0.003, 0.004, 0.1):
+            task = asyncio.ensure_future(stay())
+            await asyncio.sleep(seconds)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await asyncio.sleep(1)
+            assert fake.keys() == {}
+            assert fake.leases == ()
+
+
+async def test_a_full_store_is_waited_for(fake: FakeEtcd) -> None:
+    async with fake.client() as client, Group(client, "workers").join("a") as membership:
+        (lease,) = fake.leases
+        with fake.fault("Lease/LeaseGrant", status="NO_SPACE"):
+            await client.leases.revoke(lease.id)
+            await membership.lost()
+            await asyncio.sleep(60)
+            assert not membership.is_member
+        await membership.wait_registered()
+        assert list(fake.keys()) == [b"workers/a"]
