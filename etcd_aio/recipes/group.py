@@ -7,9 +7,9 @@ at one revision.
 
 import logging
 from collections.abc import AsyncIterator
+from secrets import token_bytes
 from types import TracebackType
 from typing import ClassVar, Final, Self
-from uuid import uuid4
 
 from etcd_aio import KeyLike, KeyRange, KeyValue, Store
 from etcd_aio.cache import Cache, CacheChanges
@@ -84,7 +84,7 @@ class Group:
             InvalidRequestError, TypeError: an argument is invalid. Nothing was sent.
         """
         if member is None:
-            member = uuid4().hex
+            member = token_bytes(16).hex()
         return Membership(
             self._store,
             self._prefix,
