@@ -5,6 +5,7 @@
 
 import asyncio
 import random
+import secrets
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import Final, TypeAlias
 from etcd_aio import Compare, EtcdError, Key, KeyValue, Store, TxnResult, op
 from etcd_aio.aio import start_background_task
 from etcd_aio.concurrency import BACKOFF, Lock
-from etcd_aio.errors import LeaseNotFoundError, LockLostError
+from etcd_aio.errors import LeaseExistsError, LeaseNotFoundError, LockLostError
 from etcd_aio.logs import Log
 from etcd_aio.recipes.ticks import CatchUp, Plan, Times, instant_of, plan, text_of, tick_of
 
@@ -218,7 +219,7 @@ class Run:
         """Start a tick, unless another process does, or has done so."""
         setting = self._setting
         if not self._lease:
-            self._lease = (await self._store.leases.grant(setting.keep)).id
+            await self._grant()
         text = text_of(start)
         key = setting.runs + text.encode()
         self._in_doubt[key] = start
@@ -257,6 +258,17 @@ class Run:
         if self._guard != revision:
             self._settle()
         return None
+
+    async def _grant(self) -> None:
+        """Grant the lease of the next record. Its id is drawn here, so it can be revoked if the answer is lost."""
+        self._lease = secrets.randbits(63) | 1
+        try:
+            await self._store.leases.grant(self._setting.keep, self._lease)
+        except LeaseExistsError:  # an earlier attempt of this call has granted it
+            pass
+        except BaseException:  # a cancellation too
+            self._revoke()
+            raise
 
     def _settle(self) -> None:
         self._in_doubt.clear()
@@ -315,7 +327,7 @@ class ClaimingRun(Run):
         start = self._plan(state).start
         if start is None:
             return None
-        self._lease = (await self._store.leases.grant(setting.keep)).id
+        await self._grant()
         text = text_of(start)
         key = setting.runs + text.encode()
         try:

@@ -20,7 +20,7 @@ from typing import Final, NoReturn, Protocol, get_args
 from etcd_aio import EtcdError, KeyLike, Store
 from etcd_aio.backoff import Backoff
 from etcd_aio.concurrency import LeasePool, Lock
-from etcd_aio.errors import InvalidRequestError, LockLostError
+from etcd_aio.errors import InvalidRequestError, LeaseNotFoundError, LockLostError, NoSpaceError
 from etcd_aio.logs import log_for
 from etcd_aio.recipes.runs import ClaimingRun, Run, Setting, Work, WorkError
 from etcd_aio.recipes.ticks import CatchUp, Computed, NextTick, Times, interval, tick_of
@@ -32,6 +32,9 @@ DEFAULT_KEEP: Final = 86400
 """Seconds: a day, so that an operator sees what has run."""
 
 _BACKOFF: Final = Backoff(initial=0.5, multiplier=2.0, maximum=10.0, jitter=0.2)
+
+_PASSING: Final = (NoSpaceError, LeaseNotFoundError)
+"""Errors that pass when an operator makes room, and with the lease of the next record; others would come again."""
 
 
 class _HasLeases(Store, Protocol):
@@ -147,7 +150,7 @@ class Schedule:
         With `claim=True` the work is cancelled if the lock is lost, before another process begins it again, and this
         one waits for the next tick.
 
-        An outage of etcd is waited for; it is logged.
+        An outage of etcd is waited for, and so is a full store; this is logged.
 
         Args:
             work: what is run; it gets the `Tick`.
@@ -174,7 +177,7 @@ class Schedule:
                     self._log.warning("%s: a tick is left to another process: %s", self._setting.what, error)
                     failure = None
                 except EtcdError as error:
-                    if not error.retryable:
+                    if not (error.retryable or isinstance(error, _PASSING)):
                         raise
                     text = "%s: its state could not be read or changed, which is tried again: %s"
                     self._log.warning(text, self._setting.what, error)

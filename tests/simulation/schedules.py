@@ -6,7 +6,6 @@ from itertools import pairwise
 from math import inf
 from typing import Final
 
-from etcd_aio import EtcdError
 from etcd_aio.recipes import Schedule, Tick
 from etcd_aio.recipes.ticks import CatchUp, tick_of
 from tests.faults.ownership import Violation
@@ -82,9 +81,9 @@ class Schedules(Crowd):
                 await asyncio.wait([running])
             if not running.cancelled():
                 error = running.exception()
-                if not isinstance(error, EtcdError | ZeroDivisionError):
-                    raise error or AssertionError
                 process.tell(type(error).__name__)
+                if not isinstance(error, ZeroDivisionError) and process.is_alive:
+                    self.blame("a run ended by itself", f"{process.name}: {error!r}")
 
     async def _stop(self, process: Process) -> None:
         """End the run now and then; after the faults, let ticks go on for a while."""

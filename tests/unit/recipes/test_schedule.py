@@ -177,12 +177,12 @@ async def test_a_record_that_is_gone_does_not_let_its_tick_start_again(monkeypat
     """A process looks, is stopped for longer than records are kept, and goes on: its start is refused."""
     grant, granted = Leases.grant, 0
 
-    async def slow_at_first(self: Leases, ttl: int, **options: Any) -> Any:
+    async def slow_at_first(self: Leases, ttl: int, *id: int, **options: Any) -> Any:
         nonlocal granted
         granted += 1
         if granted == 1:  # between the look and the start
             await asyncio.sleep(600)
-        return await grant(self, ttl, **options)
+        return await grant(self, ttl, *id, **options)
 
     monkeypatch.setattr(Leases, "grant", slow_at_first)
     async with FakeEtcd() as fake, fake.client() as client, fake.client() as other:
@@ -250,6 +250,41 @@ async def test_an_outage_is_waited_for(caplog: pytest.LogCaptureFixture) -> None
         assert "tried again" in caplog.text
 
 
+@pytest.mark.parametrize("claim", [False, True])
+async def test_a_full_store_is_waited_for(claim: bool) -> None:
+    async with FakeEtcd() as fake, fake.client() as client:
+        log = Log()
+        options: dict[str, Any] = {"every": 60, "catch_up": "last", "clock": log.clock, "claim": claim}
+        async with running(Schedule(client, "report", **options).run(log.work(5.0))):
+            await asyncio.sleep(3)
+            with fake.fault("Lease/LeaseGrant", status="NO_SPACE"):
+                await asyncio.sleep(180)
+                assert fake.keys("report/open") == {}, "the tick that ran could end"
+            await asyncio.sleep(30)
+        assert log.times == ["00:00:00", "00:03:00"]
+
+
+@pytest.mark.parametrize("claim", [False, True])
+async def test_the_lease_of_a_record_that_ends_before_it_is_put(monkeypatch: pytest.MonkeyPatch, claim: bool) -> None:
+    grant, granted = Leases.grant, 0
+
+    async def gone_at_first(self: Leases, ttl: int, *id: int, **options: Any) -> Any:
+        nonlocal granted
+        lease = await grant(self, ttl, *id, **options)
+        granted += ttl == 77
+        if granted == 1 and ttl == 77:
+            await self.revoke(lease)
+        return lease
+
+    monkeypatch.setattr(Leases, "grant", gone_at_first)
+    async with FakeEtcd() as fake, fake.client() as client:
+        log = Log()
+        options: dict[str, Any] = {"every": 60, "keep": 77, "clock": log.clock, "claim": claim}
+        async with running(Schedule(client, "report", **options).run(log.work())):
+            await asyncio.sleep(30)
+        assert (granted, log.times) == (2, ["00:00:00"])
+
+
 # Ends.
 
 
@@ -284,6 +319,28 @@ async def test_a_key_that_is_no_tick_is_an_error() -> None:
             await schedule.run(Log().work())
         with pytest.raises(ScheduleError):
             await schedule.last()
+
+
+@pytest.mark.parametrize("claim", [False, True])
+async def test_cancelled_at_any_await_nothing_stays_but_the_record(claim: bool) -> None:
+    seen = set()
+    for step in range(30):
+        async with FakeEtcd(latency=0.001) as fake, fake.client() as client:
+            log = Log()
+            options: dict[str, Any] = {"every": 60, "clock": log.clock, "claim": claim, "catch_up": "last"}
+            async with running(Schedule(client, "report", **options).run(log.work(0.002))):
+                await asyncio.sleep(0.998 + step * 0.001)
+            assert fake.keys("report/claim/") == {}
+            records = [lease for lease in fake.leases if lease.keys]
+            assert sum(not lease.keys for lease in fake.leases) <= claim, "that of the lock, which is idle"
+            assert len(records) == len(hours(fake)) <= 1
+            seen.add((len(log.times), len(hours(fake)), len(fake.keys("report/open"))))
+            async with running(Schedule(client, "report", **options).run(log.work())):
+                await asyncio.sleep(30)
+            assert fake.keys("report/open") == {}
+            assert len(log.times) <= 1 + claim
+            assert not claim or log.times, "another run begins it"
+    assert len(seen) >= 2 + claim, "before it was started, while it ran, and afterwards"
 
 
 # Claims.
