@@ -76,14 +76,15 @@ class HashRing:
     def _fill(self, names: Collection[str], replicas: int, epoch: int, known: Mapping[str, tuple[int, ...]]) -> None:
         members = tuple(sorted(set(names)))
         of_member = {name: known.get(name) or points_of(name, replicas) for name in members}
-        # Equal points of two members are so rare that they only need to be the same everywhere.
-        pairs = sorted((point, name) for name, points in of_member.items() for point in points)
+        # Equal points of two members are so rare that they only need to be the same everywhere: the first name has them.
+        owner_of = {point: name for name in reversed(members) for point in of_member[name]}
+        points = tuple(sorted(owner_of))
         fields = {
             "members": members,
             "replicas": replicas,
             "epoch": epoch,
-            "_points": tuple(point for point, _ in pairs),
-            "_owners": tuple(name for _, name in pairs),
+            "_points": points,
+            "_owners": tuple(map(owner_of.__getitem__, points)),
             "_of_member": of_member,
         }
         for field, value in fields.items():
