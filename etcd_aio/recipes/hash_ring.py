@@ -76,7 +76,7 @@ class HashRing:
     def _fill(self, names: Collection[str], replicas: int, epoch: int, known: Mapping[str, tuple[int, ...]]) -> None:
         members = tuple(sorted(set(names)))
         of_member = {name: known.get(name) or points_of(name, replicas) for name in members}
-        # Equal points of two members are so rare that they only need to be the same everywhere: the first name has them.
+        # Equal points of two members are so rare that it only matters that all decide alike: the first name has them.
         owner_of = {point: name for name in reversed(members) for point in of_member[name]}
         points = tuple(sorted(owner_of))
         fields = {
