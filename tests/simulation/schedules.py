@@ -45,7 +45,7 @@ class Schedules(Crowd):
         chance = world.random("schedule")
         self._every = chance.choice((1, 2, 5))
         self._claims = chance.random() < 0.5
-        self._catch_up = chance.choice(_CATCH_UPS)
+        self._catch_up: CatchUp = chance.choice(_CATCH_UPS)
         self._skew = chance.choice((0.0, 0.0, 0.3, 3.0))
         self._keep = chance.choice((1, 5, 3600))
         self._calm = inf
