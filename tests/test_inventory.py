@@ -20,8 +20,14 @@ def test_functions_are_found_in_test_files_only() -> None:
     assert not list(in_file("tests/support/a.py", SOURCE))
 
 
-def test_the_working_tree_lists_this_test() -> None:
-    assert f"tests/{Path(__file__).name}::test_the_working_tree_lists_this_test" in in_tree()
+def test_a_tree_lists_the_tests_of_every_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "tests" / "unit"
+    folder.mkdir(parents=True)
+    (folder / "test_a.py").write_text(SOURCE)
+    (tmp_path / "tests" / Path(__file__).name).write_text(Path(__file__).read_text())
+    tests = in_tree(tmp_path)
+    assert "tests/unit/test_a.py::test_two" in tests
+    assert f"tests/{Path(__file__).name}::test_a_tree_lists_the_tests_of_every_folder" in tests
 
 
 def test_a_moved_test_is_neither_lost_nor_added() -> None:

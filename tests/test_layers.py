@@ -199,8 +199,10 @@ PURE = (
     "once/replay",
     "once/results",
     "once/slot",
+    "recipes/candidates",
     "recipes/hash_ring",
     "recipes/isolation",
+    "recipes/jobs",
     "recipes/meeting",
     "recipes/read_set",
     "recipes/sums",
@@ -285,19 +287,22 @@ def is_late(node: ast.AST) -> bool:
     )
 
 
-def imports_at_once(path: Path) -> Iterator[str]:
+@cache
+def imports_at_once(path: Path) -> frozenset[str]:
     """Every module that is imported with this one."""
+    found: set[str] = set()
     waiting: list[ast.AST] = [tree_of(path)]
     while waiting:
         node = waiting.pop()
-        yield from imported_by(node)
+        found.update(imported_by(node))
         waiting += [child for child in ast.iter_child_nodes(node) if not is_late(child)]
+    return frozenset(found)
 
 
-def imports(path: Path) -> Iterator[str]:
+@cache
+def imports(path: Path) -> tuple[str, ...]:
     """Every imported module, with the names of a from-import as if they were submodules where they are."""
-    for node in ast.walk(tree_of(path)):
-        yield from imported_by(node)
+    return tuple(module for node in ast.walk(tree_of(path)) for module in imported_by(node))
 
 
 def imported_by(node: ast.AST) -> Iterator[str]:

@@ -104,6 +104,9 @@ func obey(client *clientv3.Client, prefix, line string) (map[string]any, error) 
 	if words[0] == "stm" {
 		return measureSTM(client, prefix, inFlight, time.Duration(seconds*float64(time.Second)))
 	}
+	if words[0] == "queue" || words[0] == "priority" {
+		return measureQueue(client, prefix, words[0], keys, inFlight, time.Duration(seconds*float64(time.Second)))
+	}
 	if answer, isTurns, err := measureTurns(client, prefix, words); isTurns {
 		return answer, err
 	}

@@ -142,6 +142,10 @@ from etcd_aio.errors.naming import NoServiceEndpointError as NoServiceEndpointEr
 from etcd_aio.errors.naming import ServiceConflictError as ServiceConflictError
 from etcd_aio.errors.once import OutcomeUnknownError as OutcomeUnknownError
 from etcd_aio.errors.once import ResultLostError as ResultLostError
+from etcd_aio.errors.queues import ItemInDoubtError as ItemInDoubtError
+from etcd_aio.errors.queues import JobLostError as JobLostError
+from etcd_aio.errors.queues import QueueError as QueueError
+from etcd_aio.errors.queues import QueueTimeoutError as QueueTimeoutError
 from etcd_aio.errors.recipes import BarrierError as BarrierError
 from etcd_aio.errors.recipes import BarrierTimeoutError as BarrierTimeoutError
 from etcd_aio.errors.recipes import CounterError as CounterError

@@ -1,4 +1,4 @@
-"""Recipes (layer 9): transactions as functions, counters, ids, barriers, groups, schedules. Imported at first use.
+"""Recipes (layer 9): transactions, counters, ids, barriers, queues, groups, schedules. Imported at first use.
 
 `stm.py` runs transactions: `isolation.py` says what each level demands, `read_set.py` has the reads, the writes and the
 txn of one attempt, `transaction.py` is what the function sees, `turnstile.py` keeps the transactions of one client from
@@ -24,8 +24,11 @@ from etcd_aio.recipes.hash_ring import HashRing as HashRing
 from etcd_aio.recipes.ids import DEFAULT_BLOCK as DEFAULT_BLOCK
 from etcd_aio.recipes.ids import IdAllocator as IdAllocator
 from etcd_aio.recipes.isolation import Isolation as Isolation
+from etcd_aio.recipes.job import Job as Job
 from etcd_aio.recipes.members import GroupMember as GroupMember
 from etcd_aio.recipes.members import GroupView as GroupView
+from etcd_aio.recipes.priority_queue import PriorityQueue as PriorityQueue
+from etcd_aio.recipes.queue import Queue as Queue
 from etcd_aio.recipes.ring import Ring as Ring
 from etcd_aio.recipes.ring import RingChanges as RingChanges
 from etcd_aio.recipes.runs import Tick as Tick
@@ -34,10 +37,14 @@ from etcd_aio.recipes.schedule import Schedule as Schedule
 from etcd_aio.recipes.stm import DEFAULT_MAX_ATTEMPTS as DEFAULT_MAX_ATTEMPTS
 from etcd_aio.recipes.stm import StmResult as StmResult
 from etcd_aio.recipes.stm import run_stm as run_stm
+from etcd_aio.recipes.taking import Item as Item
 from etcd_aio.recipes.ticks import CatchUp as CatchUp
 from etcd_aio.recipes.ticks import NextTick as NextTick
 from etcd_aio.recipes.transaction import Transaction as Transaction
 from etcd_aio.recipes.turnstile import Turnstile as Turnstile
+from etcd_aio.recipes.work_queue import DeadJob as DeadJob
+from etcd_aio.recipes.work_queue import WorkQueue as WorkQueue
+from etcd_aio.recipes.worker import Worker as Worker
 
 if not TYPE_CHECKING:  # type checkers take the imports above
     __all__ = public_names(globals())

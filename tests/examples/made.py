@@ -296,6 +296,7 @@ _SECTIONS: Final = {
     "concurrency": "Locks and elections",
     "once": "Exactly-once writes",
     "recipes": "Recipes: transactions as functions, counters, barriers",
+    "queues": "Queues and work queues",
     "mirror": "Mirrors",
     "cache": "Reads from memory",
     "naming": "Service registration and discovery",

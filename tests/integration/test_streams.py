@@ -98,10 +98,28 @@ class Followed:
                 self.written.append((await self.client.put("k", "v")).header.revision)
                 return
 
-    async def keep_writing(self) -> None:
+    async def _keep_writing(self) -> None:
         while True:
             await self.write()
             await asyncio.sleep(0.005)
+
+    @asynccontextmanager
+    async def writing(self, tasks: int) -> AsyncIterator[None]:
+        """Write all the time. However the body ends: without the client a task would write, and fail, for ever."""
+        writers = [asyncio.create_task(self._keep_writing()) for _ in range(tasks)]
+        try:
+            yield
+        finally:
+            for writer in writers:
+                writer.cancel()
+            await asyncio.wait(writers)
+
+    async def moved_from(self, endpoint: str) -> str:
+        """Wait until the stream works elsewhere, and return where."""
+        async with asyncio.timeout(PATIENCE):
+            while self.supervisor.endpoint in ("", endpoint) or not self.follower.created.is_set():  # noqa: ASYNC110 - there is no event for it
+                await asyncio.sleep(0.005)
+        return self.supervisor.endpoint
 
     async def caught_up(self) -> None:
         async with asyncio.timeout(PATIENCE):
@@ -136,9 +154,10 @@ async def following(endpoints: Iterable[str], tls: ssl.SSLContext | None = None)
     assert not [name for name in names if name.startswith("etcd_aio")], names
 
 
-def carrier(cluster: EtcdCluster, followed: Followed) -> EtcdServer:
+async def carrier(cluster: EtcdCluster, followed: Followed) -> EtcdServer:
     """The member that carries the stream."""
-    return next(member for member in cluster.members if member.endpoint == followed.supervisor.endpoint)
+    endpoint = await followed.moved_from("")
+    return next(member for member in cluster.members if member.endpoint == endpoint)
 
 
 async def kill(cluster: EtcdCluster, member: EtcdServer) -> None:
@@ -160,17 +179,15 @@ async def test_the_stream_survives_a_member_that_ends(harm: Harm, each_tls: Each
     async with EtcdCluster(size=3, tls=server_tls, **QUICK_ELECTIONS) as cluster:
         await cluster.wait_healthy()
         async with following(cluster.endpoints, client_tls) as followed:
-            writing = asyncio.create_task(followed.keep_writing())
-            for number in range(2, 5):
-                await asyncio.sleep(0.3)
-                member = carrier(cluster, followed)
-                await harm(cluster, member)
-                await followed.opened(number)
-                assert followed.supervisor.endpoint != member.endpoint
-                await followed.caught_up()
-                await member.restart()
-                await cluster.wait_healthy()
-            writing.cancel()
+            async with followed.writing(1):
+                for _ in range(3):
+                    await asyncio.sleep(0.3)
+                    member = await carrier(cluster, followed)
+                    await harm(cluster, member)
+                    await followed.moved_from(member.endpoint)
+                    await followed.caught_up()
+                    await member.restart()
+                    await cluster.wait_healthy()
             await followed.caught_up()
             followed.check()
             assert not followed.follower.ends
@@ -178,13 +195,11 @@ async def test_the_stream_survives_a_member_that_ends(harm: Harm, each_tls: Each
 
 async def test_the_stream_leaves_a_frozen_member_that_calls_find_silent(cluster: EtcdCluster) -> None:
     async with following(cluster.endpoints) as followed:
-        writing = [asyncio.create_task(followed.keep_writing()) for _ in range(4)]
-        await asyncio.sleep(0.3)
-        member = carrier(cluster, followed)
-        member.pause()
-        await followed.opened(2)
-        for one in writing:
-            one.cancel()
+        async with followed.writing(4):
+            await asyncio.sleep(0.3)
+            member = await carrier(cluster, followed)
+            member.pause()
+            await followed.moved_from(member.endpoint)
         await followed.caught_up()
         followed.check()
         member.resume()
@@ -222,16 +237,11 @@ async def test_the_stream_leaves_a_member_that_is_cut_off_from_its_peers() -> No
     async with EtcdCluster(size=3, peer_proxies=True, **QUICK_ELECTIONS) as cluster:
         await cluster.wait_healthy()
         async with following(cluster.endpoints) as followed:
-            member = carrier(cluster, followed)
-            writing = [asyncio.create_task(followed.keep_writing()) for _ in range(4)]
-            await asyncio.sleep(0.3)
-            cluster.isolate(member)
-            await followed.opened(2)
-            async with asyncio.timeout(PATIENCE):
-                while followed.supervisor.endpoint == member.endpoint:  # noqa: ASYNC110 - there is no event for it
-                    await asyncio.sleep(0.01)
-            for one in writing:
-                one.cancel()
+            async with followed.writing(4):
+                await asyncio.sleep(0.3)
+                member = await carrier(cluster, followed)
+                cluster.isolate(member)
+                await followed.moved_from(member.endpoint)
             await followed.caught_up()
             followed.check()
             cluster.reconnect(member)
@@ -296,7 +306,7 @@ async def test_a_full_outage_ends_with_the_return_of_the_members(cluster: EtcdCl
 @pytest.mark.both_engines
 async def test_a_client_closes_while_its_member_is_frozen(cluster: EtcdCluster) -> None:
     async with following(cluster.endpoints) as followed:
-        member = carrier(cluster, followed)
+        member = await carrier(cluster, followed)
         member.pause()
         async with asyncio.timeout(PATIENCE):
             await followed.client.aclose()

@@ -62,6 +62,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "test_once::test_without_a_slot_the_same_cuts_apply_writes_twice": _PROXY,
     "test_optimistic::test_every_byte_of_the_answer_cut": _PROXY,
     "test_optimistic::test_every_byte_of_the_answer_cut_while_others_write": _PROXY,
+    "test_queues::test_go_and_ours_put_into_one_queue_and_take_from_it": _PROCESS,
     "test_recipes::test_barriers_of_go_and_ours_hold_each_other_up": _PROCESS,
     "test_recipes::test_double_barriers_of_go_and_ours_are_one": _PROCESS,
     "test_semaphores::test_a_holder_that_cannot_wake_the_next_waiter_stops_to_try_when_the_client_is_closed": _PROXY,
@@ -70,6 +71,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "test_tls::test_a_plaintext_server_gets_nothing_from_a_tls_endpoint": _NATIVE,
     "test_watch::test_a_silent_member_does_not_hold_entering": _PROXY,
     "test_watch_proxy": _PROXY,
+    "test_work_queues::test_a_worker_that_was_stopped_for_three_ttls_cannot_complete": _PROCESS,
 }
 """The reasons of what is left out besides: of whole files, and of tests."""
 

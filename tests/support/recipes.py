@@ -96,7 +96,7 @@ async def go_member(endpoint: str, kind: str, name: str, value: str = "", ttl: i
 
 @asynccontextmanager
 async def golayers(do: str, endpoint: str, target: str, *options: str) -> AsyncIterator[Member]:
-    """What the Go client has above the client, such as "register", "follow" or "double"; see its source."""
+    """What the Go client has above the client, such as "register", "follow" or "enqueue"; see its source."""
     command = [*await asyncio.to_thread(built, "tests/support/golayers"), "-do", do, "-endpoint", endpoint]
     async with _member([*command, "-target", target, *options], b"", b"\n") as member:
         yield member

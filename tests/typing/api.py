@@ -115,17 +115,24 @@ from etcd_aio.once import ExactlyOnce
 from etcd_aio.recipes import (
     Barrier,
     Counter,
+    DeadJob,
     DoubleBarrier,
     Group,
     GroupMember,
     GroupView,
     HashRing,
     IdAllocator,
+    Item,
+    Job,
     Membership,
+    PriorityQueue,
+    Queue,
     Schedule,
     StmResult,
     Tick,
     Transaction,
+    Worker,
+    WorkQueue,
 )
 from etcd_aio.transport import create_engine
 
@@ -167,6 +174,20 @@ async def recipes(client: Client) -> None:
         assert_type(await Barrier(store, "n").hold(lease=HasId()), bool)
         async with DoubleBarrier(store, "n", count=2) as barrier:
             assert_type(barrier, DoubleBarrier)
+        assert_type(await Queue(store, "n").put_all(["a", b"b"]), list[bytes])
+        assert_type(await PriorityQueue(store, "n").get(), Item)
+        await Queue(store, "n").put("a", 7)  # type: ignore[call-arg]
+        async for item in Queue(store, "n"):
+            assert_type(item, Item)
+        jobs = WorkQueue(store, "n")
+        assert_type(await jobs.put("a", id="i"), bytes)
+        assert_type(await jobs.dead(), tuple[DeadJob, ...])
+        async with jobs.worker() as worker:
+            assert_type(worker, Worker)
+            async for job in worker:
+                assert_type(job, Job)
+                await job.complete(op.put("a", "b"), op.delete("c"))
+                await job.complete("a")  # type: ignore[arg-type]
         group = Group(store, "n")
         async with group.join("a", value="1") as membership, group.observe() as views, group.ring() as ring:
             assert_type(membership, Membership)

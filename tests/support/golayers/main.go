@@ -1,5 +1,5 @@
 // What the official Go client has above the client, for tests of interoperation: naming, its gRPC resolver, the
-// interface for Kubernetes, and barriers. Each answer is a line of JSON.
+// interface for Kubernetes, barriers and queues. Each answer is a line of JSON.
 //
 //	-do register    Manager.AddEndpoint under a lease, until the next line of stdin; then Manager.DeleteEndpoint
 //	-do follow      Manager.NewWatchChannel: the addresses after each batch
@@ -7,6 +7,8 @@
 //	-do hold        Barrier.Hold, until the next line of stdin; then Barrier.Release
 //	-do wait        Barrier.Wait
 //	-do double      DoubleBarrier.Enter of -count participants; DoubleBarrier.Leave at the next line of stdin
+//	-do enqueue     Enqueue of -count items, into a PriorityQueue if there is a -priority
+//	-do dequeue     Dequeue of -count items, each a line
 //	-do kubernetes  the calls of tests/integration/test_optimistic.py
 package main
 
@@ -35,12 +37,13 @@ import (
 
 func main() {
 	endpoint := flag.String("endpoint", "", "of etcd")
-	do := flag.String("do", "", "register, follow, resolve, hold, wait, double or kubernetes")
+	do := flag.String("do", "", "register, follow, resolve, hold, wait, double, enqueue, dequeue or kubernetes")
 	target := flag.String("target", "", "the service, or the prefix of the keys")
 	address := flag.String("address", "", "to register")
 	metadata := flag.String("metadata", "null", "to register, as JSON")
 	ttl := flag.Int64("ttl", 10, "seconds")
-	count := flag.Int("count", 2, "participants")
+	count := flag.Int("count", 2, "participants, or items")
+	priority := flag.Int("priority", -1, "of the items")
 	flag.Parse()
 	config := clientv3.Config{Endpoints: []string{*endpoint}, DialTimeout: 5 * time.Second}
 	client, err := clientv3.New(config)
@@ -76,6 +79,28 @@ func main() {
 		bufio.NewScanner(os.Stdin).Scan()
 		check(barrier.Leave())
 		say("out")
+	case "enqueue":
+		queue, urgent := recipe.NewQueue(client, *target), recipe.NewPriorityQueue(client, *target)
+		for i := range *count {
+			value := fmt.Sprintf("go %d", i)
+			if *priority < 0 {
+				check(queue.Enqueue(value))
+			} else {
+				check(urgent.Enqueue(value, uint16(*priority)))
+			}
+		}
+		say("put")
+	case "dequeue":
+		dequeue := recipe.NewQueue(client, *target).Dequeue
+		if *priority >= 0 {
+			dequeue = recipe.NewPriorityQueue(client, *target).Dequeue
+		}
+		say("taking")
+		for range *count {
+			value, err := dequeue()
+			check(err)
+			say(value)
+		}
 	case "kubernetes":
 		k, err := kubernetes.New(config)
 		check(err)

@@ -103,7 +103,7 @@ async def test_one_deadline_bounds_all_attempts() -> None:
     left = [timeout for _, timeout, _ in store.sent if isinstance(timeout, float)]
     assert len(left) == len(store.sent)
     assert left == sorted(left, reverse=True)
-    assert 0 < left[-1] < left[0] <= 1.0
+    assert 0 <= left[-1] < left[0] <= 1.0  # the last one may begin as the time ends
 
 
 async def test_without_a_deadline_its_calls_have_none() -> None:

@@ -121,7 +121,7 @@ async def test_when_a_lookup_or_its_result_is_too_old() -> None:
         return found("m1")
 
     lookup = _Lookup(work, "m1", now)
-    assert not lookup.is_stale(now + _GIVEN_UP_AFTER)
+    assert not lookup.is_stale(now + _GIVEN_UP_AFTER - 1)
     assert lookup.is_stale(now + _GIVEN_UP_AFTER + 1)
     go.set()
     await asyncio.wait([lookup.future])

@@ -1,0 +1,102 @@
+"""Candidates: the items that a process knows of, and which of them it tries to take. Pure.
+
+Consumers of several processes that all try the first item would mostly fail. So a process that has failed tries an item
+further back, and after a put it waits for a random time, in which it may see that another was faster.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+MOST: Final = 256
+"""Items that a process keeps in mind; it looks again when they are taken."""
+
+_FIRST_SPREAD: Final = 0.001  # seconds, after the first lost claim
+_LONGEST_SPREAD: Final = 0.050  # seconds
+_GROWTH: Final = 4  # many idle processes are apart after three lost claims
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Candidate:
+    """An item that may still be there.
+
+    Attributes:
+        key: its key.
+        revision: its `mod_revision`.
+    """
+
+    key: bytes
+    revision: int
+
+
+class Candidates:
+    """The first items of a queue in key order, as far as they are known.
+
+    Attributes:
+        is_complete: whether no item is left out.
+    """
+
+    def __init__(self) -> None:
+        self._keys: list[bytes] = []
+        self._revisions: dict[bytes, int] = {}
+        self.is_complete = False
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def replace(self, found: Iterable[Candidate], *, is_complete: bool) -> None:
+        """Know these and no others."""
+        self._revisions = {one.key: one.revision for one in found}
+        self._keys = sorted(self._revisions)
+        self.is_complete = is_complete
+
+    def add(self, found: Candidate) -> None:
+        """An item was put."""
+        if found.key not in self._revisions:
+            if not self.is_complete and (not self._keys or found.key > self._keys[-1]):
+                return  # items before it may be left out
+            insort(self._keys, found.key)
+        self._revisions[found.key] = found.revision
+        if len(self._keys) > MOST:
+            del self._revisions[self._keys.pop()]
+            self.is_complete = False
+
+    def remove(self, key: bytes) -> None:
+        """An item is gone."""
+        if self._revisions.pop(key, None) is not None:
+            del self._keys[bisect_left(self._keys, key)]
+
+    def pick(self, count: int, losses: int, random: Callable[[], float]) -> list[Candidate]:
+        """Choose items to try: the first ones, or some further back if claims were lost.
+
+        Args:
+            count: how many at most.
+            losses: how many claims were lost lately.
+            random: returns a number in [0, 1).
+        """
+        first = int(random() * min(len(self._keys), losses + 1))
+        return [Candidate(key, self._revisions[key]) for key in self._keys[first : first + count]]
+
+
+class Spread:
+    """How far the consumers of several processes keep apart, by how their claims have ended.
+
+    Attributes:
+        losses: how many claims were lost lately; a win halves it.
+        seconds: the longest time to wait after a put.
+    """
+
+    def __init__(self) -> None:
+        self.losses = 0
+        self.seconds = 0.0
+
+    def won(self) -> None:
+        """A claim has succeeded."""
+        self.losses //= 2
+        self.seconds = self.seconds / 2 if self.seconds > _FIRST_SPREAD else 0.0
+
+    def lost(self) -> None:
+        """Another process was faster."""
+        self.losses += 1
+        self.seconds = min(max(self.seconds * _GROWTH, _FIRST_SPREAD), _LONGEST_SPREAD)
