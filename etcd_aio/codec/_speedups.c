@@ -188,8 +188,9 @@ read_run(PyObject *module, PyObject *const *arguments, Py_ssize_t count, ReadIte
         PyErr_SetString(PyExc_TypeError, "read(data: bytes, at, end, pause, cost, tag, items: list)");
         return NULL;
     }
-    Py_ssize_t at = PyLong_AsSsize_t(arguments[1]), end = PyLong_AsSsize_t(arguments[2]);
-    Py_ssize_t pause = PyLong_AsSsize_t(arguments[3]), cost = PyLong_AsSsize_t(arguments[4]);
+    /* A wrong length in the message may be larger than any size: `end` and `pause` are cut to the largest one. */
+    Py_ssize_t end = PyNumber_AsSsize_t(arguments[2], NULL), pause = PyNumber_AsSsize_t(arguments[3], NULL);
+    Py_ssize_t at = PyLong_AsSsize_t(arguments[1]), cost = PyLong_AsSsize_t(arguments[4]);
     long tag = PyLong_AsLong(arguments[5]);
     if (PyErr_Occurred())
         return NULL;
