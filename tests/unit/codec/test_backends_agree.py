@@ -10,7 +10,7 @@ from etcd_aio.codec import codegen, encode
 from etcd_aio.codec.speedups import Accelerator
 from etcd_aio.types import TxnResult
 from tests.support import mutated_replies
-from tests.support.codec_backends import accelerator_of
+from tests.support.codec_backends import accelerator_of, using
 
 COUNT = 1_000
 
@@ -36,7 +36,7 @@ def test_a_length_beyond_every_message_is_refused_alike(length: int) -> None:
     data = b"\x1a" + wire_varint(len(op)) + op
     found = []
     for accelerator in (None, accelerator_of("accelerated")):
-        with mutated_replies.using(accelerator):
+        with using(accelerator):
             found.append(mutated_replies.outcomes(TxnResult, data, 0.5, 0.9))
     assert found[0] == found[1]
     assert all("cut short" in str(outcome) for outcome in found[0])

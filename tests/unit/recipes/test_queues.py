@@ -471,14 +471,14 @@ async def account(kind: Kind, items: int, seed: int, *, exactly_once: bool) -> i
                 except QueueTimeoutError:
                     return
 
-        onces = [await client.exactly_once().__aenter__() if exactly_once else None for client in clients]
-        queues = [kind(client, "q", writer=once, timeout=30.0) for client, once in zip(clients, onces, strict=True)]
-        producing = [produce(clients[n % 4], onces[n % 4], n) for n in range(10)]
+        writers = [await client.exactly_once().__aenter__() if exactly_once else None for client in clients]
+        queues = [kind(client, "q", writer=once, timeout=30.0) for client, once in zip(clients, writers, strict=True)]
+        producing = [produce(clients[n % 4], writers[n % 4], n) for n in range(10)]
         consuming = [asyncio.ensure_future(consume(queues[n % 4])) for n in range(10)]
         await asyncio.gather(*producing)
         causing.cancel()
         await asyncio.gather(*consuming)
-        for client, once in zip(clients, onces, strict=True):
+        for client, once in zip(clients, writers, strict=True):
             if once is not None:
                 await once.aclose()
             await client.aclose()
