@@ -261,6 +261,9 @@ async def test_a_bounded_staleness_asks_only_if_the_age_is_above_it(client: Clie
         await cache.wait_current(max_staleness=0.02)
         assert cache.statistics().probes == 1
         assert cache.age < before
+        await asyncio.sleep(0.05)
+        assert await cache.read(f"{prefix}a", max_staleness=0.02) is None
+        assert cache.statistics().probes == 2
 
 
 async def test_keep_current_keeps_the_age_low_without_callers(client: Client, prefix: str) -> None:
