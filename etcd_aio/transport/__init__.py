@@ -1,4 +1,4 @@
-"""Transport (layer 3): connections, attempts and streams, with two engines behind one interface.
+"""Transport (layer 3): connections, attempts and streams, with three engines behind one interface.
 
 It dials, enforces the deadline of each attempt, checks that peers are alive, and determines how far a failed attempt
 got (`Delivery`). It does not choose endpoints, retry, or interpret messages.
@@ -28,8 +28,8 @@ from etcd_aio.transport.response import closed as closed
 from etcd_aio.transport.response import expired as expired
 from etcd_aio.transport.response import lost as lost
 
-EngineName: TypeAlias = Literal["native", "grpclib"]
-ENGINES: Final[tuple[EngineName, ...]] = ("native", "grpclib")
+EngineName: TypeAlias = Literal["native", "grpclib", "gateway", "auto"]
+ENGINES: Final[tuple[EngineName, ...]] = ("native", "grpclib", "gateway", "auto")
 
 
 def create_engine(engine: EngineName | EngineFactory, options: TransportOptions) -> Engine:
@@ -40,6 +40,10 @@ def create_engine(engine: EngineName | EngineFactory, options: TransportOptions)
         from etcd_aio.transport.native import NativeEngine
 
         return NativeEngine(options)
+    if engine == "gateway":
+        from etcd_aio.transport.gateway.engine import GatewayEngine
+
+        return GatewayEngine(options)
     from etcd_aio.transport.grpclib_engine import GrpclibEngine
 
     return GrpclibEngine(options)

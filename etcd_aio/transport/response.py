@@ -119,6 +119,17 @@ def explain_first_bytes(data: bytes) -> str:
     return "the peer does not speak HTTP/2"
 
 
+def explain_first_bytes_over_http1(data: bytes) -> str:
+    """Guess a wrong protocol where HTTP/1 was spoken; empty for HTTP/1, or if there are no bytes."""
+    if not data or data.startswith(b"HTTP/1"[: len(data)]):
+        return ""
+    if data[:2] in (b"\x15\x03", b"\x16\x03"):
+        return "the peer answered in TLS: is the endpoint https:// ?"
+    if data[3:5] == b"\x04\x00":
+        return "the peer speaks HTTP/2 and no HTTP/1: engine='native' is for it"
+    return "the peer does not speak HTTP"
+
+
 def _is_grpc(content_type: str) -> bool:
     """`application/grpc`, alone or with a message format or parameters; but not `application/grpc-web`."""
     head, rest = content_type[:16].lower(), content_type[16:17]
