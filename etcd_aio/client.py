@@ -34,7 +34,7 @@ from etcd_aio.lease import Lease, LeaseKeeper, Leases, OnLost
 from etcd_aio.methods import API_VERSION
 from etcd_aio.observing import Observer, ObserverGroup, default_observers
 from etcd_aio.shortcuts import Block, Shortcuts
-from etcd_aio.transport import EngineFactory, EngineName, RequestMetadata, TransportOptions, create_engine
+from etcd_aio.transport import EngineFactory, EngineName, RequestMetadata, TransportOptions, alpn_of, create_engine
 from etcd_aio.types import EndpointVersions, KeyLike
 from etcd_aio.watch import WatchCalls, WatchService
 
@@ -161,7 +161,11 @@ class Client(KV, WatchCalls, Shortcuts):
         credentials = credentials_from(auth, token)
         has_credentials = credentials is not None
         security = EndpointSecurity(
-            tls, has_credentials=has_credentials, allow_insecure_auth=allow_insecure_auth, client=name
+            tls,
+            has_credentials=has_credentials,
+            allow_insecure_auth=allow_insecure_auth,
+            client=name,
+            alpn=alpn_of(engine),
         )
         security.check(parsed)
         resolver = resolver_from(parsed, discovery_srv, discovery_srv_name, security)

@@ -32,6 +32,11 @@ EngineName: TypeAlias = Literal["native", "grpclib", "gateway", "auto"]
 ENGINES: Final[tuple[EngineName, ...]] = ("native", "grpclib", "gateway", "auto")
 
 
+def alpn_of(engine: EngineName | EngineFactory) -> tuple[str, ...]:
+    """The versions of HTTP that an engine offers with TLS."""
+    return {"gateway": ("http/1.1",), "auto": ("h2", "http/1.1")}.get(engine if isinstance(engine, str) else "", ("h2",))
+
+
 def create_engine(engine: EngineName | EngineFactory, options: TransportOptions) -> Engine:
     """Create an engine. Each engine of the library is imported only when it is used."""
     if callable(engine):

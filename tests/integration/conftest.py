@@ -1,5 +1,6 @@
 """Real servers for the integration tests."""
 
+import os
 import ssl
 from collections.abc import AsyncIterator, Iterator
 from itertools import count
@@ -85,7 +86,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "each_engine" in metafunc.fixturenames:
         marked = any(metafunc.definition.iter_markers("both_engines"))
         is_both = marked or metafunc.config.getoption("nightly")
-        metafunc.parametrize("each_engine", ENGINES if is_both else ("native",), indirect=True)
+        metafunc.parametrize("each_engine", os.environ.get("GW", "native").split(","), indirect=True)
     if "each_store" in metafunc.fixturenames:
         is_whole = any(metafunc.definition.iter_markers("whole_store"))
         is_both = any(metafunc.definition.iter_markers("both_stores")) or metafunc.config.getoption("nightly")
