@@ -110,6 +110,7 @@ class Call:
         """Send the request over this socket."""
         self.channel = channel
         channel.user = self
+        channel.was_used = True
         channel.write(self._request)
 
     def fail(self, failure: AttemptFailure) -> None:
@@ -163,7 +164,6 @@ class Call:
         channel, self.channel = self.channel, None
         if channel is not None:
             channel.user = None
-            channel.has_served = True
             if "keep-alive" in parser.headers:
                 channel.longest_idle = min(channel.longest_idle, _idle_seconds(parser.headers["keep-alive"]))
             self._owner.release(channel, keeps_alive=parser.keeps_alive and channel.is_flushed)

@@ -39,7 +39,7 @@ class Channel(HandshakingProtocol):
         user: what the bytes are for; None while it is idle.
         is_lost: it is over.
         is_flushed: everything that was written has left this machine.
-        has_served: a whole response has come.
+        was_used: a request was sent over it.
         since: when it was connected, or became idle.
         longest_idle: seconds for which it may be idle, by the peer's own word or `LONGEST_IDLE`.
     """
@@ -61,7 +61,7 @@ class Channel(HandshakingProtocol):
         self.user: User | None = None
         self.is_lost = False
         self.is_flushed = True
-        self.has_served = False
+        self.was_used = False
         self.since = self._loop.time()
         self.longest_idle = LONGEST_IDLE
 

@@ -10,7 +10,7 @@ No request is ever sent twice here: a request whose socket ends has an unknown o
 import asyncio
 from collections import deque
 from collections.abc import Coroutine
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from etcd_aio.aio import start_background_task
 from etcd_aio.closing import Unwinding, unwound
@@ -273,6 +273,8 @@ class GatewayConnection:
             self._retire(error)
             return
         self._channels.add(channel)
+        # At once: if the socket ends in this turn of the loop, no dial must seem to be under way.
+        self._dials.discard(cast("asyncio.Task[None]", asyncio.current_task()))
         self._offer(channel)
 
     async def _connect(self, on_over: "Any") -> Channel:
@@ -299,7 +301,7 @@ class GatewayConnection:
         elif self._waiting:
             self._dial_more()
         elif not self._channels and not self._dials:
-            if error is not None and not channel.has_served and self._loop.time() - channel.since < _BUSY_LOOP:
+            if error is not None and not channel.was_used and self._loop.time() - channel.since < _BUSY_LOOP:
                 self._retire(error)
             else:
                 self._dial_more(spare=1)
