@@ -34,7 +34,9 @@ ENGINES: Final[tuple[EngineName, ...]] = ("native", "grpclib", "gateway", "auto"
 
 def alpn_of(engine: EngineName | EngineFactory) -> tuple[str, ...]:
     """The versions of HTTP that an engine offers with TLS."""
-    return {"gateway": ("http/1.1",), "auto": ("h2", "http/1.1")}.get(engine if isinstance(engine, str) else "", ("h2",))
+    return {"gateway": ("http/1.1",), "auto": ("h2", "http/1.1")}.get(
+        engine if isinstance(engine, str) else "", ("h2",)
+    )
 
 
 def create_engine(engine: EngineName | EngineFactory, options: TransportOptions) -> Engine:
@@ -49,6 +51,10 @@ def create_engine(engine: EngineName | EngineFactory, options: TransportOptions)
         from etcd_aio.transport.gateway.engine import GatewayEngine
 
         return GatewayEngine(options)
+    if engine == "auto":
+        from etcd_aio.transport.auto import AutoEngine
+
+        return AutoEngine(options)
     from etcd_aio.transport.grpclib_engine import GrpclibEngine
 
     return GrpclibEngine(options)

@@ -74,14 +74,19 @@ class Handshake:
         """The connection ended first; `error` is the cause, None if the client closed it."""
         text = self._explain(self._first_bytes)
         if error is None or text or isinstance(error, ConnectionLostError):
-            error = ConnectError(text or f"connected, but the peer did not begin {self._awaited}: {error or 'closed'}")
+            error = self._error(text or f"connected, but the peer did not begin {self._awaited}: {error or 'closed'}")
         self._done.set_exception(error)
         self._done.exception()  # no warning if nothing waits for it any more
 
     def explain_silence(self, seconds: float) -> ConnectError:
         """The error for a timeout."""
         text = self._explain(self._first_bytes)
-        return ConnectError(text or f"connected, but no answer within {seconds:g} s of dialling")
+        return self._error(text or f"connected, but no answer within {seconds:g} s of dialling")
+
+    def _error(self, text: str) -> ConnectError:
+        error = ConnectError(text)
+        error.lacks_http2 = self._awaited == "HTTP/2" and self._first_bytes.startswith(b"HTTP/1")
+        return error
 
     async def wait(self) -> None:
         """Wait for the end of the handshake; raises the reason if it failed."""

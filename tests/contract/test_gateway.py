@@ -20,7 +20,17 @@ from etcd_aio.transport.gateway.engine import GatewayEngine
 from etcd_aio.transport.gateway.service import ETCD, Service
 from tests.support.gateway_examples import EXAMPLES, to_json
 from tests.support.stream_server import stream_server
-from tests.support.transport import PATIENCE, Owner, connected, example_server, failure_of, leftovers, settle, soon, target
+from tests.support.transport import (
+    PATIENCE,
+    Owner,
+    connected,
+    example_server,
+    failure_of,
+    leftovers,
+    settle,
+    soon,
+    target,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -215,6 +225,7 @@ async def test_given_up_calls_end_and_others_stay() -> None:
         (answer(b'{"code":5, "message":"Not Found"}', 404), 12, "ANSWERED", "the gateway has no such path"),
         (answer(b'{"code":5, "message":"etcdserver: requested lease not found"}', 404), 5, "ANSWERED", "requested lease"),
         (answer(HTML, 404), 12, "UNKNOWN", "HTTP status 404"),
+        (answer(b"CommonName of client sending a request against gateway will be ignored", 400), 7, "ANSWERED", "auth="),
         (answer(b'{"error":"e","code":14,"message":"etcdserver: no leader"}', 503), 14, "ANSWERED", "etcdserver: no leader"),
         (answer(b"[]", 200), 13, "UNKNOWN", "does not fit"),
         (answer(b'{"payload":1}', 200), 13, "UNKNOWN", "does not fit"),
@@ -497,9 +508,10 @@ async def test_a_cut_websocket_ends_its_stream_alone() -> None:
 
 
 async def test_a_websocket_that_falls_silent_is_pinged_and_given_up() -> None:
-    async with example_server() as (port, _), connected(
-        "gateway", port, keepalive_time=0.1, keepalive_timeout=0.3
-    ) as (connection, owner):
+    async with (
+        example_server() as (port, _),
+        connected("gateway", port, keepalive_time=0.1, keepalive_timeout=0.3) as (connection, owner),
+    ):
         living = await connection.open_stream("/x/Chat", (), soon())
         dead = await connection.open_stream("/x/Chat", (), soon())
         channel: Any = dead.channel  # type: ignore[attr-defined]
@@ -520,6 +532,16 @@ async def test_a_status_without_a_newline_at_the_end_of_a_response_is_read() -> 
         assert await stream.receive() == b"a"
         failure = await failure_of(stream.receive())
         assert (failure.code, failure.message) == (StatusCode.OUT_OF_RANGE, "etcdserver: gone")
+
+
+@pytest.mark.parametrize("code", [b"code", b"grpc_code"])
+async def test_a_stream_that_ends_before_its_first_message_has_its_status_deeper(code: bytes) -> None:
+    data = answer(b'{"error":{"%b":16,"message":"etcdserver: invalid auth token"}}' % code, 401)
+    async with link(Peer(always(data))) as (connection, _, _):
+        stream = await connection.open_stream("/x/Count", (), soon())
+        await stream.send(b"1")
+        failure = await failure_of(stream.receive())
+        assert (failure.code, failure.delivery) == (StatusCode.UNAUTHENTICATED, Delivery.ANSWERED)
 
 
 async def test_a_response_of_lines_that_is_cut_at_any_byte_does_not_end_well() -> None:

@@ -72,8 +72,8 @@ class Channel(HandshakingProtocol):
         if self.is_lost:
             self._transport.abort()
             return
-        # With no room in the buffer, `is_flushed` is true exactly if all bytes have left.
-        self._transport.set_write_buffer_limits(high=0)
+        # With room for a byte only, `is_flushed` is false while more waits. With no room, asyncio's TLS always waits.
+        self._transport.set_write_buffer_limits(high=1, low=0)
         self.since = self._loop.time()
         if self._on_made is None:
             self.handshake.succeed()

@@ -58,7 +58,12 @@ class GatewayConnection:
         owner: is notified of the connection's end.
         names: resolves host names.
         service: what the server is.
+
+    Attributes:
+        engine: the name of the engine.
     """
+
+    engine: Final = "gateway"
 
     def __init__(
         self, target: Target, options: TransportOptions, owner: ConnectionOwner, names: Names, service: Service

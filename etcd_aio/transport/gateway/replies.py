@@ -14,6 +14,7 @@ from etcd_aio.transport.response import http_status_code
 
 _NOT_SERVED: Final = frozenset({"Not Found", "404 page not found"})
 _SHOWN: Final = 64
+_MOST_SEARCHED: Final = 256
 
 
 def reply_of(status: int, headers: Mapping[str, str], body: bytes, to_wire: Callable[[object], bytes]) -> bytes:
@@ -69,7 +70,6 @@ def streamed(text: bytes | str, to_wire: Callable[[object], bytes]) -> bytes:
     if isinstance(found, dict):
         error = found.get("error")
         if error is not None:
-            # Before its first message, a stream may end as a unary call does.
             raise _status(error if isinstance(error, dict) else found) or broken("the stream ended with an error")
         result = found.get("result")
         if result is not None:
@@ -91,10 +91,15 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes) -> AttemptFail
         text = found.get("message") if isinstance(found, dict) else body[:_SHOWN].decode("latin-1").strip()
         if text in _NOT_SERVED:
             return AttemptFailure(StatusCode.UNIMPLEMENTED, "the gateway has no such path", Delivery.ANSWERED)
+    if isinstance(found, dict) and isinstance(found.get("error"), dict):
+        found = found["error"]  # of a stream that ends before its first message
     failure = _status(found) if isinstance(found, dict) else None
     if failure is not None:
         failure.pushback = _pushback(headers)
         return failure
+    if status == 400 and b"CommonName" in body[:_MOST_SEARCHED]:
+        text = "etcd's gateway takes no client certificate for a user: log in with auth=, or use engine='native'"
+        return AttemptFailure(StatusCode.PERMISSION_DENIED, text, Delivery.ANSWERED)
     if status == 421:
         text = "HTTP status 421: the server does not allow this name of it (etcd --host-whitelist)"
         return AttemptFailure(StatusCode.PERMISSION_DENIED, text, Delivery.UNKNOWN)
