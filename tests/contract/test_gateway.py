@@ -13,7 +13,7 @@ import trustme
 
 from etcd_aio import methods, pb
 from etcd_aio.codec import decode, encode
-from etcd_aio.errors import AttemptFailure, ConnectError, Delivery, LocalReason, StatusCode, TLSError
+from etcd_aio.errors import AttemptFailure, ConnectError, ConnectionLostError, Delivery, LocalReason, StatusCode, TLSError
 from etcd_aio.transport import Connection, TransportOptions
 from etcd_aio.transport.gateway.connection import MOST_SOCKETS, GatewayConnection
 from etcd_aio.transport.gateway.engine import GatewayEngine
@@ -295,7 +295,7 @@ async def test_a_socket_that_the_peer_ends_while_idle_is_replaced_and_the_end_of
     async with stream_server(peer.serve) as port:
         connection = await GatewayEngine(TransportOptions(), service=EXAMPLES).connect(target(port), owner)
         (channel,) = connection._channels
-        channel.abort(ConnectionResetError("as a proxy does"))
+        channel.abort(ConnectionLostError("as a proxy does"))
         async with asyncio.timeout(PATIENCE):
             while peer.sockets < 2:
                 await asyncio.sleep(0.01)
@@ -305,6 +305,33 @@ async def test_a_socket_that_the_peer_ends_while_idle_is_replaced_and_the_end_of
         await owner.is_lost.wait()
     assert (await failure_of(connection.unary("/x/Echo", b"", (), soon()))).delivery is Delivery.UNSENT
     await connection.aclose()
+
+
+async def test_a_reset_of_the_only_socket_is_the_end_unless_a_stream_is_open() -> None:
+    async with example_server() as (port, _), connected("gateway", port) as (connection, owner):
+        assert isinstance(connection, GatewayConnection)
+        stream = await connection.open_stream("/x/Chat", (), soon())
+        next(iter(connection._channels)).abort(ConnectionResetError("reset"))
+        await stream.send(b"1")
+        assert await stream.receive() == b"1"
+        assert await connection.unary("/x/Echo", b"2", (), soon()) == b"2"
+        stream.cancel()
+        assert owner.lost == []
+        next(iter(connection._channels)).abort(ConnectionResetError("reset"))
+        assert [str(error) for error in owner.lost] == ["reset"]
+
+
+async def test_a_peer_that_accepts_and_does_not_answer_any_more_is_noticed_without_a_call() -> None:
+    peer = Peer(silent)
+    owner = Owner()
+    async with stream_server(peer.serve) as port:
+        engine = GatewayEngine(TransportOptions(connect_timeout=0.3), service=EXAMPLES)
+        connection = await engine.connect(target(port), owner)
+        peer.version = b""
+        next(iter(connection._channels)).abort(ConnectionLostError("as a proxy does"))
+        async with asyncio.timeout(PATIENCE):
+            await owner.is_lost.wait()
+        await connection.aclose()
 
 
 async def test_a_peer_that_takes_one_request_a_socket_serves_all() -> None:
@@ -329,7 +356,7 @@ async def test_a_peer_that_ends_every_socket_at_once_is_left() -> None:
     owner = Owner()
     async with stream_server(serve) as port:
         connection = await GatewayEngine(TransportOptions(), service=EXAMPLES).connect(target(port), owner)
-        next(iter(connection._channels)).abort(ConnectionResetError())
+        next(iter(connection._channels)).abort(ConnectionLostError())
         async with asyncio.timeout(PATIENCE):
             await owner.is_lost.wait()
         assert peer.sockets <= 3

@@ -1,8 +1,9 @@
 """A connection to one endpoint over HTTP/1: a pool of sockets for unary calls, and one more for each open stream.
 
 HTTP/1 sends one request at a time over a socket, so as many calls run at once as there are sockets. At least one is
-kept: when the last one ends, another is dialled, which tells whether the endpoint is still there. If a dial fails, the
-connection takes nothing new; what runs may finish, and the owner dials again.
+kept: when the last one ends, as proxies end what is idle, another is dialled and asked who it is, which tells whether
+the endpoint is still there. If that or any dial fails, the connection takes nothing new; what runs may finish, and the
+owner dials again. If the last socket is reset while nothing else is open, the connection is lost at once.
 
 No request is ever sent twice here: a request whose socket ends has an unknown outcome, unless a part of it never left.
 """
@@ -267,9 +268,21 @@ class GatewayConnection:
         waiting = sum(not call.future.done() for call in self._waiting)
         room = MOST_SOCKETS + spare - len(self._channels) - len(self._dials)
         for _ in range(min(waiting + spare - len(self._dials), room)):
-            task = self._start_task(self._dial(), f"etcd_aio dial {self._target.authority}")
-            self._dials.add(task)
-            task.add_done_callback(self._dials.discard)
+            self._start_dial(self._dial())
+
+    def _start_dial(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._start_task(work, f"etcd_aio dial {self._target.authority}")
+        self._dials.add(task)
+        task.add_done_callback(self._dials.discard)
+
+    async def _dial_spare(self) -> None:
+        """Dial a socket that nothing waits for, and ask the peer again who it is."""
+        try:
+            await connect(
+                self._target, self._names, self._options.connect_timeout, self._first_channel, over_http1=True
+            )
+        except (OSError, ConnectError) as error:
+            self._retire(error)
 
     async def _dial(self) -> None:
         try:
@@ -308,8 +321,11 @@ class GatewayConnection:
         elif not self._channels and not self._dials:
             if error is not None and not channel.was_used and self._loop.time() - channel.since < _BUSY_LOOP:
                 self._retire(error)
+            elif not isinstance(error, ConnectionLostError) and not self._calls and not self._streams:
+                self._over(error)
+                self.close()
             else:
-                self._dial_more(spare=1)
+                self._start_dial(self._dial_spare())
 
     def _first_channel(self) -> Channel:
         """The socket that a new connection begins with: it asks for the document that tells what the peer is."""
