@@ -98,9 +98,9 @@ async def dial(route: Route, factory: Callable[[], P], *, over_http1: bool = Fal
             raise TLSError("the peer agreed on HTTP/2 by ALPN: the TLS context must offer http/1.1 instead of h2")
         if not over_http1 and agreed != "h2":
             transport.abort()
-            error = TLSError(f"the peer did not agree on HTTP/2 by ALPN (it chose {agreed or 'nothing'})")
-            error.lacks_http2 = True
-            raise error
+            refusal = TLSError(f"the peer did not agree on HTTP/2 by ALPN (it chose {agreed or 'nothing'})")
+            refusal.lacks_http2 = True
+            raise refusal
     return transport, protocol
 
 

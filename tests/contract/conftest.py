@@ -5,8 +5,8 @@ import pytest
 from tests.support import loops
 from tests.support.transport import FAKE, HTTP2_ENGINES
 
-# What is examined of every engine, and HTTP/1 cannot say: a WebSocket is never closed on one side, so a dialogue does not
-# end well because its client has ended it.
+# What is examined of every engine, and HTTP/1 cannot say: a WebSocket is never closed on one side, so a dialogue does
+# not end well because its client has ended it. `test_gateway.py` has the rest of what these examine.
 NOT_OVER_HTTP1 = frozenset(
     {
         "test_a_bidirectional_stream_echoes_and_ends_with_ok",
@@ -33,7 +33,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """The engines under examination, by `name`; the gateway's and the fake's too, for what does not depend on HTTP/2."""
+    """The engines under examination, by `name`; also the gateway and the fake, for what does not depend on HTTP/2."""
     if "name" in metafunc.fixturenames:
         engines: list[object] = [*HTTP2_ENGINES]
         if metafunc.definition.get_closest_marker("fake_too") is not None:

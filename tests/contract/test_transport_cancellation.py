@@ -71,7 +71,7 @@ async def hanging(connection: Connection) -> bytes:
 async def check_usable(connection: Connection) -> None:
     await settle()
     async with asyncio.timeout(PATIENCE):  # a pool finishes the dial that a cancelled call had begun
-        while isinstance(connection, GatewayConnection) and leftovers():
+        while isinstance(connection, GatewayConnection) and leftovers():  # noqa: ASYNC110
             await asyncio.sleep(0.001)
     assert leftovers() == [], "no task is left"
     assert await connection.unary("/x/Echo", b"next", (), soon()) == b"next"

@@ -76,7 +76,7 @@ class Gateway:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
                 lines = head.decode("latin-1").split("\r\n")
-                method, path, _ = lines[0].split(" ")
+                _, path, _ = lines[0].split(" ")
                 headers = dict(line.lower().split(": ", 1) for line in lines[1:] if line)
                 if "upgrade" in headers:
                     await self._chat(head, reader, writer)

@@ -321,11 +321,15 @@ class GatewayConnection:
         elif not self._channels and not self._dials:
             if error is not None and not channel.was_used and self._loop.time() - channel.since < _BUSY_LOOP:
                 self._retire(error)
-            elif not isinstance(error, ConnectionLostError) and not self._calls and not self._streams:
+            elif error is not None and not self._is_end_of_idle(error):
                 self._over(error)
                 self.close()
             else:
                 self._start_dial(self._dial_spare())
+
+    def _is_end_of_idle(self, error: BaseException) -> bool:
+        """Whether a socket has ended in peace, or something else is open: then the endpoint may still be there."""
+        return isinstance(error, ConnectionLostError) or bool(self._calls) or bool(self._streams)
 
     def _first_channel(self) -> Channel:
         """The socket that a new connection begins with: it asks for the document that tells what the peer is."""
@@ -355,7 +359,7 @@ class GatewayConnection:
     # Streams.
 
     async def _probe(self, metadata: Metadata, deadline: float) -> None:
-        """Let the server judge what a WebSocket cannot carry: that a leader is needed; and the token, before it is used.
+        """Let the server judge what a WebSocket cannot carry: that a leader is needed; and the token, beforehand.
 
         Only that the server would refuse the stream for one of these reasons counts.
         """

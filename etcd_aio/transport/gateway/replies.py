@@ -6,6 +6,7 @@ on the way, or a server that is no etcd. Whether etcd acted is unknown then, unl
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Final
 
 from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
@@ -83,10 +84,8 @@ def streamed(text: bytes | str, to_wire: Callable[[object], bytes]) -> bytes:
 def refusal(status: int, headers: Mapping[str, str], body: bytes) -> AttemptFailure:
     """The failure that an answer without success means."""
     found: object = None
-    try:
+    with suppress(ValueError, RecursionError):
         found = json.loads(body)
-    except (ValueError, RecursionError):
-        pass
     if status == 404:
         text = found.get("message") if isinstance(found, dict) else body[:_SHOWN].decode("latin-1").strip()
         if text in _NOT_SERVED:

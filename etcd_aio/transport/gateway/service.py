@@ -1,4 +1,4 @@
-"""What the gateway of a server is: which RPCs it serves, how its server is recognised, and what stands in for metadata."""
+"""The server behind a gateway: which RPCs it serves, how it is recognised, and what stands in for metadata."""
 
 import json
 from collections.abc import Callable

@@ -5,10 +5,9 @@ gateway cannot say: metadata besides the token, a half-closed stream, and the en
 the last text, and then the socket just ends.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from websockets.client import ClientProtocol
 from websockets.exceptions import PayloadTooBig, WebSocketException
@@ -27,8 +26,11 @@ from etcd_aio.transport.liveness import Liveness
 from etcd_aio.transport.liveness_timer import LivenessTimer
 from etcd_aio.transport.response import lost
 
+if TYPE_CHECKING:
+    import asyncio
+
 # The library would log every header and frame, with tokens and values in them.
-_SILENT: Final = logging.Logger("etcd_aio.transport.websocket", logging.CRITICAL + 1)  # noqa: LOG001 - has no parent
+_SILENT: Final = logging.Logger("etcd_aio.transport.websocket", logging.CRITICAL + 1)
 _SILENT.disabled = True
 
 _BEARER: Final = Subprotocol("Bearer")

@@ -1,4 +1,4 @@
-"""What the streams of the gateway have in common: a queue of texts that were received, its end, and who waits for it."""
+"""What the streams of the gateway have in common: a queue of received texts, its end, and who waits for it."""
 
 import asyncio
 from collections import deque
@@ -30,7 +30,7 @@ class JsonStream:
         channel: its socket; None before it has one, and once it is over.
     """
 
-    def __init__(self, route: Route, limit: int, on_closed: "Callable[[JsonStream], None]") -> None:
+    def __init__(self, route: Route, limit: int, on_closed: Callable[["JsonStream"], None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._route = route
         self._limit = limit
