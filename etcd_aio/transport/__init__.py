@@ -6,6 +6,7 @@ got (`Delivery`). It does not choose endpoints, retry, or interpret messages.
 
 from typing import Final, Literal, TypeAlias
 
+from etcd_aio.errors import ConfigError
 from etcd_aio.transport.framing import check_prefix as check_prefix
 from etcd_aio.transport.interface import BEGINNING as BEGINNING
 from etcd_aio.transport.interface import Collect as Collect
@@ -40,13 +41,19 @@ def alpn_of(engine: EngineName | EngineFactory) -> tuple[str, ...]:
 
 
 def create_engine(engine: EngineName | EngineFactory, options: TransportOptions) -> Engine:
-    """Create an engine. Each engine of the library is imported only when it is used."""
+    """Create an engine. Each engine of the library is imported only when it is used.
+
+    Raises:
+        ConfigError: the engine needs a package that is not installed.
+    """
     if callable(engine):
         return engine(options)
     if engine == "native":
         from etcd_aio.transport.native import NativeEngine
 
         return NativeEngine(options)
+    if engine in ("gateway", "auto"):
+        _require_websockets(engine)
     if engine == "gateway":
         from etcd_aio.transport.gateway.engine import GatewayEngine
 
@@ -58,3 +65,10 @@ def create_engine(engine: EngineName | EngineFactory, options: TransportOptions)
     from etcd_aio.transport.grpclib_engine import GrpclibEngine
 
     return GrpclibEngine(options)
+
+
+def _require_websockets(engine: str) -> None:
+    try:
+        import websockets.client  # noqa: F401 - only to see whether it is installed
+    except ImportError as error:
+        raise ConfigError(f"engine={engine!r} needs websockets: pip install 'etcd_aio[gateway]'") from error

@@ -141,15 +141,20 @@ async def test_an_old_server_gets_calls_and_no_websocket_that_would_crash_it() -
         assert await client.get("k") is not None
 
 
+async def use_for_seconds(client: Client) -> None:
+    """Keep a watch and a lease while tokens of a second expire."""
+    async with client.watch(prefix="k") as watcher, client.lease(ttl=3) as lease:
+        for number in range(3):
+            await client.put(f"k{number}", "v", lease=lease)
+            await asyncio.sleep(1.2)
+            assert (await anext(aiter(watcher))).key == f"k{number}".encode()
+
+
 async def test_tokens_that_are_no_longer_good_are_replaced_and_streams_go_on() -> None:
     async with EtcdServer(flags=[QUICK_LOGINS, "--auth-token-ttl=1"]) as server:
         await enable_auth(server)
         async with Client(server.endpoint, engine="gateway", auth=ROOT, allow_insecure_auth=True, timeout=20) as client:
-            async with client.watch(prefix="k") as watcher, client.lease(ttl=3) as lease:
-                for number in range(3):
-                    await client.put(f"k{number}", "v", lease=lease)
-                    await asyncio.sleep(1.2)
-                    assert (await anext(aiter(watcher))).key == f"k{number}".encode()
+            await use_for_seconds(client)
         async with Client(server.endpoint, engine="gateway", token="bad.1-c4n4ry", allow_insecure_auth=True) as client:
             with pytest.raises(InvalidTokenError):
                 await client.get("k")
