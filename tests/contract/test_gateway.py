@@ -23,9 +23,11 @@ from etcd_aio.errors import (
     TLSError,
 )
 from etcd_aio.transport import Connection, TransportOptions
+from etcd_aio.transport.auto import AutoEngine
 from etcd_aio.transport.gateway.connection import MOST_SOCKETS, GatewayConnection
 from etcd_aio.transport.gateway.engine import GatewayEngine
 from etcd_aio.transport.gateway.service import ETCD, Service
+from etcd_aio.transport.native import NativeConnection
 from tests.support.gateway_examples import EXAMPLES, to_json
 from tests.support.stream_server import stream_server
 from tests.support.transport import (
@@ -58,10 +60,15 @@ def chunked(body: bytes) -> bytes:
 
 @dataclass
 class Peer:
-    """A scripted peer: `reply` gets path and body of each request besides `/version`, and writes what it likes."""
+    """A scripted peer: `reply` gets path and body of each request besides `/version`, and writes what it likes.
+
+    `version` is the answer to that one, and `preface` the answer to HTTP/2.
+    """
 
     reply: Callable[["Peer", str, bytes, asyncio.StreamWriter], Awaitable[None]]
     version: bytes = answer(VERSION)
+    preface: bytes = b""
+    prefaces: int = 0
     requests: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
     sockets: int = 0
     open_now: int = 0
@@ -75,6 +82,11 @@ class Peer:
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
                 path = head[0].split(" ")[1]
+                if head[0].startswith("PRI "):
+                    self.prefaces += 1
+                    writer.write(self.preface)
+                    await reader.read()  # the rest of what HTTP/2 begins with, until the client has gone
+                    return
                 headers = dict(line.split(": ", 1) for line in head[1:] if line)
                 body = await reader.readexactly(int(headers.get("Content-Length", "0")))
                 if path == "/version":
@@ -351,6 +363,9 @@ async def test_a_peer_that_takes_one_request_a_socket_serves_all() -> None:
         for _ in range(20):
             assert await connection.unary("/x/Echo", b"", (), soon()) == b"ok"
         assert len(peer.requests) == 20
+        calls = [connection.unary("/x/Echo", b"", (), soon()) for _ in range(3 * MOST_SOCKETS)]
+        assert await asyncio.gather(*calls) == [b"ok"] * len(calls)
+        assert peer.most <= MOST_SOCKETS + 2, "the sockets that end are not counted at once"
         assert owner.lost == []
 
 
@@ -707,3 +722,55 @@ def is_connection(one: Connection) -> Connection:
 def test_it_is_a_connection() -> None:
     assert callable(is_connection)
     _: Callable[[GatewayConnection], Connection] = is_connection
+
+
+# --- the engine that chooses ---
+
+
+@pytest.mark.parametrize("offers", [None, (), ("http/1.1",)])
+async def test_auto_takes_the_gateway_where_the_handshake_shows_no_http2(offers: tuple[str, ...] | None) -> None:
+    peer = Peer(always(answer(b"{}")))
+    server = client = None
+    if offers is None:
+        peer.preface = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"
+    else:
+        server, client = contexts("h2", "http/1.1")
+        if offers:
+            server.set_alpn_protocols([*offers])
+    engine = AutoEngine(TransportOptions(connect_timeout=PATIENCE))
+    async with stream_server(peer.serve, tls=server) as port:
+        to = target(port, tls=client, server_name="member.test")
+        for _ in range(2):
+            connection = await engine.connect(to, Owner())
+            assert isinstance(connection, GatewayConnection)
+            await connection.aclose()
+        assert await engine.http_get(to, "/version") == VERSION
+        assert peer.prefaces == 1, "what was proved is not tried again"
+
+
+async def test_auto_takes_http2_where_it_passes() -> None:
+    async with example_server() as (port, _):
+        connection = await AutoEngine(TransportOptions()).connect(target(port), Owner())
+        assert isinstance(connection, NativeConnection)
+        await connection.aclose()
+
+
+async def test_auto_does_not_take_silence_or_a_refusal_for_a_proof() -> None:
+    peer = Peer(silent, b"")
+    engine = AutoEngine(TransportOptions(connect_timeout=0.2))
+    async with stream_server(peer.serve) as port:
+        with pytest.raises(ConnectError, match="no answer within") as caught:
+            await engine.connect(target(port), Owner())
+        assert not caught.value.lacks_http2
+        assert peer.sockets == 1
+    with pytest.raises(ConnectionRefusedError):
+        await engine.connect(target(port), Owner())
+
+
+async def test_auto_names_both_reasons_where_neither_passes() -> None:
+    peer = Peer(silent, answer(HTML, 502))
+    peer.preface = b"HTTP/1.1 400 Bad Request\r\n\r\n"
+    async with stream_server(peer.serve) as port:
+        with pytest.raises(ConnectError, match="in HTTP/1, not HTTP/2") as caught:
+            await AutoEngine(TransportOptions()).connect(target(port), Owner())
+    assert "HTTP status 502" in caught.value.__notes__[0]

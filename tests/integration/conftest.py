@@ -102,13 +102,14 @@ def _engines(metafunc: pytest.Metafunc, *, is_both: bool) -> list[str]:
 
 
 @pytest.fixture
-def each_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set the default engine of clients in the test, unless it runs on a fake."""
+def each_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Set the default engine of clients in the test, unless it runs on a fake; returns its name."""
     if request.config.getoption("on_fake") == "engine":
-        return
+        return "fake"
     defaults = Client.__init__.__kwdefaults__
     assert defaults is not None
     monkeypatch.setitem(defaults, "engine", request.param)
+    return str(request.param)
 
 
 @pytest.fixture
