@@ -24,11 +24,13 @@ def anyio_backend(request: pytest.FixtureRequest) -> object:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave grpclib on uvloop to `--nightly`: each of the two is examined with another partner by default."""
+    """Leave grpclib and the gateway on uvloop to `--nightly`: `native` is examined on both loops by default."""
     for item in items:
         if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
             chosen = item.callspec.params
-            if chosen.get("name") == "grpclib" and chosen.get("anyio_backend") == loops.UVLOOP:
+            is_gateway = item.path.name == "test_gateway.py"
+            is_slower = is_gateway or chosen.get("name") in ("grpclib", "gateway")
+            if is_slower and chosen.get("anyio_backend") == loops.UVLOOP:
                 item.add_marker(pytest.mark.nightly)
 
 

@@ -182,7 +182,7 @@ async def test_a_request_that_did_not_leave_whole_is_unsent() -> None:
     owner = Owner()
     async with stream_server(serve) as port:
         connection = await GatewayEngine(TransportOptions(), service=EXAMPLES).connect(target(port), owner)
-        large = b"x" * 30_000_000
+        large = b"x" * 12_000_000
         failure = await failure_of(connection.unary("/x/Echo", large, (), soon(0.1)))
         assert (failure.reason, failure.delivery) == (LocalReason.DEADLINE, Delivery.UNSENT)
         await connection.aclose()
@@ -195,7 +195,7 @@ async def test_the_end_of_a_socket_before_the_request_left_whole_is_unsent() -> 
 
     async with stream_server(serve) as port:
         connection = await GatewayEngine(TransportOptions(), service=EXAMPLES).connect(target(port), Owner())
-        failure = await failure_of(connection.unary("/x/Echo", b"x" * 30_000_000, (), soon()))
+        failure = await failure_of(connection.unary("/x/Echo", b"x" * 12_000_000, (), soon()))
         assert (failure.code, failure.delivery) == (StatusCode.UNAVAILABLE, Delivery.UNSENT)
         await connection.aclose()
 

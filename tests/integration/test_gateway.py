@@ -224,6 +224,7 @@ async def test_a_mutation_is_never_applied_twice_through_cut_connections(
     assert not refused & stored.keys()
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 async def test_rolling_restarts_lose_nothing() -> None:
     async with EtcdCluster(size=3, **QUICK_ELECTIONS) as cluster, Client(cluster.endpoints, engine="gateway") as client:
