@@ -34,7 +34,7 @@ from etcd_aio.lease import Lease, LeaseKeeper, Leases, OnLost
 from etcd_aio.methods import API_VERSION
 from etcd_aio.observing import Observer, ObserverGroup, default_observers
 from etcd_aio.shortcuts import Block, Shortcuts
-from etcd_aio.transport import EngineFactory, EngineName, RequestMetadata, TransportOptions, create_engine
+from etcd_aio.transport import EngineFactory, EngineName, RequestMetadata, TransportOptions, alpn_of, create_engine
 from etcd_aio.types import EndpointVersions, KeyLike
 from etcd_aio.watch import WatchCalls, WatchService
 
@@ -58,7 +58,8 @@ class Client(KV, WatchCalls, Shortcuts):
             `https://`, `unix:` and `unixs:` are accepted; the default port is 2379. Default: `127.0.0.1:2379`, as
             etcd's own.
         tls: how to verify `https://` endpoints and, if given, those without a scheme: see `TLS`. An `ssl.SSLContext`
-            is only changed to offer HTTP/2. Default: the system's root certificates, for `https://` endpoints only.
+            is only changed to offer the version of HTTP that `engine` speaks. Default: the system's root certificates,
+            for `https://` endpoints only.
         auth: name and password of a user. The client logs in with the first call, and again when its token has expired
             or is refused: calls, streams and watches continue. A refused login is not retried; for one second,
             other calls get the same error. Default: none, or the user that the certificate in `tls`
@@ -78,9 +79,11 @@ class Client(KV, WatchCalls, Shortcuts):
             `"leader_first"`: the leader, which is searched for after every election. `"pinned"`: one connection, to
             the member that is connected first; `"random_pinned"`: one connection, to a random member; both switch
             when it fails. Or a function that takes the READY candidates and returns one of them.
-        engine: the HTTP/2 implementation: `"native"`, this library's own, or `"grpclib"`. Or a function that takes the
-            `TransportOptions` of the client and returns an `Engine` of `etcd_aio.transport`, such as that of a fake
-            etcd.
+        engine: how members are spoken to. `"native"`: HTTP/2, by this library's own implementation. `"grpclib"`: the
+            same by grpclib. `"gateway"`: etcd's JSON gateway over HTTP/1.1, where HTTP/2 does not pass; slower.
+            `"auto"`: native, and the gateway for endpoints where the handshake proves that HTTP/2 does not pass. The
+            last two need `pip install 'etcd_aio[gateway]'`. Or a function that takes the `TransportOptions` of the
+            client and returns an `Engine` of `etcd_aio.transport`, such as that of a fake etcd.
         retry: which failed attempts are retried, unless the call has its own `retry`: `"safe"` (only what cannot be
             applied twice), `"never"`, or `"always"` (also writes: you declare that they are idempotent, and that you
             ignore their results, which can be those of the second attempt).
@@ -161,7 +164,11 @@ class Client(KV, WatchCalls, Shortcuts):
         credentials = credentials_from(auth, token)
         has_credentials = credentials is not None
         security = EndpointSecurity(
-            tls, has_credentials=has_credentials, allow_insecure_auth=allow_insecure_auth, client=name
+            tls,
+            has_credentials=has_credentials,
+            allow_insecure_auth=allow_insecure_auth,
+            client=name,
+            alpn=alpn_of(engine),
         )
         security.check(parsed)
         resolver = resolver_from(parsed, discovery_srv, discovery_srv_name, security)

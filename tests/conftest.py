@@ -14,8 +14,9 @@ _LEAK_DETECTOR = LeakDetector()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--nightly`, `--on-fake` and `--on-served-fake`."""
+    """Add `--nightly`, `--engines`, `--on-fake` and `--on-served-fake`."""
     parser.addoption("--nightly", action="store_true", help="run everything; see tests/support/tiers.py")
+    parser.addoption("--engines", help="the engines of tests that run on several, such as gateway or native,grpclib")
     for option, way, help_text in (
         ("--on-fake", "engine", "run what shares a server on a fake: tests/support/on_fake.py"),
         ("--on-served-fake", "sockets", "the same, through sockets"),

@@ -38,7 +38,7 @@ class ConnectionRecord:
         is_rejected: it ended because its peer is not the right one.
         quorum_health: traffic and health of what needs the cluster, as seen over this connection.
         local_health: the same for what the member serves alone.
-        unserved: paths of RPCs that the peer was found not to have.
+        unserved: paths of RPCs that the peer was found not to have, each with the peer's text.
         streams: those that are open on it.
     """
 
@@ -49,7 +49,7 @@ class ConnectionRecord:
         self.cause: BaseException | None = None
         self.is_rejected = False
         self.quorum_health, self.local_health = ServiceHealth(now), ServiceHealth(now)
-        self.unserved: set[str] = set()
+        self.unserved: dict[str, str] = {}
         self.streams: dict[SubConnectionStream, None] = {}
 
     @property

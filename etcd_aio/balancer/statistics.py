@@ -28,6 +28,7 @@ class EndpointStatistics:
         connects: how often it became READY.
         last_error: the last error of a dial or a connection; None if there was none.
         client: name of the client; empty if it has none.
+        engine: the engine of its connection, such as "native" or "gateway"; empty without a connection.
     """
 
     endpoint: str
@@ -46,6 +47,7 @@ class EndpointStatistics:
     connects: int = 0
     last_error: BaseException | None = None
     client: str = ""
+    engine: str = ""
 
 
 def reason_of(error: BaseException | None) -> str:

@@ -176,8 +176,11 @@ class SubConnection(TwoPartClose):
             self._record.leave_streams(reason)
 
     @property
-    def unserved(self) -> set[str]:
-        """Paths of RPCs that the peer of this connection was found not to have; the next one may be an upgraded one."""
+    def unserved(self) -> dict[str, str]:
+        """Paths of RPCs that the peer of this connection was found not to have, with its text.
+
+        The next peer may be an upgraded one.
+        """
         return self._record.unserved
 
     # Health. Each connection starts over: attempts that are still under way on an old one are no evidence.
@@ -307,6 +310,7 @@ class SubConnection(TwoPartClose):
             connects=self._connects,
             last_error=self.last_error,
             client=self._client,
+            engine=getattr(self._connection, "engine", ""),  # an engine of somebody else's need not say it
         )
 
     # Called by the dialler: see `DialOwner`.

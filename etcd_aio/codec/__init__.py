@@ -13,7 +13,10 @@ framing and compression are the transport's.
 from etcd_aio.codec.compiled import decode as decode
 from etcd_aio.codec.compiled import encode as encode
 from etcd_aio.codec.compiled import writers as writers
+from etcd_aio.codec.encoder import argument_name as argument_name
 from etcd_aio.codec.fields import MAX_DEPTH as MAX_DEPTH
+from etcd_aio.codec.fields import Field as Field
+from etcd_aio.codec.fields import fields_of as fields_of
 from etcd_aio.codec.incremental import IncrementalDecoder as IncrementalDecoder
 from etcd_aio.codec.incremental import leading_watch_id as leading_watch_id
 from etcd_aio.codec.speedups import BACKEND as BACKEND

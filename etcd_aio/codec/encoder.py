@@ -31,7 +31,7 @@ class Writer:
     def source(self) -> Source:
         source = Source()
         fields = fields_of(self.message_class).values()
-        arguments = ", ".join(f"{_name(field)}={_default(field)}" for field in fields)
+        arguments = ", ".join(f"{argument_name(field)}={_default(field)}" for field in fields)
         with source.block(f"def {self.name}({arguments}):"):
             source.line("parts = []")
             for field in fields:
@@ -66,10 +66,10 @@ class Encoder:
             with source.block(f"if depth > {MAX_DEPTH}:"):
                 _reject(source, f"{name}: messages nest more than {MAX_DEPTH} deep")
             for field in fields:
-                source.line(f"{_name(field)} = message.{field.name}")
+                source.line(f"{argument_name(field)} = message.{field.name}")
                 _check_field(source, name, field)
             _check_oneofs(source, name, list(fields))
-            source.line(f"written = {Writer(self.message_class).name}({', '.join(map(_name, fields))})")
+            source.line(f"written = {Writer(self.message_class).name}({', '.join(map(argument_name, fields))})")
             source.line("unknown = message._unknown_fields")
             source.line("return written + unknown if unknown else written")
         return source
@@ -84,7 +84,8 @@ class Encoder:
                 yield Encoder(field.message_class)
 
 
-def _name(field: Field) -> str:
+def argument_name(field: Field) -> str:
+    """The name of a field among the arguments of `write_X`."""
     return local_name(field.name, _RESERVED)
 
 
@@ -101,7 +102,7 @@ def _default(field: Field) -> str:
 
 def _write_field(source: Source, field: Field) -> None:
     line, block = source.line, source.block
-    name = _name(field)
+    name = argument_name(field)
     tag = repr(VARINT_BYTES[field.number << 3 | (VARINT if field.allows(VARINT) and not field.repeated else 2)])
     if field.repeated and field.is_integer:
         with block(f"if {name}:"):
@@ -133,7 +134,7 @@ def _write_contained(source: Source, field: Field, tag: str, name: str) -> None:
 
 def _check_field(source: Source, owner: str, field: Field) -> None:
     line, block = source.line, source.block
-    name = _name(field)
+    name = argument_name(field)
     wrong = f"{owner}.{field.name} has the wrong type, or is out of range"
     if field.repeated:
         with block(f"if not isinstance({name}, list):"):
@@ -162,7 +163,7 @@ def _is_invalid(field: Field, name: str) -> str:
 
 def _check_oneofs(source: Source, owner: str, fields: list[Field]) -> None:
     for oneof in sorted({field.oneof for field in fields if field.oneof}):
-        names = [_name(field) for field in fields if field.oneof == oneof]
+        names = [argument_name(field) for field in fields if field.oneof == oneof]
         with source.block(f"if ({', '.join(names)}).count(None) < {len(names) - 1}:"):
             _reject(source, f"{owner}: more than one member of {oneof} is set")
 

@@ -12,7 +12,7 @@ import hashlib
 import logging
 import os
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -34,10 +34,12 @@ class CertificateFiles:
     Args:
         tls: the options.
         client: name of the client; empty if it has none.
+        alpn: the versions of HTTP that are offered.
     """
 
-    def __init__(self, tls: TLS, client: str = "") -> None:
+    def __init__(self, tls: TLS, client: str = "", alpn: Sequence[str] = ("h2",)) -> None:
         self._tls = tls
+        self._alpn = [*alpn]
         self._log = log_of(logger, client)
         self._context: ssl.SSLContext | None = None
         self._digest = b""
@@ -91,6 +93,7 @@ class CertificateFiles:
                 self._complaint = ""
                 return self._context
             context = _build(self._tls, contents, self._log)
+            context.set_alpn_protocols(self._alpn)
         except ConfigError as error:
             if self._context is None:
                 raise
@@ -178,7 +181,6 @@ def _build(tls: TLS, contents: dict[str, bytes], log: Log) -> ssl.SSLContext:
     # Python's defaults differ between versions and systems.
     context.minimum_version = max(context.minimum_version, ssl.TLSVersion.TLSv1_2)
     context.hostname_checks_common_name = False
-    context.set_alpn_protocols(["h2"])
     if tls.insecure_skip_server_verification:
         log.warning("TLS certificates of members are not verified: insecure_skip_server_verification=True")
         context.check_hostname = False

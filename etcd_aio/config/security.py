@@ -1,7 +1,7 @@
 """Which endpoints get TLS, and which may get credentials."""
 
 import ssl
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from etcd_aio.balancer import Endpoint, Security
 from etcd_aio.config.certificates import CertificateFiles
@@ -18,6 +18,7 @@ class EndpointSecurity:
         has_credentials: whether its requests carry a token, and its logins a password.
         allow_insecure_auth: the option of `Client`.
         client: name of the client; empty if it has none.
+        alpn: the versions of HTTP that are offered with TLS.
 
     Raises:
         ConfigError: `tls` is neither a `TLS` nor a context for clients, or one of its files is wrong.
@@ -30,12 +31,13 @@ class EndpointSecurity:
         has_credentials: bool,
         allow_insecure_auth: bool,
         client: str = "",
+        alpn: Sequence[str] = ("h2",),
     ) -> None:
         self.has_tls = tls is not None
         # A context has its own authorities. With one name for all members, DNS cannot decide which member is trusted.
         self.has_own_authorities = bool(tls.ca or tls.server_name) if isinstance(tls, TLS) else self.has_tls
         self._needs_secrecy = has_credentials and not allow_insecure_auth
-        self._context = _context(tls, client)
+        self._context = _context(tls, client, alpn)
 
     def tls_for(self, endpoint: Endpoint) -> TLSContext | None:
         """The TLS context for `endpoint`, or its source; None for plaintext.
@@ -59,16 +61,16 @@ class EndpointSecurity:
                 )
 
 
-def _context(tls: object, client: str) -> TLSContext:
+def _context(tls: object, client: str, alpn: Sequence[str]) -> TLSContext:
     if tls is None:
-        return CertificateFiles(TLS(), client)  # reads no file until an endpoint needs it
+        return CertificateFiles(TLS(), client, alpn)  # reads no file until an endpoint needs it
     if isinstance(tls, TLS):
-        files = CertificateFiles(tls, client)
+        files = CertificateFiles(tls, client, alpn)
         files.check()
         return files
     if not isinstance(tls, ssl.SSLContext):
         raise ConfigError("tls must be a TLS(...) or an ssl.SSLContext")
     if tls.protocol is ssl.PROTOCOL_TLS_SERVER:
         raise ConfigError("tls must be a context for clients, such as ssl.create_default_context() returns")
-    tls.set_alpn_protocols(["h2"])  # gRPC is HTTP/2 only; without ALPN, Go's TLS servers speak HTTP/1
+    tls.set_alpn_protocols([*alpn])  # without ALPN, Go's TLS servers speak HTTP/1, and gRPC is HTTP/2 only
     return tls

@@ -189,7 +189,7 @@ class NextReply(Call[Request, Reply]):
             except AttemptFailure as failure:
                 if not reply.is_cancelled:
                     if failure.code is StatusCode.UNIMPLEMENTED:
-                        unserved.add(self._method.path)
+                        unserved[self._method.path] = failure.message
                     await self._after_failure(failure, sub_connection, self._loop.time() - started)
                 continue
             if context.budget is not None:
@@ -220,13 +220,16 @@ class NextReply(Call[Request, Reply]):
         avoided = self._avoided
         while True:
             chosen = self._context.balancer.pick(avoided, self._needs_leader) or await self._wait_for_pick()
-            is_served = self._method.path not in chosen.unserved
+            why = chosen.unserved.get(self._method.path)
+            is_served = why is None
             if is_served and (avoided is self._avoided or chosen not in avoided):
                 return chosen
             if chosen in avoided:  # and so is every other member that is READY
                 raise self._finish(
                     NotSupportedByServerError(
-                        "no connected member has it", feature=self._method.name, needs=self._method.since
+                        f"no connected member has it ({why or 'all are avoided'})",
+                        feature=self._method.name,
+                        needs=self._method.since,
                     )
                 )
             avoided = (*avoided, chosen)

@@ -129,7 +129,14 @@ class TransportError(EtcdError, ConnectionError):
 
 
 class ConnectError(TransportError):
-    """Connecting to an endpoint failed. The `__cause__` is the underlying error."""
+    """Connecting to an endpoint failed. The `__cause__` is the underlying error.
+
+    Attributes:
+        lacks_http2: whether the peer, or a proxy before it, has proved that it speaks HTTP/1 and no HTTP/2, so that
+            `engine="gateway"` may work.
+    """
+
+    lacks_http2: bool = False
 
 
 class TLSError(ConnectError):

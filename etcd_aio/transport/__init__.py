@@ -1,4 +1,4 @@
-"""Transport (layer 3): connections, attempts and streams, with two engines behind one interface.
+"""Transport (layer 3): connections, attempts and streams, with three engines behind one interface.
 
 It dials, enforces the deadline of each attempt, checks that peers are alive, and determines how far a failed attempt
 got (`Delivery`). It does not choose endpoints, retry, or interpret messages.
@@ -6,6 +6,7 @@ got (`Delivery`). It does not choose endpoints, retry, or interpret messages.
 
 from typing import Final, Literal, TypeAlias
 
+from etcd_aio.errors import ConfigError
 from etcd_aio.transport.framing import check_prefix as check_prefix
 from etcd_aio.transport.interface import BEGINNING as BEGINNING
 from etcd_aio.transport.interface import Collect as Collect
@@ -28,18 +29,46 @@ from etcd_aio.transport.response import closed as closed
 from etcd_aio.transport.response import expired as expired
 from etcd_aio.transport.response import lost as lost
 
-EngineName: TypeAlias = Literal["native", "grpclib"]
-ENGINES: Final[tuple[EngineName, ...]] = ("native", "grpclib")
+EngineName: TypeAlias = Literal["native", "grpclib", "gateway", "auto"]
+ENGINES: Final[tuple[EngineName, ...]] = ("native", "grpclib", "gateway", "auto")
+
+
+def alpn_of(engine: EngineName | EngineFactory) -> tuple[str, ...]:
+    """The versions of HTTP that an engine offers with TLS."""
+    return {"gateway": ("http/1.1",), "auto": ("h2", "http/1.1")}.get(
+        engine if isinstance(engine, str) else "", ("h2",)
+    )
 
 
 def create_engine(engine: EngineName | EngineFactory, options: TransportOptions) -> Engine:
-    """Create an engine. Each engine of the library is imported only when it is used."""
+    """Create an engine. Each engine of the library is imported only when it is used.
+
+    Raises:
+        ConfigError: the engine needs a package that is not installed.
+    """
     if callable(engine):
         return engine(options)
     if engine == "native":
         from etcd_aio.transport.native import NativeEngine
 
         return NativeEngine(options)
+    if engine in ("gateway", "auto"):
+        _require_websockets(engine)
+    if engine == "gateway":
+        from etcd_aio.transport.gateway.engine import GatewayEngine
+
+        return GatewayEngine(options)
+    if engine == "auto":
+        from etcd_aio.transport.auto import AutoEngine
+
+        return AutoEngine(options)
     from etcd_aio.transport.grpclib_engine import GrpclibEngine
 
     return GrpclibEngine(options)
+
+
+def _require_websockets(engine: str) -> None:
+    try:
+        import websockets.client  # noqa: F401 - only to see whether it is installed
+    except ImportError as error:
+        raise ConfigError(f"engine={engine!r} needs websockets: pip install 'etcd_aio[gateway]'") from error

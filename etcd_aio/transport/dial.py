@@ -69,12 +69,17 @@ async def find_route(target: Target, names: Names, seconds: float) -> Route:
     return Route(target, addresses, tls)
 
 
-async def dial(route: Route, factory: Callable[[], P]) -> tuple[asyncio.Transport, P]:
+async def dial(route: Route, factory: Callable[[], P], *, over_http1: bool = False) -> tuple[asyncio.Transport, P]:
     """Connect along `route` with a protocol from `factory`. The caller bounds the time.
+
+    Args:
+        route: where to.
+        factory: makes the protocol.
+        over_http1: the protocol is one of HTTP/1; else of HTTP/2. With TLS, the peer must agree.
 
     Raises:
         OSError: the operating system's or TLS's reason.
-        TLSError: the peer hung up during the handshake, or did not agree on HTTP/2.
+        TLSError: the peer hung up during the handshake, or did not agree on the version of HTTP.
     """
     try:
         transport, protocol = await _connect(route, factory)
@@ -88,9 +93,14 @@ async def dial(route: Route, factory: Callable[[], P]) -> tuple[asyncio.Transpor
         raise TLSError(text) from error
     if route.tls is not None:
         agreed = _agreed_protocol(transport)
-        if agreed != "h2":
+        if over_http1 and agreed == "h2":
             transport.abort()
-            raise TLSError(f"the peer did not agree on HTTP/2 by ALPN (it chose {agreed or 'nothing'})")
+            raise TLSError("the peer agreed on HTTP/2 by ALPN: the TLS context must offer http/1.1 instead of h2")
+        if not over_http1 and agreed != "h2":
+            transport.abort()
+            refusal = TLSError(f"the peer did not agree on HTTP/2 by ALPN (it chose {agreed or 'nothing'})")
+            refusal.lacks_http2 = True
+            raise refusal
     return transport, protocol
 
 

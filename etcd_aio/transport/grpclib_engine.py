@@ -76,8 +76,11 @@ class GrpclibConnection:
         pace: the engine's ping intervals.
 
     Attributes:
+        engine: the name of the engine.
         protocol: the asyncio protocol, which can be connected.
     """
+
+    engine: Final = "grpclib"
 
     def __init__(
         self,

@@ -37,9 +37,16 @@ _TOO_OLD: Final = "UNSUPPORTED_PROTOCOL"
 
 
 class Handshake:
-    """Waits for the peer's SETTINGS, or the reason why they do not arrive."""
+    """Waits for the peer's SETTINGS, or the reason why they do not arrive.
 
-    def __init__(self) -> None:
+    Args:
+        explain: guesses a wrong protocol from the peer's first bytes.
+        awaited: what the peer should have begun, in words.
+    """
+
+    def __init__(self, explain: Callable[[bytes], str] = explain_first_bytes, awaited: str = "HTTP/2") -> None:
+        self._explain = explain
+        self._awaited = awaited
         self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._first_bytes = b""
 
@@ -65,16 +72,21 @@ class Handshake:
 
     def fail(self, error: BaseException | None) -> None:
         """The connection ended first; `error` is the cause, None if the client closed it."""
-        text = explain_first_bytes(self._first_bytes)
+        text = self._explain(self._first_bytes)
         if error is None or text or isinstance(error, ConnectionLostError):
-            error = ConnectError(text or f"connected, but the peer did not begin HTTP/2: {error or 'closed'}")
+            error = self._error(text or f"connected, but the peer did not begin {self._awaited}: {error or 'closed'}")
         self._done.set_exception(error)
         self._done.exception()  # no warning if nothing waits for it any more
 
     def explain_silence(self, seconds: float) -> ConnectError:
         """The error for a timeout."""
-        text = explain_first_bytes(self._first_bytes)
-        return ConnectError(text or f"connected, but no answer within {seconds:g} s of dialling")
+        text = self._explain(self._first_bytes)
+        return self._error(text or f"connected, but no answer within {seconds:g} s of dialling")
+
+    def _error(self, text: str) -> ConnectError:
+        error = ConnectError(text)
+        error.lacks_http2 = self._awaited == "HTTP/2" and self._first_bytes.startswith(b"HTTP/1")
+        return error
 
     async def wait(self) -> None:
         """Wait for the end of the handshake; raises the reason if it failed."""
@@ -105,7 +117,9 @@ class HandshakingProtocol(asyncio.Protocol):
 C = TypeVar("C", bound=HandshakingProtocol)
 
 
-async def connect(target: Target, names: Names, seconds: float, make: Callable[[], C]) -> C:
+async def connect(
+    target: Target, names: Names, seconds: float, make: Callable[[], C], *, over_http1: bool = False
+) -> C:
     """Dial `target` and wait for the handshake. Cleans up if that fails.
 
     Args:
@@ -113,6 +127,7 @@ async def connect(target: Target, names: Names, seconds: float, make: Callable[[
         names: resolves host names.
         seconds: timeout of the dial with the handshake, and before that of `find_route`.
         make: creates the protocol.
+        over_http1: it is one of HTTP/1.
 
     Raises:
         OSError: the operating system's reason.
@@ -123,7 +138,7 @@ async def connect(target: Target, names: Names, seconds: float, make: Callable[[
     protocol: C | None = None
     try:
         async with asyncio.timeout(seconds):
-            _, protocol = await dial(route, make)
+            _, protocol = await dial(route, make, over_http1=over_http1)
             await protocol.handshake.wait()
         # A GOAWAY or the end may have arrived right after the SETTINGS.
         if not protocol.takes_calls:

@@ -63,7 +63,12 @@ class NativeConnection(HandshakingProtocol):
         options: limits and times.
         owner: is notified of the connection's end.
         pace: the engine's ping intervals.
+
+    Attributes:
+        engine: the name of the engine.
     """
+
+    engine: Final = "native"
 
     def __init__(self, target: Target, options: TransportOptions, owner: ConnectionOwner, pace: PingPace) -> None:
         self._loop = asyncio.get_running_loop()

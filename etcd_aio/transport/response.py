@@ -20,6 +20,11 @@ _HTTP_TO_STATUS: Final[Mapping[str, StatusCode]] = {
 _MAX_QUOTED: Final = 3 * 4096 + 3  # AttemptFailure keeps 4096 bytes of a text; percent-encoding triples each
 
 
+def http_status_code(status: str) -> StatusCode:
+    """The gRPC code of an answer that has an HTTP status only (gRPC's http-grpc-status-mapping)."""
+    return _HTTP_TO_STATUS.get(status, StatusCode.UNKNOWN)
+
+
 def fields(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
     """The headers as a mapping; of repeated names the last one counts."""
     return dict(headers)
@@ -36,7 +41,7 @@ def judge_headers(headers: Mapping[str, str]) -> AttemptFailure | None:
         return None  # then the HTTP status does not count (gRPC's http-grpc-status-mapping)
     status = headers.get(":status", "")
     if status != "200":
-        code = _HTTP_TO_STATUS.get(status, StatusCode.UNKNOWN)
+        code = http_status_code(status)
         return AttemptFailure(code, f"HTTP status {status[:16] or 'missing'} instead of gRPC", Delivery.UNKNOWN)
     if not is_grpc:
         shown = content_type[:64] or "missing"
@@ -112,6 +117,17 @@ def explain_first_bytes(data: bytes) -> str:
     if data[:2] in (b"\x15\x03", b"\x16\x03"):
         return "the peer answered in TLS: is the endpoint https:// ?"
     return "the peer does not speak HTTP/2"
+
+
+def explain_first_bytes_over_http1(data: bytes) -> str:
+    """Guess a wrong protocol where HTTP/1 was spoken; empty for HTTP/1, or if there are no bytes."""
+    if not data or data.startswith(b"HTTP/1"[: len(data)]):
+        return ""
+    if data[:2] in (b"\x15\x03", b"\x16\x03"):
+        return "the peer answered in TLS: is the endpoint https:// ?"
+    if data[3:5] == b"\x04\x00":
+        return "the peer speaks HTTP/2 and no HTTP/1: engine='native' is for it"
+    return "the peer does not speak HTTP"
 
 
 def _is_grpc(content_type: str) -> bool:

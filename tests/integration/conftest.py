@@ -11,9 +11,10 @@ from anyio.from_thread import start_blocking_portal
 
 from etcd_aio import Client
 from etcd_aio.testing import EtcdCluster, EtcdServer, ServerTLS
-from etcd_aio.transport import ENGINES
 from tests.support.on_fake import FakeServer, ServedFake, runs_on_fake
 from tests.support.servers import QUICK_ELECTIONS
+
+ENGINES = "native,grpclib,gateway"
 
 _prefixes = count()
 
@@ -77,7 +78,7 @@ async def cluster() -> AsyncIterator[EtcdCluster]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Tests of `each_engine` run on the native engine; on both in a nightly run or if marked `both_engines`.
+    """Tests of `each_engine` run on the native engine; on all in a nightly run or if marked `both_engines`.
 
     Tests of `each_store` run on whole stores; also in a namespace in a nightly run or if marked `both_stores`, unless
     they are marked `whole_store`, since they look at the store from outside of their clients.
@@ -85,7 +86,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "each_engine" in metafunc.fixturenames:
         marked = any(metafunc.definition.iter_markers("both_engines"))
         is_both = marked or metafunc.config.getoption("nightly")
-        metafunc.parametrize("each_engine", ENGINES if is_both else ("native",), indirect=True)
+        metafunc.parametrize("each_engine", _engines(metafunc, is_both=is_both), indirect=True)
     if "each_store" in metafunc.fixturenames:
         is_whole = any(metafunc.definition.iter_markers("whole_store"))
         is_both = any(metafunc.definition.iter_markers("both_stores")) or metafunc.config.getoption("nightly")
@@ -93,14 +94,22 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("each_store", stores, indirect=True)
 
 
+def _engines(metafunc: pytest.Metafunc, *, is_both: bool) -> list[str]:
+    """The engines of a test. The gateway is left out where the peer of the test speaks HTTP/2 only (`http2_only`)."""
+    only_http2 = any(metafunc.definition.iter_markers("http2_only"))
+    wanted = metafunc.config.getoption("engines") or (ENGINES if is_both else "native")
+    return [name for name in wanted.split(",") if not (only_http2 and name == "gateway")]
+
+
 @pytest.fixture
-def each_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set the default engine of clients in the test, unless it runs on a fake."""
+def each_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Set the default engine of clients in the test, unless it runs on a fake; returns its name."""
     if request.config.getoption("on_fake") == "engine":
-        return
+        return "fake"
     defaults = Client.__init__.__kwdefaults__
     assert defaults is not None
     monkeypatch.setitem(defaults, "engine", request.param)
+    return str(request.param)
 
 
 @pytest.fixture

@@ -84,7 +84,7 @@ from tests.support.versions import is_at_least, need, need_beside
 if TYPE_CHECKING:
     from etcd_aio.types import WatchReply
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.http2_only]
 cluster_test = pytest.mark.cluster
 
 # Where a real server gives each: a file of this folder and a test in it, which names the class.

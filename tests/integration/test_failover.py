@@ -94,6 +94,7 @@ async def test_a_killed_follower_costs_no_read_and_only_writes_in_flight(cluster
 EachTLS = tuple[ServerTLS | None, ssl.SSLContext | None]
 
 
+@pytest.mark.http2_only
 @pytest.mark.parametrize("size", [1, 3])
 async def test_a_member_that_ends_gracefully_costs_no_call(each_tls: EachTLS, size: int) -> None:
     """Neither reads nor writes: what a member will not do it says by GOAWAY, and what it began it finishes.
@@ -264,6 +265,7 @@ class TestNothingAnswers:
                 with pytest.raises(NoAvailableEndpointsError, match="no answer within"):
                     await client.get("k")
 
+    @pytest.mark.http2_only
     async def test_wrong_protocol(self) -> None:
         async def speak_http1(wire: Wire) -> None:
             wire.raw(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")

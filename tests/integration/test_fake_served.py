@@ -26,10 +26,10 @@ from etcd_aio.errors import (
     UnavailableError,
 )
 from etcd_aio.fake import FakeEtcd
-from etcd_aio.transport import ENGINES, EngineName
+from etcd_aio.transport import EngineName
 from tests.support import loops
 from tests.support.services import services
-from tests.support.transport import Owner, engine, soon, target
+from tests.support.transport import HTTP2_ENGINES, Owner, engine, soon, target
 from tests.support.until import until
 
 pytestmark = pytest.mark.anyio
@@ -41,7 +41,7 @@ def anyio_backend(request: pytest.FixtureRequest) -> object:
     return request.param
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=HTTP2_ENGINES)
 def name(request: pytest.FixtureRequest) -> EngineName:
     engine: EngineName = request.param
     return engine

@@ -17,7 +17,12 @@ from etcd_aio.testing import EtcdCluster, EtcdServer
 from tests.support.servers import QUICK_ELECTIONS
 from tests.support.versions import need, need_beside
 
-pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine", "each_store")]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.cluster,
+    pytest.mark.http2_only,
+    pytest.mark.usefixtures("each_engine", "each_store"),
+]
 
 LARGE = 16 * 1024
 STREAMS = "it is the first that has RangeStream"

@@ -205,6 +205,7 @@ async def test_the_stream_leaves_a_frozen_member_that_calls_find_silent(cluster:
         member.resume()
 
 
+@pytest.mark.http2_only
 async def test_a_member_that_does_not_answer_a_new_stream_is_left_for_another(cluster: EtcdCluster) -> None:
     """No call is under way, so only the conversation can tell."""
     async with AsyncExitStack() as stack:

@@ -84,6 +84,7 @@ async def test_the_whole_api_with_a_client_certificate_whose_key_has_a_password(
         assert hashlib.sha256(content[:-32]).digest() == content[-32:]
 
 
+@pytest.mark.http2_only
 @pytest.mark.usefixtures("each_engine")
 async def test_the_common_name_of_a_certificate_is_the_user_without_a_token(
     authority: trustme.CA, ca: Path, own: Callable[..., dict[str, Any]], tmp_path: Path
@@ -111,6 +112,7 @@ async def test_the_common_name_of_a_certificate_is_the_user_without_a_token(
                     pass
 
 
+@pytest.mark.http2_only
 @pytest.mark.both_engines
 @pytest.mark.usefixtures("each_engine")
 async def test_a_server_that_refuses_us_and_one_that_we_refuse_are_told_apart(

@@ -11,7 +11,7 @@ from etcd_aio import Client, Watcher
 from etcd_aio.testing import EtcdServer, FaultProxy
 from tests.support.grpc_proxy import grpc_proxy
 
-pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine")]
+pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.http2_only, pytest.mark.usefixtures("each_engine")]
 
 PATIENCE = 30.0  # seconds for what takes milliseconds, on a machine that is busy
 

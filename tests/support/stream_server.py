@@ -41,6 +41,9 @@ async def stream_server(
         tasks.add(task)
         transports.add(writer.transport)
         await serve(reader, writer)
+        if writer.transport.is_closing():  # thousands of connections must not add up
+            tasks.discard(task)
+            transports.discard(writer.transport)
 
     server = await (
         asyncio.start_unix_server(accepted, path, ssl=tls)

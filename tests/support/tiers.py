@@ -1,13 +1,13 @@
 """How much the suite runs: the default tier, or with `--nightly` everything.
 
 by default   hypothesis: at most 100 examples, fewer of slow ones, the same in every run
-             engines: `native`, and both for tests marked `both_engines`
+             engines: `native`, and all for tests marked `both_engines`; `--engines` chooses others
              stores: clients of the whole store, and clients with a namespace for tests marked `both_stores`
              contract: both engines on asyncio, `native` on uvloop too
              tests marked `nightly` are left out
 --nightly    hypothesis: the number that each test names, new ones in every run
-             engines: both
-             contract: both engines on both loops
+             engines: all
+             contract: all engines on both loops
              stores: both, unless marked `whole_store`
              every test
 """

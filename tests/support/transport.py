@@ -17,8 +17,19 @@ from grpclib.server import Server
 
 from etcd_aio.errors import AttemptFailure
 from etcd_aio.fake.engine import FakeEngine
-from etcd_aio.transport import Connection, Engine, EngineName, Target, TransportOptions, create_engine
+from etcd_aio.transport import (
+    Connection,
+    ConnectionOwner,
+    Engine,
+    EngineName,
+    Target,
+    TransportOptions,
+    create_engine,
+)
+from etcd_aio.transport.gateway.connection import GatewayConnection
+from etcd_aio.transport.gateway.engine import GatewayEngine
 from tests.support.fake_examples import FakeExamples
+from tests.support.gateway_examples import EXAMPLES, gateway_server
 
 
 class Owner:
@@ -59,12 +70,25 @@ def tls_contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
 def engine(name: EngineName, **options: Any) -> Engine:
     """The engine, with short times: nothing here is far away."""
     settings = replace(TransportOptions(connect_timeout=PATIENCE), **options)
-    return FakeEngine(_FAKES.link_to, _FAKES, settings) if name == FAKE else create_engine(name, settings)
+    if name == FAKE:
+        return FakeEngine(_FAKES.link_to, _FAKES, settings)
+    return _ToGateway(settings, service=EXAMPLES) if name == "gateway" else create_engine(name, settings)
 
+
+class _ToGateway(GatewayEngine):
+    """Connects to the gateway beside an `example_server`, by the port of the latter; else to the port itself."""
+
+    async def connect(self, target: Target, owner: ConnectionOwner) -> GatewayConnection:
+        return await super().connect(replace(target, port=_GATEWAYS.get(target.port, target.port)), owner)
+
+
+HTTP2_ENGINES: Final[tuple[EngineName, ...]] = ("native", "grpclib")
+"""The engines over HTTP/2."""
 
 FAKE: Final[Any] = "fake"
 """The engine of a fake, where an engine is named: it connects to the examples of `example_server`, without a socket."""
 _FAKES: Final = FakeExamples()
+_GATEWAYS: Final[dict[int, int]] = {}
 
 # Seconds: far above what a loaded machine adds, below what waiting for a peer would take (30 in asyncio's own close).
 PATIENCE: Final = 15.0
@@ -218,8 +242,11 @@ async def example_server(path: str | None = None, tls: Any = None) -> AsyncItera
     else:
         await server.start(path=path, ssl=tls)
     try:
-        yield port, examples
+        async with gateway_server(examples, tls) as gateway:
+            _GATEWAYS[port] = gateway
+            yield port, examples
     finally:
+        _GATEWAYS.pop(port, None)
         _FAKES.stop(f"127.0.0.1:{port}")
         server.close()
         await server.wait_closed()

@@ -635,13 +635,13 @@ async def test_a_repr_names_the_endpoint_and_its_state() -> None:
 async def test_what_a_peer_does_not_have_is_forgotten_with_its_connection() -> None:
     world = await World().ready()
     of_the_old = world.sub.unserved
-    of_the_old.add("/p")
+    of_the_old["/p"] = "unknown"
     world.member.connection.lose()
     await asyncio.sleep(STABLE_AFTER)
     assert world.sub.state is READY
-    assert world.sub.unserved == set()
-    of_the_old.add("/late")
-    assert world.sub.unserved == set()
+    assert world.sub.unserved == {}
+    of_the_old["/late"] = "unknown"
+    assert world.sub.unserved == {}
     await closed(world)
 
 

@@ -53,7 +53,7 @@ async def test_an_end_that_says_nothing_is_said_to_be_one_before_http2(error: Ba
 async def test_a_timeout_of_the_system_says_more_than_that_of_the_dial(
     monkeypatch: pytest.MonkeyPatch, is_the_systems: bool
 ) -> None:
-    async def dial(*arguments: object) -> NoReturn:
+    async def dial(*arguments: object, **options: object) -> NoReturn:
         raise TimeoutError(errno.ETIMEDOUT, "no route at all") if is_the_systems else TimeoutError
 
     monkeypatch.setattr(handshake, "dial", dial)

@@ -1,0 +1,147 @@
+"""What an HTTP answer of the gateway means: a reply, a gRPC status, or neither. Pure.
+
+The gateway puts the gRPC code and text into the JSON of its answer. An answer without them is somebody else's: a proxy
+on the way, or a server that is no etcd. Whether etcd acted is unknown then, unless the answer proves that it did not.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Final
+
+from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
+from etcd_aio.transport.gateway.mapping import MappingError
+from etcd_aio.transport.response import http_status_code
+
+_NOT_SERVED: Final = frozenset({"Not Found", "404 page not found"})
+_SHOWN: Final = 64
+_MOST_SEARCHED: Final = 256
+
+
+def reply_of(status: int, headers: Mapping[str, str], body: bytes, to_wire: Callable[[object], bytes]) -> bytes:
+    """The encoded reply of a whole answer to a unary call.
+
+    Args:
+        status: the HTTP status.
+        headers: those of the answer, by lower-case name.
+        body: the body.
+        to_wire: see `Route`.
+
+    Raises:
+        AttemptFailure: there is none.
+    """
+    if status != 200:
+        raise refusal(status, headers, body)
+    return wire_of(parsed(body, headers), to_wire)
+
+
+def parsed(text: bytes | str, headers: Mapping[str, str] | None = None) -> object:
+    """The JSON of a successful answer.
+
+    Raises:
+        AttemptFailure: it is none.
+    """
+    try:
+        found: object = json.loads(text)
+    except (ValueError, RecursionError):
+        kind = "" if headers is None else f" (content-type {headers.get('content-type', 'missing')[:_SHOWN]!r})"
+        raise broken(f"the answer is not JSON{kind}: is it etcd's?") from None
+    return found
+
+
+def wire_of(found: object, to_wire: Callable[[object], bytes]) -> bytes:
+    """The encoded message of parsed JSON.
+
+    Raises:
+        AttemptFailure: it does not fit the message.
+    """
+    try:
+        return to_wire(found)
+    except MappingError as error:
+        raise broken(f"the answer does not fit its message: {error}") from None
+
+
+def streamed(text: bytes | str, to_wire: Callable[[object], bytes]) -> bytes:
+    """The encoded message of one line, or WebSocket message, of a stream.
+
+    Raises:
+        AttemptFailure: the server ends the stream with a status; or the line is not of the gateway.
+    """
+    found = parsed(text)
+    if isinstance(found, dict):
+        error = found.get("error")
+        if error is not None:
+            raise _status(error if isinstance(error, dict) else found) or broken("the stream ended with an error")
+        result = found.get("result")
+        if result is not None:
+            return wire_of(result, to_wire)
+        failure = _status(found)
+        if failure is not None:
+            raise failure
+    raise broken("the message of a stream has neither a result nor an error")
+
+
+def refusal(status: int, headers: Mapping[str, str], body: bytes) -> AttemptFailure:
+    """The failure that an answer without success means."""
+    found: object = None
+    with suppress(ValueError, RecursionError):
+        found = json.loads(body)
+    if status == 404:
+        text = found.get("message") if isinstance(found, dict) else body[:_SHOWN].decode("latin-1").strip()
+        if text in _NOT_SERVED:
+            return AttemptFailure(StatusCode.UNIMPLEMENTED, "the gateway has no such path", Delivery.ANSWERED)
+    if isinstance(found, dict) and isinstance(found.get("error"), dict):
+        found = found["error"]  # of a stream that ends before its first message
+    failure = _status(found) if isinstance(found, dict) else None
+    if failure is not None:
+        failure.pushback = _pushback(headers)
+        return failure
+    if status == 400 and b"CommonName" in body[:_MOST_SEARCHED]:
+        text = "etcd's gateway takes no client certificate for a user: log in with auth=, or use engine='native'"
+        return AttemptFailure(StatusCode.PERMISSION_DENIED, text, Delivery.ANSWERED)
+    if status == 421:
+        text = "HTTP status 421: the server does not allow this name of it (etcd --host-whitelist)"
+        return AttemptFailure(StatusCode.PERMISSION_DENIED, text, Delivery.UNKNOWN)
+    if status == 413:
+        text = "HTTP status 413: a proxy on the way refuses a request of this size"
+        return AttemptFailure(StatusCode.RESOURCE_EXHAUSTED, text, Delivery.UNKNOWN)
+    return AttemptFailure(http_status_code(str(status)), unknown_answer(status, headers), Delivery.UNKNOWN)
+
+
+def unknown_answer(status: int, headers: Mapping[str, str]) -> str:
+    """The words for an answer that is not of etcd's gateway."""
+    by = headers.get("server", "")[:_SHOWN]
+    return f"HTTP status {status} instead of etcd's answer" + (f" (server: {by})" if by else "")
+
+
+def unserved(path: str) -> AttemptFailure:
+    """The failure of an RPC that the gateway does not serve."""
+    text = f"etcd's JSON gateway does not serve {path.rpartition('.')[2]}: engine='native' does"
+    return AttemptFailure(StatusCode.UNIMPLEMENTED, text, Delivery.ANSWERED)
+
+
+def broken(text: str) -> AttemptFailure:
+    """The failure of a call whose answer is not what it should be."""
+    return AttemptFailure(StatusCode.INTERNAL, text, Delivery.UNKNOWN)
+
+
+def too_large(limit: int) -> AttemptFailure:
+    """The failure of a reply whose JSON alone proves that it is too large."""
+    text = f"received message is larger than max_receive_bytes ({limit})"
+    return AttemptFailure(StatusCode.RESOURCE_EXHAUSTED, text, Delivery.UNKNOWN, reason=LocalReason.REPLY_TOO_LARGE)
+
+
+def _status(found: Mapping[str, object]) -> AttemptFailure | None:
+    """The gRPC status in a JSON object; None if there is none. `grpc_code` is what 3.5 calls it in streams."""
+    code = found.get("code", found.get("grpc_code"))
+    message = found.get("message", found.get("error", ""))
+    if type(code) is not int or type(message) is not str or code <= 0:
+        return None
+    return AttemptFailure(StatusCode.from_number(code), message, Delivery.ANSWERED)
+
+
+def _pushback(headers: Mapping[str, str]) -> float | None:
+    text = headers.get("grpc-trailer-grpc-retry-pushback-ms", headers.get("grpc-metadata-grpc-retry-pushback-ms"))
+    if text is None:
+        return None
+    return int(text) / 1000 if text.isascii() and text.isdigit() and len(text) <= 9 else -1.0

@@ -1,0 +1,176 @@
+"""A bidirectional stream over a WebSocket: each message is a text of one JSON object. Watches and lease renewals.
+
+Over HTTP/1 a request ends before its answer begins, so nothing else is bidirectional here. What a WebSocket of etcd's
+gateway cannot say: metadata besides the token, a half-closed stream, and the end of a stream with OK. A status comes as
+the last text, and then the socket just ends.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from websockets.client import ClientProtocol
+from websockets.exceptions import PayloadTooBig, WebSocketException
+from websockets.frames import CloseCode, Frame, Opcode
+from websockets.http11 import Response
+from websockets.typing import Subprotocol
+from websockets.uri import WebSocketURI
+
+from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, StatusCode
+from etcd_aio.transport.gateway.channel import Channel
+from etcd_aio.transport.gateway.mapping import Route
+from etcd_aio.transport.gateway.replies import broken, refusal, too_large
+from etcd_aio.transport.gateway.stream import JsonStream
+from etcd_aio.transport.interface import Target, TransportOptions
+from etcd_aio.transport.liveness import Liveness
+from etcd_aio.transport.liveness_timer import LivenessTimer
+from etcd_aio.transport.response import lost
+
+if TYPE_CHECKING:
+    import asyncio
+
+# The library would log every header and frame, with tokens and values in them.
+_SILENT: Final = logging.Logger("etcd_aio.transport.websocket", logging.CRITICAL + 1)
+_SILENT.disabled = True
+
+_BEARER: Final = Subprotocol("Bearer")
+
+
+class WebSocketStream(JsonStream):
+    """See `JsonStream`. After `begin`, `opened` resolves when the server has agreed, or fails.
+
+    Args:
+        route: of the RPC.
+        target: the server.
+        options: limits and times.
+        token: that the requests carry; empty for none.
+        on_closed: called once, when it is over for its caller.
+
+    Attributes:
+        opened: see above.
+    """
+
+    def __init__(
+        self,
+        route: Route,
+        target: Target,
+        options: TransportOptions,
+        token: str,
+        on_closed: Callable[[JsonStream], None],
+    ) -> None:
+        super().__init__(route, options.max_receive_bytes, on_closed)
+        self.opened: asyncio.Future[None] = self._loop.create_future()
+        self._target = target
+        self._user_agent = options.user_agent
+        self._websocket = ClientProtocol(
+            WebSocketURI(secure=target.tls is not None, host="etcd", port=80, path=route.path, query=""),
+            subprotocols=[_BEARER, Subprotocol(token)] if token else None,
+            max_size=self._most,
+            logger=_SILENT,
+        )
+        self._pieces: list[bytes] = []
+        # A socket of its own may die alone, so each has its own check.
+        self._liveness = Liveness(self._loop.time(), options)
+        self._timer = LivenessTimer(self._liveness, self._ping, self._dead)
+
+    def begin(self, channel: Channel) -> None:
+        """Ask for the upgrade on this socket."""
+        self.channel = channel
+        channel.user = self
+        request = self._websocket.connect()
+        del request.headers["Host"]
+        request.headers["Host"] = self._target.authority
+        request.headers["User-Agent"] = self._user_agent
+        self._websocket.send_request(request)
+        self._flush()
+        self._liveness.stream_opened(self._loop.time())
+        self._timer.watch()
+
+    def write(self, text: bytes) -> None:
+        self._websocket.send_text(text)
+        self._flush()
+
+    def on_data(self, data: bytes) -> None:
+        self._liveness.on_received(self._loop.time())
+        self._websocket.receive_data(data)
+        self._take_events()
+        if not self._is_over:
+            self._flush()
+
+    def on_lost(self, error: BaseException) -> None:
+        self.channel = None
+        if not self._is_over:
+            self._websocket.receive_eof()  # an error's body may end here
+            self._take_events()
+        super().on_lost(error)
+
+    def _take_events(self) -> None:
+        for event in self._websocket.events_received():
+            if isinstance(event, Response):
+                self._on_response(event)
+            elif isinstance(event, Frame):
+                self._on_frame(event)
+        error = self._websocket.parser_exc
+        if error is None or self._is_over:
+            return
+        if isinstance(error, PayloadTooBig):
+            self.fail(too_large(self._limit))
+        elif isinstance(error, WebSocketException):
+            self.fail(broken("the peer broke the WebSocket protocol"))
+
+    def _on_response(self, response: Response) -> None:
+        error = self._websocket.handshake_exc
+        if error is None:
+            if not self.opened.done():
+                self.opened.set_result(None)
+        elif response.status_code == 101:
+            self.fail(broken("the peer's agreement to a WebSocket is not one"))
+        else:
+            headers = {name.lower(): value for name, value in response.headers.raw_items()}
+            failure = refusal(response.status_code, headers, bytes(response.body or b""))
+            if response.status_code == 200 or failure.code is StatusCode.UNKNOWN:
+                text = f"{failure.message}: a proxy on the way does not let WebSockets pass"
+                failure = AttemptFailure(StatusCode.UNAVAILABLE, text, Delivery.UNKNOWN)
+            self.fail(failure)
+
+    def _on_frame(self, frame: Frame) -> None:
+        if frame.opcode is Opcode.TEXT or frame.opcode is Opcode.BINARY or frame.opcode is Opcode.CONT:
+            self._pieces.append(bytes(frame.data))
+            if frame.fin:
+                text, self._pieces = b"".join(self._pieces), []
+                self.add(text)
+        elif frame.opcode is Opcode.CLOSE:
+            if self._websocket.close_code == CloseCode.NORMAL_CLOSURE:
+                self.end()
+            else:
+                reason = f"the server closed the WebSocket: {self._websocket.close_code}"
+                self.fail(lost(ConnectionLostError(reason), Delivery.UNKNOWN))
+
+    def farewell(self, channel: Channel) -> None:
+        if self._websocket.state.name == "OPEN":
+            self._websocket.send_close(CloseCode.NORMAL_CLOSURE)
+        channel.write(b"".join(self._websocket.data_to_send()))
+
+    def _on_over(self) -> None:
+        self._timer.close()
+        if not self.opened.done():
+            self.opened.set_exception(self._failure or broken("the WebSocket ended at once"))
+            self.opened.exception()
+
+    def _flush(self) -> None:
+        if self.channel is not None:
+            self.channel.write(b"".join(self._websocket.data_to_send()))
+
+    def _ping(self) -> None:
+        if self.is_paused:  # whatever the peer answers is not read
+            self._liveness.on_received(self._loop.time())
+        elif self._websocket.state.name == "OPEN":
+            self._websocket.send_ping(b"")
+            self._flush()
+
+    def _dead(self, error: ConnectionLostError) -> None:
+        if self.is_paused:
+            self._liveness.on_received(self._loop.time())
+            self._timer.watch()
+        else:
+            self.fail(lost(error, Delivery.UNKNOWN))

@@ -1,0 +1,776 @@
+"""What the gateway engine does with every kind of HTTP/1 peer: what becomes of a request, and that nothing hangs."""
+
+import asyncio
+import json
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+import trustme
+
+from etcd_aio import methods, pb
+from etcd_aio.codec import decode, encode
+from etcd_aio.errors import (
+    AttemptFailure,
+    ConnectError,
+    ConnectionLostError,
+    Delivery,
+    LocalReason,
+    StatusCode,
+    TLSError,
+)
+from etcd_aio.transport import Connection, TransportOptions
+from etcd_aio.transport.auto import AutoEngine
+from etcd_aio.transport.gateway.connection import MOST_SOCKETS, GatewayConnection
+from etcd_aio.transport.gateway.engine import GatewayEngine
+from etcd_aio.transport.gateway.service import ETCD, Service
+from etcd_aio.transport.native import NativeConnection
+from tests.support.gateway_examples import EXAMPLES, to_json
+from tests.support.stream_server import stream_server
+from tests.support.transport import (
+    PATIENCE,
+    Owner,
+    connected,
+    example_server,
+    failure_of,
+    leftovers,
+    settle,
+    soon,
+    target,
+)
+
+pytestmark = pytest.mark.anyio
+
+VERSION = b'{"etcdserver":"3.6.1","etcdcluster":"3.6.0"}'
+HTML = b"<html>502 Bad Gateway</html>"
+ANSWERED, UNKNOWN = Delivery.ANSWERED, Delivery.UNKNOWN
+PLAIN = replace(ETCD, probe=None)
+
+
+def answer(body: bytes, status: int = 200, *, headers: bytes = b"") -> bytes:
+    return b"HTTP/1.1 %d Status\r\nContent-Length: %d\r\n%s\r\n%s" % (status, len(body), headers, body)
+
+
+def chunked(body: bytes) -> bytes:
+    return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+
+
+@dataclass
+class Peer:
+    """A scripted peer: `reply` gets path and body of each request besides `/version`, and writes what it likes.
+
+    `version` is the answer to that one, and `preface` the answer to HTTP/2.
+    """
+
+    reply: Callable[["Peer", str, bytes, asyncio.StreamWriter], Awaitable[None]]
+    version: bytes = answer(VERSION)
+    preface: bytes = b""
+    prefaces: int = 0
+    requests: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
+    sockets: int = 0
+    open_now: int = 0
+    most: int = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.sockets += 1
+        self.open_now += 1
+        self.most = max(self.most, self.open_now)
+        try:
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+                path = head[0].split(" ")[1]
+                if head[0].startswith("PRI "):
+                    self.prefaces += 1
+                    writer.write(self.preface)
+                    await reader.read()  # the rest of what HTTP/2 begins with, until the client has gone
+                    return
+                headers = dict(line.split(": ", 1) for line in head[1:] if line)
+                body = await reader.readexactly(int(headers.get("Content-Length", "0")))
+                if path == "/version":
+                    writer.write(self.version)
+                    continue
+                self.requests.append((path, headers, body))
+                await self.reply(self, path, body, writer)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            self.open_now -= 1
+            writer.transport.abort()
+
+
+def always(data: bytes) -> Callable[[Peer, str, bytes, asyncio.StreamWriter], Awaitable[None]]:
+    async def reply(peer: Peer, path: str, body: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(data)
+
+    return reply
+
+
+async def silent(peer: Peer, path: str, body: bytes, writer: asyncio.StreamWriter) -> None:
+    pass
+
+
+@asynccontextmanager
+async def link(
+    peer: Peer, service: Service = EXAMPLES, **options: Any
+) -> AsyncIterator[tuple[GatewayConnection, Owner, int]]:
+    owner = Owner()
+    async with stream_server(peer.serve) as port:
+        engine = GatewayEngine(replace(TransportOptions(connect_timeout=PATIENCE), **options), service=service)
+        connection = await engine.connect(target(port), owner)
+        try:
+            yield connection, owner, port
+        finally:
+            async with asyncio.timeout(PATIENCE):
+                await connection.aclose()
+        await settle()
+        assert leftovers() == []
+        assert len(owner.lost) == 1
+
+
+async def begun(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    """Wait for the head of the first request behind `/version`; whether it has come."""
+    try:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer(VERSION))
+        await reader.readuntil(b"\r\n\r\n")
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return False
+    return True
+
+
+# --- what becomes of a request ---
+
+
+@pytest.mark.parametrize(
+    "whole", [answer(to_json(b"ok")), chunked(to_json(b"ok")), answer(b'{"code":9,"message":"no"}', 400)]
+)
+async def test_an_answer_that_is_cut_at_any_byte_leaves_the_outcome_unknown(whole: bytes) -> None:
+    size = 0
+
+    async def reply(peer: Peer, path: str, body: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(whole[:size])
+        if size < len(whole):
+            await writer.drain()
+            writer.transport.close()  # its end comes behind what was written
+
+    peer = Peer(reply)
+    async with link(peer) as (connection, owner, _):
+        for size in range(len(whole)):
+            failure = await failure_of(connection.unary("/x/Echo", b"1", (), soon()))
+            assert (failure.code, failure.delivery) == (StatusCode.UNAVAILABLE, Delivery.UNKNOWN), size
+        assert len(peer.requests) == len(whole), "no request is sent twice"
+        size = len(whole)
+        if b"400" in whole[:20]:
+            failure = await failure_of(connection.unary("/x/Echo", b"1", (), soon()))
+            assert (failure.code, failure.delivery) == (StatusCode.FAILED_PRECONDITION, Delivery.ANSWERED)
+        else:
+            assert await connection.unary("/x/Echo", b"1", (), soon()) == b"ok"
+        assert owner.lost == []
+
+
+async def test_a_request_that_did_not_leave_whole_is_unsent() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if not await begun(reader, writer):
+            return
+        writer.transport.pause_reading()  # type: ignore[attr-defined] # no body is read
+        await asyncio.sleep(0.2)
+        writer.transport.abort()
+
+    owner = Owner()
+    async with stream_server(serve) as port:
+        connection = await GatewayEngine(TransportOptions(), service=EXAMPLES).connect(target(port), owner)
+        large = b"x" * 12_000_000
+        failure = await failure_of(connection.unary("/x/Echo", large, (), soon(0.1)))
+        assert (failure.reason, failure.delivery) == (LocalReason.DEADLINE, Delivery.UNSENT)
+        await connection.aclose()
+
+
+async def test_the_end_of_a_socket_before_the_request_left_whole_is_unsent() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await begun(reader, writer)
+        writer.transport.abort()
+
+    async with stream_server(serve) as port:
+        connection = await GatewayEngine(TransportOptions(), service=EXAMPLES).connect(target(port), Owner())
+        failure = await failure_of(connection.unary("/x/Echo", b"x" * 12_000_000, (), soon()))
+        assert (failure.code, failure.delivery) == (StatusCode.UNAVAILABLE, Delivery.UNSENT)
+        await connection.aclose()
+
+
+async def test_a_call_that_waits_for_a_socket_in_vain_is_unsent() -> None:
+    async with link(Peer(silent)) as (connection, _, _):
+        busy = [asyncio.ensure_future(connection.unary("/x/Echo", b"", (), soon())) for _ in range(MOST_SOCKETS)]
+        await asyncio.sleep(0)  # they come first
+        failure = await failure_of(connection.unary("/x/Echo", b"", (), soon(0.3)))
+        assert (failure.reason, failure.delivery) == (LocalReason.DEADLINE, Delivery.UNSENT)
+        await connection.aclose()
+        for one in busy:
+            assert (await failure_of(one)).code is StatusCode.UNAVAILABLE
+
+
+async def test_no_more_sockets_than_the_limit_and_first_come_first_served() -> None:
+    async with example_server() as (port, _), connected("gateway", port) as (connection, _):
+        calls = [connection.unary("/x/Echo", str(number).encode(), (), soon()) for number in range(500)]
+        assert await asyncio.gather(*calls) == [str(number).encode() for number in range(500)]
+        assert isinstance(connection, GatewayConnection)
+        assert len(connection._channels) == MOST_SOCKETS
+
+
+async def test_given_up_calls_end_and_others_stay() -> None:
+    async with link(Peer(silent)) as (connection, _, _):
+        moving = asyncio.ensure_future(connection.unary("/x/Echo", b"1", (), soon(), may_move=True))
+        staying = asyncio.ensure_future(connection.unary("/x/Echo", b"2", (), soon()))
+        await asyncio.sleep(0.1)
+        connection.give_up("silent")
+        assert (await failure_of(moving)).reason is LocalReason.GIVEN_UP
+        assert not staying.done()
+        await connection.aclose()
+        assert (await failure_of(staying)).delivery is Delivery.UNKNOWN
+
+
+# --- answers that are not etcd's ---
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "delivery", "words"),
+    [
+        (answer(HTML, 502, headers=b"Server: nginx\r\n"), 14, UNKNOWN, "502 instead of etcd's answer (server: nginx)"),
+        (answer(HTML, 503), 14, UNKNOWN, "HTTP status 503"),
+        (answer(HTML, headers=b"Content-Type: text/html\r\n"), 13, UNKNOWN, "is not JSON (content-type 'text/html')"),
+        (answer(b"", 413), 8, UNKNOWN, "HTTP status 413: a proxy on the way refuses a request of this size"),
+        (answer(b"", 421), 7, UNKNOWN, "etcd --host-whitelist"),
+        (answer(b"Not Found\n", 404), 12, ANSWERED, "the gateway has no such path"),
+        (answer(b'{"code":5, "message":"Not Found"}', 404), 12, ANSWERED, "the gateway has no such path"),
+        (answer(b'{"code":5, "message":"etcdserver: requested lease not found"}', 404), 5, ANSWERED, "requested lease"),
+        (answer(HTML, 404), 12, UNKNOWN, "HTTP status 404"),
+        (answer(b"CommonName of client sending a request", 400), 7, ANSWERED, "auth="),
+        (answer(b'{"code":14,"message":"etcdserver: no leader"}', 503), 14, ANSWERED, "etcdserver: no leader"),
+        (answer(b'{"error":"etcdserver: e","code":14}', 503), 14, ANSWERED, "etcdserver: e"),
+        (answer(b"[]", 200), 13, UNKNOWN, "does not fit"),
+        (answer(b'{"payload":1}', 200), 13, UNKNOWN, "does not fit"),
+        (answer(b"[" * 100_000, 200), 13, UNKNOWN, "not JSON"),
+        (b"\0\0\0\4\0\0\0\0\0", 13, UNKNOWN, "no HTTP/1 status line"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2, 3\r\n\r\n", 13, UNKNOWN, "ambiguous"),
+    ],
+)  # fmt: skip
+async def test_an_answer_is_judged(data: bytes, code: int, delivery: Delivery, words: str) -> None:
+    async with link(Peer(always(data))) as (connection, owner, _):
+        failure = await failure_of(connection.unary("/x/Echo", b"", (), soon()))
+        assert (failure.code, failure.delivery) == (code, delivery)
+        assert words in failure.message
+        assert owner.lost == []
+
+
+async def test_a_reply_that_is_too_large_is_refused_by_its_message_and_by_its_json() -> None:
+    async with example_server() as (port, _), connected("gateway", port, max_receive_bytes=1000) as (connection, _):
+        assert len(await connection.unary("/x/Sized", b"1000", (), soon())) == 1000
+        for size in (b"1001", b"1000000"):
+            failure = await failure_of(connection.unary("/x/Sized", size, (), soon()))
+            assert failure.reason is LocalReason.REPLY_TOO_LARGE
+        stream = await connection.open_stream("/x/Chat", (), soon())
+        await stream.send(b"y" * 1001)
+        failure = await failure_of(stream.receive())
+        assert (failure.reason, failure.take_beginning()) == (LocalReason.REPLY_TOO_LARGE, b"y" * 64)
+
+
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [
+        (answer(b"", 421), "etcd --host-whitelist"),
+        (answer(b"404 page not found\n", 404), "does not serve /version: HTTP status 404"),
+        (answer(HTML, 502, headers=b"Server: proxy\r\n"), "HTTP status 502 instead of etcd's answer (server: proxy)"),
+        (answer(HTML), "a /version that is not etcd's"),
+        (answer(b"{}"), "a /version that is not etcd's"),
+        (answer(b'{"etcdserver":"3.3.27"}'), "3.5 or newer is needed"),
+        (b"\0\0\x12\4\0\0\0\0\0", "speaks HTTP/2 and no HTTP/1"),
+        (b"\x15\x03\x01\0\x02\x02\x16", "is the endpoint https:// ?"),
+        (b"SSH-2.0-OpenSSH\r\n", "does not speak HTTP"),
+    ],
+)
+async def test_a_peer_that_is_not_etcds_gateway_is_not_connected_to(version: bytes, words: str) -> None:
+    owner = Owner()
+    async with stream_server(Peer(silent, version).serve) as port:
+        with pytest.raises(ConnectError, match=r"\w") as caught:
+            await GatewayEngine(TransportOptions()).connect(target(port), owner)
+        assert words in str(caught.value)
+    assert owner.lost == []
+    assert leftovers() == []
+
+
+async def test_a_peer_that_says_nothing_or_hangs_up_is_not_connected_to() -> None:
+    async with stream_server(Peer(silent, b"").serve) as port:
+        with pytest.raises(ConnectError, match="no answer within"):
+            await GatewayEngine(TransportOptions(connect_timeout=0.2)).connect(target(port), Owner())
+    with pytest.raises(OSError):
+        await GatewayEngine(TransportOptions()).connect(target(port), Owner())
+
+
+# --- the pool ---
+
+
+async def test_a_socket_that_the_peer_ends_while_idle_is_replaced_and_the_end_of_the_peer_is_noticed() -> None:
+    peer = Peer(always(answer(to_json(b"ok"))))
+    owner = Owner()
+    async with stream_server(peer.serve) as port:
+        connection = await GatewayEngine(TransportOptions(), service=EXAMPLES).connect(target(port), owner)
+        (channel,) = connection._channels
+        channel.abort(ConnectionLostError("as a proxy does"))
+        async with asyncio.timeout(PATIENCE):
+            while peer.sockets < 2:  # noqa: ASYNC110 - there is no event for it
+                await asyncio.sleep(0.01)
+        assert await connection.unary("/x/Echo", b"", (), soon()) == b"ok"
+        assert owner.draining == []
+        assert owner.lost == []
+    async with asyncio.timeout(PATIENCE):
+        await owner.is_lost.wait()
+    assert (await failure_of(connection.unary("/x/Echo", b"", (), soon()))).delivery is Delivery.UNSENT
+    await connection.aclose()
+
+
+async def test_a_reset_of_the_only_socket_is_the_end_unless_a_stream_is_open() -> None:
+    async with example_server() as (port, _), connected("gateway", port) as (connection, owner):
+        assert isinstance(connection, GatewayConnection)
+        stream = await connection.open_stream("/x/Chat", (), soon())
+        next(iter(connection._channels)).abort(ConnectionResetError("reset"))
+        await stream.send(b"1")
+        assert await stream.receive() == b"1"
+        assert await connection.unary("/x/Echo", b"2", (), soon()) == b"2"
+        stream.cancel()
+        assert owner.lost == []
+        next(iter(connection._channels)).abort(ConnectionResetError("reset"))
+        assert [str(error) for error in owner.lost] == ["reset"]
+
+
+async def test_a_peer_that_accepts_and_does_not_answer_any_more_is_noticed_without_a_call() -> None:
+    peer = Peer(silent)
+    owner = Owner()
+    async with stream_server(peer.serve) as port:
+        engine = GatewayEngine(TransportOptions(connect_timeout=0.3), service=EXAMPLES)
+        connection = await engine.connect(target(port), owner)
+        peer.version = b""
+        next(iter(connection._channels)).abort(ConnectionLostError("as a proxy does"))
+        async with asyncio.timeout(PATIENCE):
+            await owner.is_lost.wait()
+        await connection.aclose()
+
+
+async def test_a_peer_that_takes_one_request_a_socket_serves_all() -> None:
+    peer = Peer(always(answer(to_json(b"ok"), headers=b"Connection: close\r\n")))
+    async with link(peer) as (connection, owner, _):
+        for _ in range(20):
+            assert await connection.unary("/x/Echo", b"", (), soon()) == b"ok"
+        assert len(peer.requests) == 20
+        calls = [connection.unary("/x/Echo", b"", (), soon()) for _ in range(3 * MOST_SOCKETS)]
+        assert await asyncio.gather(*calls) == [b"ok"] * len(calls)
+        assert peer.most <= MOST_SOCKETS + 2, "the sockets that end are not counted at once"
+        assert owner.lost == []
+
+
+async def test_a_peer_that_ends_every_socket_at_once_is_left() -> None:
+    peer = Peer(silent)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if peer.sockets:
+            peer.sockets += 1
+            writer.transport.abort()
+        else:
+            await peer.serve(reader, writer)
+
+    owner = Owner()
+    async with stream_server(serve) as port:
+        connection = await GatewayEngine(TransportOptions(), service=EXAMPLES).connect(target(port), owner)
+        next(iter(connection._channels)).abort(ConnectionLostError())
+        async with asyncio.timeout(PATIENCE):
+            await owner.is_lost.wait()
+        assert peer.sockets <= 3
+        await connection.aclose()
+
+
+async def test_a_refused_dial_ends_the_connection_but_not_what_runs_on_it() -> None:
+    async def reply(peer: Peer, path: str, body: bytes, writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(0.3)
+        writer.write(answer(to_json(b"ok")))
+
+    owner, peer = Owner(), Peer(reply)
+    server = await asyncio.start_server(peer.serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    connection = await GatewayEngine(TransportOptions(), service=EXAMPLES).connect(target(port), owner)
+    running = asyncio.ensure_future(connection.unary("/x/Echo", b"", (), soon()))
+    await asyncio.sleep(0.05)
+    server.close()
+    failure = await failure_of(connection.unary("/x/Echo", b"", (), soon()))
+    assert (failure.code, failure.delivery) == (StatusCode.UNAVAILABLE, Delivery.UNSENT)
+    assert len(owner.draining) == 1
+    connection.drain()
+    assert await running == b"ok"
+    async with asyncio.timeout(PATIENCE):
+        await owner.is_lost.wait()
+    await connection.aclose()
+
+
+@pytest.mark.parametrize("answers_version", [True, False])
+async def test_a_silent_peer_is_asked_once_more_and_then_given_up(answers_version: bool) -> None:
+    peer = Peer(silent)
+    async with link(peer, silence_time=0.1, silence_timeout=0.5) as (connection, owner, _):
+        if not answers_version:
+            peer.version = b""
+        call = asyncio.ensure_future(connection.unary("/x/Echo", b"", (), soon(2.0)))
+        failure = await failure_of(call)
+        if answers_version:
+            assert failure.reason is LocalReason.DEADLINE
+            assert owner.lost == []
+        else:
+            assert (failure.code, failure.delivery) == (StatusCode.UNAVAILABLE, Delivery.UNKNOWN)
+            assert "silent" in str(owner.lost[0])
+
+
+# --- what requests carry ---
+
+
+async def test_metadata_goes_into_headers() -> None:
+    peer = Peer(always(answer(to_json(b""))))
+    metadata = (("client-api-version", "3.7"), ("token", "t.1-c4n4ry"), ("hasleader", "true"))
+    async with link(peer, user_agent="me/1") as (connection, _, port):
+        await connection.unary("/x/Echo", b"", metadata, soon(7.5))
+        await connection.unary("/x/Echo", b"", (), float("inf"))
+    first, second = (headers for _, headers, _ in peer.requests)
+    assert first["Host"] == f"127.0.0.1:{port}"
+    assert (first["User-Agent"], first["Content-Type"]) == ("me/1", "application/json")
+    assert first["Authorization"] == "t.1-c4n4ry"
+    assert (first["Grpc-Metadata-hasleader"], first["Grpc-Metadata-client-api-version"]) == ("true", "3.7")
+    assert 7000 <= int(first["Grpc-Timeout"].removesuffix("m")) <= 7600
+    assert not {"Grpc-Timeout", "Authorization"} & second.keys()
+
+
+async def test_a_websocket_carries_the_token_and_the_rest_goes_before_it() -> None:
+    async def reply(peer: Peer, path: str, body: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer(b"{}") if path == "/v3/kv/range" else answer(b"", 403))
+
+    peer = Peer(reply)
+    metadata = (("client-api-version", "3.7"), ("token", "t.1-c4n4ry"), ("hasleader", "true"))
+    async with link(peer, ETCD) as (connection, _, _):
+        failure = await failure_of(connection.open_stream(methods.WATCH.path, metadata, soon()))
+        assert failure.code is StatusCode.PERMISSION_DENIED
+    (first, probe, body), (second, upgrade, _) = peer.requests
+    assert (first, second) == ("/v3/kv/range", "/v3/watch")
+    assert (probe["Authorization"], probe["Grpc-Metadata-hasleader"]) == ("t.1-c4n4ry", "true")
+    assert json.loads(body) == {"key": "AA==", "serializable": True, "count_only": True}
+    assert upgrade["Sec-WebSocket-Protocol"].replace(" ", "") == "Bearer,t.1-c4n4ry"
+    assert upgrade["Host"].startswith("127.0.0.1:")
+
+
+@pytest.mark.parametrize(
+    ("data", "refused"),
+    [
+        (answer(b'{"code":16,"message":"etcdserver: invalid auth token"}', 401), StatusCode.UNAUTHENTICATED),
+        (answer(b'{"code":14,"message":"etcdserver: no leader"}', 503), StatusCode.UNAVAILABLE),
+        (answer(b'{"code":7,"message":"etcdserver: permission denied"}', 403), None),
+        (answer(b'{"code":3,"message":"etcdserver: user name is empty"}', 400), None),
+    ],
+)
+async def test_what_a_websocket_could_not_be_told_is_told_before_it(data: bytes, refused: StatusCode | None) -> None:
+    peer = Peer(always(data))
+    async with link(peer, ETCD) as (connection, _, _):
+        metadata = (("client-api-version", "3.7"), ("hasleader", "true"))
+        failure = await failure_of(connection.open_stream(methods.WATCH.path, metadata, soon()))
+        assert len(peer.requests) == (1 if refused else 2)
+        if refused:
+            assert (failure.code, failure.delivery) == (refused, Delivery.ANSWERED)
+
+
+async def test_rpcs_that_the_gateway_does_not_serve_are_named() -> None:
+    peer = Peer(silent)
+    async with link(peer, PLAIN) as (connection, _, _):
+        failure = await failure_of(connection.open_stream(methods.RANGE_STREAM.path, (), soon()))
+        assert (failure.code, failure.delivery) == (StatusCode.UNIMPLEMENTED, Delivery.ANSWERED)
+        assert "KV/RangeStream" in failure.message
+        assert "engine='native'" in failure.message
+        failure = await failure_of(connection.unary(methods.HEALTH_CHECK.path, b"", (), soon()))
+        assert "Health/Check" in failure.message
+    assert peer.requests == []
+
+
+async def test_etcd_that_a_websocket_would_crash_gets_none() -> None:
+    peer = Peer(silent, answer(b'{"etcdserver":"3.4.25"}'))
+    async with link(peer, PLAIN) as (connection, _, _):
+        failure = await failure_of(connection.open_stream(methods.WATCH.path, (), soon()))
+        assert failure.code is StatusCode.UNIMPLEMENTED
+        assert "3.4.25 crashes" in failure.message
+    assert peer.requests == []
+
+
+async def test_messages_are_mapped_both_ways() -> None:
+    peer = Peer(always(answer(b'{"header":{"revision":"7"},"count":"1","kvs":[{"key":"aw==","lease":"-1"}]}')))
+    async with link(peer, PLAIN) as (connection, _, _):
+        request = encode(pb.RangeRequest(key=b"k", revision=2**62))
+        reply = decode(pb.RangeResponse, await connection.unary(methods.RANGE.path, request, (), soon()))
+    assert reply == pb.RangeResponse(
+        header=pb.ResponseHeader(revision=7), count=1, kvs=[pb.KeyValue(key=b"k", lease=-1)]
+    )
+    assert json.loads(peer.requests[0][2]) == {"key": "aw==", "revision": str(2**62)}
+
+
+# --- streams ---
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "words"),
+    [
+        (answer(HTML, 502), 14, "HTTP status 502"),
+        (answer(b"", 400), 13, "HTTP status 400"),
+        (answer(b"", 426), 14, "does not let WebSockets pass"),
+        (answer(b"", 200), 14, "does not let WebSockets pass"),
+        (answer(b'{"code":16,"message":"etcdserver: invalid auth token"}', 401), 16, "invalid auth token"),
+        (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+         b"Sec-WebSocket-Accept: bm8=\r\n\r\n", 13, "agreement"),
+    ],
+)  # fmt: skip
+async def test_a_refused_websocket_says_why(data: bytes, code: int, words: str) -> None:
+    async with link(Peer(always(data))) as (connection, owner, _):
+        failure = await failure_of(connection.open_stream("/x/Chat", (), soon()))
+        assert failure.code == code
+        assert words in failure.message
+        assert owner.lost == []
+
+
+async def test_a_websocket_that_is_never_agreed_on_ends_by_the_deadline() -> None:
+    async with link(Peer(silent)) as (connection, _, _):
+        failure = await failure_of(connection.open_stream("/x/Chat", (), soon(0.2)))
+        assert failure.reason is LocalReason.DEADLINE
+
+
+async def test_a_cut_websocket_ends_its_stream_alone() -> None:
+    async with example_server() as (port, _), connected("gateway", port) as (connection, owner):
+        streams = [await connection.open_stream("/x/Chat", (), soon()) for _ in range(2)]
+        for stream in streams:
+            await stream.send(b"1")
+            assert await stream.receive() == b"1"
+        assert isinstance(connection, GatewayConnection)
+        channel: Any = streams[0].channel  # type: ignore[attr-defined]
+        channel._transport.abort()
+        failure = await failure_of(streams[0].receive())
+        assert (failure.code, failure.delivery) == (StatusCode.UNAVAILABLE, Delivery.UNKNOWN)
+        with pytest.raises(AttemptFailure):
+            await streams[0].send(b"2")
+        await streams[1].send(b"2")
+        assert await streams[1].receive() == b"2"
+        assert owner.lost == []
+
+
+async def test_a_websocket_that_falls_silent_is_pinged_and_given_up() -> None:
+    async with (
+        example_server() as (port, _),
+        connected("gateway", port, keepalive_time=0.1, keepalive_timeout=0.3) as (connection, owner),
+    ):
+        living = await connection.open_stream("/x/Chat", (), soon())
+        dead = await connection.open_stream("/x/Chat", (), soon())
+        channel: Any = dead.channel  # type: ignore[attr-defined]
+        channel.let_read(False)  # as if nothing came any more
+        failure = await failure_of(dead.receive())
+        assert "silent" in failure.message
+        await living.send(b"still here")
+        assert await living.receive() == b"still here"
+        assert owner.lost == []
+
+
+async def test_a_status_without_a_newline_at_the_end_of_a_response_is_read() -> None:
+    body = b'{"result":{"payload":"YQ=="}}\n{"error":{"grpc_code":11,"message":"etcdserver: gone"}}'
+    async with link(Peer(always(chunked(body)))) as (connection, _, _):
+        stream = await connection.open_stream("/x/Count", (), soon())
+        await stream.send(b"1")
+        await stream.half_close()
+        assert await stream.receive() == b"a"
+        failure = await failure_of(stream.receive())
+        assert (failure.code, failure.message) == (StatusCode.OUT_OF_RANGE, "etcdserver: gone")
+
+
+@pytest.mark.parametrize("code", [b"code", b"grpc_code"])
+async def test_a_stream_that_ends_before_its_first_message_has_its_status_deeper(code: bytes) -> None:
+    data = answer(b'{"error":{"%b":16,"message":"etcdserver: invalid auth token"}}' % code, 401)
+    async with link(Peer(always(data))) as (connection, _, _):
+        stream = await connection.open_stream("/x/Count", (), soon())
+        await stream.send(b"1")
+        failure = await failure_of(stream.receive())
+        assert (failure.code, failure.delivery) == (StatusCode.UNAUTHENTICATED, Delivery.ANSWERED)
+
+
+async def test_a_response_of_lines_that_is_cut_at_any_byte_does_not_end_well() -> None:
+    whole = chunked(b'{"result":{"payload":"YQ=="}}\n{"result":{"payload":"Yg=="}}\n')
+    size = 0
+
+    async def reply(peer: Peer, path: str, body: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(whole[:size])
+        await writer.drain()
+        writer.transport.close()
+
+    async with link(Peer(reply)) as (connection, _, _):
+        for size in range(len(whole)):  # noqa: B007 - the peer reads it
+            stream = await connection.open_stream("/x/Count", (), soon())
+            await stream.send(b"1")
+            await stream.half_close()
+            got: bytes | None = b""
+            with pytest.raises(AttemptFailure) as caught:  # noqa: PT012 - some messages come first
+                while got is not None:
+                    got = await stream.receive()
+            assert caught.value.delivery is Delivery.UNKNOWN
+            stream.cancel()
+
+
+async def test_a_draining_connection_finishes_its_dialogue() -> None:
+    async with example_server() as (port, _), connected("gateway", port) as (connection, owner):
+        stream = await connection.open_stream("/x/Chat", (), soon())
+        call = asyncio.ensure_future(connection.unary("/x/Slow", b"0.05", (), soon()))
+        await asyncio.sleep(0)
+        connection.drain()
+        assert (await failure_of(connection.unary("/x/Echo", b"", (), soon()))).delivery is Delivery.UNSENT
+        assert (await failure_of(connection.open_stream("/x/Chat", (), soon()))).delivery is Delivery.UNSENT
+        assert await call == b"at last"
+        await stream.send(b"b")
+        assert await stream.receive() == b"b"
+        assert owner.lost == []
+        stream.cancel()
+        assert owner.lost == [None]
+
+
+async def test_a_cancelled_receive_loses_no_text() -> None:
+    async with example_server() as (port, _), connected("gateway", port) as (connection, _):
+        stream = await connection.open_stream("/x/Chat", (), soon())
+        for number in range(50):
+            receiving = asyncio.ensure_future(stream.receive())
+            for _ in range(number % 4):
+                await asyncio.sleep(0)
+            receiving.cancel()
+            await stream.send(str(number).encode())
+            try:
+                assert await receiving == str(number).encode()
+            except asyncio.CancelledError:
+                assert await stream.receive() == str(number).encode()
+
+
+@pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.nightly)])
+async def test_aborted_streams_leave_no_socket_on_either_side(count: int) -> None:
+    async with example_server() as (port, _), connected("gateway", port) as (connection, owner):
+        for number in range(count):
+            stream = await connection.open_stream("/x/Chat", (), soon())
+            if number % 3:
+                await stream.send(b"1")
+            stream.cancel()
+        assert isinstance(connection, GatewayConnection)
+        assert not connection._others
+        assert owner.lost == []
+        assert await connection.unary("/x/Echo", b"1", (), soon()) == b"1"
+
+
+# --- other ways there ---
+
+
+def contexts(*alpn: str) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    authority = trustme.CA()
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("member.test").configure_cert(server)
+    client = ssl.create_default_context()
+    authority.configure_trust(client)
+    client.set_alpn_protocols([*alpn])
+    return server, client
+
+
+@pytest.mark.parametrize("server_offers", [(), ("http/1.1",), ("h2", "http/1.1")])
+async def test_over_tls(server_offers: tuple[str, ...]) -> None:
+    server, client = contexts("http/1.1")
+    if server_offers:
+        server.set_alpn_protocols([*server_offers])
+    async with example_server(tls=None) as (_, examples):
+        from tests.support.gateway_examples import gateway_server
+
+        async with gateway_server(examples, server) as port:
+            connection = await GatewayEngine(TransportOptions(), service=EXAMPLES).connect(
+                target(port, tls=client, server_name="member.test"), Owner()
+            )
+            payload = b"x" * 300_000
+            assert await connection.unary("/x/Echo", payload, (), soon()) == payload
+            stream = await connection.open_stream("/x/Chat", (), soon())
+            await stream.send(payload)
+            assert await stream.receive() == payload
+            async with asyncio.timeout(PATIENCE):
+                await connection.aclose()
+
+
+async def test_a_tls_peer_that_insists_on_http2_is_refused_clearly() -> None:
+    server, client = contexts("h2", "http/1.1")
+    server.set_alpn_protocols(["h2"])
+    async with stream_server(Peer(silent).serve, tls=server) as port:
+        with pytest.raises(TLSError, match=r"must offer http/1\.1 instead of h2"):
+            await GatewayEngine(TransportOptions()).connect(
+                target(port, tls=client, server_name="member.test"), Owner()
+            )
+
+
+async def test_a_document() -> None:
+    async with stream_server(Peer(silent).serve) as port:
+        engine = GatewayEngine(TransportOptions())
+        assert await engine.http_get(target(port), "/version") == VERSION
+
+
+def is_connection(one: Connection) -> Connection:
+    """The type checker agrees that it is one."""
+    return one
+
+
+def test_it_is_a_connection() -> None:
+    assert callable(is_connection)
+    _: Callable[[GatewayConnection], Connection] = is_connection
+
+
+# --- the engine that chooses ---
+
+
+@pytest.mark.parametrize("offers", [None, (), ("http/1.1",)])
+async def test_auto_takes_the_gateway_where_the_handshake_shows_no_http2(offers: tuple[str, ...] | None) -> None:
+    peer = Peer(always(answer(b"{}")))
+    server = client = None
+    if offers is None:
+        peer.preface = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"
+    else:
+        server, client = contexts("h2", "http/1.1")
+        if offers:
+            server.set_alpn_protocols([*offers])
+    engine = AutoEngine(TransportOptions(connect_timeout=PATIENCE))
+    async with stream_server(peer.serve, tls=server) as port:
+        to = target(port, tls=client, server_name="member.test")
+        for _ in range(2):
+            connection = await engine.connect(to, Owner())
+            assert isinstance(connection, GatewayConnection)
+            await connection.aclose()
+        assert await engine.http_get(to, "/version") == VERSION
+        assert peer.prefaces == 1, "what was proved is not tried again"
+
+
+async def test_auto_takes_http2_where_it_passes() -> None:
+    async with example_server() as (port, _):
+        connection = await AutoEngine(TransportOptions()).connect(target(port), Owner())
+        assert isinstance(connection, NativeConnection)
+        await connection.aclose()
+
+
+async def test_auto_does_not_take_silence_or_a_refusal_for_a_proof() -> None:
+    peer = Peer(silent, b"")
+    engine = AutoEngine(TransportOptions(connect_timeout=0.2))
+    async with stream_server(peer.serve) as port:
+        with pytest.raises(ConnectError, match="no answer within") as caught:
+            await engine.connect(target(port), Owner())
+        assert not caught.value.lacks_http2
+        assert peer.sockets == 1
+    with pytest.raises(ConnectionRefusedError):
+        await engine.connect(target(port), Owner())
+
+
+async def test_auto_names_both_reasons_where_neither_passes() -> None:
+    peer = Peer(silent, answer(HTML, 502))
+    peer.preface = b"HTTP/1.1 400 Bad Request\r\n\r\n"
+    async with stream_server(peer.serve) as port:
+        with pytest.raises(ConnectError, match="in HTTP/1, not HTTP/2") as caught:
+            await AutoEngine(TransportOptions()).connect(target(port), Owner())
+    assert "HTTP status 502" in caught.value.__notes__[0]

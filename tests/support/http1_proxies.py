@@ -1,0 +1,152 @@
+"""Reverse proxies that speak HTTP/1 only: nginx and HAProxy where they are installed, and a small one of our own."""
+
+import asyncio
+import shutil
+import socket
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+import pytest
+
+from tests.support.stream_server import stream_server
+
+ProxyName: TypeAlias = Literal["ours", "nginx", "haproxy"]
+PROXIES: Final[tuple[ProxyName, ...]] = ("ours", "nginx", "haproxy")
+
+_NGINX: Final = """
+daemon off; master_process off; pid {directory}/pid; error_log {directory}/log;
+events {{}}
+http {{
+  access_log off; client_body_temp_path {directory}/b; proxy_temp_path {directory}/p;
+  fastcgi_temp_path {directory}/f; uwsgi_temp_path {directory}/u; scgi_temp_path {directory}/s;
+  client_max_body_size 8m;
+  map $http_upgrade $connection_upgrade {{ default upgrade; '' ''; }}
+  upstream etcd {{ server 127.0.0.1:{server}; keepalive 16; }}
+  server {{
+    listen 127.0.0.1:{port};
+    location / {{
+      proxy_pass http://etcd; proxy_http_version 1.1; proxy_set_header Host 127.0.0.1;
+      proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $connection_upgrade;
+      proxy_buffering off; proxy_read_timeout 60s;
+    }}
+  }}
+}}
+"""
+_HAPROXY: Final = """
+defaults
+  mode http
+  timeout connect 2s
+  timeout client 60s
+  timeout server 60s
+  timeout tunnel 60s
+frontend f
+  bind 127.0.0.1:{port} proto h1
+  default_backend b
+backend b
+  server s 127.0.0.1:{server}
+"""
+
+
+@asynccontextmanager
+async def http1_proxy(name: ProxyName, endpoint: str) -> AsyncIterator[str]:
+    """Run a proxy before an endpoint on this machine; yields its own. Skips the test if it is not installed."""
+    server = int(endpoint.rpartition(":")[2])
+    if name == "ours":
+        async with stream_server(Relay(server).serve) as port:
+            yield f"http://127.0.0.1:{port}"
+        return
+    if shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed")
+    port = _free_port()
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory) / "conf"
+        text = _NGINX if name == "nginx" else _HAPROXY
+        file.write_text(text.format(directory=directory, port=port, server=server))
+        arguments = ["-c", str(file), "-p", directory] if name == "nginx" else ["-f", str(file)]
+        process = await asyncio.create_subprocess_exec(
+            name, *arguments, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL
+        )
+        try:
+            await _until_listening(port, process)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return int(found.getsockname()[1])
+
+
+async def _until_listening(port: int, process: asyncio.subprocess.Process) -> None:
+    async with asyncio.timeout(10):
+        while True:
+            assert process.returncode is None, "the proxy did not start"
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+            except OSError:
+                await asyncio.sleep(0.02)
+            else:
+                writer.close()
+                return
+
+
+class Relay:
+    """Passes on what begins as HTTP/1, and answers HTTP/2 as HTTP/1 servers do.
+
+    Args:
+        server: the port of the server.
+
+    Attributes:
+        passes_http2: it passes on everything.
+    """
+
+    def __init__(self, server: int) -> None:
+        self._server = server
+        self._open: set[asyncio.StreamWriter] = set()
+        self.passes_http2 = False
+
+    def cut(self) -> None:
+        """End all connections."""
+        for writer in self._open:
+            writer.transport.abort()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one socket."""
+        first = await reader.read(2**16)
+        if not first or (first.startswith(b"PRI ") and not self.passes_http2):
+            writer.write(
+                b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n" if first else b""
+            )
+            writer.close()
+            return
+        try:
+            upstream, to_server = await asyncio.open_connection("127.0.0.1", self._server)
+        except OSError:
+            writer.write(b"HTTP/1.1 502 Bad Gateway\r\nServer: ours\r\nContent-Length: 0\r\n\r\n")
+            writer.close()
+            return
+        self._open.add(writer)
+        to_server.write(first)
+        copies = [asyncio.ensure_future(_copy(*way)) for way in ((reader, to_server), (upstream, writer))]
+        try:
+            await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for copy in copies:
+                copy.cancel()
+            await asyncio.wait(copies)
+            self._open.discard(writer)
+            for end in (to_server, writer):
+                end.transport.abort()
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with suppress(ConnectionError):
+        while data := await reader.read(2**16):
+            writer.write(data)
+            await writer.drain()
