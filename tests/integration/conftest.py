@@ -14,7 +14,8 @@ from etcd_aio.testing import EtcdCluster, EtcdServer, ServerTLS
 from tests.support.on_fake import FakeServer, ServedFake, runs_on_fake
 from tests.support.servers import QUICK_ELECTIONS
 
-ENGINES = "native,grpclib,gateway"
+ENGINES = "native,grpclib"
+NIGHTLY_ENGINES = f"{ENGINES},gateway"
 
 _prefixes = count()
 
@@ -85,8 +86,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """
     if "each_engine" in metafunc.fixturenames:
         marked = any(metafunc.definition.iter_markers("both_engines"))
-        is_both = marked or metafunc.config.getoption("nightly")
-        metafunc.parametrize("each_engine", _engines(metafunc, is_both=is_both), indirect=True)
+        engines = NIGHTLY_ENGINES if metafunc.config.getoption("nightly") else ENGINES if marked else "native"
+        metafunc.parametrize("each_engine", _engines(metafunc, engines), indirect=True)
     if "each_store" in metafunc.fixturenames:
         is_whole = any(metafunc.definition.iter_markers("whole_store"))
         is_both = any(metafunc.definition.iter_markers("both_stores")) or metafunc.config.getoption("nightly")
@@ -94,10 +95,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("each_store", stores, indirect=True)
 
 
-def _engines(metafunc: pytest.Metafunc, *, is_both: bool) -> list[str]:
+def _engines(metafunc: pytest.Metafunc, default: str) -> list[str]:
     """The engines of a test. The gateway is left out where the peer of the test speaks HTTP/2 only (`http2_only`)."""
     only_http2 = any(metafunc.definition.iter_markers("http2_only"))
-    wanted = metafunc.config.getoption("engines") or (ENGINES if is_both else "native")
+    wanted = metafunc.config.getoption("engines") or default
     return [name for name in wanted.split(",") if not (only_http2 and name == "gateway")]
 
 

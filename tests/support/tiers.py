@@ -1,7 +1,7 @@
 """How much the suite runs: the default tier, or with `--nightly` everything.
 
 by default   hypothesis: at most 100 examples, fewer of slow ones, the same in every run
-             engines: `native`, and all for tests marked `both_engines`; `--engines` chooses others
+             engines: `native`, and `grpclib` too for tests marked `both_engines`; `--engines` chooses others
              stores: clients of the whole store, and clients with a namespace for tests marked `both_stores`
              contract: both engines on asyncio, `native` on uvloop too
              tests marked `nightly` are left out
