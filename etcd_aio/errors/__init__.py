@@ -150,6 +150,10 @@ from etcd_aio.errors.recipes import BarrierError as BarrierError
 from etcd_aio.errors.recipes import BarrierTimeoutError as BarrierTimeoutError
 from etcd_aio.errors.recipes import CounterError as CounterError
 from etcd_aio.errors.recipes import CounterLimitError as CounterLimitError
+from etcd_aio.errors.recipes import EmptyGroupError as EmptyGroupError
+from etcd_aio.errors.recipes import GroupError as GroupError
+from etcd_aio.errors.recipes import MemberConflictError as MemberConflictError
+from etcd_aio.errors.recipes import ScheduleError as ScheduleError
 from etcd_aio.errors.recipes import TooManyParticipantsError as TooManyParticipantsError
 from etcd_aio.errors.recipes import TxnConflictError as TxnConflictError
 from etcd_aio.errors.requests import CompactedError as CompactedError

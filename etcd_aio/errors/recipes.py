@@ -1,4 +1,4 @@
-"""Errors of recipes: transactions as functions, counters, barriers."""
+"""Errors of recipes: transactions as functions, counters, barriers, groups, schedules."""
 
 from etcd_aio.errors.base import EtcdError
 
@@ -60,3 +60,37 @@ class TooManyParticipantsError(BarrierError):
     """As many participants as the double barrier takes are there already. The own key is deleted."""
 
     default_message = "the double barrier has all its participants"
+
+
+class GroupError(EtcdError):
+    """Base class for errors of groups."""
+
+    default_message = "the group failed"
+
+
+class MemberConflictError(GroupError):
+    """The group has a member of this name, of another process or another object, which is left alone.
+
+    Attributes:
+        lease: the id of the lease of that member; 0 if it has none.
+    """
+
+    default_message = "the group has another member of this name"
+    retryable = True
+
+    def __init__(self, message: str = "", *, lease: int = 0) -> None:
+        super().__init__(message)
+        self.lease = lease
+
+
+class EmptyGroupError(GroupError, LookupError):
+    """A group has no member, so none can be chosen."""
+
+    default_message = "the group has no member"
+    retryable = True
+
+
+class ScheduleError(EtcdError):
+    """The state of a schedule cannot be read, or its ticks do not grow."""
+
+    default_message = "the schedule failed"

@@ -19,7 +19,7 @@ from etcd_aio.backoff import Backoff
 from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.deadline import NEVER, deadline_after, time_left
 from etcd_aio.errors import CounterError, CounterLimitError, InvalidRequestError
-from etcd_aio.recipes.sums import Refusal, sums
+from etcd_aio.recipes.sums import Refusal, Sums, sums
 from etcd_aio.types import KeyLike, OpResult, encode_key, shown_key
 
 DEFAULT_TIMEOUT: Final = 5.0
@@ -203,15 +203,13 @@ class Counter:
 
     async def _send(self) -> bool:
         """Send one txn for all. Returns False after a conflict."""
-        batch = self._sending
-        deadline = max(one.deadline for one in batch)
+        deadline = max(one.deadline for one in self._sending)
         if self._known_revision is None:
             await self._look(deadline)
-        numbers = [one.number for one in batch]
-        found = sums(self._value, numbers, self._minimum, self._maximum)
-        if not found.is_changed:  # what is remembered may be old, and nothing is sent that would tell
+        batch, found = self._sums()
+        if batch and not found.is_changed:  # what is remembered may be old, and nothing is sent that would tell
             await self._look(deadline)
-            found = sums(self._value, numbers, self._minimum, self._maximum)
+            batch, found = self._sums()
         if found.is_changed:
             for one in batch:
                 one.is_sent = True
@@ -228,6 +226,11 @@ class Counter:
             resolve(one.future, self._refused(outcome, one.number) if isinstance(outcome, Refusal) else outcome)
         self._sending = []
         return True
+
+    def _sums(self) -> tuple[list[_Waiting], Sums]:
+        """What is sent, and what comes of it. A call that has ended meanwhile was told that nothing is added."""
+        self._sending = batch = [one for one in self._sending if not one.future.done()]
+        return batch, sums(self._value, [one.number for one in batch], self._minimum, self._maximum)
 
     async def _look(self, deadline: float) -> None:
         self._learn(await self._store.get(self._key, timeout=_left(deadline)))

@@ -173,6 +173,7 @@ class _Visit:
         self._loan: Loan | None = None
         self._own = Participant(b"", 0)
         self._opened = 0  # `mod_revision` of the `ready` that this has entered by
+        self._last = 0  # `create_revision` of the last key of this meeting
         self._is_dirty = False  # a request that creates the key may still travel
         self._trouble: EtcdError | None = None  # the last error that was survived
 
@@ -242,11 +243,11 @@ class _Visit:
 
     async def _enter_once(self) -> bool:
         """Look, and do what is next. Returns whether this has entered."""
-        listed, ready = await self._look()
-        step = entering(self._own, listed, ready, self._count)
+        listed, ready, last = await self._look()
+        step = entering(self._own, listed, ready, self._count, last=last)
         match step:
             case Step.ENTER:
-                self._opened = ready
+                self._opened, self._last = ready, ready if last is None else last
                 return True
             case Open(others):
                 await self._open(others)
@@ -260,25 +261,29 @@ class _Visit:
             case _:
                 raise self._lost("its key is gone: it was deleted, or its lease was revoked")
 
-    async def _look(self) -> tuple[list[Participant], int]:
-        """All participants, and the `mod_revision` of `ready`, at one revision."""
-        listing, look = op.range(prefix=self._waiters, keys_only=True), op.get(self._ready, keys_only=True)
+    async def _look(self) -> tuple[list[Participant], int, int | None]:
+        """All participants, the `mod_revision` of `ready`, and what it says of its last one, at one revision."""
+        listing, look = op.range(prefix=self._waiters, keys_only=True), op.get(self._ready)
         result = await self._store.do(op.txn(then=[listing, look]))
         ready = result[look]
         listed = [Participant(kv.key, kv.create_revision) for kv in result[listing]]
-        return listed, 0 if ready is None else ready.mod_revision
+        if ready is None:
+            return listed, 0, None
+        return listed, ready.mod_revision, int(ready.value) if ready.value.isdigit() else None
 
     async def _open(self, others: tuple[Participant, ...]) -> None:
         """Put `ready`, unless a participant has gone meanwhile, or it is there already."""
         there = [Key(one.key).create_revision == one.revision for one in (self._own, *others[:_MOST_CONDITIONS])]
         fresh = Key(self._ready).mod_revision < self._own.revision
-        await self._store.do(op.txn(when=[*there, fresh], then=[op.put(self._ready, b"")]), retry="always")
+        await self._store.do(
+            op.txn(when=[*there, fresh], then=[op.put(self._ready, f"{self._own.revision}")]), retry="always"
+        )
 
     async def _wait_ready(self) -> None:
         """Wait until `ready` is put, or the own key is deleted, or there is reason to look again."""
         async with self._store.watch(self._ready, filters=("no_delete",), timeout=None) as watcher:
-            listed, ready = await self._look()
-            if entering(self._own, listed, ready, self._count) is Step.WAIT:
+            listed, ready, last = await self._look()
+            if entering(self._own, listed, ready, self._count, last=last) is Step.WAIT:
                 async for event in watcher:
                     if event.revision > self._own.revision:
                         return
@@ -307,8 +312,8 @@ class _Visit:
             loan.give_back()
 
     async def _leave_once(self) -> bool:
-        listed, _ = await self._look()
-        step = leaving(self._own, listed, self._opened)
+        listed, _, _ = await self._look()
+        step = leaving(self._own, listed, self._last)
         match step:
             case Step.LEFT:
                 return True

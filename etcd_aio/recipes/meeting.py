@@ -1,9 +1,9 @@
 """Meetings: what a participant of a double barrier does next, by the keys that are there. Pure.
 
 Each participant has a key; the order of their `create_revision` is that of their arrival. The one that completes the
-number puts `ready`, and each one enters whose key is older than `ready`. So an older `ready`, of an earlier meeting,
-lets no one in. The participants of a meeting are the keys that are older than its `ready`; a newer key belongs to the
-next meeting.
+number puts `ready`, with its own `create_revision` as the value, and each one enters whose key is older than `ready`,
+and not newer than that. So an older `ready`, of an earlier meeting, lets no one in, and neither does it let in a key
+that was created while it was on its way. The `ready` of Go's recipe has no value: all enter that are older.
 
 Leaving: all but the oldest delete their keys at once. The oldest waits until it is the last one, and all others wait
 for the oldest. If it dies, its key goes with its lease, and the next one is the oldest.
@@ -67,7 +67,9 @@ Entering: TypeAlias = Step | Open
 Leaving: TypeAlias = Step | Await
 
 
-def entering(own: Participant, listed: Iterable[Participant], ready: int, count: int) -> Entering:
+def entering(
+    own: Participant, listed: Iterable[Participant], ready: int, count: int, *, last: int | None = None
+) -> Entering:
     """What a participant does that wants to enter.
 
     Args:
@@ -75,12 +77,14 @@ def entering(own: Participant, listed: Iterable[Participant], ready: int, count:
         listed: all keys of participants.
         ready: the `mod_revision` of `ready`; 0 if it is missing.
         count: how many enter together.
+        last: the `create_revision` of the key of the last participant of its meeting. None if `ready` does not say it:
+            then all participate whose keys are older than `ready`.
     """
     known = sorted(listed, key=_revision)
     if own not in known:
         return Step.GONE
     if ready > own.revision:
-        return Step.ENTER
+        return Step.ENTER if last is None or own.revision <= last else Step.TOO_MANY
     before = [one for one in known if one.revision < own.revision]
     if len(before) >= count:
         return Step.TOO_MANY
@@ -88,15 +92,16 @@ def entering(own: Participant, listed: Iterable[Participant], ready: int, count:
     return Open(others) if len(others) == count - 1 else Step.WAIT
 
 
-def leaving(own: Participant, listed: Iterable[Participant], ready: int) -> Leaving:
+def leaving(own: Participant, listed: Iterable[Participant], last: int) -> Leaving:
     """What a participant does that leaves.
 
     Args:
         own: its key, which may be deleted already.
         listed: all keys of participants.
-        ready: the `mod_revision` of the `ready` that it entered by.
+        last: the `create_revision` of the key of the last participant, or the `mod_revision` of the `ready` that it
+            entered by.
     """
-    known: Sequence[Participant] = sorted((one for one in listed if one.revision < ready), key=_revision)
+    known: Sequence[Participant] = sorted((one for one in listed if one.revision <= last), key=_revision)
     if not known:
         return Step.LEFT
     if known[0] != own:

@@ -7,8 +7,15 @@ from typing import Final
 
 from tests.simulation.early_marks import RELEASES
 
-PARTS: Final = ("lock", "rwlock", "semaphore", "election", "counter", "watch", "reads")
-"""What clients may do: contend for something, count exactly once, write and watch, or read with and without a cache."""
+CONTENDED: Final = ("lock", "rwlock", "semaphore", "election", "counter")
+"""What clients may contend for, or count exactly once."""
+
+PARTS: Final = (
+    *CONTENDED,
+    *("watch", "reads"),
+    *("combined-counter", "ids", "stm", "barriers", "group", "schedule"),
+)
+"""What clients may do: contend for something, write and watch, read with and without a cache, or use a recipe."""
 
 _VERSIONS: Final = ("3.4", "3.5", "3.6", "3.7")
 _FIRST: Final = 1.0  # seconds until the first fault

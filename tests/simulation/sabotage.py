@@ -1,13 +1,30 @@
-"""Defects that simulations must catch: those of `tests/faults/sabotage.py`, and some of writes, watches and caches."""
+"""Defects that simulations must catch: those of `tests/faults/sabotage.py`, and some of all other parts of the load."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, Final
 
+from etcd_aio import EtcdError, op
 from etcd_aio.cache.freshness import Freshness
 from etcd_aio.cache.state import Replica
 from etcd_aio.error_handler import call_with_retries
 from etcd_aio.error_handler.retry_verdicts import judge_call
+from etcd_aio.recipes import (
+    Barrier,
+    Counter,
+    HashRing,
+    IdAllocator,
+    Membership,
+    Tick,
+    double_barrier,
+    meeting,
+    runs,
+    sums,
+)
+from etcd_aio.recipes.read_set import ReadSet
+from etcd_aio.recipes.runs import ClaimingRun, Run
 from etcd_aio.watch.resuming_stream import WatchStream
 from etcd_aio.watch.state import WatchState
 from tests.faults import sabotage
@@ -75,6 +92,123 @@ def cache_keeps_the_deleted() -> None:
     swap(Replica, "apply", puts)
 
 
+def ended_calls_counted() -> None:
+    """Add for a call that has ended by its deadline before its txn was sent, and has said that nothing was added."""
+
+    def all_of_them(self: Any) -> Any:
+        numbers = [one.number for one in self._sending]
+        return self._sending, sums.sums(self._value, numbers, self._minimum, self._maximum)
+
+    swap(Counter, "_sums", all_of_them)
+
+
+def counter_without_guard() -> None:
+    """Put the sum whatever the counter is by now."""
+    commit = Counter._commit
+
+    async def careless(self: Any, txn: Any, deadline: float) -> Any:
+        return await commit(self, replace(txn, when=()), deadline)
+
+    swap(Counter, "_commit", careless)
+
+
+def block_guessed() -> None:
+    """Take a block for one's own if the counter has it, although the answer to the request was lost."""
+
+    async def take(self: Any, deadline: float) -> None:
+        with suppress(EtcdError):
+            await self._counter.add(self._block)
+        last = await self._counter.get()
+        self._next, self._last = last - self._block + 1, last
+
+    swap(IdAllocator, "_take", take)
+
+
+def stale_transaction() -> None:
+    """Commit although another transaction has changed what was read."""
+    commit = ReadSet.commit
+    swap(ReadSet, "commit", lambda self: replace(commit(self), when=()))
+
+
+def barrier_repeated() -> None:
+    """Repeat the request that holds a barrier: a late copy of it holds it again."""
+    hold = Barrier.hold
+
+    async def again(self: Any, *, value: Any = b"", lease: Any = None, timeout: Any = None) -> bool:
+        try:
+            return await hold(self, value=value, lease=lease)
+        except EtcdError:
+            return await hold(self, value=value, lease=lease)
+
+    swap(Barrier, "hold", again)
+
+
+def all_enter() -> None:
+    """Let everybody in whose key is older than `ready` (#14604)."""
+    rule = meeting.entering
+
+    def entering(own: Any, listed: Any, ready: int, count: int, *, last: Any = None) -> Any:
+        return rule(own, listed, ready, count)
+
+    swap(double_barrier, "entering", entering)
+
+
+def left_alone() -> None:
+    """Leave a double barrier without waiting for the others."""
+    swap(double_barrier, "leaving", lambda own, listed, last: meeting.Step.LAST)
+
+
+def member_for_ever() -> None:
+    """Take a membership for one until its block is left."""
+    swap(Membership, "is_member", property(lambda self: self._task is not None and not self._is_left))
+
+
+def epoch_too_old() -> None:
+    """Give an assignment the epoch of the one before it."""
+    replaced = HashRing.replaced
+    swap(HashRing, "replaced", lambda self, names, epoch: replaced(self, names, self.epoch or epoch))
+
+
+def every_start_is_own() -> None:
+    """Run a tick that another process has started first."""
+
+    def found(self: Any, records: Any, revision: int) -> Any:
+        for record in records:
+            if record.key in self._in_doubt:
+                tick = Tick(self._in_doubt[record.key], record.key, 1, record.mod_revision, self._setting.last_key)
+                self._settle()
+                return tick
+        self._settle()
+        return None
+
+    swap(Run, "_found", found)
+
+
+def start_without_guard() -> None:
+    """Start a tick whatever the newest one is by now."""
+    txn = op.txn
+
+    def careless(when: Any = (), then: Any = (), otherwise: Any = ()) -> Any:
+        if when and b"/last" in when[0].keys.key and len(then) == 2:
+            when = ()
+        return txn(when=when, then=then, otherwise=otherwise)
+
+    swap(runs, "op", SimpleNamespace(txn=careless, get=op.get, put=op.put, delete=op.delete, GetOp=op.GetOp))
+
+
+def tick_forgotten() -> None:
+    """Take a tick for ended as soon as it has begun."""
+    begin = ClaimingRun._begin
+
+    async def forget(self: Any, lock: Any, state: Any) -> Any:
+        tick = await begin(self, lock, state)
+        if tick is not None:
+            await self._close(lock, tick.fencing_token)
+        return tick
+
+    swap(ClaimingRun, "_begin", forget)
+
+
 ALL: Final[Mapping[str, Callable[[], None]]] = {
     **sabotage.ALL,
     **{
@@ -82,6 +216,9 @@ ALL: Final[Mapping[str, Callable[[], None]]] = {
         for function in (
             *(put_repeated, event_lost_at_resume, event_repeated_at_resume, event_order_turned),
             *(stale_cache, cache_keeps_the_deleted, trust_early_marks),
+            *(ended_calls_counted, counter_without_guard, block_guessed, stale_transaction),
+            *(barrier_repeated, all_enter, left_alone, member_for_ever, epoch_too_old),
+            *(every_start_is_own, start_without_guard, tick_forgotten),
         )
     },
 }

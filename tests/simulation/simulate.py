@@ -3,19 +3,24 @@
 import asyncio
 import gc
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from etcd_aio.fake.time import VirtualTimeLoop
 from tests.faults.ownership import Violation
 from tests.faults.store import IncompleteError
+from tests.simulation.barriers import Barriers
 from tests.simulation.contention import Contention
+from tests.simulation.counting import Counting, Ids
 from tests.simulation.faults import play
-from tests.simulation.plan import Plan
+from tests.simulation.groups import Groups
+from tests.simulation.plan import CONTENDED, Plan
 from tests.simulation.reads import Reads
+from tests.simulation.schedules import Schedules
 from tests.simulation.seeded import seeded
 from tests.simulation.trace import Trace
+from tests.simulation.transactions import Transactions
 from tests.simulation.watching import Watching
 from tests.simulation.world import World
 
@@ -58,6 +63,17 @@ class _Load(Protocol):
     def judge(self) -> tuple[list[Violation], int]:
         """What was wrong, and how much was done."""
         ...
+
+
+_RECIPES: Final[Mapping[str, Callable[[World], _Load]]] = {
+    "combined-counter": Counting,
+    "ids": Ids,
+    "stm": Transactions,
+    "barriers": Barriers,
+    "group": Groups,
+    "schedule": Schedules,
+}
+"""The parts that are recipes."""
 
 
 def simulate(plan: Plan, *, keeps_lines: bool = False) -> Outcome:
@@ -124,11 +140,12 @@ async def _live(plan: Plan, trace: Trace) -> Outcome:
 def _loads(world: World) -> list[_Load]:
     parts = world.plan.parts
     loads: list[_Load] = []
-    contended = [part for part in parts if part not in ("watch", "reads")]
+    contended = [part for part in parts if part in CONTENDED]
     if contended:
         loads.append(Contention(world, contended))
     if "watch" in parts:
         loads.append(Watching(world))
     if "reads" in parts:
         loads.append(Reads(world))
+    loads += [recipe(world) for part, recipe in _RECIPES.items() if part in parts]
     return loads

@@ -7,6 +7,7 @@ nothing needs, and mypy also one that names another error.
 # pyright: reportUnnecessaryTypeIgnoreComment=true
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Literal, TypeVar, assert_type
 
@@ -116,12 +117,19 @@ from etcd_aio.recipes import (
     Counter,
     DeadJob,
     DoubleBarrier,
+    Group,
+    GroupMember,
+    GroupView,
+    HashRing,
     IdAllocator,
     Item,
     Job,
+    Membership,
     PriorityQueue,
     Queue,
+    Schedule,
     StmResult,
+    Tick,
     Transaction,
     Worker,
     WorkQueue,
@@ -150,6 +158,11 @@ async def count(tx: Transaction) -> int:
     return 1
 
 
+async def tick_work(tick: Tick) -> int:
+    assert_type((tick.time, tick.is_newest()), tuple[datetime, Compare])
+    return 1
+
+
 async def recipes(client: Client) -> None:
     assert_type(await client.stm(count), StmResult[int])
     assert_type((await client.namespace("a/").stm(count, isolation="serializable")).value, int)
@@ -175,6 +188,16 @@ async def recipes(client: Client) -> None:
                 assert_type(job, Job)
                 await job.complete(op.put("a", "b"), op.delete("c"))
                 await job.complete("a")  # type: ignore[arg-type]
+        group = Group(store, "n")
+        async with group.join("a", value="1") as membership, group.observe() as views, group.ring() as ring:
+            assert_type(membership, Membership)
+            assert_type(await anext(views), GroupView)
+            assert_type((ring.owner("k"), ring.assignment), tuple[GroupMember, HashRing])
+            assert_type(await anext(ring.changes()), HashRing)
+        schedule = Schedule(store, "n", every=60, catch_up="last")
+        Schedule(store, "n", every=60, catch_up="first")  # type: ignore[arg-type]
+        assert_type(await schedule.last(), datetime | None)
+        await schedule.run(tick_work)
 
 
 async def namespaces(client: Client) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from etcd_aio import Client
 from etcd_aio.errors import ClientUsageError
-from etcd_aio.recipes import DoubleBarrier, WorkQueue
+from etcd_aio.recipes import DoubleBarrier, Group, WorkQueue
 
 
 @pytest.mark.anyio
@@ -28,6 +28,9 @@ from etcd_aio.recipes import DoubleBarrier, WorkQueue
         (lambda client: client.resolve("k"), "async with client.resolve("),
         (lambda client: DoubleBarrier(client, "k", count=2), "async with DoubleBarrier("),
         (lambda client: WorkQueue(client, "k").worker(), "async with queue.worker()"),
+        (lambda client: Group(client, "k").join(), "async with group.join("),
+        (lambda client: Group(client, "k").observe(), "async with group.observe("),
+        (lambda client: Group(client, "k").ring(), "async with group.ring("),
     ],
 )
 async def test_awaiting_says_what_to_write(make: Callable[[Client], Any], says: str) -> None:

@@ -7,11 +7,15 @@ from etcd_aio.errors import (
     BarrierTimeoutError,
     CounterError,
     CounterLimitError,
+    EmptyGroupError,
     EtcdError,
+    GroupError,
     ItemInDoubtError,
     JobLostError,
+    MemberConflictError,
     QueueError,
     QueueTimeoutError,
+    ScheduleError,
     TooManyParticipantsError,
     TxnConflictError,
 )
@@ -33,6 +37,7 @@ def test_items_in_doubt_are_named() -> None:
 
 def test_families() -> None:
     assert pickle.loads(pickle.dumps(CounterLimitError(value=7))).value == 7
+    assert pickle.loads(pickle.dumps(MemberConflictError(lease=7))).lease == 7
     for error, bases in (
         (CounterLimitError, (CounterError, ValueError)),
         (BarrierTimeoutError, (BarrierError, TimeoutError)),
@@ -41,6 +46,9 @@ def test_families() -> None:
         (QueueTimeoutError, (QueueError, TimeoutError)),
         (ItemInDoubtError, (QueueError,)),
         (JobLostError, (QueueError,)),
+        (MemberConflictError, (GroupError,)),
+        (EmptyGroupError, (GroupError, LookupError)),
+        (ScheduleError, (EtcdError,)),
     ):
         assert issubclass(error, bases)
         assert error().message

@@ -121,6 +121,50 @@ async def test_a_hundred() -> None:
         assert fake.keys() == {}
 
 
+async def test_one_that_comes_while_ready_is_on_its_way_does_not_enter(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with FakeEtcd(latency=0.001) as fake, fake.client() as client:
+        put_ready = double_barrier._Visit._open
+        slow = asyncio.Event()
+
+        async def late(self: Any, others: Any) -> None:
+            await slow.wait()
+            await put_ready(self, others)
+
+        monkeypatch.setattr(double_barrier._Visit, "_open", late)
+        look = double_barrier._Visit._enter_once
+        third = asyncio.Event()
+
+        async def slow_look(self: Any) -> bool:
+            if third.is_set():
+                third.clear()
+                await asyncio.sleep(5)
+            return await look(self)
+
+        monkeypatch.setattr(double_barrier._Visit, "_enter_once", slow_look)
+        inside: list[int] = []
+        may_go = asyncio.Event()
+
+        async def stay(number: int) -> None:
+            async with DoubleBarrier(client, "d", count=2):
+                inside.append(number)
+                await may_go.wait()
+
+        two = [asyncio.ensure_future(stay(number)) for number in range(2)]
+        await asyncio.sleep(1)
+        third.set()
+        more = asyncio.ensure_future(stay(3))  # its key is there, and it looks later
+        await asyncio.sleep(1)
+        assert len(fake.keys("d/waiters/")) == 3
+        slow.set()
+        await asyncio.sleep(10)
+        assert sorted(inside) == [0, 1]
+        with pytest.raises(TooManyParticipantsError):
+            await more
+        may_go.set()
+        await asyncio.gather(*two)
+        assert fake.keys() == {}
+
+
 async def test_one_more_than_the_count_is_refused_and_the_rest_enters() -> None:
     async with FakeEtcd(latency=0.001) as fake, fake.client() as client:
         log: list[str] = []

@@ -160,6 +160,24 @@ async def test_cancelled_at_any_await_others_are_served_and_nothing_stays(at: in
         assert tasks() <= before
 
 
+@pytest.mark.parametrize("is_cancelled", [False, True])
+async def test_what_ends_before_it_is_sent_is_not_added(is_cancelled: bool) -> None:
+    """Two calls wait for the read before the txn; one of them ends, and says that it was not added."""
+    async with FakeEtcd() as fake, fake.client() as client:
+        counter = Counter(client, "n", timeout=None)
+        with fake.fault("KV/Range", delay=5.0, times=1):
+            ending = asyncio.ensure_future(counter.add(1, timeout=None if is_cancelled else 2.0))
+            staying = asyncio.ensure_future(counter.add(10))
+            await asyncio.sleep(3)
+            ending.cancel()
+            ended = await asyncio.gather(ending, return_exceptions=True)
+            assert isinstance(ended[0], asyncio.CancelledError if is_cancelled else EtcdTimeoutError)
+            assert not getattr(ended[0], "maybe_applied", False)
+            assert await staying == 10
+        assert fake.keys() == {b"n": b"10"}
+        assert await counter.add(1) == 11
+
+
 async def test_what_is_sent_for_no_caller_ends() -> None:
     async with FakeEtcd() as fake, fake.client() as client:
         counter = Counter(client, "n", timeout=None)

@@ -27,6 +27,13 @@ def test_entering(own: Participant, listed: list[Participant], ready: int, expec
     assert entering(own, listed, ready, 3) == expected
 
 
+def test_a_key_between_the_last_participant_and_ready_is_one_too_many() -> None:
+    """It was created after the last one has looked, and before that one's `ready` was applied."""
+    assert entering(C, [A, B, C], 35, 2, last=20) is Step.TOO_MANY
+    assert [entering(one, [A, B, C], 35, 2, last=20) for one in (A, B)] == [Step.ENTER, Step.ENTER]
+    assert leaving(A, [A, C], 20) is Step.LAST, "and is not waited for"
+
+
 @pytest.mark.parametrize(
     ("own", "listed", "expected"),
     [

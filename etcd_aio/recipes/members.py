@@ -1,0 +1,71 @@
+"""Members: who is in a group, by its keys, at one revision. Pure but for the read of a cache."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from etcd_aio import KeyValue
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class GroupMember:
+    """A member of a group, as etcd has it.
+
+    Attributes:
+        name: its name.
+        value: what it tells about itself.
+        lease: the id of the lease of its key; the member is gone when that ends.
+        revision: the revision of the last put of its key.
+        key: its key.
+    """
+
+    name: str
+    value: bytes
+    lease: int
+    revision: int
+    key: bytes
+
+    def text(self) -> str:
+        """The value as UTF-8 text.
+
+        Raises:
+            ValueError: the value is not UTF-8.
+        """
+        return self.value.decode()
+
+    def __repr__(self) -> str:
+        return f"GroupMember({self.name!r}, value=<{len(self.value)} bytes>, revision={self.revision})"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """The members of a group at one revision.
+
+    Attributes:
+        revision: at which they were these. Of two views the one with the larger revision is newer.
+        members: sorted by name.
+    """
+
+    revision: int
+    members: tuple[GroupMember, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the members, sorted."""
+        return tuple(member.name for member in self.members)
+
+    def get(self, name: str) -> GroupMember | None:
+        """The member of this name; None if there is none."""
+        return next((member for member in self.members if member.name == name), None)
+
+
+def members_of(kvs: Iterable[KeyValue], prefix: bytes) -> tuple[GroupMember, ...]:
+    """The members whose keys these are, sorted by name. Keys of other kinds below the prefix are left out."""
+    found = []
+    for kv in kvs:
+        name = kv.key[len(prefix) :]
+        if name and b"/" not in name:
+            try:
+                found.append(GroupMember(name.decode(), kv.value, kv.lease, kv.mod_revision, kv.key))
+            except UnicodeDecodeError:  # of another program
+                continue
+    return tuple(sorted(found, key=lambda member: member.name))
