@@ -41,6 +41,7 @@ from etcd_aio.types import shown_key
 logger: Final = logging.getLogger("etcd_aio.queues")
 
 _MOST_AT_A_TIME: Final = 16  # claims of one txn: with the largest payloads, the answer is 24 MiB
+_GIVE_UP_SECONDS: Final = 60.0  # until a job that cannot be given up, as if it is too large for that, is claimed again
 _LEAVE_SECONDS: Final = 2.0  # that leaving waits for the end of the lease: twice etcd's default election timeout
 
 
@@ -112,15 +113,21 @@ class _Shift:
             del self.jobs[name]
             self._worker.wake()
 
-    def run_later(self, job: Job) -> None:
-        """Release a job in the background."""
-        self._worker.source.run(_quietly(job), "release of a job")
+    def run_later(self, job: Job, *, delay: float = 0.0) -> None:
+        """Release a job in the background, until that is answered or the lease is lost."""
+        self._worker.source.run(self._release(job, delay), "release of a job")
 
-
-async def _quietly(job: Job) -> None:
-    """What cannot be released is free when the lease ends."""
-    with suppress(EtcdError):
-        await job._release()
+    async def _release(self, job: Job, delay: float) -> None:
+        failures = 0
+        while not (job.is_ended or job.is_lost):
+            try:
+                await job._release(delay=delay)
+            except EtcdError as error:
+                if not error.retryable:  # it is free when the lease ends, and the worker goes on without it
+                    self.ended(job)
+                    return
+            await asyncio.sleep(BACKOFF.wait(failures, random.random))
+            failures += 1
 
 
 class Worker(NotAwaitable, AsyncIterator[Job]):
@@ -509,9 +516,9 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
             await job.reject(f"attempt {job.tries - 1} of {self.max_tries} did not end")
         except JobLostError:
             pass
-        except EtcdError:
-            with suppress(EtcdError):
-                await job._release()
+        except EtcdError as error:
+            self._log.warning("%s: job %s could not be given up: %s", self._what, shown_key(job.key), error)
+            job._shift.run_later(job, delay=0.0 if error.retryable else _GIVE_UP_SECONDS)
 
 
 def _resolve(waiting: "asyncio.Future[Job | EtcdError | None]", outcome: Job | EtcdError | None) -> None:
