@@ -63,7 +63,7 @@ class Shift(Protocol):
         """The job is not this worker's any more."""
         ...
 
-    def run_later(self, job: "Job", *, delay: float = 0.0) -> None:
+    def run_later(self, job: "Job", *, delay: float = 0.0, has_begun: bool = True) -> None:
         """Release a job in the background, until that is answered or the lease is lost."""
         ...
 
@@ -271,9 +271,13 @@ class Job:
         ]
         await self._end("reject", [*self._deletions(), *moved], timeout)
 
-    async def _release(self, timeout: Timeout = CANCELLED_SECONDS, *, delay: float = 0.0) -> None:
+    async def _release(
+        self, timeout: Timeout = CANCELLED_SECONDS, *, delay: float = 0.0, has_begun: bool = True
+    ) -> None:
         """The job is free again, whichever attempt this was."""
         then: list[Op] = [op.delete(self._key(Kind.CLAIM))]
+        if not has_begun and self.tries == 1:  # it counts as no attempt
+            then.append(op.delete(self._key(Kind.TRIES)))
         if delay:
             then.append(op.put(self._key(Kind.DELAY), f"{time.time() + delay:.3f}"))
         await self._end("release", then, timeout)

@@ -42,6 +42,7 @@ logger: Final = logging.getLogger("etcd_aio.queues")
 
 _MOST_AT_A_TIME: Final = 16  # claims of one txn: with the largest payloads, the answer is 24 MiB
 _GIVE_UP_SECONDS: Final = 60.0  # until a job that cannot be given up, as if it is too large for that, is claimed again
+_KEPT_SECONDS: Final = 1.0  # that a job is kept for a consumer that was cancelled, as by a timeout, and may come again
 _LEAVE_SECONDS: Final = 2.0  # that leaving waits for the end of the lease: twice etcd's default election timeout
 
 
@@ -113,15 +114,15 @@ class _Shift:
             del self.jobs[name]
             self._worker.wake()
 
-    def run_later(self, job: Job, *, delay: float = 0.0) -> None:
+    def run_later(self, job: Job, *, delay: float = 0.0, has_begun: bool = True) -> None:
         """Release a job in the background, until that is answered or the lease is lost."""
-        self._worker.source.run(self._release(job, delay), "release of a job")
+        self._worker.source.run(self._release(job, delay, has_begun), "release of a job")
 
-    async def _release(self, job: Job, delay: float) -> None:
+    async def _release(self, job: Job, delay: float, has_begun: bool) -> None:
         failures = 0
         while not (job.is_ended or job.is_lost):
             try:
-                await job._release(delay=delay)
+                await job._release(delay=delay, has_begun=has_begun)
             except EtcdError as error:
                 if not error.retryable:  # it is free when the lease ends, and the worker goes on without it
                     self.ended(job)
@@ -269,8 +270,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
             if waiting.done() and not waiting.cancelled():
                 job = waiting.result()
                 if isinstance(job, Job):
-                    self._kept.appendleft(job)
-                    self.wake()
+                    self._keep(job)
             raise
         finally:
             waiting.cancel()
@@ -281,6 +281,17 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         if isinstance(outcome, EtcdError):
             raise outcome.with_traceback(None)
         return outcome
+
+    def _keep(self, job: Job) -> None:
+        """The consumer of a job was cancelled: it is for the next one, or free again if none comes soon."""
+        self._kept.appendleft(job)
+        self.wake()
+        asyncio.get_running_loop().call_later(_KEPT_SECONDS, self._free_kept, job)
+
+    def _free_kept(self, job: Job) -> None:
+        if job in self._kept:
+            self._kept.remove(job)
+            job._shift.run_later(job, has_begun=False)
 
     def _wanted(self) -> int:
         """How many jobs are asked for, and may be claimed."""
@@ -469,6 +480,9 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
                     else:
                         self._kept.append(job)
                         self._hand_out()
+                        if job in self._kept:
+                            self._kept.remove(job)
+                            self._keep(job)
         except asyncio.CancelledError:
             shift.dirty |= names
             raise

@@ -122,3 +122,21 @@ async def test_a_job_that_is_too_large_to_be_given_up_does_not_keep_a_worker_bus
                 await queue.put("another")
                 assert (await waiting).text() == "another"
     assert "could not be given up" in caplog.text
+
+
+async def test_a_job_that_was_claimed_for_a_cancelled_consumer_is_free_if_none_comes() -> None:
+    async with FakeEtcd(latency=0.001) as fake, fake.client() as client, fake.client() as other:
+        queue = WorkQueue(client, "w")
+        async with queue.worker() as worker, WorkQueue(other, "w").worker() as second:
+            waiting = asyncio.ensure_future(anext(worker))
+            await asyncio.sleep(1.0)
+            with fake.fault("KV/Txn", times=1), fake.fault("KV/Txn", delay=1.0, times=1):
+                await queue.put("a")
+                await asyncio.sleep(0.5)
+                assert len(fake.keys("w/claims/")) == 1
+                waiting.cancel()
+                await asyncio.wait([waiting])
+                assert waiting.cancelled()
+            async with await first(second) as job:
+                assert job.tries == 1, "it had not begun"
+        assert not fake.keys("w/")
