@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from etcd_aio import EtcdTimeoutError, Key, KeyValue, OutcomeUnknownError, SortOrder, Store, TxnResult, Writer, op
-from etcd_aio.aio import resolve, start_background_task, wait_until
+from etcd_aio.aio import check_loop, resolve, start_background_task, wait_until
 from etcd_aio.backoff import Backoff
 from etcd_aio.deadline import NEVER, time_left
 from etcd_aio.errors import EtcdError, ItemInDoubtError
@@ -88,6 +88,8 @@ class Sequence:
     async def put(self, values: list[bytes], deadline: float) -> list[bytes]:
         """Put values; all of them or none. Returns their keys."""
         loop = asyncio.get_running_loop()
+        if self._combiner is not None:
+            check_loop(self._combiner)
         waiting = _Waiting(values, loop.create_future(), deadline, [])
         self._waiting.append(waiting)
         if self._combiner is None:

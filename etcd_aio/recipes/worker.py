@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import ClassVar, Final, Protocol, Self
 
 from etcd_aio import Key, KeyValue, PutResult, Store, TxnResult, Watcher, Writer, op
-from etcd_aio.aio import start_background_task, wake
+from etcd_aio.aio import check_loop, start_background_task, wake
 from etcd_aio.concurrency import BACKOFF, LeasePool, LeaseSource, Loan
 from etcd_aio.errors import (
     ClientUsageError,
@@ -261,6 +261,8 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
             raise StopAsyncIteration
         if self._end is not None:
             raise self._end.with_traceback(None)
+        if self._tasks:
+            check_loop(self._tasks[0])
         waiting: asyncio.Future[Job | EtcdError | None] = asyncio.get_running_loop().create_future()
         self._waiting.append(waiting)
         self.wake()
