@@ -156,6 +156,7 @@ class Schedule:
             work: what is run; it gets the `Tick`.
 
         Raises:
+            TypeError: `work` is no function.
             Exception: what `work` has raised. The tick is not run again; with `claim=True` another process runs it.
             ScheduleError: a key of the schedule has no tick, or `next_tick` returns none.
             EtcdError: an error that would come again, such as a denied permission, or a closed client.
@@ -163,6 +164,8 @@ class Schedule:
         Cancellation: the work is cancelled. If it falls between the start of a tick and its work, no process runs that;
         with `claim=True` another one runs it.
         """
+        if not callable(work):
+            raise TypeError(f"work must be an async function, got {type(work).__name__}")
         run = (ClaimingRun if self._claims else Run)(self._setting, work)
         failures = 0
         try:

@@ -50,7 +50,10 @@ class Interval:
 
     def after(self, instant: datetime) -> datetime:
         """See `Times.after`."""
-        return self._at_or_before(instant) + self.every
+        try:
+            return self._at_or_before(instant) + self.every
+        except OverflowError:
+            raise ScheduleError("there is no tick before the end of the calendar") from None
 
     def newest(self, after: datetime, until: datetime) -> datetime | None:
         """See `Times.newest`."""
