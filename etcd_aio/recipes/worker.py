@@ -235,7 +235,9 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
                 raise
             found = None if result.succeeded else result[look]
             shift.begin(result.revision if found is None else found.create_revision)
-            return shift
+            if not shift.is_over:
+                return shift
+            self.source.run(loan.discard(), f"end of a worker of {self._what}")  # the answer took until its margin
 
     def shift_over(self, shift: _Shift) -> None:
         """The lease of a shift is lost, or the worker is left."""

@@ -1,6 +1,7 @@
 """Work queues whose requests fail at the end of a block: no job stays with a worker that does not run it any more."""
 
 import asyncio
+from contextlib import ExitStack
 
 import pytest
 
@@ -139,4 +140,19 @@ async def test_a_job_that_was_claimed_for_a_cancelled_consumer_is_free_if_none_c
                 assert waiting.cancelled()
             async with await first(second) as job:
                 assert job.tries == 1, "it had not begun"
+        assert not fake.keys("w/")
+
+
+async def test_a_lease_that_is_near_its_end_when_the_worker_begins_is_not_kept() -> None:
+    async with FakeEtcd(latency=0.001) as fake, fake.client() as client:
+        queue = WorkQueue(client, "w", ttl=6, timeout=60.0)
+        await queue.put("a")
+        with ExitStack() as silence:
+            silence.enter_context(fake.fault("Lease/LeaseKeepAlive", hang=True))
+            asyncio.get_running_loop().call_later(5.0, silence.close)
+            with fake.fault("KV/Txn", delay=4.5, times=1):
+                async with queue.worker(margin=2.0) as worker:
+                    await asyncio.sleep(20.0)
+                    assert len(fake.keys("w/workers/")) == 1
+                    await (await first(worker)).complete()
         assert not fake.keys("w/")
