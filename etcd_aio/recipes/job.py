@@ -338,6 +338,10 @@ class Job:
             is_late = left is not None and left <= 0
             if not error.maybe_applied or is_exact or is_late or isinstance(error, NoSpaceError):
                 raise
+        except Exception:  # a wrong argument: nothing was sent
+            if not was_unanswered:
+                self._unanswered.discard(how)
+            raise
         else:
             if not was_unanswered:
                 self._unanswered.discard(how)

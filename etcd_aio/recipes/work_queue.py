@@ -255,8 +255,11 @@ class WorkQueue:
             bool: whether it was put back; False if it is no dead letter any more, or its id is in use.
 
         Raises:
+            InvalidRequestError, TypeError: it is no dead job of this queue.
             EtcdError: as every txn.
         """
+        if not isinstance(dead, DeadJob):
+            raise TypeError(f"revive() takes a DeadJob, got {type(dead).__name__}")
         job = self._name_in(dead.key)
         if not job:
             raise InvalidRequestError("the dead job is of another queue")
