@@ -287,12 +287,14 @@ class _Visit:
         async with self._store.watch(self._ready, filters=("no_delete",), timeout=None) as watcher:
             listed, ready, last = await self._look()
             if entering(self._own, listed, ready, self._count, last=last) is Step.WAIT:
-                while not await self._is_gone():
+                while True:
                     with suppress(TimeoutError):
                         async with asyncio.timeout(_CHECK_SECONDS):
                             async for event in watcher:
                                 if event.revision > self._own.revision:
                                     return
+                    if await self._is_gone():
+                        return
 
     async def _is_gone(self) -> bool:
         """Whether the own key was deleted, as by an operator; a second watch for each participant would cost more."""

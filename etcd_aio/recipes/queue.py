@@ -78,6 +78,7 @@ class ItemQueue(AsyncIterator[Item]):
             QueueTimeoutError: there was no item in time.
             ItemInDoubtError: the answer was lost, so items that were about to be taken may be lost: it names their
                 keys.
+            OutcomeUnknownError: the same of a `writer` of exactly-once writes, which can find out; a note names the keys.
             EtcdError: as every read, watch and txn; nothing was taken.
 
         Cancellation loses no item: one that is just being taken is for the next `get` of this object, and so is an
@@ -183,6 +184,7 @@ class Queue(ItemQueue):
         Raises:
             ItemInDoubtError: the answer was lost. It names the key; the item may be there, may have been taken, or may
                 be put later.
+            OutcomeUnknownError: the same of a `writer` of exactly-once writes, which can find out.
             EtcdError: as every txn; the item is not there.
 
         Cancellation: the item is put or not, as with every write.
