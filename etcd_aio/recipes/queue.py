@@ -78,7 +78,8 @@ class ItemQueue(AsyncIterator[Item]):
             QueueTimeoutError: there was no item in time.
             ItemInDoubtError: the answer was lost, so items that were about to be taken may be lost: it names their
                 keys.
-            OutcomeUnknownError: the same of a `writer` of exactly-once writes, which can find out; a note names the keys.
+            OutcomeUnknownError: the same of a `writer` of exactly-once writes, which can find out; a note names the
+                keys.
             EtcdError: as every read, watch and txn; nothing was taken.
 
         Cancellation loses no item: one that is just being taken is for the next `get` of this object, and so is an
