@@ -11,7 +11,7 @@ from contextvars import Context
 from typing import Any, TypeVar
 
 from etcd_aio.deadline import NEVER
-from etcd_aio.errors import ClientClosedError, EtcdError
+from etcd_aio.errors import ClientClosedError, EtcdError, WrongLoopError
 
 T = TypeVar("T")
 
@@ -34,6 +34,16 @@ def start_background_task(work: Coroutine[object, object, T], *, name: str) -> "
         name: of the task, for logs and debuggers.
     """
     return asyncio.Task(work, loop=asyncio.get_running_loop(), name=name, context=Context())
+
+
+def check_loop(task: "asyncio.Task[object]") -> None:
+    """Check that a task may serve the caller: that it runs in the caller's loop.
+
+    Raises:
+        WrongLoopError: it runs in another one, whose futures cannot be waited for here.
+    """
+    if task.get_loop() is not asyncio.get_running_loop():
+        raise WrongLoopError
 
 
 def wake(waiter: "asyncio.Future[None] | None") -> None:

@@ -15,11 +15,15 @@ import sys
 import sysconfig
 from pathlib import Path
 
-OPTIONAL = ("click", "dns", "opentelemetry", "prometheus_client", "pytest", "rich", "uvloop", "pydantic", "starlette")
+OPTIONAL = (
+    *("click", "dns", "opentelemetry", "prometheus_client", "pytest", "rich", "uvloop", "pydantic", "starlette"),
+    "websockets",
+)
+NEEDS_MORE = ("etcd_aio.contrib.", "etcd_aio.transport.gateway", "etcd_aio.transport.auto")
 
 
 def imports() -> dict[str, str]:
-    """Import the package and its modules. Returns those of `contrib` that need more, with what they say."""
+    """Import the package and its modules. Returns those that need an extra, with what they say."""
     import etcd_aio
 
     found = [name for name in OPTIONAL if name in sys.modules]
@@ -32,7 +36,7 @@ def imports() -> dict[str, str]:
         try:
             importlib.import_module(module.name)
         except ModuleNotFoundError as error:
-            assert parts[1] == "contrib", f"{module.name} needs what is not installed: {error}"
+            assert module.name.startswith(NEEDS_MORE), f"{module.name} needs what is not installed: {error}"
             assert "install" in str(error), f"{module.name} does not say what to install: {error}"
             lacking[module.name] = str(error)
     return lacking

@@ -350,7 +350,7 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
         """
         self._check_readable()
         self._check_loop()
-        follower = CacheChanges(self._followers.discard)
+        follower = CacheChanges(self._followers.discard, self._tasks[0].get_loop())
         self._followers.add(follower)
         return follower
 
@@ -370,7 +370,8 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
         """
         self._check_readable()
         self._check_loop()
-        follower = CacheBatches(self._followers.discard, whole_number(max_pending, "max_pending", minimum=1))
+        most = whole_number(max_pending, "max_pending", minimum=1)
+        follower = CacheBatches(self._followers.discard, self._tasks[0].get_loop(), most)
         self._followers.add(follower)
         return follower
 

@@ -14,7 +14,7 @@ from etcd_aio.aio import wake
 from etcd_aio.cache.conflation import Conflation, resync_events
 from etcd_aio.cache.steps import Step
 from etcd_aio.cache.waiting import raised_again
-from etcd_aio.errors import ClientUsageError
+from etcd_aio.errors import ClientUsageError, WrongLoopError
 
 _EVENT_BYTES: Final = 400  # memory of an event without its key and value, as `client.watch()` estimates it
 
@@ -24,12 +24,14 @@ class Follower:
 
     Args:
         forget: called when it is closed.
+        loop: of the cache.
     """
 
-    __slots__ = ("__weakref__", "_error", "_forget", "_has_ended", "_is_closed", "_is_taking", "_waiter")
+    __slots__ = ("__weakref__", "_error", "_forget", "_has_ended", "_is_closed", "_is_taking", "_loop", "_waiter")
 
-    def __init__(self, forget: "Callable[[Follower], None]") -> None:
+    def __init__(self, forget: "Callable[[Follower], None]", loop: asyncio.AbstractEventLoop) -> None:
         self._forget = forget
+        self._loop = loop
         self._waiter: asyncio.Future[None] | None = None
         self._has_ended = self._is_closed = False
         self._is_taking = False
@@ -52,6 +54,8 @@ class Follower:
         self.end(None)
 
     async def _next(self, is_there: Callable[[], bool]) -> None:
+        if asyncio.get_running_loop() is not self._loop:
+            raise WrongLoopError  # no change of the cache would wake this
         if self._is_taking:
             raise ClientUsageError("two tasks iterate over the same changes: let each of them ask the cache")
         self._is_taking = True
@@ -75,8 +79,8 @@ class CacheChanges(Follower, AsyncIterator[tuple[int, dict[bytes, KeyValue | Non
 
     __slots__ = ("_conflation", "_revision")
 
-    def __init__(self, forget: Callable[[Follower], None]) -> None:
-        super().__init__(forget)
+    def __init__(self, forget: Callable[[Follower], None], loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(forget, loop)
         self._conflation = Conflation()
         self._revision = 0
 
@@ -102,8 +106,8 @@ class CacheBatches(Follower, AsyncIterator[WatchBatch]):
 
     __slots__ = ("_bytes", "_conflation", "_max_pending", "_pending", "_revision")
 
-    def __init__(self, forget: Callable[[Follower], None], max_pending: int) -> None:
-        super().__init__(forget)
+    def __init__(self, forget: Callable[[Follower], None], loop: asyncio.AbstractEventLoop, max_pending: int) -> None:
+        super().__init__(forget, loop)
         self._max_pending = max_pending
         self._pending: deque[tuple[WatchBatch, int]] = deque()  # with their sizes
         self._bytes = 0

@@ -93,7 +93,8 @@ class Barrier:
             timeout: seconds for the whole call; None for no limit.
 
         Returns:
-            bool: whether it was held until now; False if another process has released it, or its lease has ended.
+            bool: whether it was held until now; False if another process has released it, or its lease has ended, or if
+                an earlier copy of the request, whose answer was lost, has released it.
 
         Raises:
             BarrierError: this object does not hold it, and there is no `force`.

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from etcd_aio import EtcdError, EtcdTimeoutError, Key, KeyValue, Store, TxnResult, Writer, op
-from etcd_aio.aio import resolve, start_background_task, wait_until
+from etcd_aio.aio import check_loop, resolve, start_background_task, wait_until
 from etcd_aio.backoff import Backoff
 from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.deadline import NEVER, deadline_after, time_left
@@ -114,6 +114,8 @@ class Counter:
         Cancellation: as with every write, if it was sent already; otherwise it is not added.
         """
         loop = asyncio.get_running_loop()
+        if self._combiner is not None:
+            check_loop(self._combiner)
         deadline = deadline_after(self._timeout if timeout is UNSET else timeout, loop.time())
         waiting = _Waiting(_integer(number, "number"), loop.create_future(), deadline)
         self._waiting.append(waiting)

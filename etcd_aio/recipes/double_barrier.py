@@ -10,6 +10,7 @@ Every wait opens its watch from now, and looks afterwards: no change falls in be
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import ClassVar, Final, Protocol, Self, TypeVar
 
@@ -49,6 +50,8 @@ R = TypeVar("R")
 
 _REPEATED: Final = (CompactedError, StoreRolledBackError)  # a watch that ends with one of them starts over
 _MOST_CONDITIONS: Final = 120  # other participants that `ready` depends on; etcd accepts 128 comparisons
+_MOST_DIGITS: Final = 19  # of a revision
+_CHECK_SECONDS: Final = 10.0  # between looks at the own key, while `ready` is waited for
 _LEAVE_SECONDS: Final = 2.0  # that deleting the key waits for an answer: twice etcd's default election timeout
 
 
@@ -269,7 +272,7 @@ class _Visit:
         listed = [Participant(kv.key, kv.create_revision) for kv in result[listing]]
         if ready is None:
             return listed, 0, None
-        return listed, ready.mod_revision, int(ready.value) if ready.value.isdigit() else None
+        return listed, ready.mod_revision, _number_in(ready)
 
     async def _open(self, others: tuple[Participant, ...]) -> None:
         """Put `ready`, unless a participant has gone meanwhile, or it is there already."""
@@ -284,9 +287,19 @@ class _Visit:
         async with self._store.watch(self._ready, filters=("no_delete",), timeout=None) as watcher:
             listed, ready, last = await self._look()
             if entering(self._own, listed, ready, self._count, last=last) is Step.WAIT:
-                async for event in watcher:
-                    if event.revision > self._own.revision:
+                while True:
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(_CHECK_SECONDS):
+                            async for event in watcher:
+                                if event.revision > self._own.revision:
+                                    return
+                    if await self._is_gone():
                         return
+
+    async def _is_gone(self) -> bool:
+        """Whether the own key was deleted, as by an operator; a second watch for each participant would cost more."""
+        kv = await self._store.get(self._own.key, keys_only=True)
+        return kv is None or kv.create_revision != self._own.revision
 
     # Leaving.
 
@@ -414,3 +427,8 @@ class _Visit:
         error = self._subject.late(f"{self._subject.what} was not {self._subject.reached} in time")
         error.__cause__ = self._trouble
         return error
+
+
+def _number_in(ready: KeyValue) -> int | None:
+    """The revision that `ready` says; None if it says none, as that of Go."""
+    return int(ready.value) if ready.value.isdigit() and len(ready.value) <= _MOST_DIGITS else None

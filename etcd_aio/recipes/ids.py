@@ -1,10 +1,12 @@
 """IdAllocator: numbers that are given once: taken from etcd in blocks, and handed out without a call."""
 
 import asyncio
+import random
 from typing import Final
 
 from etcd_aio import EtcdTimeoutError, Store, Writer
 from etcd_aio.call_options import UNSET, Timeout
+from etcd_aio.concurrency import BACKOFF
 from etcd_aio.deadline import NEVER, deadline_after, time_left
 from etcd_aio.errors import EtcdError
 from etcd_aio.recipes.counter import DEFAULT_TIMEOUT, Counter
@@ -77,8 +79,10 @@ class IdAllocator:
             scope = asyncio.timeout_at(None if deadline == NEVER else deadline)
             try:
                 async with scope, self._taking:
+                    failures = 0
                     while self._next > self._last:
-                        await self._take(deadline)
+                        await self._take(deadline, failures)
+                        failures += 1
                     return self._hand_out()
             except TimeoutError as error:
                 if isinstance(error, EtcdError) or not scope.expired():
@@ -91,7 +95,7 @@ class IdAllocator:
         self._next += 1
         return number
 
-    async def _take(self, deadline: float) -> None:
+    async def _take(self, deadline: float, failures: int) -> None:
         """Take a block; return without one if it is not known whether it was taken."""
         left = None if deadline == NEVER else time_left(deadline, asyncio.get_running_loop().time())
         try:
@@ -99,5 +103,6 @@ class IdAllocator:
         except EtcdError as error:
             if not (error.maybe_applied and error.retryable) or left == 0:
                 raise
+            await asyncio.sleep(BACKOFF.wait(failures, random.random))  # each attempt may leave out a block
         else:
             self._next, self._last = last - self._block + 1, last

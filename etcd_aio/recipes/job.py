@@ -63,8 +63,8 @@ class Shift(Protocol):
         """The job is not this worker's any more."""
         ...
 
-    def run_later(self, job: "Job") -> None:
-        """Release a job in the background."""
+    def run_later(self, job: "Job", *, delay: float = 0.0, has_begun: bool = True) -> None:
+        """Release a job in the background, until that is answered or the lease is lost."""
         ...
 
 
@@ -72,8 +72,9 @@ class Job:
     """A job of a worker: `async with job:`.
 
     Leaving the block completes the job, unless it was ended within; if it ends by an exception, the job is free again
-    for another attempt, and the exception goes on. If the worker's lease is lost, the block is cancelled, and leaving
-    it raises `JobLostError`: another worker may have the job then.
+    for another attempt, and the exception goes on. If the end could not be made, as in an outage, the job is freed in
+    the background as soon as that is possible, unless it was completed after all. If the worker's lease is lost, the
+    block is cancelled, and leaving it raises `JobLostError`: another worker may have the job then.
 
     Attributes:
         key: the key of the job.
@@ -178,15 +179,20 @@ class Job:
             return
         if self._is_ended:
             return
-        if exc is None:
-            await self.complete()
-        elif isinstance(exc, asyncio.CancelledError):
+        if isinstance(exc, asyncio.CancelledError):
             self._shift.run_later(self)
-        else:
-            try:
+            return
+        try:
+            if exc is None:
+                await self.complete()
+            else:
                 await self.retry()
-            except EtcdError as error:
-                exc.add_note(f"Meanwhile: {error.message}")
+        except BaseException as error:  # a cancellation too: the worker must not wait for this job for ever
+            if not self._is_ended and self.error is None:
+                self._shift.run_later(self)
+            if exc is None or not isinstance(error, EtcdError):
+                raise
+            exc.add_note(f"Meanwhile: {error.message}")
 
     # Ends.
 
@@ -265,9 +271,16 @@ class Job:
         ]
         await self._end("reject", [*self._deletions(), *moved], timeout)
 
-    async def _release(self, timeout: Timeout = CANCELLED_SECONDS) -> None:
-        """The job is free again at once."""
-        await self._end("release", [op.delete(self._key(Kind.CLAIM))], timeout)
+    async def _release(
+        self, timeout: Timeout = CANCELLED_SECONDS, *, delay: float = 0.0, has_begun: bool = True
+    ) -> None:
+        """The job is free again, whichever attempt this was."""
+        then: list[Op] = [op.delete(self._key(Kind.CLAIM))]
+        if not has_begun and self.tries == 1:  # it counts as no attempt
+            then.append(op.delete(self._key(Kind.TRIES)))
+        if delay:
+            then.append(op.put(self._key(Kind.DELAY), f"{time.time() + delay:.3f}"))
+        await self._end("release", then, timeout)
 
     def _key(self, kind: Kind) -> bytes:
         return self._shift.keys.of(kind, self._job)
@@ -325,6 +338,10 @@ class Job:
             is_late = left is not None and left <= 0
             if not error.maybe_applied or is_exact or is_late or isinstance(error, NoSpaceError):
                 raise
+        except Exception:  # a wrong argument: nothing was sent
+            if not was_unanswered:
+                self._unanswered.discard(how)
+            raise
         else:
             if not was_unanswered:
                 self._unanswered.discard(how)

@@ -78,6 +78,8 @@ class ItemQueue(AsyncIterator[Item]):
             QueueTimeoutError: there was no item in time.
             ItemInDoubtError: the answer was lost, so items that were about to be taken may be lost: it names their
                 keys.
+            OutcomeUnknownError: the same of a `writer` of exactly-once writes, which can find out; a note names the
+                keys.
             EtcdError: as every read, watch and txn; nothing was taken.
 
         Cancellation loses no item: one that is just being taken is for the next `get` of this object, and so is an
@@ -95,7 +97,7 @@ class ItemQueue(AsyncIterator[Item]):
     # Looking.
 
     async def size(self, *, timeout: Timeout = UNSET) -> int:
-        """Count the items.
+        """Count the items. Keys of queues whose names begin with `<name>/` and a digit are counted too.
 
         Args:
             timeout: seconds for the whole call; None for no limit.
@@ -119,13 +121,17 @@ class ItemQueue(AsyncIterator[Item]):
             InvalidRequestError, TypeError: the limit is invalid.
             EtcdError: as every read.
         """
-        found = await self._store.range(
-            self._keys.key,
-            range_end=self._keys.range_end,
-            limit=whole_number(limit, "limit", minimum=1),
-            timeout=self._limit(timeout),
-        )
-        return tuple(item_of(kv) for kv in found if self._is_item(kv.key))
+        most = whole_number(limit, "limit", minimum=1)
+        deadline = deadline_after(self._limit(timeout), asyncio.get_running_loop().time())
+        items: list[Item] = []
+        first = self._keys.key
+        while True:  # keys that are no items must not hide those behind them
+            left = None if deadline == NEVER else time_left(deadline, asyncio.get_running_loop().time())
+            found = await self._store.range(first, range_end=self._keys.range_end, limit=most, timeout=left)
+            items += [item_of(kv) for kv in found if self._is_item(kv.key)]
+            if len(items) >= most or not found.more:
+                return tuple(items[:most])
+            first = found[-1].key + b"\0"
 
     def _limit(self, timeout: Timeout) -> float | None:
         return self._timeout if timeout is UNSET else timeout
@@ -179,6 +185,7 @@ class Queue(ItemQueue):
         Raises:
             ItemInDoubtError: the answer was lost. It names the key; the item may be there, may have been taken, or may
                 be put later.
+            OutcomeUnknownError: the same of a `writer` of exactly-once writes, which can find out.
             EtcdError: as every txn; the item is not there.
 
         Cancellation: the item is put or not, as with every write.

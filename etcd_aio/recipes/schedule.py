@@ -31,6 +31,8 @@ logger: Final = logging.getLogger("etcd_aio.schedules")
 DEFAULT_KEEP: Final = 86400
 """Seconds: a day, so that an operator sees what has run."""
 
+_LONGEST_GRACE: Final = 1e12  # seconds: more than the calendar has
+
 _BACKOFF: Final = Backoff(initial=0.5, multiplier=2.0, maximum=10.0, jitter=0.2)
 
 _PASSING: Final = (NoSpaceError, LeaseNotFoundError)
@@ -117,7 +119,7 @@ class Schedule:
             runs=encoded + b"/runs/",
             times=_times(every, offset, next_tick),
             catch_up=catch_up,
-            grace=timedelta(seconds=finite_seconds(grace, "grace")),
+            grace=timedelta(seconds=min(finite_seconds(grace, "grace"), _LONGEST_GRACE)),
             keep=whole_number(keep, "keep", minimum=1),
             max_tries=whole_number(max_tries, "max_tries", minimum=1),
             value=what,
@@ -156,6 +158,7 @@ class Schedule:
             work: what is run; it gets the `Tick`.
 
         Raises:
+            TypeError: `work` is no function.
             Exception: what `work` has raised. The tick is not run again; with `claim=True` another process runs it.
             ScheduleError: a key of the schedule has no tick, or `next_tick` returns none.
             EtcdError: an error that would come again, such as a denied permission, or a closed client.
@@ -163,6 +166,8 @@ class Schedule:
         Cancellation: the work is cancelled. If it falls between the start of a tick and its work, no process runs that;
         with `claim=True` another one runs it.
         """
+        if not callable(work):
+            raise TypeError(f"work must be an async function, got {type(work).__name__}")
         run = (ClaimingRun if self._claims else Run)(self._setting, work)
         failures = 0
         try:

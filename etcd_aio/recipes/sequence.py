@@ -16,17 +16,29 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from etcd_aio import EtcdTimeoutError, Key, KeyValue, OutcomeUnknownError, SortOrder, Store, TxnResult, Writer, op
-from etcd_aio.aio import resolve, start_background_task, wait_until
+from etcd_aio import (
+    EtcdTimeoutError,
+    Key,
+    KeyValue,
+    OutcomeUnknownError,
+    RangeResult,
+    SortOrder,
+    Store,
+    TxnResult,
+    Writer,
+    op,
+)
+from etcd_aio.aio import check_loop, resolve, start_background_task, wait_until
 from etcd_aio.backoff import Backoff
 from etcd_aio.deadline import NEVER, time_left
-from etcd_aio.errors import EtcdError, ItemInDoubtError
+from etcd_aio.errors import EtcdError, ItemInDoubtError, QueueError
 
 MOST_ITEMS: Final = 60
 """Items of one txn: as many puts, and the base key, are far below the 128 operations that etcd accepts by default."""
 
 _MOST_BYTES: Final = 512 * 1024  # of values that are combined; etcd accepts requests of 1.5 MiB by default
 _MARK_BYTES: Final = 8
+_DIGITS: Final = 16  # of a number, as of Go
 
 # Processes that collide spread over some round trips.
 _BACKOFF: Final = Backoff(initial=0.001, multiplier=2.0, maximum=0.064, jitter=1.0)
@@ -88,6 +100,8 @@ class Sequence:
     async def put(self, values: list[bytes], deadline: float) -> list[bytes]:
         """Put values; all of them or none. Returns their keys."""
         loop = asyncio.get_running_loop()
+        if self._combiner is not None:
+            check_loop(self._combiner)
         waiting = _Waiting(values, loop.create_future(), deadline, [])
         self._waiting.append(waiting)
         if self._combiner is None:
@@ -145,6 +159,8 @@ class Sequence:
         for one in batch:
             first = last + 1
             last += len(one.values)
+            if last >= 10**_DIGITS:
+                raise QueueError(f"{self._what}: there are no numbers left behind those of the items that are there")
             one.keys = [self._prefix + b"%016d" % number for number in range(first, last + 1)]
             puts += [op.put(key, value) for key, value in zip(one.keys, one.values, strict=True)]
         base, look = op.put(self._base, b"%d %b" % (last, mark)), op.get(self._base)
@@ -199,16 +215,27 @@ class Sequence:
         if known is not None:
             return known
         # Go has written it, or it is the first put. This reads all keys of the prefix, as Go's put does.
-        found = await self._store.range(
+        found = await self._last(1, deadline)
+        revision, limit = found.revision, 1
+        while True:
+            for kv in found:
+                text = kv.key[len(self._prefix) :]
+                if len(text) == _DIGITS and text.isdigit():
+                    return int(text), revision
+            if not found.more:
+                return -1, revision
+            limit *= 4  # a key that is no item must not hide those before it, which a small number would overwrite
+            found = await self._last(limit, deadline)
+
+    async def _last(self, limit: int, deadline: float) -> RangeResult:
+        return await self._store.range(
             self._prefix + b"0",
             range_end=self._prefix + b":",
-            limit=1,
+            limit=limit,
             sort_order=SortOrder.DESCEND,
             keys_only=True,
             timeout=_left(deadline),
         )
-        text = found[0].key[len(self._prefix) :] if found else b""
-        return int(text) if text.isdigit() else -1, found.revision
 
     def _end(self, error: EtcdError) -> None:
         """A call has failed, for all that it was made for."""
@@ -235,7 +262,7 @@ class Sequence:
 def _number_in(base: KeyValue) -> tuple[int, int] | None:
     """The last number, if this client has written the base key, and the revision."""
     number, _, mark = base.value.partition(b" ")
-    return (int(number), base.mod_revision) if number.isdigit() and mark else None
+    return (int(number), base.mod_revision) if number.isdigit() and len(number) <= _DIGITS and mark else None
 
 
 def _left(deadline: float) -> float | None:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from etcd_aio import DeleteResult, Event, Key, KeyValue, OutcomeUnknownError, Store, TxnResult, Watcher, Writer, op
-from etcd_aio.aio import start_background_task, wait_until
+from etcd_aio.aio import check_loop, start_background_task, wait_until
 from etcd_aio.concurrency import BACKOFF
 from etcd_aio.deadline import deadline_after
 from etcd_aio.errors import (
@@ -122,6 +122,8 @@ class Taker:
     async def take(self, timeout: float | None) -> Item:
         """Wait for an item, and take it."""
         loop = asyncio.get_running_loop()
+        if self._task is not None:
+            check_loop(self._task)
         deadline = deadline_after(timeout, loop.time())
         waiting: asyncio.Future[Item | EtcdError | None] = loop.create_future()
         self._waiting.append(waiting)

@@ -50,7 +50,10 @@ class Interval:
 
     def after(self, instant: datetime) -> datetime:
         """See `Times.after`."""
-        return self._at_or_before(instant) + self.every
+        try:
+            return self._at_or_before(instant) + self.every
+        except OverflowError:
+            raise ScheduleError("there is no tick before the end of the calendar") from None
 
     def newest(self, after: datetime, until: datetime) -> datetime | None:
         """See `Times.newest`."""
@@ -125,8 +128,8 @@ def plan(times: Times, last: datetime, now: datetime, grace: timedelta, catch_up
         tick = times.after(last)
         return Plan(tick if tick <= now else None, tick)
     oldest = last
-    if catch_up == "none":
-        oldest = max(last, now - grace - timedelta(microseconds=1))
+    if catch_up == "none" and now - last > grace:
+        oldest = now - grace - timedelta(microseconds=1)
     return Plan(times.newest(oldest, now), times.after(now))
 
 
@@ -171,5 +174,12 @@ def tick_of(text: bytes) -> datetime:
 
 
 def instant_of(seconds: float) -> datetime:
-    """The time of a clock that counts from 1970."""
-    return _EPOCH + timedelta(seconds=seconds)
+    """The time of a clock that counts from 1970.
+
+    Raises:
+        ScheduleError: the calendar has no such time.
+    """
+    try:
+        return _EPOCH + timedelta(seconds=seconds)
+    except (OverflowError, ValueError):
+        raise ScheduleError(f"the clock has no time of the calendar: {seconds!r}") from None

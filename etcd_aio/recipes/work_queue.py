@@ -136,13 +136,14 @@ class WorkQueue:
         ident = b"" if id is None else encode_key(id, "id")
         whole_number(priority, "priority")
         deadline = deadline_after(self._limit(timeout), asyncio.get_running_loop().time())
+        orphan: KeyValue | None = None
         while True:
             job = job_name(priority, next_number(), ident)
             key = self._keys.of(Kind.ITEM, job)
             when, then = [Key(key).missing], [op.put(key, payload)]
             look = op.get(self._keys.id_key(ident) if ident else key)
             if ident:
-                when.append(Key(look.key).missing)
+                when.append(Key(look.key).mod_revision == (0 if orphan is None else orphan.mod_revision))
                 then.append(op.put(look.key, job))
             if seconds:
                 then.append(op.put(self._keys.of(Kind.DELAY, job), f"{time.time() + seconds:.3f}"))
@@ -150,8 +151,18 @@ class WorkQueue:
             if result.succeeded:
                 return key
             found = result.responses[0]
+            orphan = None
             if ident and isinstance(found, KeyValue):
-                return self._keys.of(Kind.ITEM, found.value)
+                if await self._is_there(found.value, deadline):
+                    return self._keys.of(Kind.ITEM, found.value)
+                orphan = found
+
+    async def _is_there(self, job: bytes, deadline: float) -> bool:
+        """Whether the job that an id names is there. If an operator has deleted it, its id is left."""
+        parts = [op.get(self._keys.of(kind, job), keys_only=True) for kind in (Kind.ITEM, Kind.CLAIM)]
+        left = None if deadline == NEVER else time_left(deadline, asyncio.get_running_loop().time())
+        found = await self._store.do(op.txn(then=parts), timeout=left)
+        return any(found[part] is not None for part in parts)
 
     async def _commit(self, key: bytes, put: op.TxnOp, deadline: float) -> TxnResult:
         # It is not repeated: a late copy would put the job again after it was done.
@@ -244,8 +255,11 @@ class WorkQueue:
             bool: whether it was put back; False if it is no dead letter any more, or its id is in use.
 
         Raises:
+            InvalidRequestError, TypeError: it is no dead job of this queue.
             EtcdError: as every txn.
         """
+        if not isinstance(dead, DeadJob):
+            raise TypeError(f"revive() takes a DeadJob, got {type(dead).__name__}")
         job = self._name_in(dead.key)
         if not job:
             raise InvalidRequestError("the dead job is of another queue")

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import ClassVar, Final, Protocol, Self
 
 from etcd_aio import Key, KeyValue, PutResult, Store, TxnResult, Watcher, Writer, op
-from etcd_aio.aio import start_background_task, wake
+from etcd_aio.aio import check_loop, start_background_task, wake
 from etcd_aio.concurrency import BACKOFF, LeasePool, LeaseSource, Loan
 from etcd_aio.errors import (
     ClientUsageError,
@@ -41,6 +41,8 @@ from etcd_aio.types import shown_key
 logger: Final = logging.getLogger("etcd_aio.queues")
 
 _MOST_AT_A_TIME: Final = 16  # claims of one txn: with the largest payloads, the answer is 24 MiB
+_GIVE_UP_SECONDS: Final = 60.0  # until a job that cannot be given up, as if it is too large for that, is claimed again
+_KEPT_SECONDS: Final = 1.0  # that a job is kept for a consumer that was cancelled, as by a timeout, and may come again
 _LEAVE_SECONDS: Final = 2.0  # that leaving waits for the end of the lease: twice etcd's default election timeout
 
 
@@ -112,15 +114,21 @@ class _Shift:
             del self.jobs[name]
             self._worker.wake()
 
-    def run_later(self, job: Job) -> None:
-        """Release a job in the background."""
-        self._worker.source.run(_quietly(job), "release of a job")
+    def run_later(self, job: Job, *, delay: float = 0.0, has_begun: bool = True) -> None:
+        """Release a job in the background, until that is answered or the lease is lost."""
+        self._worker.source.run(self._release(job, delay, has_begun), "release of a job")
 
-
-async def _quietly(job: Job) -> None:
-    """What cannot be released is free when the lease ends."""
-    with suppress(EtcdError):
-        await job._release()
+    async def _release(self, job: Job, delay: float, has_begun: bool) -> None:
+        failures = 0
+        while not (job.is_ended or job.is_lost):
+            try:
+                await job._release(delay=delay, has_begun=has_begun)
+            except EtcdError as error:
+                if not error.retryable:  # it is free when the lease ends, and the worker goes on without it
+                    self.ended(job)
+                    return
+            await asyncio.sleep(BACKOFF.wait(failures, random.random))
+            failures += 1
 
 
 class Worker(NotAwaitable, AsyncIterator[Job]):
@@ -227,7 +235,9 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
                 raise
             found = None if result.succeeded else result[look]
             shift.begin(result.revision if found is None else found.create_revision)
-            return shift
+            if not shift.is_over:
+                return shift
+            self.source.run(loan.discard(), f"end of a worker of {self._what}")  # the answer took until its margin
 
     def shift_over(self, shift: _Shift) -> None:
         """The lease of a shift is lost, or the worker is left."""
@@ -253,6 +263,8 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
             raise StopAsyncIteration
         if self._end is not None:
             raise self._end.with_traceback(None)
+        if self._tasks:
+            check_loop(self._tasks[0])
         waiting: asyncio.Future[Job | EtcdError | None] = asyncio.get_running_loop().create_future()
         self._waiting.append(waiting)
         self.wake()
@@ -262,8 +274,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
             if waiting.done() and not waiting.cancelled():
                 job = waiting.result()
                 if isinstance(job, Job):
-                    self._kept.appendleft(job)
-                    self.wake()
+                    self._keep(job)
             raise
         finally:
             waiting.cancel()
@@ -274,6 +285,17 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         if isinstance(outcome, EtcdError):
             raise outcome.with_traceback(None)
         return outcome
+
+    def _keep(self, job: Job) -> None:
+        """The consumer of a job was cancelled: it is for the next one, or free again if none comes soon."""
+        self._kept.appendleft(job)
+        self.wake()
+        asyncio.get_running_loop().call_later(_KEPT_SECONDS, self._free_kept, job)
+
+    def _free_kept(self, job: Job) -> None:
+        if job in self._kept:
+            self._kept.remove(job)
+            job._shift.run_later(job, has_begun=False)
 
     def _wanted(self) -> int:
         """How many jobs are asked for, and may be claimed."""
@@ -462,6 +484,9 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
                     else:
                         self._kept.append(job)
                         self._hand_out()
+                        if job in self._kept:
+                            self._kept.remove(job)
+                            self._keep(job)
         except asyncio.CancelledError:
             shift.dirty |= names
             raise
@@ -509,9 +534,9 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
             await job.reject(f"attempt {job.tries - 1} of {self.max_tries} did not end")
         except JobLostError:
             pass
-        except EtcdError:
-            with suppress(EtcdError):
-                await job._release()
+        except EtcdError as error:
+            self._log.warning("%s: job %s could not be given up: %s", self._what, shown_key(job.key), error)
+            job._shift.run_later(job, delay=0.0 if error.retryable else _GIVE_UP_SECONDS)
 
 
 def _resolve(waiting: "asyncio.Future[Job | EtcdError | None]", outcome: Job | EtcdError | None) -> None:

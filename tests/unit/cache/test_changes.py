@@ -37,7 +37,7 @@ def ignore(follower: Follower) -> None:
 
 
 async def test_changes_are_conflated_until_they_are_taken() -> None:
-    changes = CacheChanges(ignore)
+    changes = CacheChanges(ignore, asyncio.get_running_loop())
     tell(changes, put(b"a", 5, 2))
     tell(changes, put(b"a", 6, 3), put(b"b", 6), created=[b"b"])
     tell(changes, delete(b"b", 7))
@@ -50,7 +50,7 @@ async def test_changes_are_conflated_until_they_are_taken() -> None:
 
 
 async def test_batches_come_one_by_one() -> None:
-    batches = CacheBatches(ignore, 10_000)
+    batches = CacheBatches(ignore, asyncio.get_running_loop(), 10_000)
     tell(batches, put(b"a", 5), created=[b"a"])
     tell(batches, put(b"a", 6, 2), delete(b"b", 6))
     tell(batches, put(b"x", 4), late=True)
@@ -61,7 +61,7 @@ async def test_batches_come_one_by_one() -> None:
 
 
 async def test_a_slow_consumer_of_batches_gets_one_difference() -> None:
-    batches = CacheBatches(ignore, 3_000)
+    batches = CacheBatches(ignore, asyncio.get_running_loop(), 3_000)
     tell(batches, put(b"fleeting", 4), created=[b"fleeting"])
     for revision in range(5, 50):
         tell(batches, put(b"a", revision, revision))
@@ -76,13 +76,13 @@ async def test_a_slow_consumer_of_batches_gets_one_difference() -> None:
 
 
 async def test_one_batch_larger_than_the_bound_is_accepted() -> None:
-    batches = CacheBatches(ignore, 1)
+    batches = CacheBatches(ignore, asyncio.get_running_loop(), 1)
     tell(batches, put(b"a", 5))
     assert [event.is_resync for event in await anext(batches)] == [False]
 
 
 async def test_a_difference_that_cancels_itself_out_is_not_told() -> None:
-    batches = CacheBatches(ignore, 1)
+    batches = CacheBatches(ignore, asyncio.get_running_loop(), 1)
     tell(batches, put(b"a", 5), created=[b"a"])
     tell(batches, delete(b"a", 6))
     taking = asyncio.ensure_future(anext(batches))
@@ -94,7 +94,7 @@ async def test_a_difference_that_cancels_itself_out_is_not_told() -> None:
 
 
 async def test_a_load_is_a_difference_behind_what_was_not_taken() -> None:
-    batches = CacheBatches(ignore, 10_000)
+    batches = CacheBatches(ignore, asyncio.get_running_loop(), 10_000)
     tell(batches, put(b"a", 5), created=[b"a"])
     batches.add(Step(9, {b"a": None, b"b": put(b"b", 8).kv}, {b"b"}), is_resync=True)
     batch = await anext(batches)
@@ -102,9 +102,10 @@ async def test_a_load_is_a_difference_behind_what_was_not_taken() -> None:
     assert batch.revision == 9
 
 
-@pytest.mark.parametrize("kind", [CacheChanges, lambda forget: CacheBatches(forget, 10_000)])
+@pytest.mark.parametrize("kind", [CacheChanges, lambda forget, loop: CacheBatches(forget, loop, 10_000)])
 async def test_the_end_comes_behind_what_was_not_taken(kind: type[CacheChanges]) -> None:
-    left, failed = kind(ignore), kind(ignore)
+    loop = asyncio.get_running_loop()
+    left, failed = kind(ignore, loop), kind(ignore, loop)
     for follower in (left, failed):
         tell(follower, put(b"a", 5))
     left.end(None)
@@ -123,7 +124,7 @@ async def test_the_end_comes_behind_what_was_not_taken(kind: type[CacheChanges])
 
 async def test_closing_a_follower_ends_it_at_once() -> None:
     forgotten: list[Follower] = []
-    changes = CacheChanges(forgotten.append)
+    changes = CacheChanges(forgotten.append, asyncio.get_running_loop())
     tell(changes, put(b"a", 5))
     await changes.aclose()
     await changes.aclose()
@@ -132,7 +133,7 @@ async def test_closing_a_follower_ends_it_at_once() -> None:
 
 
 async def test_two_tasks_cannot_share_a_follower_and_a_cancelled_one_loses_nothing() -> None:
-    changes = CacheChanges(ignore)
+    changes = CacheChanges(ignore, asyncio.get_running_loop())
     taking = asyncio.ensure_future(anext(changes))
     await turns()
     with pytest.raises(ClientUsageError, match="two tasks"):
@@ -147,7 +148,7 @@ async def test_two_tasks_cannot_share_a_follower_and_a_cancelled_one_loses_nothi
 async def test_a_follower_that_is_dropped_is_collected() -> None:
     from weakref import ref
 
-    changes = CacheChanges(ignore)
+    changes = CacheChanges(ignore, asyncio.get_running_loop())
     weak = ref(changes)
     del changes
     gc.collect()
