@@ -14,17 +14,19 @@ import subprocess
 import sys
 import sysconfig
 from pathlib import Path
+from typing import Literal
 
 OPTIONAL = (
     *("click", "dns", "opentelemetry", "prometheus_client", "pytest", "rich", "uvloop", "pydantic", "starlette"),
     "websockets",
 )
-NEEDS_MORE = ("etcd_aio.contrib.", "etcd_aio.transport.gateway", "etcd_aio.transport.auto")
+ENGINES: tuple[Literal["gateway"], Literal["auto"]] = ("gateway", "auto")  # that need an extra
 
 
 def imports() -> dict[str, str]:
-    """Import the package and its modules. Returns those that need an extra, with what they say."""
+    """Import the package and its modules. Returns what needs an extra, with what it says."""
     import etcd_aio
+    from etcd_aio import Client, ConfigError
 
     found = [name for name in OPTIONAL if name in sys.modules]
     assert not found, f"`import etcd_aio` imports {found}"
@@ -33,12 +35,19 @@ def imports() -> dict[str, str]:
         parts = module.name.split(".")
         if parts[1] in ("__main__", "cli") or (parts[1] == "contrib" and len(parts) > 3):
             continue  # the program is run below; parts of a package of `contrib` come with it
+        if module.name.startswith(tuple(f"etcd_aio.transport.{engine}" for engine in ENGINES)):
+            continue  # engines are tried below
         try:
             importlib.import_module(module.name)
         except ModuleNotFoundError as error:
-            assert module.name.startswith(NEEDS_MORE), f"{module.name} needs what is not installed: {error}"
+            assert parts[1] == "contrib", f"{module.name} needs what is not installed: {error}"
             assert "install" in str(error), f"{module.name} does not say what to install: {error}"
             lacking[module.name] = str(error)
+    for engine in ENGINES:
+        try:
+            Client("http://127.0.0.1:1", engine=engine)
+        except ConfigError as error:
+            lacking[f"engine={engine!r}"] = str(error)
     return lacking
 
 
