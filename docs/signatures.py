@@ -21,8 +21,9 @@ def replace(owner: griffe.Module | griffe.Class) -> None:
     for member in owner.members.values():
         if isinstance(member, griffe.Function):
             for parameter in member.parameters:
-                if str(parameter.default).isupper():
-                    parameter.default = shown(owner, str(parameter.default))
+                default = str(parameter.default)
+                if default.isidentifier() and default.isupper():
+                    parameter.default = shown(owner, default)
         elif isinstance(member, griffe.Class | griffe.Module):
             replace(member)
 
