@@ -45,5 +45,7 @@ def test_every_unit_test_stands_beside_what_it_tests() -> None:
         if folder == ".":
             assert test.stem.removeprefix("test_") in MODULES, test
         elif folder not in ELSEWHERE:
-            assert folder in PACKAGES, test
-            assert folder in imported(test), f"{test} imports nothing of etcd_aio.{folder}"
+            package = folder.split("/")[0]
+            assert package in PACKAGES, test
+            assert (PACKAGE / folder).is_dir(), test
+            assert package in imported(test), f"{test} imports nothing of etcd_aio.{package}"

@@ -6,7 +6,6 @@ got (`Delivery`). It does not choose endpoints, retry, or interpret messages.
 
 from typing import Final, Literal, TypeAlias
 
-from etcd_aio.errors import ConfigError
 from etcd_aio.transport.framing import check_prefix as check_prefix
 from etcd_aio.transport.interface import BEGINNING as BEGINNING
 from etcd_aio.transport.interface import Collect as Collect
@@ -68,6 +67,8 @@ def create_engine(engine: EngineName | EngineFactory, options: TransportOptions)
 
 
 def _require_websockets(engine: str) -> None:
+    from etcd_aio.errors import ConfigError
+
     try:
         import websockets.client  # noqa: F401 - only to see whether it is installed
     except ImportError as error:

@@ -1,15 +1,16 @@
-"""Without the package that the gateway needs, the client says what to install."""
+"""Without the package that the gateway needs, the engine says what to install."""
 
 import sys
+from typing import Literal
 
 import pytest
 
-from etcd_aio import Client
 from etcd_aio.errors import ConfigError
+from etcd_aio.transport import TransportOptions, create_engine
 
 
 @pytest.mark.parametrize("engine", ["gateway", "auto"])
-def test_a_missing_package_is_named(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named(engine: Literal["gateway", "auto"], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "websockets.client", None)
     with pytest.raises(ConfigError, match=r"pip install 'etcd_aio\[gateway\]'"):
-        Client("m1", engine=engine)  # type: ignore[arg-type] # one of the names
+        create_engine(engine, TransportOptions())
