@@ -13,8 +13,8 @@ from tests.simulation.world import World
 if TYPE_CHECKING:
     from etcd_aio.recipes.meeting import Participant
 
-_BARRIER: Final = "recipes/barrier"
-_DOUBLE: Final = "recipes/meeting"
+_BARRIER: Final = "i/recipes/barrier"
+_DOUBLE: Final = "i/recipes/meeting"
 _TOGETHER: Final = 2  # participants of a meeting
 
 

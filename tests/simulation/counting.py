@@ -11,8 +11,8 @@ from tests.faults.ownership import Violation
 from tests.simulation.processes import Crowd, Process
 from tests.simulation.world import World
 
-_NAME: Final = "recipes/counter"
-_IDS: Final = "recipes/ids"
+_NAME: Final = "i/recipes/counter"
+_IDS: Final = "i/recipes/ids"
 _TASKS: Final = 3  # of a process: what they add at the same time is one txn
 _BLOCK: Final = 3
 _MOST: Final = 3  # that is added at once
@@ -50,7 +50,7 @@ class Counting(Crowd):
         if process.random.random() < 0.5:
             await self._count(process, Counter(process.client, _NAME, timeout=2.0))
         else:
-            async with process.client.exactly_once(prefix="recipes/once/") as once:
+            async with process.client.exactly_once(prefix="i/recipes/once/") as once:
                 await self._count(process, Counter(process.client, _NAME, writer=once, timeout=2.0))
 
     async def _count(self, process: Process, counter: Counter) -> None:

@@ -10,7 +10,7 @@ from tests.faults.ownership import Violation
 from tests.simulation.processes import Crowd, Process
 from tests.simulation.world import World
 
-_NAME: Final = "recipes/group"
+_NAME: Final = "i/recipes/group"
 _PREFIX: Final = f"{_NAME}/"
 _LOOK_EVERY: Final = 0.1  # seconds
 _TIE: Final = 0.001  # seconds

@@ -12,7 +12,7 @@ from tests.faults.ownership import Violation
 from tests.simulation.processes import Crowd, Process
 from tests.simulation.world import World
 
-_NAME: Final = "recipes/schedule"
+_NAME: Final = "i/recipes/schedule"
 _BEGIN: Final = 1_900_000_000.0  # seconds since 1970, when the loop's clock is at 0
 _LATER: Final = 20.0  # seconds after the faults, in which ticks must go on
 _CATCH_UPS: Final[tuple[CatchUp, ...]] = ("none", "last", "all")

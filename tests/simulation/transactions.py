@@ -10,7 +10,7 @@ from tests.faults.ownership import Violation
 from tests.simulation.processes import Crowd, Process
 from tests.simulation.world import World
 
-_PREFIX: Final = "recipes/stm/"
+_PREFIX: Final = "i/recipes/stm/"
 _KEYS: Final = tuple(f"{_PREFIX}{name}" for name in "abc")
 _TASKS: Final = 2  # of a process
 

@@ -7,7 +7,7 @@ from tests.faults.ownership import Violation
 from tests.simulation.world import World
 from tests.support.watch_history import Change, Follower, Writes, caught_up, following, kinds
 
-_PREFIX: Final = "k/"
+_PREFIX: Final = "k/"  # behind the keys of all other parts: a watch from a key on tells of no others
 _FOLLOWERS: Final = 6
 _RATE: Final = 4.0  # writes in a second
 _OF_COMPACTION: Final = {"on_compaction", "prev_kv"}
