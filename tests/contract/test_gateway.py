@@ -463,6 +463,21 @@ async def test_a_silent_peer_is_asked_once_more_and_then_given_up(answers_versio
 # --- what requests carry ---
 
 
+async def test_a_ping_that_one_socket_does_not_answer_gives_the_socket_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("etcd_aio.transport.gateway.connection.HEAVY_TIMEOUT", 0.1)
+    peer = Peer(always(answer(to_json(b"ok"))))
+    async with link(peer, silence_timeout=0.1, keepalive_timeout=0.1) as (connection, owner, _):
+        peer.version = b""
+        connection._ping()
+        assert await connection.unary("/x/Echo", b"", (), soon()) == b"ok"
+        assert len(connection._channels) == 2
+        async with asyncio.timeout(PATIENCE):
+            while len(connection._channels) > 1:  # noqa: ASYNC110 - there is no event for it
+                await asyncio.sleep(0.01)
+        assert await connection.unary("/x/Echo", b"", (), soon()) == b"ok"
+        assert owner.lost == []
+
+
 async def test_metadata_goes_into_headers() -> None:
     peer = Peer(always(answer(to_json(b""))))
     metadata = (("client-api-version", "3.7"), ("token", "t.1-c4n4ry"), ("hasleader", "true"))
@@ -572,6 +587,19 @@ async def test_a_refused_websocket_says_why(data: bytes, code: int, words: str) 
         assert failure.code == code
         assert words in failure.message
         assert owner.lost == []
+
+
+@pytest.mark.parametrize("data", [b"", b"HTTP/1.1 101 Swi", b"HTTP/1.1 502 Bad\r\nContent-Length: 5\r\n\r\n<"])
+async def test_a_socket_that_ends_before_the_answer_to_a_websocket_is_a_lost_connection(data: bytes) -> None:
+    async def reply(peer: Peer, path: str, body: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(data)
+        await writer.drain()
+        writer.transport.close()
+
+    async with link(Peer(reply)) as (connection, _, _):
+        failure = await failure_of(connection.open_stream("/x/Chat", (), soon()))
+        assert failure.code is StatusCode.UNAVAILABLE
+        assert "the connection was lost" in failure.message
 
 
 async def test_a_websocket_that_is_never_agreed_on_ends_by_the_deadline() -> None:

@@ -37,7 +37,7 @@ from etcd_aio.transport.gateway.socket import WebSocketStream
 from etcd_aio.transport.gateway.stream import JsonStream
 from etcd_aio.transport.handshake import connect
 from etcd_aio.transport.interface import Collect, ConnectionOwner, Metadata, Target, TransportOptions
-from etcd_aio.transport.liveness import Liveness
+from etcd_aio.transport.liveness import HEAVY_TIMEOUT, Liveness
 from etcd_aio.transport.liveness_timer import LivenessTimer
 from etcd_aio.transport.metadata import token_of
 from etcd_aio.transport.names import Names
@@ -436,7 +436,9 @@ class GatewayConnection:
 
     def _ping(self) -> None:
         """Ask for a document, beside the calls that wait: over a socket of its own if need be."""
-        call = Call(self, self._get(self._service.document), limit=LARGE, deadline=NEVER)
+        # If other sockets are answered, the peer is not dead, and this one must not be kept for nothing.
+        seconds = max(self._options.silence_timeout, self._options.keepalive_timeout, HEAVY_TIMEOUT)
+        call = Call(self, self._get(self._service.document), limit=LARGE, deadline=self._loop.time() + 2 * seconds)
         channel = self._take_idle()
         if channel is not None:
             call.begin(channel)

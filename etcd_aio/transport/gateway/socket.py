@@ -117,7 +117,8 @@ class WebSocketStream(JsonStream):
         if self._is_over:
             return
         error = self._websocket.parser_exc
-        if self._websocket.handshake_exc is not None:  # without a response: it cannot be read
+        refused = self._websocket.handshake_exc
+        if refused is not None and not isinstance(refused.__cause__, EOFError):  # a response that cannot be read
             self.fail(_not_passed("the answer to a WebSocket is not one of HTTP/1.1"))
         if isinstance(error, PayloadTooBig):
             self.fail(too_large(self._limit))
