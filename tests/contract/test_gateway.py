@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import re
 import ssl
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -10,6 +12,7 @@ from typing import Any
 
 import pytest
 import trustme
+from websockets.utils import accept_key
 
 from etcd_aio import methods, pb
 from etcd_aio.codec import decode, encode
@@ -22,7 +25,7 @@ from etcd_aio.errors import (
     StatusCode,
     TLSError,
 )
-from etcd_aio.transport import Connection, TransportOptions
+from etcd_aio.transport import Connection, Stream, TransportOptions
 from etcd_aio.transport.auto import AutoEngine
 from etcd_aio.transport.gateway.connection import MOST_SOCKETS, GatewayConnection
 from etcd_aio.transport.gateway.engine import GatewayEngine
@@ -249,6 +252,8 @@ async def test_given_up_calls_end_and_others_stay() -> None:
         (answer(b"CommonName of client sending a request", 400), 7, ANSWERED, "auth="),
         (answer(b'{"code":14,"message":"etcdserver: no leader"}', 503), 14, ANSWERED, "etcdserver: no leader"),
         (answer(b'{"error":"etcdserver: e","code":14}', 503), 14, ANSWERED, "etcdserver: e"),
+        (answer(b'{"message":["Not Found"]}', 404), 12, UNKNOWN, "HTTP status 404"),
+        (answer(b'{"code":503,"message":"no upstream"}', 503), 14, UNKNOWN, "HTTP status 503"),
         (answer(b"[]", 200), 13, UNKNOWN, "does not fit"),
         (answer(b'{"payload":1}', 200), 13, UNKNOWN, "does not fit"),
         (answer(b"[" * 100_000, 200), 13, UNKNOWN, "not JSON"),
@@ -369,6 +374,34 @@ async def test_a_peer_that_takes_one_request_a_socket_serves_all() -> None:
         assert owner.lost == []
 
 
+async def test_a_peer_that_ends_each_socket_behind_any_answer_serves_all() -> None:
+    peer = Peer(
+        always(answer(to_json(b"ok"), headers=b"Connection: close\r\n")),
+        version=answer(VERSION, headers=b"Connection: close\r\n"),
+    )
+    async with link(peer) as (connection, owner, _):
+        for _ in range(10):
+            assert await connection.unary("/x/Echo", b"", (), soon()) == b"ok"
+        calls = [connection.unary("/x/Echo", b"", (), soon()) for _ in range(3 * MOST_SOCKETS)]
+        assert await asyncio.gather(*calls) == [b"ok"] * len(calls)
+        assert len(peer.requests) == 10 + len(calls)
+        assert (owner.draining, owner.lost) == ([], [])
+
+
+async def test_many_thousand_calls_that_wait_do_not_stop_the_loop() -> None:
+    async with link(Peer(silent)) as (connection, _, _):
+        spent = []
+        for count in (1500, 6000):
+            calls = [asyncio.ensure_future(connection.unary("/x/Echo", b"", (), soon())) for _ in range(count)]
+            begin = time.process_time()
+            await asyncio.sleep(0)
+            spent.append(time.process_time() - begin)
+            for call in calls:
+                call.cancel()
+            await asyncio.gather(*calls, return_exceptions=True)
+        assert spent[1] < 10 * spent[0], "four times the calls cost about four times as much"
+
+
 async def test_a_peer_that_ends_every_socket_at_once_is_left() -> None:
     peer = Peer(silent)
 
@@ -428,6 +461,21 @@ async def test_a_silent_peer_is_asked_once_more_and_then_given_up(answers_versio
 
 
 # --- what requests carry ---
+
+
+async def test_a_ping_that_one_socket_does_not_answer_gives_the_socket_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("etcd_aio.transport.gateway.connection.HEAVY_TIMEOUT", 0.1)
+    peer = Peer(always(answer(to_json(b"ok"))))
+    async with link(peer, silence_timeout=0.1, keepalive_timeout=0.1) as (connection, owner, _):
+        peer.version = b""
+        connection._ping()
+        assert await connection.unary("/x/Echo", b"", (), soon()) == b"ok"
+        assert len(connection._channels) == 2
+        async with asyncio.timeout(PATIENCE):
+            while len(connection._channels) > 1:  # noqa: ASYNC110 - there is no event for it
+                await asyncio.sleep(0.01)
+        assert await connection.unary("/x/Echo", b"", (), soon()) == b"ok"
+        assert owner.lost == []
 
 
 async def test_metadata_goes_into_headers() -> None:
@@ -523,6 +571,11 @@ async def test_messages_are_mapped_both_ways() -> None:
         (answer(b"", 400), 13, "HTTP status 400"),
         (answer(b"", 426), 14, "does not let WebSockets pass"),
         (answer(b"", 200), 14, "does not let WebSockets pass"),
+        (b"HTTP/1.0 503 Service Unavailable\r\n\r\n", 14, "does not let WebSockets pass"),
+        (b"HTTP/1.1 502\r\nContent-Length: 0\r\n\r\n", 14, "does not let WebSockets pass"),
+        (answer(b"x" * 2_000_000, 502), 14, "does not let WebSockets pass"),
+        (b"SSH-2.0-OpenSSH\r\n\r\n", 14, "does not let WebSockets pass"),
+        (answer(b'{"message":[]}', 404), 12, "HTTP status 404"),
         (answer(b'{"code":16,"message":"etcdserver: invalid auth token"}', 401), 16, "invalid auth token"),
         (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
          b"Sec-WebSocket-Accept: bm8=\r\n\r\n", 13, "agreement"),
@@ -536,10 +589,75 @@ async def test_a_refused_websocket_says_why(data: bytes, code: int, words: str) 
         assert owner.lost == []
 
 
+@pytest.mark.parametrize("data", [b"", b"HTTP/1.1 101 Swi", b"HTTP/1.1 502 Bad\r\nContent-Length: 5\r\n\r\n<"])
+async def test_a_socket_that_ends_before_the_answer_to_a_websocket_is_a_lost_connection(data: bytes) -> None:
+    async def reply(peer: Peer, path: str, body: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(data)
+        await writer.drain()
+        writer.transport.close()
+
+    async with link(Peer(reply)) as (connection, _, _):
+        failure = await failure_of(connection.open_stream("/x/Chat", (), soon()))
+        assert failure.code is StatusCode.UNAVAILABLE
+        assert "the connection was lost" in failure.message
+
+
 async def test_a_websocket_that_is_never_agreed_on_ends_by_the_deadline() -> None:
     async with link(Peer(silent)) as (connection, _, _):
         failure = await failure_of(connection.open_stream("/x/Chat", (), soon(0.2)))
         assert failure.reason is LocalReason.DEADLINE
+
+
+@dataclass
+class WebSocketPeer:
+    """Agrees to every WebSocket, and sends it these bytes, again and again if it `repeats`. It reads nothing more."""
+
+    sends: bytes
+    repeats: bool = False
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                key = re.search(rb"(?i)sec-websocket-key: (\S+)", head)
+                if key is None:
+                    writer.write(answer(VERSION))
+                    continue
+                writer.write(
+                    b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                    b"Sec-WebSocket-Accept: " + accept_key(key[1].decode()).encode() + b"\r\n\r\n" + self.sends
+                )
+                while self.repeats:
+                    writer.write(self.sends)
+                    await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.transport.abort()
+
+
+@asynccontextmanager
+async def dialogue(peer: WebSocketPeer) -> AsyncIterator[Stream]:
+    async with stream_server(peer.serve) as port:
+        connection = await GatewayEngine(TransportOptions(), service=EXAMPLES).connect(target(port), Owner())
+        yield await connection.open_stream("/x/Chat", (), soon())
+        await connection.aclose()
+
+
+async def test_the_code_of_a_closed_websocket_is_read() -> None:
+    async with dialogue(WebSocketPeer(b"\x88\x02\x03\xe8")) as stream:
+        assert await stream.receive() is None
+    async with dialogue(WebSocketPeer(b"\x88\x02\x03\xe9")) as stream:
+        failure = await failure_of(stream.receive())
+        assert failure.code is StatusCode.UNAVAILABLE
+        assert failure.message.endswith("the server closed the WebSocket: 1001")
+
+
+async def test_a_peer_that_only_sends_pings_is_left_before_the_answers_fill_the_memory() -> None:
+    async with dialogue(WebSocketPeer(b"\x89\x7d" + b"p" * 125, repeats=True)) as stream:
+        async with asyncio.timeout(PATIENCE):
+            failure = await failure_of(stream.receive())
+        assert "does not take the answers" in failure.message
 
 
 async def test_a_cut_websocket_ends_its_stream_alone() -> None:

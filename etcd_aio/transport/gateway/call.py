@@ -161,14 +161,14 @@ class Call:
 
     def _answered(self) -> None:
         parser = self._parser
+        if not self.future.done():  # before its owner hears of it
+            self.future.set_result(Answer(parser.status, parser.headers, b"".join(self._body)))
         channel, self.channel = self.channel, None
         if channel is not None:
             channel.user = None
             if "keep-alive" in parser.headers:
                 channel.longest_idle = min(channel.longest_idle, _idle_seconds(parser.headers["keep-alive"]))
             self._owner.release(channel, keeps_alive=parser.keeps_alive and channel.is_flushed)
-        if not self.future.done():
-            self.future.set_result(Answer(parser.status, parser.headers, b"".join(self._body)))
         self.close()
 
     def give_up(self, reason: str) -> None:

@@ -40,6 +40,7 @@ class Channel(HandshakingProtocol):
         is_lost: it is over.
         is_flushed: everything that was written has left this machine.
         was_used: a request was sent over it.
+        has_answered: the peer has told who it is, so that the end of this socket is no reason not to connect.
         since: when it was connected, or became idle.
         longest_idle: seconds for which it may be idle, by the peer's own word or `LONGEST_IDLE`.
     """
@@ -62,6 +63,7 @@ class Channel(HandshakingProtocol):
         self.is_lost = False
         self.is_flushed = True
         self.was_used = False
+        self.has_answered = False
         self.since = self._loop.time()
         self.longest_idle = LONGEST_IDLE
 
@@ -112,6 +114,11 @@ class Channel(HandshakingProtocol):
 
     @property
     def takes_calls(self) -> bool:
+        return self.has_answered or self.is_open
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a request can be sent over it."""
         return not self.is_lost and self._transport is not None and not self._transport.is_closing()
 
     @property

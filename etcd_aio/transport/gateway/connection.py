@@ -10,7 +10,8 @@ No request is ever sent twice here: a request whose socket ends has an unknown o
 
 import asyncio
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from itertools import islice
 from typing import Any, Final, cast
 
 from etcd_aio.aio import start_background_task
@@ -36,7 +37,7 @@ from etcd_aio.transport.gateway.socket import WebSocketStream
 from etcd_aio.transport.gateway.stream import JsonStream
 from etcd_aio.transport.handshake import connect
 from etcd_aio.transport.interface import Collect, ConnectionOwner, Metadata, Target, TransportOptions
-from etcd_aio.transport.liveness import Liveness
+from etcd_aio.transport.liveness import HEAVY_TIMEOUT, Liveness
 from etcd_aio.transport.liveness_timer import LivenessTimer
 from etcd_aio.transport.metadata import token_of
 from etcd_aio.transport.names import Names
@@ -225,7 +226,7 @@ class GatewayConnection:
         now = self._loop.time()
         while self._idle:
             channel = self._idle.pop()
-            if channel.takes_calls:
+            if channel.is_open:
                 if now - channel.since < channel.longest_idle:
                     return channel
                 self._channels.discard(channel)  # first: another is dialled for the call, not for its end
@@ -265,8 +266,11 @@ class GatewayConnection:
 
     def _dial_more(self, spare: int = 0) -> None:
         """Dial for the calls that wait, and so many more."""
-        waiting = sum(not call.future.done() for call in self._waiting)
         room = MOST_SOCKETS + spare - len(self._channels) - len(self._dials)
+        if room <= 0:
+            return
+        # No more than count: many thousand may wait, and each of them comes here.
+        waiting = sum(1 for _ in islice((call for call in self._waiting if not call.future.done()), MOST_SOCKETS))
         for _ in range(min(waiting + spare - len(self._dials), room)):
             self._start_dial(self._dial())
 
@@ -283,6 +287,9 @@ class GatewayConnection:
             )
         except (OSError, ConnectError) as error:
             self._retire(error)
+            return
+        self._dials.discard(cast("asyncio.Task[None]", asyncio.current_task()))
+        self._dial_more()  # a peer that ends each socket behind an answer has left none for what waits
 
     async def _dial(self) -> None:
         try:
@@ -302,7 +309,7 @@ class GatewayConnection:
         channel = await connect(self._target, self._names, seconds, make, over_http1=True)
         if self._is_lost:
             channel.abort(None)
-        if not channel.takes_calls:
+        if not channel.is_open:
             raise ConnectError("the peer ended the connection as soon as it was open")
         return channel
 
@@ -338,20 +345,22 @@ class GatewayConnection:
         return channel
 
     def _ask_who(self, channel: Channel) -> None:
-        call = Call(self, self._get(self._service.document), limit=LARGE, deadline=NEVER)
-
-        def on_answer(future: "asyncio.Future[Answer]") -> None:
-            if future.cancelled() or channel.handshake.is_over:
-                return
+        def on_answered(channel: Channel, keeps_alive: bool) -> None:
             try:
-                self._no_streams = self._service.recognise(future.result())
+                self._no_streams = self._service.recognise(call.future.result())
             except ConnectError as error:
                 channel.handshake.fail(error)
-            except AttemptFailure as failure:
-                if not channel.handshake.is_over:
-                    channel.handshake.fail(ConnectError(failure.message))
             else:
+                channel.has_answered = True
                 channel.handshake.succeed()
+            self.release(channel, keeps_alive=keeps_alive)
+
+        call = Call(_Question(on_answered), self._get(self._service.document), limit=LARGE, deadline=NEVER)
+
+        def on_answer(future: "asyncio.Future[Answer]") -> None:
+            failure = None if future.cancelled() else future.exception()
+            if failure is not None and not channel.handshake.is_over:
+                channel.handshake.fail(ConnectError(str(failure)))
 
         call.future.add_done_callback(on_answer)
         call.begin(channel)
@@ -427,7 +436,9 @@ class GatewayConnection:
 
     def _ping(self) -> None:
         """Ask for a document, beside the calls that wait: over a socket of its own if need be."""
-        call = Call(self, self._get(self._service.document), limit=LARGE, deadline=NEVER)
+        # If other sockets are answered, the peer is not dead, and this one must not be kept for nothing.
+        seconds = max(self._options.silence_timeout, self._options.keepalive_timeout, HEAVY_TIMEOUT)
+        call = Call(self, self._get(self._service.document), limit=LARGE, deadline=self._loop.time() + 2 * seconds)
         channel = self._take_idle()
         if channel is not None:
             call.begin(channel)
@@ -497,3 +508,18 @@ class GatewayConnection:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+
+class _Question:
+    """The owner of the call that asks a peer who it is. See `CallOwner`.
+
+    Args:
+        on_answered: gets the socket, and whether it can be used again.
+    """
+
+    def __init__(self, on_answered: Callable[[Channel, bool], None]) -> None:
+        self._on_answered = on_answered
+
+    def release(self, channel: Channel, *, keeps_alive: bool) -> None:
+        """See `CallOwner`."""
+        self._on_answered(channel, keeps_alive)

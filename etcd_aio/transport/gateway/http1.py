@@ -12,6 +12,7 @@ MOST_HEAD: Final = 65_536
 """Bytes of a status line with its headers, or of trailers. Go's servers and clients allow a megabyte, nginx 32 KiB."""
 
 _MOST_SIZE_LINE: Final = 256  # bytes of a chunk's size with its extensions
+_PIECE: Final = 8192  # bytes that are looked at once: each step copies what is left of them
 _STATUS_LINE: Final = re.compile(rb"HTTP/1\.([01]) ([1-5]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?")
 _FIELD: Final = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\t\x20-\x7e\x80-\xff]*?)[ \t]*")
 _CHUNK: Final = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?")
@@ -75,11 +76,15 @@ class ResponseParser:
         Raises:
             Http1Error: they are not HTTP/1.
         """
-        self._buffer = self._buffer + data if self._buffer else data
-        while not self.is_complete and self._step():
-            pass
+        at = 0
+        while at < len(data) and not self.is_complete:
+            piece = data[at : at + _PIECE]
+            at += _PIECE
+            self._buffer = self._buffer + piece if self._buffer else piece
+            while not self.is_complete and self._step():
+                pass
         if self.is_complete:
-            self.rest, self._buffer = self._buffer, b""
+            self.rest, self._buffer = self._buffer + data[at:], b""
             self.keeps_alive = self.keeps_alive and not self.rest
 
     def feed_end(self) -> bool:

@@ -15,6 +15,7 @@ from etcd_aio.transport.response import http_status_code
 
 _NOT_SERVED: Final = frozenset({"Not Found", "404 page not found"})
 _SHOWN: Final = 64
+_MOST_CODE: Final = max(StatusCode)
 _MOST_SEARCHED: Final = 256
 
 
@@ -88,7 +89,7 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes) -> AttemptFail
         found = json.loads(body)
     if status == 404:
         text = found.get("message") if isinstance(found, dict) else body[:_SHOWN].decode("latin-1").strip()
-        if text in _NOT_SERVED:
+        if isinstance(text, str) and text in _NOT_SERVED:
             return AttemptFailure(StatusCode.UNIMPLEMENTED, "the gateway has no such path", Delivery.ANSWERED)
     if isinstance(found, dict) and isinstance(found.get("error"), dict):
         found = found["error"]  # of a stream that ends before its first message
@@ -135,8 +136,8 @@ def _status(found: Mapping[str, object]) -> AttemptFailure | None:
     """The gRPC status in a JSON object; None if there is none. `grpc_code` is what 3.5 calls it in streams."""
     code = found.get("code", found.get("grpc_code"))
     message = found.get("message", found.get("error", ""))
-    if type(code) is not int or type(message) is not str or code <= 0:
-        return None
+    if type(code) is not int or type(message) is not str or not 0 < code <= _MOST_CODE:
+        return None  # a proxy's code is often the HTTP status
     return AttemptFailure(StatusCode.from_number(code), message, Delivery.ANSWERED)
 
 

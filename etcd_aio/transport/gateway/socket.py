@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _SILENT: Final = logging.Logger("etcd_aio.transport.websocket", logging.CRITICAL + 1)
 _SILENT.disabled = True
 
+_MOST_UNFLUSHED: Final = 8 * 2**20  # bytes; more than the largest request as JSON
+
 _BEARER: Final = Subprotocol("Bearer")
 
 
@@ -96,6 +98,8 @@ class WebSocketStream(JsonStream):
         self._take_events()
         if not self._is_over:
             self._flush()
+        if self.channel is not None and self.channel.unflushed > _MOST_UNFLUSHED:
+            self.fail(broken("the peer sends pings and does not take the answers"))
 
     def on_lost(self, error: BaseException) -> None:
         self.channel = None
@@ -110,9 +114,12 @@ class WebSocketStream(JsonStream):
                 self._on_response(event)
             elif isinstance(event, Frame):
                 self._on_frame(event)
-        error = self._websocket.parser_exc
-        if error is None or self._is_over:
+        if self._is_over:
             return
+        error = self._websocket.parser_exc
+        refused = self._websocket.handshake_exc
+        if refused is not None and not isinstance(refused.__cause__, EOFError):  # a response that cannot be read
+            self.fail(_not_passed("the answer to a WebSocket is not one of HTTP/1.1"))
         if isinstance(error, PayloadTooBig):
             self.fail(too_large(self._limit))
         elif isinstance(error, WebSocketException):
@@ -129,8 +136,7 @@ class WebSocketStream(JsonStream):
             headers = {name.lower(): value for name, value in response.headers.raw_items()}
             failure = refusal(response.status_code, headers, bytes(response.body or b""))
             if response.status_code == 200 or failure.code is StatusCode.UNKNOWN:
-                text = f"{failure.message}: a proxy on the way does not let WebSockets pass"
-                failure = AttemptFailure(StatusCode.UNAVAILABLE, text, Delivery.UNKNOWN)
+                failure = _not_passed(failure.message)
             self.fail(failure)
 
     def _on_frame(self, frame: Frame) -> None:
@@ -140,10 +146,12 @@ class WebSocketStream(JsonStream):
                 text, self._pieces = b"".join(self._pieces), []
                 self.add(text)
         elif frame.opcode is Opcode.CLOSE:
-            if self._websocket.close_code == CloseCode.NORMAL_CLOSURE:
+            received = self._websocket.close_rcvd  # `close_code` waits for the end of the socket
+            code = None if received is None else received.code
+            if code == CloseCode.NORMAL_CLOSURE:
                 self.end()
             else:
-                reason = f"the server closed the WebSocket: {self._websocket.close_code}"
+                reason = f"the server closed the WebSocket: {code}"
                 self.fail(lost(ConnectionLostError(reason), Delivery.UNKNOWN))
 
     def farewell(self, channel: Channel) -> None:
@@ -174,3 +182,8 @@ class WebSocketStream(JsonStream):
             self._timer.watch()
         else:
             self.fail(lost(error, Delivery.UNKNOWN))
+
+
+def _not_passed(text: str) -> AttemptFailure:
+    text = f"{text}: a proxy on the way does not let WebSockets pass"
+    return AttemptFailure(StatusCode.UNAVAILABLE, text, Delivery.UNKNOWN)

@@ -1,5 +1,6 @@
 """HTTP/1 responses: read alike in pieces of any size, and refused where their end is doubtful."""
 
+import time
 from contextlib import suppress
 from itertools import pairwise
 
@@ -66,6 +67,22 @@ def test_whether_the_connection_can_be_used_again(head: bytes, keeps: bool) -> N
 def test_bytes_behind_a_response_end_the_connection() -> None:
     parser, body = read(PLAIN + b"HTTP/1.1 200 OK")
     assert (body, parser.rest, parser.keeps_alive) == (b"hello", b"HTTP/1.1 200 OK", False)
+
+
+def test_bytes_far_behind_a_response_are_kept() -> None:
+    parser, body = read(PLAIN + b"x" * 100_000)
+    assert (body, len(parser.rest)) == (b"hello", 100_000)
+
+
+def test_many_small_chunks_cost_no_more_together_than_apart() -> None:
+    head, chunks = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n" * 100_000
+    spent = []
+    for size in (6000, len(chunks)):
+        begin = time.process_time()
+        _, body = read(head, *(chunks[at : at + size] for at in range(0, len(chunks), size)))
+        spent.append(time.process_time() - begin)
+        assert len(body) == 100_000
+    assert spent[1] < 5 * spent[0]
 
 
 def test_what_follows_an_upgrade_is_kept() -> None:
