@@ -115,7 +115,7 @@ def counter_without_guard() -> None:
 def block_guessed() -> None:
     """Take a block for one's own if the counter has it, although the answer to the request was lost."""
 
-    async def take(self: Any, deadline: float) -> None:
+    async def take(self: Any, deadline: float, failures: int) -> None:
         with suppress(EtcdError):
             await self._counter.add(self._block)
         last = await self._counter.get()
