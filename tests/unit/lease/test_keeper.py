@@ -111,6 +111,8 @@ async def test_a_revoked_lease_is_lost_at_the_next_renewal_with_the_reason() -> 
     assert isinstance(error.__cause__, LeaseNotFoundError)
     assert members.calls.count("TimeToLive") == 1, "the answer of a member that has caught up counts"
     assert not tasks()
+    await asyncio.sleep(10)
+    assert holder.lost == [error], "a loss is told once, and not at the deadline again"
 
 
 async def test_a_member_that_denies_a_lease_has_to_catch_up_and_is_asked_again() -> None:
