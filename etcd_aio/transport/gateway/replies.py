@@ -98,7 +98,7 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes) -> AttemptFail
         failure.pushback = _pushback(headers)
         return failure
     if status == 400 and b"CommonName" in body[:_MOST_SEARCHED]:
-        text = "etcd's gateway takes no client certificate for a user: log in with auth=, or use engine='native'"
+        text = "the gateway takes no certificate with a common name: use auth= without one, or engine='native'"
         return AttemptFailure(StatusCode.PERMISSION_DENIED, text, Delivery.ANSWERED)
     if status == 421:
         text = "HTTP status 421: the server does not allow this name of it (etcd --host-whitelist)"
