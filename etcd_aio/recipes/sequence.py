@@ -31,7 +31,7 @@ from etcd_aio import (
 from etcd_aio.aio import check_loop, resolve, start_background_task, wait_until
 from etcd_aio.backoff import Backoff
 from etcd_aio.deadline import NEVER, time_left
-from etcd_aio.errors import EtcdError, ItemInDoubtError, QueueError
+from etcd_aio.errors import EtcdError, ItemInDoubtError, QueueError, ResultLostError
 
 MOST_ITEMS: Final = 60
 """Items of one txn: as many puts, and the base key, are far below the 128 operations that etcd accepts by default."""
@@ -164,11 +164,16 @@ class Sequence:
             one.keys = [self._prefix + b"%016d" % number for number in range(first, last + 1)]
             puts += [op.put(key, value) for key, value in zip(one.keys, one.values, strict=True)]
         base, look = op.put(self._base, b"%d %b" % (last, mark)), op.get(self._base)
-        result = await self._commit(
-            op.txn(when=[Key(self._base).mod_revision < revision + 1], then=[base, *puts], otherwise=[look]),
-            mark,
-            deadline,
-        )
+        txn = op.txn(when=[Key(self._base).mod_revision < revision + 1], then=[base, *puts], otherwise=[look])
+        result: TxnResult | None = None
+        try:
+            result = await self._commit(txn, mark, deadline)
+        except ResultLostError as lost:  # what it has read is compacted, but not whether it has put the items
+            if not lost.succeeded:
+                self._known = None
+                for one in batch:
+                    one.keys = []
+                return False
         if result is None:
             self._known = None
         elif result.succeeded:
