@@ -15,9 +15,11 @@ from etcd_aio.errors import (
     ItemInDoubtError,
     PermissionDeniedError,
     QueueTimeoutError,
+    ResultLostError,
 )
 from etcd_aio.fake import FakeEtcd
 from etcd_aio.recipes import Item, PriorityQueue, Queue, numbers, taking
+from etcd_aio.recipes.sequence import Sequence
 from tests.support.virtual_time import tasks, turns
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
@@ -546,3 +548,27 @@ async def test_in_a_namespace_all_keys_are_below_it(kind: Kind) -> None:
         items = [await waiting, *await asyncio.gather(queue.get(), queue.get())]
         assert [(item.key, item.text()) for item in items] == list(zip(keys, "abc", strict=True))
         assert all(key.startswith(b"ns/__q/") for key in fake.keys(""))
+
+
+@pytest.mark.parametrize("succeeded", [False, True])
+async def test_what_a_txn_did_is_known_although_its_result_is_compacted(
+    succeeded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit, calls = Sequence._commit, 0
+
+    async def loses_the_first(self: Sequence, txn: Any, mark: bytes, deadline: float) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls > 1:
+            return await commit(self, txn, mark, deadline)
+        if succeeded:
+            await commit(self, txn, mark, deadline)
+        raise ResultLostError(succeeded=succeeded)
+
+    monkeypatch.setattr(Sequence, "_commit", loses_the_first)
+    async with FakeEtcd() as fake, fake.client() as client:
+        queue = PriorityQueue(client, "q")
+        await queue.put("a")
+        await queue.put("b")
+        assert [(await queue.get()).value for _ in range(2)] == [b"a", b"b"]
+    assert calls == (2 if succeeded else 3)
