@@ -13,7 +13,7 @@ import random
 from dataclasses import dataclass
 from typing import Final
 
-from etcd_aio import EtcdError, EtcdTimeoutError, Key, KeyValue, Store, TxnResult, Writer, op
+from etcd_aio import EtcdError, EtcdTimeoutError, Key, KeyValue, ResultLostError, Store, TxnResult, Writer, op
 from etcd_aio.aio import check_loop, resolve, start_background_task, wait_until
 from etcd_aio.backoff import Backoff
 from etcd_aio.call_options import UNSET, Timeout
@@ -172,11 +172,13 @@ class Counter:
         _integer(expected, "expected")
         found = await self._store.get(self._key, timeout=_left(deadline))
         while self._number(found) == expected:
-            guard = Key(self._key).mod_revision == (0 if found is None else found.mod_revision)
-            result = await self._commit(op.TxnOp((guard,), (put,), (op.get(self._key),)), deadline)
+            result = await self._put_at(0 if found is None else found.mod_revision, put, deadline)
             if result.succeeded:
                 return True
-            found = _as_key(result.responses[0])
+            if isinstance(result, ResultLostError):
+                found = await self._store.get(self._key, timeout=_left(deadline))
+            else:
+                found = _as_key(result.responses[0])
         return False
 
     # Combining.
@@ -215,13 +217,15 @@ class Counter:
         if found.is_changed:
             for one in batch:
                 one.is_sent = True
-            guard = Key(self._key).mod_revision == (self._known_revision or 0)
             put = op.put(self._key, str(found.total))
-            result = await self._commit(op.TxnOp((guard,), (put,), (op.get(self._key),)), deadline)
+            result = await self._put_at(self._known_revision or 0, put, deadline)
             if not result.succeeded:
                 for one in batch:
                     one.is_sent = False
-                self._learn(_as_key(result.responses[0]))
+                if isinstance(result, ResultLostError):
+                    self._known_revision = None
+                else:
+                    self._learn(_as_key(result.responses[0]))
                 return False
             self._value, self._known_revision = found.total, result.revision
         for one, outcome in zip(batch, found.outcomes, strict=True):
@@ -256,6 +260,17 @@ class Counter:
             self._combiner.cancel()
             self._combiner, self._sending, self._known_revision = None, [], None
         self._waiting.clear()
+
+    async def _put_at(self, revision: int, put: op.PutOp, deadline: float) -> TxnResult | ResultLostError:
+        """Put a number if the key was last changed at this revision, else read it.
+
+        If what was read is compacted, the error is returned: it knows as well whether the number was put.
+        """
+        guard = Key(self._key).mod_revision == revision
+        try:
+            return await self._commit(op.TxnOp((guard,), (put,), (op.get(self._key),)), deadline)
+        except ResultLostError as lost:
+            return lost
 
     async def _commit(self, txn: op.TxnOp, deadline: float) -> TxnResult:
         # A store must not repeat it by itself, whatever its mode is: a copy that meets the first one's effect would be

@@ -1,11 +1,12 @@
 """Counters and ids, on a fake: combined calls, conflicts, limits, answers that are lost, and cancellation."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
-from etcd_aio import InvalidRequestError
+from etcd_aio import InvalidRequestError, ResultLostError, TxnResult, op
 from etcd_aio.errors import CounterError, CounterLimitError, EmptyKeyError, EtcdError, EtcdTimeoutError
 from etcd_aio.fake import FakeEtcd
 from etcd_aio.recipes import Counter, IdAllocator
@@ -267,3 +268,28 @@ async def test_wrong_arguments_are_refused() -> None:
         with pytest.raises(InvalidRequestError, match="block"):
             IdAllocator(client, "n", block=0)
         assert not fake.calls
+
+
+@pytest.mark.parametrize("succeeded", [False, True])
+@pytest.mark.parametrize(
+    "change", [lambda counter: counter.add(3), lambda counter: counter.set(3, expected=0)], ids=["add", "set"]
+)
+async def test_what_a_txn_did_is_known_although_its_result_is_compacted(
+    change: Callable[[Counter], Awaitable[int]], succeeded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit, calls = Counter._commit, 0
+
+    async def loses_the_first(self: Counter, txn: op.TxnOp, deadline: float) -> TxnResult:
+        nonlocal calls
+        calls += 1
+        if calls > 1:
+            return await commit(self, txn, deadline)
+        revision = (await commit(self, txn, deadline)).revision if succeeded else 0
+        raise ResultLostError(revision=revision, succeeded=succeeded)
+
+    monkeypatch.setattr(Counter, "_commit", loses_the_first)
+    async with FakeEtcd() as fake, fake.client() as client:
+        counter = Counter(client, "c")
+        assert await change(counter)
+        assert await counter.add(1) == 4
+    assert calls == (2 if succeeded else 3)
