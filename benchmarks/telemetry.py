@@ -49,7 +49,7 @@ class Rare(Observer):
 
 
 class Empty(Observer):
-    """Is told of each call, and is told no more of it."""
+    """Gets the start of each call, and none of its other events."""
 
     def call_started(self, call: CallStarted) -> CallObserver:
         return CallObserver()

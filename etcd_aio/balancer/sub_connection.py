@@ -310,7 +310,7 @@ class SubConnection(TwoPartClose):
             connects=self._connects,
             last_error=self.last_error,
             client=self._client,
-            engine=getattr(self._connection, "engine", ""),  # an engine of somebody else's need not say it
+            engine=getattr(self._connection, "engine", ""),  # the user's own engine need not say it
         )
 
     # Called by the dialler: see `DialOwner`.

@@ -10,7 +10,8 @@ import statistics
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -129,7 +130,7 @@ async def perf(session: Session, words: tuple[str, ...], **options: Any) -> None
         bar = Bar(f"{rate * int(_SECONDS)} puts")
         busy = time.process_time()
         due = steady(rate, clock(), clock() + _SECONDS, clock)
-        with _keys_stay(session, prefix):
+        with _telling_what_is_left(session, prefix):
             seconds = await load.run(_CLIENTS[model], due, bar.show)
         busy = time.process_time() - busy
         bar.end()
@@ -183,7 +184,7 @@ async def datascale(session: Session, words: tuple[str, ...], **options: Any) ->
         load = Load(client, prefix, (512, 512))
         bar = Bar(f"{pairs} puts")
         left = iter(range(pairs))
-        with _keys_stay(session, prefix):
+        with _telling_what_is_left(session, prefix):
             await load.run(clients, lambda: None if next(left, None) is None else 0.0, bar.show)
         bar.end()
         after = await _memory(session, first, "after")
@@ -237,20 +238,14 @@ async def _check_empty(client: Client, prefix: bytes) -> None:
         raise Failure(ExitCode.INVALID_INPUT, text)
 
 
-class _keys_stay:  # noqa: N801 - a context manager, which reads as a word
-    """Says which keys are left if the block is interrupted: to delete them could take longer than a user waits."""
-
-    def __init__(self, session: Session, prefix: bytes) -> None:
-        self._session = session
-        self._prefix = prefix
-
-    def __enter__(self) -> None:
-        """Begin the block."""
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        """Say it."""
-        if isinstance(error, asyncio.CancelledError):
-            self._session.complain(f"interrupted: delete the keys with etcd-aio del --prefix {quoted(self._prefix)}")
+@contextmanager
+def _telling_what_is_left(session: Session, prefix: bytes) -> Iterator[None]:
+    """Say which keys are left if the block is interrupted: to delete them could take longer than a user waits."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        session.complain(f"interrupted: delete the keys with etcd-aio del --prefix {quoted(prefix)}")
+        raise
 
 
 async def _clean(session: Session, client: Client, prefix: bytes, options: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 The end is one txn with the condition that the claim is there: it deletes the job, and carries out the operations of its
 result. So that takes effect once, whatever became of other attempts. If the answer is lost, the txn is sent again. If
 the claim is gone then, the first copy was applied, or the claim was lost. As long as the worker's own key is there, its
-lease was never lost; and nobody else could have deleted the claim.
+lease was never lost; and no other worker can have deleted the claim.
 """
 
 import asyncio

@@ -58,7 +58,7 @@ ETCD: Final = Service(
     etcd_route,
     "/version",
     _recognise,
-    # No key begins with a zero byte unless somebody makes one; that the member serves it alone keeps this cheap.
+    # Hardly any key is a zero byte, and the member answers without its peers: this is cheap.
     (methods.RANGE.path, encode(pb.RangeRequest(key=b"\0", serializable=True, count_only=True))),
 )
 """etcd itself."""
