@@ -1,7 +1,8 @@
 """What an HTTP answer of the gateway means: a reply, a gRPC status, or neither. Pure.
 
 The gateway puts the gRPC code and text into the JSON of its answer. An answer without them comes from a proxy
-on the way, or from a server that is no etcd. Whether etcd acted is unknown then, unless the answer proves that it did not.
+on the way, or from a server that is no etcd. Whether etcd acted is unknown then, unless the answer proves that it did
+not.
 """
 
 import json
