@@ -116,7 +116,8 @@ class Barriers(Crowd):
     def _judge_meetings(self) -> None:
         ready = f"{_DOUBLE}/ready".encode()
         changes = self.world.history.watched(f"{_DOUBLE}/")
-        opened = [revision for revision, key, value in changes if key == ready and value is not None]
+        # Its value says who is the last one of the meeting: a key that came while it was written waits for the next one.
+        opened = [(revision, int(value)) for revision, key, value in changes if key == ready and value is not None]
         lives: list[tuple[bytes, int, float]] = []  # of keys: created, deleted
         alive: dict[bytes, int] = {}
         for revision, key, value in changes:
@@ -128,8 +129,8 @@ class Barriers(Crowd):
                 lives.append((key, alive.pop(key), revision))
         lives += [(key, created, float("inf")) for key, created in alive.items()]
         meetings = {
-            revision: [life for life in lives if before < life[1] < revision < life[2]]
-            for before, revision in zip([0, *opened], opened, strict=False)
+            revision: [life for life in lives if before < life[1] <= last and revision < life[2]]
+            for (_, before), (revision, last) in zip([(0, 0), *opened], opened, strict=False)
         }
         for revision, members in meetings.items():
             came = {name for name, _, of in self._entered if of == revision}
