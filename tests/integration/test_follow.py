@@ -178,7 +178,7 @@ async def test_an_outage_is_raised_and_the_next_step_goes_on(shared_server: Etcd
         put = await direct.put(f"{prefix}a", "1")
         proxy.black_hole()
         async with follow(client, prefix, timeout=0.3) as batches:
-            with pytest.raises(EtcdTimeoutError):
+            with pytest.raises((EtcdTimeoutError, NoAvailableEndpointsError)):  # connecting may be what takes too long
                 await anext(batches)
             proxy.heal()
             batch = None

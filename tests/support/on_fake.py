@@ -25,12 +25,14 @@ _PROCESS: Final = "another process calls the server, and the fake has no socket 
 _NATIVE: Final = "it looks at what the native engine dials"
 _DOWNGRADE: Final = "the fake does not imitate downgrades"
 _SERVICES: Final = "it calls etcd's own services for locks and elections, which the fake does not imitate"
+_JSON: Final = "it speaks to etcd's JSON gateway, and the fake has none"
 _OBJECTS: Final = "it counts the objects of this process, and the fake keeps its calls in it"
 
 _NEEDS_SOCKETS: Final = frozenset({_PROXY, _PROCESS, _NATIVE})
 LEFT_OUT: Final[Mapping[str, str]] = {
     "test_bad_input": _PROXY,
     "test_cancellation": _PROXY,
+    "test_discovery_interop": _PROCESS,
     "test_election_interop": _PROCESS,
     "test_election_interop::test_all_kinds_of_candidates_lead_in_turn": _SERVICES,
     "test_election_interop::test_etcd_9921_our_key_taken_by_the_service_ends_the_block": _SERVICES,
@@ -42,6 +44,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "test_every_error::test_downgrades_that_cannot_be_right": _DOWNGRADE,
     "test_failover": _PROXY,
     "test_follow::test_an_outage_is_raised_and_the_next_step_goes_on": _PROXY,
+    "test_gateway": _JSON,
     "test_leases::test_what_is_granted_after_an_outage_longer_than_the_ttl_is_not_lost": _PROXY,
     "test_lifetime::test_a_client_made_before_a_fork_fails_at_once_in_the_child": _PROCESS,
     "test_lifetime::test_a_lock_held_across_a_fork_is_that_of_the_parent": _PROCESS,
