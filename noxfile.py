@@ -115,11 +115,9 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def unit(session: nox.Session) -> None:
-    """Unit and property tests, the checks of the repository, and clients on a fake."""
+    """Unit and property tests, the checks of the repository, and clients on a fake, but for what is slow."""
     install(session, "test")
-    run_tests(session, *(session.posargs or UNIT))
-    if not session.posargs:
-        run_tests(session, "--on-fake", *ON_FAKE)
+    run_tests(session, *(session.posargs or ("--quick", "--on-fake", *UNIT, *ON_FAKE)))
 
 
 @nox.session

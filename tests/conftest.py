@@ -14,8 +14,12 @@ _LEAK_DETECTOR = LeakDetector()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--nightly`, `--engines`, `--on-fake` and `--on-served-fake`."""
-    parser.addoption("--nightly", action="store_true", help="run everything; see tests/support/tiers.py")
+    """Add `--nightly`, `--quick`, `--engines`, `--on-fake` and `--on-served-fake`."""
+    for tier, help_text in (("nightly", "run everything"), ("quick", "leave out what is slow")):
+        help_text += "; see tests/support/tiers.py"
+        parser.addoption(
+            f"--{tier}", dest="tier", action="store_const", const=tier, default="default tier", help=help_text
+        )
     parser.addoption("--engines", help="the engines of tests that run on several, such as gateway or native,grpclib")
     for option, way, help_text in (
         ("--on-fake", "engine", "run what shares a server on a fake: tests/support/on_fake.py"),
@@ -26,7 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the tier and the seed, and search logs, warnings and errors for secrets (`tests/support/canary.py`)."""
-    tiers.choose(is_nightly=bool(config.getoption("nightly")))
+    tiers.choose(config.getoption("tier"))
     seeds.choose()
     config.add_cleanup(_LEAK_DETECTOR.install())
 
@@ -70,12 +74,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what only `--nightly` runs."""
-    if config.getoption("nightly"):
-        return
-    left_out = [item for item in items if item.get_closest_marker("nightly") is not None]
+    """Leave out what the tier does not run."""
+    marks = {"nightly": (), "default tier": ("nightly",), "quick": ("nightly", "slow")}[config.getoption("tier")]
+    left_out = [item for item in items if any(map(item.get_closest_marker, marks))]
     if left_out:
-        items[:] = [item for item in items if item.get_closest_marker("nightly") is None]
+        items[:] = [item for item in items if not any(map(item.get_closest_marker, marks))]
         config.hook.pytest_deselected(items=left_out)
 
 

@@ -61,6 +61,7 @@ def test_nothing():
 """
 
 
+@pytest.mark.slow
 def test_a_test_in_which_a_secret_is_seen_fails(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text("from tests.conftest import *\n")
     (tmp_path / "test_leaks.py").write_text(LEAKS)

@@ -50,12 +50,13 @@ def new_fake(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With `--on-fake`, leave out what does not run on a fake."""
+    """With `--on-fake`, leave out those tests of this folder that do not run on a fake."""
     if not config.getoption("on_fake"):
         return
-    left_out = [item for item in items if not runs_on_fake(item)]
-    items[:] = [item for item in items if runs_on_fake(item)]
-    config.hook.pytest_deselected(items=left_out)
+    folder = Path(__file__).parent
+    left_out = {item for item in items if item.path.is_relative_to(folder) and not runs_on_fake(item)}
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=list(left_out))
 
 
 @pytest.fixture
@@ -84,13 +85,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     Tests of `each_store` run on whole stores; also in a namespace in a nightly run or if marked `both_stores`, unless
     they are marked `whole_store`, since they look at the store from outside of their clients.
     """
+    is_nightly = metafunc.config.getoption("tier") == "nightly"
     if "each_engine" in metafunc.fixturenames:
         marked = any(metafunc.definition.iter_markers("both_engines"))
-        engines = NIGHTLY_ENGINES if metafunc.config.getoption("nightly") else ENGINES if marked else "native"
+        engines = NIGHTLY_ENGINES if is_nightly else ENGINES if marked else "native"
         metafunc.parametrize("each_engine", _engines(metafunc, engines), indirect=True)
     if "each_store" in metafunc.fixturenames:
         is_whole = any(metafunc.definition.iter_markers("whole_store"))
-        is_both = any(metafunc.definition.iter_markers("both_stores")) or metafunc.config.getoption("nightly")
+        is_both = is_nightly or any(metafunc.definition.iter_markers("both_stores"))
         stores = ("client", "namespace") if is_both and not is_whole else ("client",)
         metafunc.parametrize("each_store", stores, indirect=True)
 

@@ -40,7 +40,7 @@ def truth() -> Iterator[Truth]:
 )
 def test_random_histories(machine: Machine, steps: int, truth: Truth, pytestconfig: pytest.Config) -> None:
     """The default tier plays the same histories in every run."""
-    is_nightly = bool(pytestconfig.getoption("nightly"))
+    is_nightly = pytestconfig.getoption("tier") == "nightly"
     truth.run(machine, Random(chosen() if is_nightly else 1), 20_000 if is_nightly else steps)
 
 

@@ -189,6 +189,7 @@ def test_any_bytes_are_taken_or_end_in_a_remote_protocol_error_however_they_are_
     assert story(whole) == story(cut)
 
 
+@pytest.mark.slow
 def test_the_hardest_bytes_are_reached() -> None:
     """The grammar above is worth something: it gets as far as each of a machine's ends."""
     seen: set[object] = set()

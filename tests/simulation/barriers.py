@@ -116,7 +116,7 @@ class Barriers(Crowd):
     def _judge_meetings(self) -> None:
         ready = f"{_DOUBLE}/ready".encode()
         changes = self.world.history.watched(f"{_DOUBLE}/")
-        # Its value says who is the last one of the meeting: a key that came while it was written waits for the next one.
+        # Its value says who is the last one of the meeting: who came while it was written waits for the next one.
         opened = [(revision, int(value)) for revision, key, value in changes if key == ready and value is not None]
         lives: list[tuple[bytes, int, float]] = []  # of keys: created, deleted
         alive: dict[bytes, int] = {}

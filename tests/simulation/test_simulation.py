@@ -54,6 +54,7 @@ def test_every_part_keeps_every_rule(part: str) -> None:
     assert any(outcome.faults for outcome in outcomes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [5, pytest.param(3, marks=pytest.mark.nightly)])
 def test_equal_seeds_give_equal_runs_in_every_process(seed: int, tmp_path: Path) -> None:
     traces = []
@@ -78,6 +79,7 @@ def test_other_seeds_give_other_runs() -> None:
     assert simulate(plans[3]).digest != simulate(plans[4]).digest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [*_CAUGHT, *(pytest.param(name, marks=pytest.mark.nightly) for name in _CAUGHT_BY_NIGHT)]
 )
@@ -88,6 +90,7 @@ def test_a_defect_is_caught(name: str) -> None:
     assert rule in done.stdout
 
 
+@pytest.mark.slow
 def test_every_sabotage_still_fits() -> None:
     names = ", ".join(map(repr, sabotage.ALL))
     code = f"from tests.simulation import sabotage; [sabotage.ALL[name]() for name in ({names},)]"
@@ -107,6 +110,7 @@ def test_a_list_is_shrunk_to_what_fails(needed: list[int]) -> None:
     assert len(tried) < 250
 
 
+@pytest.mark.slow
 def test_a_failing_run_is_shrunk_to_the_faults_that_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     run.prepare()
     from etcd_aio.watch.resuming_stream import WatchStream

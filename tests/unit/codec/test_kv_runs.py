@@ -176,6 +176,7 @@ def test_a_guess_that_fits_by_chance_is_not_taken(fields: bytes) -> None:
     assert spied.is_guess_that_left(1)
 
 
+@pytest.mark.slow
 def test_a_run_stops_before_an_incomplete_key_value() -> None:
     one = written(stored(value=bytes(300)))
     for end in range(len(one), 2 * len(one)):
@@ -293,6 +294,7 @@ def test_a_key_value_that_ends_behind_its_event_is_refused() -> None:
             spied_events().read(data + PADDING, tag=EVENTS_TAG)
 
 
+@pytest.mark.slow
 def test_a_run_of_events_stops_before_an_incomplete_one() -> None:
     one = reply_with(pb.Event(kv=stored(value=bytes(300))))
     for end in range(len(one), 2 * len(one)):

@@ -124,6 +124,7 @@ async def _make_and_drop(number: int) -> "weakref.ref[FakeEtcd]":
     return weakref.ref(fake)
 
 
+@pytest.mark.slow
 async def test_a_thousand_fakes_leave_no_task_and_no_reference() -> None:
     tasks = asyncio.all_tasks()
     left = [await _make_and_drop(number) for number in range(1000)]

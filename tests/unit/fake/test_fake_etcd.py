@@ -92,6 +92,7 @@ async def test_no_answer_comes_in_the_step_of_its_request() -> None:
         assert fake.keys() == {b"a": b"2"}
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_ten_thousand_leases_expire_one_after_the_other() -> None:
     async with FakeEtcd() as fake, fake.client() as client:

@@ -108,6 +108,7 @@ FAULTS = st.fixed_dictionaries(
 ).filter(lambda fault: [name for name, value in fault.items() if value] != ["after_apply"])  # which is refused
 
 
+@pytest.mark.slow
 @given(
     faults=st.lists(FAULTS, max_size=6),
     retry=st.sampled_from(RETRIES),

@@ -85,6 +85,7 @@ def test_only_some_of_many_tasks_are_named() -> None:
         run(main())
 
 
+@pytest.mark.slow
 def test_sets_of_tasks_and_futures_have_the_same_order_in_every_process() -> None:
     shown = set()
     for ballast in (0, 1000, 12345):

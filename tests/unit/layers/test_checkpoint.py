@@ -188,6 +188,7 @@ def run_model(
 ACTIONS = st.lists(st.tuples(st.integers(0, 9), st.booleans(), st.booleans(), st.integers(0, 99)), max_size=60)
 
 
+@pytest.mark.slow
 @given(ACTIONS)
 @nightly_examples(20000, default=500)
 def test_each_revision_is_applied_once_and_in_order(actions: list[tuple[int, bool, bool, int]]) -> None:

@@ -32,6 +32,7 @@ def test_points_and_hashes_are_those_of_every_release() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_it_does_not_depend_on_the_process_or_the_order() -> None:
     code = "from etcd_aio.recipes import HashRing; print([HashRing({'a', 'b', 'c'}).owner(str(n)) for n in range(50)])"
     texts = {

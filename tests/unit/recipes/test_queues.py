@@ -493,11 +493,13 @@ async def account(kind: Kind, items: int, seed: int, *, exactly_once: bool) -> i
         return len(doubtful_puts) + len(doubtful_takes)
 
 
+@pytest.mark.slow
 @KINDS
 async def test_each_item_is_taken_once_or_named(kind: Kind) -> None:
     assert sum([await account(kind, 300, seed, exactly_once=False) for seed in (2, 4)]) > 0, "answers were lost"
 
 
+@pytest.mark.slow
 @KINDS
 async def test_exactly_once_leaves_no_item_in_doubt(kind: Kind) -> None:
     assert await account(kind, 200, 5, exactly_once=True) == 0

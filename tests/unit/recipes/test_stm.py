@@ -234,6 +234,7 @@ async def test_a_member_that_is_behind_changes_nothing(
         assert (too_new > 0) == (reads_twice and level in PINNED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", PINNED)
 async def test_every_run_sees_one_state_under_a_thousand_commits(level: Isolation) -> None:
     keys = [f"acc/{i}" for i in range(4)]

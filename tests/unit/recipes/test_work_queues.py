@@ -679,6 +679,7 @@ async def several_histories() -> None:
         await history(100, seed)
 
 
+@pytest.mark.slow
 async def test_an_end_without_its_condition_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     async def careless(self: Any, how: str, txn: op.TxnOp, timeout: float | None) -> Any:
         return await self._shift.store.do(op.TxnOp((), txn.then, txn.otherwise), timeout=timeout, retry="always")
