@@ -5,7 +5,7 @@ from typing import Final
 
 from tests.faults.ownership import Violation
 from tests.simulation.world import World
-from tests.support.watch_history import Change, Follower, Writes, caught_up, following, kinds
+from tests.support.watch_history import PATIENCE, Change, Follower, Writes, caught_up, following, kinds
 
 _PREFIX: Final = "k/"  # behind the keys of all other parts: a watch from a key on tells of no others
 _FOLLOWERS: Final = 6
@@ -24,7 +24,8 @@ class Watching:
     def __init__(self, world: World) -> None:
         self._world = world
         chance = world.random("watching")
-        self._writer, self._client = world.client(), world.client()
+        # All watches are entered before anything is judged, whatever fails meanwhile.
+        self._writer, self._client = world.client(), world.client(timeout=PATIENCE)
         self._writes = Writes(self._writer, _PREFIX, rate=_RATE, seed=chance.getrandbits(32))
         may_end = any(fault.name == "compact" for fault in world.plan.faults)
         able = [kind for kind in kinds(_PREFIX) if not (may_end and _OF_COMPACTION & kind.arguments.keys())]
