@@ -48,7 +48,9 @@ def compile_accelerator(root: Path) -> Path:
     from setuptools import Distribution, Extension
     from setuptools.command.build_ext import build_ext
 
-    extension = Extension(MODULE, [SOURCE], py_limited_api=True)
+    # The code calls no function of the C library, but `auditwheel` tells by it for which Linux systems a wheel is.
+    arguments = ["-Wl,--no-as-needed", "-lc"] if platform.system() == "Linux" else []
+    extension = Extension(MODULE, [SOURCE], py_limited_api=True, extra_link_args=arguments)
     command = build_ext(
         Distribution({"name": "etcd_aio", "packages": ["etcd_aio", "etcd_aio.codec"], "ext_modules": [extension]})
     )

@@ -195,6 +195,7 @@ def pythons(session: nox.Session) -> None:
 @nox.session(venv_backend="venv")  # pip is what users have
 def wheel(session: nox.Session) -> None:
     """The wheels with and without the accelerator, each in a bare environment on every Python that is found."""
+    session.install("--quiet", "build", "pip")
     session.run("python", "-m", "tests.wheels", *(session.posargs or find_pythons()))
 
 

@@ -17,6 +17,7 @@ _RELATIVE: Final = re.compile(r"\]\((?!https?://|#|mailto:)([^)\s]+)\)")
 _IN_SDIST: Final = (
     *("pyproject.toml", "README.md", "LICENSE", "PKG-INFO", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"),
     *("CITATION.cff", "noxfile.py", "etcd_aio/py.typed", "pytest_etcd_aio/py.typed", "tests/conftest.py"),
+    *("hatch_build.py", "etcd_aio/codec/_speedups.c"),  # or a package that is built from it has no accelerator
     *("docs/mkdocs.yml", "docs/pages/index.md", "proto/generate.py", "release/sbom.cdx.json", "examples/kv.py"),
 )
 
@@ -59,6 +60,7 @@ def sdist_problems(names: Collection[str]) -> list[str]:
     return [
         *(f"the sdist lacks {name}" for name in _IN_SDIST if name not in names),
         *(f"the sdist has {name}" for name in names if any(each in f"{name}/" for each in unwanted)),
+        *(f"the sdist has the binary {name}" for name in names if name.endswith((".so", ".pyd"))),
     ]
 
 

@@ -1,6 +1,7 @@
 """Builds the wheel with and without the accelerator, and tries each in bare environments: `python -m tests.wheels`.
 
-Arguments are versions of Python, such as 3.12; without any it is this one. Each wheel is installed with what it depends
+Arguments are versions of Python, such as 3.12; without any it is this one. The wheels are made from the sdist, as an
+installer makes them where no wheel fits. Each is installed with what it depends
 on and nothing else, and a small program runs on a fake etcd, with no compiler on PATH.
 """
 
@@ -38,10 +39,17 @@ def run(command: Sequence[str | Path], environ: Mapping[str, str] | None = None,
     return subprocess.run(command, env=environ, cwd=cwd, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def build(kind: str, folder: Path) -> Path:
+def build_sdist(folder: Path) -> Path:
+    """Build the sdist."""
+    run([sys.executable, "-m", "build", "--sdist", "--outdir", folder, "."])
+    (sdist,) = folder.glob("*.tar.gz")
+    return sdist
+
+
+def build(kind: str, sdist: Path, folder: Path) -> Path:
     """Build a wheel of this kind."""
     environ = {**os.environ, "ETCD_AIO_ACCELERATOR": KINDS[kind]}
-    run([sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder / kind, "."], environ)
+    run([sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder / kind, sdist], environ)
     (wheel,) = (folder / kind).glob("*.whl")
     expected = "py3-none-any" if kind == "pure" else f"cp311-abi3-{sysconfig.get_platform()}".replace("-", "_")
     if not wheel.stem.replace("-", "_").endswith(expected.replace("-", "_").replace(".", "_")):
@@ -66,8 +74,9 @@ def main(versions: Sequence[str]) -> int:
     pythons = [f"python{version}" for version in versions] or [sys.executable]
     failures = 0
     with tempfile.TemporaryDirectory() as name:
+        sdist = build_sdist(Path(name))
         for kind in KINDS:
-            wheel = build(kind, Path(name))
+            wheel = build(kind, sdist, Path(name))
             for number, python in enumerate(pythons):
                 backend = try_out(wheel, python, Path(name) / f"{kind}{number}")
                 is_right = backend.startswith("accelerated" if kind == "accelerated" else "pure Python")

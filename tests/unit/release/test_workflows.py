@@ -55,8 +55,19 @@ def test_they_run_the_script_and_the_sessions_that_people_run(text: str) -> None
 def test_only_what_was_built_and_tried_is_published_and_only_after_approval() -> None:
     text = (ROOT / ".github" / "workflows" / "release.yml").read_text()
     publish = text.partition("\n  publish:\n")[2].partition("\n  announce:\n")[0]
-    assert "needs: [suite, build, check]" in publish
+    assert "needs: [suite, build, binaries, check]" in publish
     assert "environment: release" in publish
     assert "checkout" not in publish
     assert text.count("id-token: write") == publish.count("id-token: write") == 1
     assert text.count("gh-action-pypi-publish") == 1
+
+
+def test_each_platform_gets_a_wheel_that_is_made_from_the_sdist_which_is_published() -> None:
+    text = (ROOT / ".github" / "workflows" / "release.yml").read_text()
+    binaries, _, rest = text.partition("\n  binaries:\n")[2].partition("\n  check:\n")
+    assert "cibuildwheel --output-dir binaries dist/*.tar.gz" in binaries
+    assert "checkout" not in binaries
+    for job in ("check", "publish"):
+        steps = rest.partition("needs: [build, binaries]" if job == "check" else "\n  publish:\n")[2]
+        assert "pattern: binaries-*" in steps.partition("\n  publish:\n" if job == "check" else "\n  announce:\n")[0]
+    assert "files/binaries-*/*" in rest
