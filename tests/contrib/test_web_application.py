@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 
@@ -389,6 +389,58 @@ async def test_the_same_worker_stands_again_after_a_failure(fake: FakeEtcd) -> N
 
     async with workers(fake, lambda _: work, 1):
         await until(lambda: len(runs) == 2)
+
+
+@pytest.mark.parametrize("cancels_itself", [False, True])
+async def test_a_function_that_ends_by_a_cancellation_of_its_own_has_failed(
+    fake: FakeEtcd, caplog: pytest.LogCaptureFixture, cancels_itself: bool
+) -> None:
+    runs: list[int] = []
+
+    async def work(leadership: Leadership) -> None:
+        runs.append(leadership.fencing_token)
+        if len(runs) > 1:
+            await asyncio.Event().wait()
+        task = asyncio.current_task() if cancels_itself else asyncio.create_task(asyncio.sleep(60))
+        assert task is not None
+        task.cancel()
+        await (asyncio.sleep(0) if cancels_itself else task)
+
+    async with workers(fake, lambda _: work, 1):
+        await until(lambda: len(runs) == 2)
+    assert "work has failed" in caplog.text.replace("<locals>.", "")
+
+
+async def test_a_function_that_returns_when_it_is_cancelled_holds_nothing_up(fake: FakeEtcd) -> None:
+    began = asyncio.Event()
+
+    async def work(leadership: Leadership) -> None:
+        began.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+
+    async with workers(fake, lambda _: work, 1, shutdown_timeout=1000) as (etcd,):
+        await began.wait()
+        async with asyncio.timeout(900):
+            await etcd.stop()
+    assert fake.leases == ()  # the next leader begins at once
+
+
+async def test_an_error_while_it_is_ended_is_logged(fake: FakeEtcd, caplog: pytest.LogCaptureFixture) -> None:
+    began = asyncio.Event()
+
+    async def work(leadership: Leadership) -> None:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise LookupError("its own")
+
+    async with workers(fake, lambda _: work, 1):
+        await began.wait()
+    (failure,) = [record for record in caplog.records if record.name == "etcd_aio.web"]
+    assert "failed while it was ended" in failure.message
+    assert failure.exc_info is not None
 
 
 async def test_a_function_that_does_not_end_holds_a_shutdown_up_only_for_a_while(
