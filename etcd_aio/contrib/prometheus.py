@@ -8,6 +8,7 @@ Clients that have a name have it as the label `client` of all their series; the 
 No label names a key, a lease or a watch.
 """
 
+import os
 import time
 from collections import Counter as Counting
 from collections.abc import Iterable, Iterator
@@ -243,6 +244,11 @@ class _PrometheusObserver(Observer):
     def login_ended(self, login: LoginEnded) -> None:
         self._logins.labels("success" if login.error is None else "failure", login.client).inc()
 
+    def forget(self) -> None:
+        """This is the child of a fork: watches and leases are those of the parent."""
+        self._revisions.clear()
+        self._leases.clear()
+
     def collect(self) -> Iterator[Metric]:
         """The gauges, as of now."""
         read = self._clients.read(self._look_at)
@@ -321,3 +327,12 @@ class _Collector(Collector):
 
 
 _observers: Final[WeakKeyDictionary[CollectorRegistry, _PrometheusObserver]] = WeakKeyDictionary()
+
+
+def _forget() -> None:
+    for observer in tuple(_observers.values()):
+        observer.forget()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_forget)
