@@ -118,6 +118,20 @@ async def test_a_service_without_endpoints(library: Any, fake: FakeEtcd) -> None
                     await client.get("http://api/")
 
 
+async def test_an_address_that_the_library_refuses_is_no_endpoint_to_use(library: Any, fake: FakeEtcd) -> None:
+    async with HttpService() as one, fake.client() as etcd:
+        await etcd.put("svc/api/0", '{"Addr":"\u00fc_x:1"}')
+        async with (
+            Directory(etcd, "svc/api") as directory,
+            library.AsyncClient(timeout=PATIENCE, transport=EtcdTransport({"api": directory})) as client,
+        ):
+            with pytest.raises(library.ConnectError):
+                await client.get("http://api/")
+            await naming.update(etcd, "svc/api", add=[one.address])
+            await directory.wait(at_least=2)
+            assert [(await client.get("http://api/")).text for _ in range(3)] == [one.address] * 3
+
+
 async def test_an_endpoint_that_is_gone_is_drained(library: Any, fake: FakeEtcd) -> None:
     """Its idle connections are closed at once; a request that is under way gets its answer."""
     async with HttpService() as one, HttpService() as two, fake.client() as etcd:

@@ -81,6 +81,27 @@ def test_addresses_that_are_sockets_each_once() -> None:
     assert found == ["10.0.0.1:80", "node", "[::1]:1", "[fe80::1%eth0]:1"]
 
 
+MALFORMED = [
+    "10.0.0.1:99999",
+    ":80",
+    "node:",
+    "::g:1",
+    "foo..bar:80",
+    ".:1",
+    "..:1",
+    "x" * 64 + ":1",
+    "a." * 130 + "a:1",
+]
+
+
+@pytest.mark.parametrize("address", MALFORMED)
+def test_what_can_be_no_host_is_no_socket(address: str) -> None:
+    assert list(dialable([endpoint(address), endpoint("a.b.:1"), endpoint("b\u00fccher:1")])) == [
+        endpoint("a.b.:1"),
+        endpoint("b\u00fccher:1"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("metadata", "name"),
     [({"server_name": "a"}, "a"), ({"server_name": ""}, None), ({"server_name": 1}, None), (None, None), (["a"], None)],

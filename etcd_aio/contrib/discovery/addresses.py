@@ -2,16 +2,34 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from ipaddress import AddressValueError, IPv6Address
 from typing import Final
 
 from etcd_aio.layers import ServiceEndpoint
 
 _HOST: Final = re.compile(r"[\w.:%-]+")
+_LONGEST: Final = 253  # characters of a name, by DNS
 
 
 def is_dialable(endpoint: ServiceEndpoint) -> bool:
     """Whether the address is that of a TCP socket. Entries for gRPC may have others, such as `unix:/run/api`."""
-    return _HOST.fullmatch(endpoint.host) is not None
+    return _is_host(endpoint.host)
+
+
+@lru_cache(maxsize=1024)  # it is asked for each connection
+def _is_host(host: str) -> bool:
+    """Whether it is an IP address, or may be a name: entries are written by others."""
+    if _HOST.fullmatch(host) is None or len(host) > _LONGEST:
+        return False
+    try:
+        if ":" in host:  # an address with a port that is none is not split, and looks so too
+            IPv6Address(host)
+        else:
+            host.encode("idna")
+    except (AddressValueError, UnicodeError):
+        return False
+    return True
 
 
 def dialable(endpoints: Iterable[ServiceEndpoint]) -> Iterator[ServiceEndpoint]:

@@ -77,8 +77,8 @@ class EtcdResolver(AbstractResolver):
         for endpoint in (endpoints[turn:] + endpoints[:turn])[:_MOST_TRIED]:
             try:
                 results = await self._addresses(endpoint.host, endpoint.port or port, family)
-            except OSError as raised:
-                error = raised
+            except (OSError, UnicodeError) as raised:  # the latter of a name that cannot be one
+                error = raised if isinstance(raised, OSError) else OSError(None, f"no name of a host: {raised}")
                 continue
             for result in results:
                 found.append({**result, "hostname": host})

@@ -247,10 +247,14 @@ class _Pool(Running):
                 if self.transport is None:
                     self.transport = made
             name = self._owner.server_name(endpoint) or request.url.host
+            try:
+                url = request.url.copy_with(host=endpoint.host, port=endpoint.port or request.url.port)
+            except library.InvalidURL as error:  # of a name that the library refuses: the next endpoint is tried
+                raise library.ConnectError(f"{endpoint.address!r} is no address: {error}", request=request) from None
             response = await self.transport.handle_async_request(
                 library.Request(
                     request.method,
-                    request.url.copy_with(host=endpoint.host, port=endpoint.port or request.url.port),
+                    url,
                     headers=request.headers,
                     stream=request.stream,
                     extensions={"sni_hostname": name, **request.extensions},
