@@ -435,3 +435,45 @@ async def test_reprs_have_keys_and_no_values(client: Client) -> None:
     assert "LiveConfig Settings" in shown
     assert "title" in shown
     assert SECRET not in shown
+
+
+async def test_a_prefix_ends_with_a_slash(client: Client) -> None:
+    """Without it every key would begin with a slash, fit no setting, and all settings would have their defaults."""
+    await client.put("app/config/title", "new")
+    with pytest.raises(InvalidRequestError, match="end with a slash"):
+        LiveConfig(client, Settings, prefix="app/config")
+    with pytest.raises(InvalidRequestError, match="end with a slash"):
+        await load_snapshot(client, b"app/config")
+    async with LiveConfig(client.namespace("app/config/"), Settings, prefix="") as config:
+        assert config.current.title == "new"
+
+
+async def test_a_closed_client_ends_the_changes(fake: FakeEtcd) -> None:
+    client = await fake.client().connect()
+    async with LiveConfig(client, Settings, prefix=PREFIX) as config:
+        changes = config.changes()
+        waiting = asyncio.create_task(anext(changes, None))
+        await asyncio.sleep(0)
+        await client.aclose()
+        async with asyncio.timeout(PATIENCE):
+            assert await waiting is None
+            assert await anext(config.changes(), None) is None
+        assert config.current == Settings()
+        assert config.is_stale
+
+
+async def test_the_object_is_the_same_until_a_setting_changes(client: Client) -> None:
+    await client.put(PREFIX + "title", "new")
+    async with LiveConfig(client, Settings, prefix=PREFIX) as config:
+        before = config.current
+        same = await client.put(PREFIX + "title", "new")
+        await config.wait_revision(same.revision)
+        assert config.current is before
+        assert config.revision == same.revision
+        bad = await client.put(PREFIX + "debug", "perhaps")
+        await config.wait_revision(bad.revision)
+        assert config.error is not None
+        good = await client.delete(PREFIX + "debug")
+        await config.wait_revision(good.revision)
+        assert config.error is None
+        assert config.current is before
