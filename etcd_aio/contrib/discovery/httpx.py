@@ -145,7 +145,9 @@ class EtcdTransport(_Transport):
         service = self._services.get(request.url.host)
         if service is None:
             if self._plain is None:
-                self._plain = await self.make_transport(_library(request))
+                made = await self.make_transport(_library(request))
+                if self._plain is None:  # no other request was faster
+                    self._plain = made
             return await self._plain.handle_async_request(request)
         library = _library(request)
         not_connected = (library.ConnectError, library.ConnectTimeout)
@@ -165,12 +167,18 @@ class EtcdTransport(_Transport):
                     raise
 
     async def make_transport(self, library: types.ModuleType) -> Any:
-        """Make the transport of an endpoint."""
+        """Make the transport of an endpoint.
+
+        Raises:
+            RuntimeError: the transport was closed meanwhile.
+        """
         if self._make is not None:
             return self._make()
         async with self._making:
             if library not in self._contexts:  # reads all certificate authorities, which takes long
                 self._contexts[library] = await asyncio.to_thread(library.create_ssl_context)
+        if self._is_closed:  # nothing would close it
+            raise RuntimeError("the transport is closed")
         return library.AsyncHTTPTransport(verify=self._contexts[library])
 
     def server_name(self, endpoint: ServiceEndpoint) -> str | None:
