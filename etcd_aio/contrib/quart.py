@@ -1,7 +1,6 @@
 """Quart: `QuartEtcd(app, "http://m1:2379")`, and `etcd.client` in handlers."""
 
-from collections.abc import AsyncGenerator
-from typing import ClassVar, Final, cast
+from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from etcd_aio import Client
 from etcd_aio.contrib.missing import missing
@@ -13,6 +12,9 @@ try:
     from quart import Quart, Response, current_app, jsonify
 except ModuleNotFoundError as _error:
     raise missing(__name__, "quart", _error) from _error
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
 
 _EXTENSION: Final = "etcd"
 

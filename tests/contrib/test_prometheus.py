@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import aclosing, suppress
 
 import pytest
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, Counter, generate_latest
 
 from etcd_aio.contrib.prometheus import instrument
 from etcd_aio.errors import AuthenticationFailedError, PermissionDeniedError
@@ -276,6 +276,16 @@ async def test_a_child_process_has_no_gauges_of_its_parent() -> None:
         os.close(writer)
         with os.fdopen(reader, "rb") as answer:
             assert answer.read() == b"none"
+
+
+def test_a_registry_with_metrics_of_these_names_stays_as_it_is() -> None:
+    registry = CollectorRegistry()
+    Counter("grpc_client_handled", "That of another library.", registry=registry)
+    before = generate_latest(registry)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="grpc_client_handled"):
+            instrument(registry)
+        assert generate_latest(registry) == before
 
 
 def test_a_registry_has_one_observer() -> None:
