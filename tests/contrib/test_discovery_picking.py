@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from etcd_aio.contrib.discovery.addresses import dialable, server_name_of
+from etcd_aio.contrib.discovery.addresses import by_host, dialable, server_name_of
 from etcd_aio.contrib.discovery.last_list import LastList, change_between
 from etcd_aio.contrib.discovery.picking import Picker, eligible
 from etcd_aio.errors import InvalidRequestError
@@ -55,6 +55,20 @@ def test_of_two_different_ones_that_with_fewer_requests(running: list[int], seed
         assert busiest[0] not in picked
     if len(candidates) == 2 and running[0] == running[1]:
         assert set(picked) == set(candidates)
+
+
+@pytest.mark.parametrize("chosen", [None, "0:1", endpoint("9:1")])
+def test_a_function_that_returns_something_else(chosen: object) -> None:
+    picker: Picker[One] = Picker(lambda _: chosen, Random(1).randrange)  # type: ignore[arg-type, return-value]
+    with pytest.raises(InvalidRequestError, match=f"one of the endpoints that it gets, not {type(chosen).__name__}"):
+        picker.pick(ones(2))
+
+
+@pytest.mark.parametrize("host", ["http://api", "api:80", "api/", ""])
+def test_a_service_that_no_url_has_as_its_host(host: str) -> None:
+    with pytest.raises(InvalidRequestError, match="no host of a URL"):
+        by_host({"b": 2, host: 1})
+    assert by_host({"API": 1, "b.c": 2, "d_e": 3}) == {"api": 1, "b.c": 2, "d_e": 3}
 
 
 def test_a_function() -> None:

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, get_args
 
 from etcd_aio.aio import start_background_task
-from etcd_aio.contrib.discovery.addresses import dialable, server_name_of
+from etcd_aio.contrib.discovery.addresses import by_host, dialable, server_name_of
 from etcd_aio.contrib.discovery.directory import Directory
 from etcd_aio.contrib.discovery.last_list import DirectoryChange
 from etcd_aio.contrib.discovery.picking import Picker, PickPolicy, eligible
@@ -102,8 +102,8 @@ class EtcdTransport(_Transport):
         self._closing: set[asyncio.Task[None]] = set()
         self._is_closed = False
         self._services = {
-            host.lower(): _Service(self, directory, Picker(pick, random.randrange))
-            for host, directory in services.items()
+            host: _Service(self, directory, Picker(pick, random.randrange))
+            for host, directory in by_host(services).items()
         }
 
     def __repr__(self) -> str:
