@@ -45,6 +45,7 @@ async def test_a_source_is_endpoints_a_url_or_a_function() -> None:
     assert new_client("m1,http://m2").endpoints == ("m1:2379", "http://m2:2379")
     assert new_client(["m1", "m2"]).endpoints == ("m1:2379", "m2:2379")
     assert new_client("etcd://m1/?timeout=3s").endpoints == ("http://m1:2379",)
+    assert new_client("ETCD://m1").endpoints == ("http://m1:2379",)
     assert new_client(lambda: Client("m3")).endpoints == ("m3:2379",)
     with pytest.raises(TypeError, match="must return a Client, not NoneType"):
         new_client(lambda: None)  # type: ignore[arg-type, return-value]
