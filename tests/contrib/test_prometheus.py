@@ -253,6 +253,8 @@ async def test_an_observer_that_is_given_twice_counts_once() -> None:
     assert metrics.values()[f"grpc_client_started_total{rpc('KV/Put')}"] == 1
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on Windows")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
 async def test_a_child_process_has_no_gauges_of_its_parent() -> None:
     metrics = Metrics()
     gauges = {"etcd_aio_watch_revision", "etcd_aio_lease_remaining_seconds_min"}

@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 
 import pytest
@@ -97,6 +99,33 @@ async def test_it_runs_once_at_a_time(fake: FakeEtcd) -> None:
         with pytest.raises(RuntimeError, match="runs already"):
             await etcd.start()
         await client.ping()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on Windows")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
+async def test_the_child_of_a_fork_starts_it_for_itself() -> None:
+    """What runs in the parent is not the child's: it can neither use nor close it."""
+    etcd = EtcdApplication(lambda: Client("http://127.0.0.1:1"))
+
+    async def in_child() -> None:
+        await etcd.stop()
+        with pytest.raises(RuntimeError, match="does not run"):
+            _ = etcd.client
+        async with etcd.running() as client:
+            assert client is etcd.client
+
+    async with etcd.running() as client:
+        child = os.fork()
+        if not child:
+            code = 1
+            try:
+                with ThreadPoolExecutor(1) as threads:  # this thread's loop is the parent's
+                    threads.submit(asyncio.run, in_child()).result()
+                code = 0
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode((await asyncio.to_thread(os.waitpid, child, 0))[1]) == 0
+        assert etcd.client is client
 
 
 async def test_it_starts_while_etcd_is_down_unless_it_must_be_connected(fake: FakeEtcd) -> None:
