@@ -32,7 +32,7 @@ from etcd_aio.errors import PermissionDeniedError
 from etcd_aio.kv import KV
 from etcd_aio.lease import Lease, LeaseKeeper, Leases, OnLost
 from etcd_aio.methods import API_VERSION
-from etcd_aio.observing import Observer, ObserverGroup, default_observers
+from etcd_aio.observing import Observer, ObserverGroup, with_defaults
 from etcd_aio.shortcuts import Block, Shortcuts
 from etcd_aio.transport import EngineFactory, EngineName, RequestMetadata, TransportOptions, alpn_of, create_engine
 from etcd_aio.types import EndpointVersions, KeyLike
@@ -188,7 +188,7 @@ class Client(KV, WatchCalls, Shortcuts):
         )
         made = create_engine(engine, transport)
         metadata = RequestMetadata(API_VERSION, require_leader=require_leader)
-        told = ObserverGroup((*observers, *default_observers()), name)
+        told = ObserverGroup(with_defaults(observers), name)
         self._balancer = Balancer(
             parsed,
             made,

@@ -9,6 +9,7 @@ from etcd_aio.contrib.missing import missing
 from etcd_aio.contrib.web.application import EtcdApplication
 
 try:
+    from starlette.applications import Starlette
     from starlette.requests import HTTPConnection, Request
     from starlette.responses import JSONResponse, Response
     from starlette.routing import Route
@@ -55,7 +56,12 @@ class EtcdStarlette(EtcdApplication):
 
         Returns:
             The lifespan, for `lifespan=`. It raises what `start` raises, and errors of the inner one unchanged.
+
+        Raises:
+            TypeError: `inner` is an application: this very method was given to it, and not what it returns.
         """
+        if isinstance(inner, Starlette):
+            raise TypeError(f"`lifespan` is to be called: {self.wiring}")
 
         @asynccontextmanager
         async def lifespan(app: App) -> AsyncIterator[State]:

@@ -22,21 +22,27 @@ _PATIENCE: Final = 1.0  # seconds for all loops together; the usual limit of a c
 
 
 class Clients:
-    """The open clients of an observer, by weak references."""
+    """The open clients of an observer, or of several that share their gauges, by weak references."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._loops: WeakKeyDictionary[Client, tuple[asyncio.AbstractEventLoop, int]] = WeakKeyDictionary()
+        self._observers: WeakKeyDictionary[Client, int] = WeakKeyDictionary()
 
     def add(self, client: Client) -> None:
-        """A client begins to work in the running loop."""
+        """A client begins to work in the running loop, as an observer has seen."""
         with self._lock:
             self._loops[client] = (asyncio.get_running_loop(), os.getpid())
+            self._observers[client] = self._observers.get(client, 0) + 1
 
     def discard(self, client: Client) -> None:
-        """A client is closed."""
+        """A client is closed, or an observer that has added it sees it no longer."""
         with self._lock:
-            self._loops.pop(client, None)
+            left = self._observers.pop(client, 0) - 1
+            if left > 0:
+                self._observers[client] = left
+            else:
+                self._loops.pop(client, None)
 
     def read(self, take: Callable[[Client], T]) -> list[T]:
         """Take something of each client, in the client's loop. Waits at most a second for the loops of other threads.

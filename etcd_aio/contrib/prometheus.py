@@ -8,9 +8,11 @@ Clients that have a name have it as the label `client` of all their series; the 
 No label names a key, a lease or a watch.
 """
 
+import os
 import time
 from collections import Counter as Counting
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from math import inf
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -174,20 +176,22 @@ class _PrometheusObserver(Observer):
     """Counts what it is told, and collects what clients know."""
 
     def __init__(self, registry: CollectorRegistry, *, handling_seconds: bool) -> None:
+        made: list[Collector] = [_Collector(self)]  # first, since collecting counts connections
+
         def counter(name: str, text: str, labels: Iterable[str] = ()) -> Counter:
-            return _Counter(name, text, (*labels, _CLIENT), registry=registry)
+            made.append(metric := _Counter(name, text, (*labels, _CLIENT), registry=None))
+            return metric
 
         self.has_handling_seconds = handling_seconds
-        registry.register(_Collector(self))  # first, since collecting counts connections
         self.started = counter("grpc_client_started_total", "Attempts that began.", _RPC)
         self.handled = counter("grpc_client_handled_total", "Attempts that ended, by status.", (*_RPC, "grpc_code"))
         self.received = counter("grpc_client_msg_received_total", "Messages received.", _RPC)
         self.sent = counter("grpc_client_msg_sent_total", "Messages sent.", _RPC)
-        self.seconds = (
-            _Histogram("grpc_client_handling_seconds", "Durations of attempts.", (*_RPC, _CLIENT), registry=registry)
-            if handling_seconds
-            else None
-        )
+        self.seconds: Histogram | None = None
+        if handling_seconds:
+            labels = (*_RPC, _CLIENT)
+            self.seconds = _Histogram("grpc_client_handling_seconds", "Durations of attempts.", labels, registry=None)
+            made.append(self.seconds)
         self.attempts = counter("etcd_aio_attempts_total", "Attempts that ended, by endpoint.", ["endpoint"])
         self.retries = counter(
             "etcd_aio_retries_total", "Attempts after the first, by the failure before, or a hedge.", ["reason"]
@@ -204,6 +208,7 @@ class _PrometheusObserver(Observer):
         # By client; and when each lease expires unless it is renewed.
         self._revisions: dict[str, int] = {}
         self._leases: dict[tuple[str, int], float] = {}
+        _register_all(registry, made)
 
     def client_started(self, client: Client) -> None:
         self._connected[client] = {}
@@ -242,6 +247,11 @@ class _PrometheusObserver(Observer):
 
     def login_ended(self, login: LoginEnded) -> None:
         self._logins.labels("success" if login.error is None else "failure", login.client).inc()
+
+    def forget(self) -> None:
+        """This is the child of a fork: watches and leases are those of the parent."""
+        self._revisions.clear()
+        self._leases.clear()
 
     def collect(self) -> Iterator[Metric]:
         """The gauges, as of now."""
@@ -287,6 +297,15 @@ class _PrometheusObserver(Observer):
         return statistics, client.streams()
 
 
+def _register_all(registry: CollectorRegistry, made: Iterable[Collector]) -> None:
+    """Register all of them, or none: half of them would break each scrape of the application."""
+    with ExitStack() as undoing:
+        for one in made:
+            registry.register(one)
+            undoing.callback(registry.unregister, one)
+        undoing.pop_all()
+
+
 def _gauges() -> tuple[GaugeMetricFamily, ...]:
     """The gauges, still without values. An endpoint of several clients of one name is up if one of them says so."""
     return (
@@ -321,3 +340,12 @@ class _Collector(Collector):
 
 
 _observers: Final[WeakKeyDictionary[CollectorRegistry, _PrometheusObserver]] = WeakKeyDictionary()
+
+
+def _forget() -> None:
+    for observer in tuple(_observers.values()):
+        observer.forget()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_forget)

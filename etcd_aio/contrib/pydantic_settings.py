@@ -15,7 +15,8 @@ that change while the program runs, see `etcd_aio.contrib.config.LiveConfig`.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from etcd_aio.contrib.config.document import nested
+from etcd_aio.contrib.config.document import UnusableKeyError, nested
+from etcd_aio.contrib.config.models import InvalidSettingsError
 from etcd_aio.contrib.config.snapshot import Snapshot as Snapshot
 from etcd_aio.contrib.config.snapshot import load_snapshot as load_snapshot
 from etcd_aio.contrib.config.snapshot import load_snapshot_blocking as load_snapshot_blocking
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 class EtcdSettingsSource(PydanticBaseSettingsSource):
     """Settings from the keys of a prefix, as `LiveConfig` reads them: a key is a path, its value JSON or text.
 
-    pydantic's errors repeat the values that they refuse, unless the model has `hide_input_in_errors=True`.
+    pydantic's errors repeat the values that they refuse, unless the model has `hide_input_in_errors=True`. And
+    `BaseSettings` refuses names that it does not have: with `extra="ignore"` a key more in etcd stops no start.
 
     Args:
         settings_cls: the class of the settings.
@@ -58,6 +60,11 @@ class EtcdSettingsSource(PydanticBaseSettingsSource):
         """The settings, as nested data.
 
         Raises:
-            UnusableKeyError: a value is no text, or a key is within one that is no object.
+            InvalidSettingsError: a value is no text, or a key is within one that is no object.
         """
-        return nested(self._snapshot, self.settings_cls)
+        try:
+            return nested(self._snapshot, self.settings_cls)
+        except UnusableKeyError as error:
+            problems = {error.key: error.reason}
+        # Outside of the handler, so that it has no context.
+        raise InvalidSettingsError(problems, getattr(self._snapshot, "revision", 0))

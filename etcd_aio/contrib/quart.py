@@ -1,7 +1,6 @@
 """Quart: `QuartEtcd(app, "http://m1:2379")`, and `etcd.client` in handlers."""
 
-from collections.abc import AsyncGenerator
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from etcd_aio import Client
 from etcd_aio.contrib.missing import missing
@@ -13,6 +12,9 @@ try:
     from quart import Quart, Response, current_app, jsonify
 except ModuleNotFoundError as _error:
     raise missing(__name__, "quart", _error) from _error
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
 
 _EXTENSION: Final = "etcd"
 
@@ -63,18 +65,33 @@ class QuartEtcd(EtcdApplication):
     def init_app(self, app: Quart) -> None:
         """Let the application run with the client."""
         app.extensions[_EXTENSION] = self
-        app.while_serving(self._serving)
+        app.while_serving(lambda: cast("AsyncGenerator[None, None]", _Serving(self, app)))
         if self._has_probes:
             app.add_url_rule("/livez", "etcd_livez", _livez)
             app.add_url_rule("/readyz", "etcd_readyz", self._readyz)
 
-    async def _serving(self) -> AsyncGenerator[None, None]:
-        async with self.running():
-            yield
-
     async def _readyz(self) -> Response:
         found = await self.readiness()
         return _answer(found.document(details=self.details), found.status)
+
+
+class _Serving:
+    """What Quart takes for a generator, and goes on with at each start and each end of the application.
+
+    Quart asks `while_serving` for one only, so a real generator would fail when the application starts again.
+    """
+
+    def __init__(self, etcd: QuartEtcd, app: Quart) -> None:
+        self._etcd = etcd
+        self._app = app
+
+    async def __anext__(self) -> None:
+        if not self._app.shutdown_event.is_set():  # each start has an event of its own
+            await self._etcd.start()
+            self._etcd.start_jobs()
+        else:
+            await self._etcd.stop()
+            raise StopAsyncIteration
 
 
 def _answer(body: object, status: int) -> Response:

@@ -23,6 +23,6 @@ def new_client(source: ClientSource) -> Client:
         if not isinstance(client, Client):
             raise TypeError(f"the function must return a Client, not {type(client).__name__}")
         return client
-    if isinstance(source, str) and source.startswith(_URL_SCHEMES):
+    if isinstance(source, str) and source.lower().startswith(_URL_SCHEMES):
         return Client.from_url(source)
     return Client(source)

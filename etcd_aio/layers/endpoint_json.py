@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from etcd_aio.errors import InvalidRequestError
-from etcd_aio.types import KeyLike, check_text, encode_key, shown_key
+from etcd_aio.types import KeyLike, check_text, encode_key, is_encodable, shown_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -112,6 +112,6 @@ def decode_entry(value: bytes) -> tuple[str, JSONValue]:
     if isinstance(entry, dict):
         fields = {name.lower(): content for name, content in entry.items()}
         address = fields.get("addr")
-        if isinstance(address, str) and address:
+        if isinstance(address, str) and address and is_encodable(address):
             return address, fields.get("metadata")
     raise ValueError("no entry of a service: a JSON object with an address is expected")

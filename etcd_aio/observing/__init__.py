@@ -4,8 +4,8 @@ The public part is `Observer`, `CallObserver`, the records, `add_default` and `r
 """
 
 from etcd_aio.observing.defaults import add_default as add_default
-from etcd_aio.observing.defaults import default_observers as default_observers
 from etcd_aio.observing.defaults import remove_default as remove_default
+from etcd_aio.observing.defaults import with_defaults as with_defaults
 from etcd_aio.observing.group import ObservedCall as ObservedCall
 from etcd_aio.observing.group import ObserverGroup as ObserverGroup
 from etcd_aio.observing.observer import CallObserver as CallObserver

@@ -1,5 +1,7 @@
 """Default observers: those of every client that is made from now on, for instrumentation of a whole process."""
 
+from collections.abc import Iterable
+
 from etcd_aio.observing.observer import Observer
 
 _defaults: tuple[Observer, ...] = ()
@@ -18,6 +20,6 @@ def remove_default(observer: Observer) -> None:
     _defaults = tuple(one for one in _defaults if one is not observer)
 
 
-def default_observers() -> tuple[Observer, ...]:
-    """The default observers of now."""
-    return _defaults
+def with_defaults(observers: Iterable[Observer]) -> tuple[Observer, ...]:
+    """Those of a client, and the default ones of now; each once, since one that is told twice counts twice."""
+    return tuple({id(one): one for one in (*observers, *_defaults)}.values())

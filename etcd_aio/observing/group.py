@@ -129,16 +129,16 @@ class ObservedCall:
         self._on_ended: tuple[tuple[_Guard, Callable[[CallOutcome], None]], ...] = ()
         self.metadata: Headers = ()
         for guard, observer, overrides in observers:
-            if overrides.attempt_started:
-                self._on_attempt_started += ((guard, observer.attempt_started),)
-            if overrides.attempt_ended:
-                self._on_attempt_ended += ((guard, observer.attempt_ended),)
-            if overrides.ended:
-                self._on_ended += ((guard, observer.ended),)
             try:
+                if overrides.attempt_started:
+                    self._on_attempt_started += ((guard, observer.attempt_started),)
+                if overrides.attempt_ended:
+                    self._on_attempt_ended += ((guard, observer.attempt_ended),)
+                if overrides.ended:
+                    self._on_ended += ((guard, observer.ended),)
                 if observer.metadata:
                     self.metadata += _checked_headers(observer)
-            except Exception:  # as in `_Guard.call`
+            except Exception:  # as in `_Guard.call`; it may be no observer of calls at all
                 guard.has_raised()
 
     def attempt_started(self, endpoint: str) -> None:

@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import stat
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,8 @@ import pytest
 from pydantic import BaseModel
 
 from etcd_aio import Client, EtcdTimeoutError, op
-from etcd_aio.contrib.config import InvalidSettingsError, LiveConfig, load_snapshot
+from etcd_aio.contrib.config import InvalidSettingsError, LiveConfig, load_snapshot, saved
+from etcd_aio.contrib.config.saved import SavedSettings
 from etcd_aio.errors import (
     ClientUsageError,
     ConfigError,
@@ -280,7 +282,7 @@ async def test_a_file_serves_a_start_without_etcd(tmp_path: Path, caplog: pytest
     async with FakeEtcd() as fake, fake.client() as client:
         await put(client, title=SECRET)
         async with LiveConfig(client, Settings, prefix=PREFIX, cache=file) as config:
-            saved = config.revision
+            good = config.revision
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert os.listdir(tmp_path) == ["settings.json"]  # noqa: PTH208
         await put(client, title="newer")
@@ -288,7 +290,7 @@ async def test_a_file_serves_a_start_without_etcd(tmp_path: Path, caplog: pytest
         async with LiveConfig(client, Settings, prefix=PREFIX, cache=file, timeout=0.05) as config:
             assert config.current.title == SECRET
             assert config.is_stale
-            assert config.revision == saved
+            assert config.revision == good
             changes = config.changes()
             fake.members[0].start()
             change = await anext(changes)
@@ -435,3 +437,61 @@ async def test_reprs_have_keys_and_no_values(client: Client) -> None:
     assert "LiveConfig Settings" in shown
     assert "title" in shown
     assert SECRET not in shown
+
+
+async def test_a_prefix_ends_with_a_slash(client: Client) -> None:
+    """Without it every key would begin with a slash, fit no setting, and all settings would have their defaults."""
+    await client.put("app/config/title", "new")
+    with pytest.raises(InvalidRequestError, match="end with a slash"):
+        LiveConfig(client, Settings, prefix="app/config")
+    with pytest.raises(InvalidRequestError, match="end with a slash"):
+        await load_snapshot(client, b"app/config")
+    async with LiveConfig(client.namespace("app/config/"), Settings, prefix="") as config:
+        assert config.current.title == "new"
+
+
+async def test_a_closed_client_ends_the_changes(fake: FakeEtcd) -> None:
+    client = await fake.client().connect()
+    async with LiveConfig(client, Settings, prefix=PREFIX) as config:
+        changes = config.changes()
+        waiting = asyncio.create_task(anext(changes, None))
+        await asyncio.sleep(0)
+        await client.aclose()
+        async with asyncio.timeout(PATIENCE):
+            assert await waiting is None
+            assert await anext(config.changes(), None) is None
+        assert config.current == Settings()
+        assert config.is_stale
+
+
+async def test_the_object_is_the_same_until_a_setting_changes(client: Client) -> None:
+    await client.put(PREFIX + "title", "new")
+    async with LiveConfig(client, Settings, prefix=PREFIX) as config:
+        before = config.current
+        same = await client.put(PREFIX + "title", "new")
+        await config.wait_revision(same.revision)
+        assert config.current is before
+        assert config.revision == same.revision
+        bad = await client.put(PREFIX + "debug", "perhaps")
+        await config.wait_revision(bad.revision)
+        assert config.error is not None
+        good = await client.delete(PREFIX + "debug")
+        await config.wait_revision(good.revision)
+        assert config.error is None
+        assert config.current is before
+
+
+async def test_a_disk_that_hangs_holds_no_end_up(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    goes_on = threading.Event()
+    monkeypatch.setattr(SavedSettings, "_write", lambda self, snapshot: goes_on.wait())
+    monkeypatch.setattr(saved, "_PATIENCE", 0.05, raising=False)
+    try:
+        async with asyncio.timeout(PATIENCE):
+            async with LiveConfig(client, Settings, prefix=PREFIX, cache=tmp_path / "settings.json"):
+                pass
+        assert "could not be saved" in caplog.text
+    finally:
+        goes_on.set()
+    await until(lambda: not [task for task in asyncio.all_tasks() if "save settings" in task.get_name()])

@@ -87,6 +87,29 @@ async def test_endpoints_that_are_names_and_other_hosts_are_resolved_as_usual(fa
             assert not names.is_closed  # it is the application's
 
 
+async def test_an_endpoint_whose_name_is_none_stops_no_request(fake: FakeEtcd) -> None:
+    class Refuses(Names):
+        async def resolve(
+            self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+        ) -> list[ResolveResult]:
+            raise UnicodeError("label empty or too long")
+
+    async with HttpService() as one, fake.client() as etcd:
+        for number, address in enumerate(("foo..bar:80", "x" * 64 + ":80", "odd:80", one.address)):
+            await etcd.put(f"svc/api/{number}", f'{{"Addr":"{address}"}}')
+        async with (
+            Directory(etcd, "svc/api") as directory,
+            aiohttp.ClientSession(
+                connector=EtcdConnector({"api": directory}, resolver=Refuses(), force_close=True)
+            ) as session,
+        ):
+            assert [await get(session, "http://api/") for _ in range(4)] == [one.address] * 4
+            await etcd.delete("svc/api/3")
+            await directory.wait_change()
+            with pytest.raises(aiohttp.ClientConnectorError):
+                await get(session, "http://api/")
+
+
 async def test_the_resolver_that_is_made_is_closed(fake: FakeEtcd, monkeypatch: pytest.MonkeyPatch) -> None:
     names = Names()
     monkeypatch.setattr(aiohttp, "DefaultResolver", lambda: names)

@@ -118,6 +118,20 @@ async def test_a_service_without_endpoints(library: Any, fake: FakeEtcd) -> None
                     await client.get("http://api/")
 
 
+async def test_an_address_that_the_library_refuses_is_no_endpoint_to_use(library: Any, fake: FakeEtcd) -> None:
+    async with HttpService() as one, fake.client() as etcd:
+        await etcd.put("svc/api/0", '{"Addr":"\u00fc_x:1"}')
+        async with (
+            Directory(etcd, "svc/api") as directory,
+            library.AsyncClient(timeout=PATIENCE, transport=EtcdTransport({"api": directory})) as client,
+        ):
+            with pytest.raises(library.ConnectError):
+                await client.get("http://api/")
+            await naming.update(etcd, "svc/api", add=[one.address])
+            await directory.wait(at_least=2)
+            assert [(await client.get("http://api/")).text for _ in range(3)] == [one.address] * 3
+
+
 async def test_an_endpoint_that_is_gone_is_drained(library: Any, fake: FakeEtcd) -> None:
     """Its idle connections are closed at once; a request that is under way gets its answer."""
     async with HttpService() as one, HttpService() as two, fake.client() as etcd:
@@ -372,3 +386,29 @@ async def test_five_servers_are_replaced_under_load(fake: FakeEtcd) -> None:
             return str((await client.get("http://api/")).text)
 
         await replaced_under_load(etcd, directory, HttpService, request)
+
+
+@pytest.mark.parametrize("host", ["api", "other"])
+async def test_a_request_that_begins_while_it_is_closed_leaves_no_connection(
+    library: Any, fake: FakeEtcd, host: str
+) -> None:
+    async with HttpService() as one, fake.client() as etcd:
+        await naming.update(etcd, "svc/api", add=[one.address])
+        async with Directory(etcd, "svc/api") as directory:
+            transport = EtcdTransport({"api": directory})
+            async with library.AsyncClient(timeout=PATIENCE, transport=transport) as client:
+                url = "http://api/" if host == "api" else f"http://{one.address}/"
+                beginning = asyncio.create_task(client.get(url))
+                await until(lambda: transport._making.locked())
+                await transport.aclose()
+                with pytest.raises(RuntimeError, match="the transport is closed"):
+                    await beginning
+    assert one.connections == 0
+
+
+async def test_requests_to_other_hosts_that_begin_together_share_a_transport(library: Any, fake: FakeEtcd) -> None:
+    async with HttpService() as one, fake.client() as etcd, Directory(etcd, "svc/api") as directory:
+        transport = EtcdTransport({"api": directory})
+        async with library.AsyncClient(timeout=PATIENCE, transport=transport) as client:
+            await asyncio.gather(*(client.get(f"http://{one.address}/") for _ in range(3)))
+        await until(lambda: one.idle == 0)  # closed with the client

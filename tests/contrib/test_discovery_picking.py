@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from etcd_aio.contrib.discovery.addresses import dialable, server_name_of
+from etcd_aio.contrib.discovery.addresses import by_host, dialable, server_name_of
 from etcd_aio.contrib.discovery.last_list import LastList, change_between
 from etcd_aio.contrib.discovery.picking import Picker, eligible
 from etcd_aio.errors import InvalidRequestError
@@ -57,6 +57,20 @@ def test_of_two_different_ones_that_with_fewer_requests(running: list[int], seed
         assert set(picked) == set(candidates)
 
 
+@pytest.mark.parametrize("chosen", [None, "0:1", endpoint("9:1")])
+def test_a_function_that_returns_something_else(chosen: object) -> None:
+    picker: Picker[One] = Picker(lambda _: chosen, Random(1).randrange)  # type: ignore[arg-type, return-value]
+    with pytest.raises(InvalidRequestError, match=f"one of the endpoints that it gets, not {type(chosen).__name__}"):
+        picker.pick(ones(2))
+
+
+@pytest.mark.parametrize("host", ["http://api", "api:80", "api/", ""])
+def test_a_service_that_no_url_has_as_its_host(host: str) -> None:
+    with pytest.raises(InvalidRequestError, match="no host of a URL"):
+        by_host({"b": 2, host: 1})
+    assert by_host({"API": 1, "b.c": 2, "d_e": 3}) == {"api": 1, "b.c": 2, "d_e": 3}
+
+
 def test_a_function() -> None:
     candidates = ones(3)
     picker: Picker[One] = Picker(lambda endpoints: endpoints[-1], Random(1).randrange)
@@ -79,6 +93,27 @@ def test_addresses_that_are_sockets_each_once() -> None:
     names = ["10.0.0.1:80", "unix:/run/api", "node", "[::1]:1", "[fe80::1%eth0]:1", "http://a:1", "a b:1", "u@h:1"]
     found = [one.address for one in dialable([*map(endpoint, names), endpoint("node")])]
     assert found == ["10.0.0.1:80", "node", "[::1]:1", "[fe80::1%eth0]:1"]
+
+
+MALFORMED = [
+    "10.0.0.1:99999",
+    ":80",
+    "node:",
+    "::g:1",
+    "foo..bar:80",
+    ".:1",
+    "..:1",
+    "x" * 64 + ":1",
+    "a." * 130 + "a:1",
+]
+
+
+@pytest.mark.parametrize("address", MALFORMED)
+def test_what_can_be_no_host_is_no_socket(address: str) -> None:
+    assert list(dialable([endpoint(address), endpoint("a.b.:1"), endpoint("b\u00fccher:1")])) == [
+        endpoint("a.b.:1"),
+        endpoint("b\u00fccher:1"),
+    ]
 
 
 @pytest.mark.parametrize(

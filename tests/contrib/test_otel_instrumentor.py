@@ -55,6 +55,20 @@ async def test_to_instrument_twice_is_to_instrument_once(
     assert traced.begun == 1
 
 
+async def test_gauges_end_and_come_again_with_the_instrumentation(instrumentor: EtcdAioInstrumentor) -> None:
+    traced = Traced()
+    up = "etcd_aio.client.endpoint.up"
+    async with FakeEtcd() as fake:
+        for number in range(2):
+            instrumentor.instrument(tracer_provider=traced.provider, meter_provider=traced.meters)
+            async with fake.client(name=f"client-{number}") as client:
+                await client.get("a")
+                names = [attributes["etcd_aio.client_name"] for attributes, _ in traced.metrics()[up]]
+                assert names == [client.name]
+                instrumentor.uninstrument()
+                assert up not in traced.metrics()
+
+
 async def test_options_are_those_of_the_observer(instrumentor: EtcdAioInstrumentor) -> None:
     traced = Traced()
     with pytest.raises(TypeError, match="no_such_option"):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from etcd_aio.contrib.otel import semconv
+from etcd_aio.contrib.otel import OtelObserver, semconv
 from etcd_aio.contrib.otel.addresses import address_of
 from etcd_aio.errors import PermissionDeniedError
 from etcd_aio.fake import FakeEtcd
@@ -114,3 +114,27 @@ def test_an_endpoint_is_an_address_and_a_port(endpoint: str, address: str, port:
 
 def test_no_endpoint_is_no_address() -> None:
     assert address_of("") == {}
+
+
+async def test_observers_of_one_provider_share_its_gauges() -> None:
+    traced = Traced()
+    second = OtelObserver(traced.provider, traced.meters)
+    up = "etcd_aio.client.endpoint.up"
+    async with FakeEtcd() as fake, fake.client(observers=[traced.observer], name="one") as one:
+        await one.get("a")
+        async with fake.client(observers=[second, traced.observer], name="two") as two:
+            await two.get("a")
+            names = [attributes[semconv.CLIENT_NAME] for attributes, _ in traced.metrics()[up]]
+            assert names == ["one", "two"]
+            second.turn_off()
+            assert [attributes[semconv.CLIENT_NAME] for attributes, _ in traced.metrics()[up]] == names
+            traced.observer.turn_off()
+            assert up not in traced.metrics(), "an observer that is off measures nothing"
+
+
+async def test_providers_have_the_gauges_of_their_own_observers() -> None:
+    traced, other = Traced(), Traced()
+    async with FakeEtcd() as fake, fake.client(observers=[traced.observer]) as client:
+        await client.get("a")
+        assert "etcd_aio.client.endpoint.up" in traced.metrics()
+        assert "etcd_aio.client.endpoint.up" not in other.metrics()

@@ -2,12 +2,13 @@
 
 import asyncio
 import gc
+import os
 import threading
 from collections.abc import Mapping
 from contextlib import aclosing, suppress
 
 import pytest
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, Counter, generate_latest
 
 from etcd_aio.contrib.prometheus import instrument
 from etcd_aio.errors import AuthenticationFailedError, PermissionDeniedError
@@ -243,6 +244,50 @@ async def test_logins_are_counted_by_their_outcome() -> None:
                 with suppress(AuthenticationFailedError):
                     await client.get("a")
     assert metrics.named("etcd_aio_logins_total") == {'{outcome="success"}': 1, '{outcome="failure"}': 1}
+
+
+async def test_an_observer_that_is_given_twice_counts_once() -> None:
+    metrics = Metrics()
+    async with FakeEtcd() as fake, fake.client(observers=[metrics.observer, metrics.observer]) as client:
+        await client.put("a", "1")
+    assert metrics.values()[f"grpc_client_started_total{rpc('KV/Put')}"] == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on Windows")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
+async def test_a_child_process_has_no_gauges_of_its_parent() -> None:
+    metrics = Metrics()
+    gauges = {"etcd_aio_watch_revision", "etcd_aio_lease_remaining_seconds_min"}
+    async with (
+        FakeEtcd() as fake,
+        fake.client(observers=[metrics.observer]) as client,
+        client.watch("a") as watcher,
+        client.lease(60),
+    ):
+        await client.put("a", "1")
+        await anext(watcher)
+        assert gauges <= metrics.values().keys()
+        reader, writer = os.pipe()
+        child = os.fork()
+        if not child:
+            try:
+                os.write(writer, b"has" if gauges & metrics.values().keys() else b"none")
+            finally:
+                os._exit(0)
+        await asyncio.to_thread(os.waitpid, child, 0)
+        os.close(writer)
+        with os.fdopen(reader, "rb") as answer:
+            assert answer.read() == b"none"
+
+
+def test_a_registry_with_metrics_of_these_names_stays_as_it_is() -> None:
+    registry = CollectorRegistry()
+    Counter("grpc_client_handled", "That of another library.", registry=registry)
+    before = generate_latest(registry)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="grpc_client_handled"):
+            instrument(registry)
+        assert generate_latest(registry) == before
 
 
 def test_a_registry_has_one_observer() -> None:

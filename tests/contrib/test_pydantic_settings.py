@@ -10,6 +10,7 @@ from pydantic import BaseModel, SecretStr
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
 from etcd_aio import NoAvailableEndpointsError
+from etcd_aio.contrib.config import InvalidSettingsError
 from etcd_aio.contrib.pydantic_settings import EtcdSettingsSource, Snapshot, load_snapshot_blocking
 from tests.support.on_fake import ServedFake
 
@@ -64,6 +65,16 @@ def test_no_repr_has_values() -> None:
     fields = settings_of(snapshot).model_fields
     assert source.get_field_value(fields["title"], "title") == (SECRET, "title", False)
     assert source.get_field_value(fields["debug"], "debug") == (None, "debug", False)
+
+
+def test_a_key_that_fits_nothing_is_an_error_without_values() -> None:
+    snapshot = Snapshot({"title": b"\xff", "debug": b"true"}, 5)
+    with pytest.raises(
+        InvalidSettingsError, match="invalid settings at revision 5: title: it is no UTF-8 text"
+    ) as raised:
+        settings_of(snapshot)()
+    assert raised.value.problems == {"title": "it is no UTF-8 text"}
+    assert raised.value.__context__ is None
 
 
 @pytest.fixture

@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 
@@ -45,6 +47,7 @@ async def test_a_source_is_endpoints_a_url_or_a_function() -> None:
     assert new_client("m1,http://m2").endpoints == ("m1:2379", "http://m2:2379")
     assert new_client(["m1", "m2"]).endpoints == ("m1:2379", "m2:2379")
     assert new_client("etcd://m1/?timeout=3s").endpoints == ("http://m1:2379",)
+    assert new_client("ETCD://m1").endpoints == ("http://m1:2379",)
     assert new_client(lambda: Client("m3")).endpoints == ("m3:2379",)
     with pytest.raises(TypeError, match="must return a Client, not NoneType"):
         new_client(lambda: None)  # type: ignore[arg-type, return-value]
@@ -96,6 +99,33 @@ async def test_it_runs_once_at_a_time(fake: FakeEtcd) -> None:
         with pytest.raises(RuntimeError, match="runs already"):
             await etcd.start()
         await client.ping()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on Windows")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
+async def test_the_child_of_a_fork_starts_it_for_itself() -> None:
+    """What runs in the parent is not the child's: it can neither use nor close it."""
+    etcd = EtcdApplication(lambda: Client("http://127.0.0.1:1"))
+
+    async def in_child() -> None:
+        await etcd.stop()
+        with pytest.raises(RuntimeError, match="does not run"):
+            _ = etcd.client
+        async with etcd.running() as client:
+            assert client is etcd.client
+
+    async with etcd.running() as client:
+        child = os.fork()
+        if not child:
+            code = 1
+            try:
+                with ThreadPoolExecutor(1) as threads:  # this thread's loop is the parent's
+                    threads.submit(asyncio.run, in_child()).result()
+                code = 0
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode((await asyncio.to_thread(os.waitpid, child, 0))[1]) == 0
+        assert etcd.client is client
 
 
 async def test_it_starts_while_etcd_is_down_unless_it_must_be_connected(fake: FakeEtcd) -> None:
@@ -389,6 +419,58 @@ async def test_the_same_worker_stands_again_after_a_failure(fake: FakeEtcd) -> N
 
     async with workers(fake, lambda _: work, 1):
         await until(lambda: len(runs) == 2)
+
+
+@pytest.mark.parametrize("cancels_itself", [False, True])
+async def test_a_function_that_ends_by_a_cancellation_of_its_own_has_failed(
+    fake: FakeEtcd, caplog: pytest.LogCaptureFixture, cancels_itself: bool
+) -> None:
+    runs: list[int] = []
+
+    async def work(leadership: Leadership) -> None:
+        runs.append(leadership.fencing_token)
+        if len(runs) > 1:
+            await asyncio.Event().wait()
+        task = asyncio.current_task() if cancels_itself else asyncio.create_task(asyncio.sleep(60))
+        assert task is not None
+        task.cancel()
+        await (asyncio.sleep(0) if cancels_itself else task)
+
+    async with workers(fake, lambda _: work, 1):
+        await until(lambda: len(runs) == 2)
+    assert "work has failed" in caplog.text.replace("<locals>.", "")
+
+
+async def test_a_function_that_returns_when_it_is_cancelled_holds_nothing_up(fake: FakeEtcd) -> None:
+    began = asyncio.Event()
+
+    async def work(leadership: Leadership) -> None:
+        began.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+
+    async with workers(fake, lambda _: work, 1, shutdown_timeout=1000) as (etcd,):
+        await began.wait()
+        async with asyncio.timeout(900):
+            await etcd.stop()
+    assert fake.leases == ()  # the next leader begins at once
+
+
+async def test_an_error_while_it_is_ended_is_logged(fake: FakeEtcd, caplog: pytest.LogCaptureFixture) -> None:
+    began = asyncio.Event()
+
+    async def work(leadership: Leadership) -> None:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise LookupError("its own")
+
+    async with workers(fake, lambda _: work, 1):
+        await began.wait()
+    (failure,) = [record for record in caplog.records if record.name == "etcd_aio.web"]
+    assert "failed while it was ended" in failure.message
+    assert failure.exc_info is not None
 
 
 async def test_a_function_that_does_not_end_holds_a_shutdown_up_only_for_a_while(

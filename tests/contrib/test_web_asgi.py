@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI
+from starlette.applications import Starlette
 
 from etcd_aio import Client
 from etcd_aio.concurrency import Leadership
@@ -153,3 +154,12 @@ async def test_probes_while_etcd_is_down(fake: FakeEtcd) -> None:
             while (await http.get("/readyz")).status_code != 200:  # noqa: ASYNC110 # nothing signals it
                 await asyncio.sleep(0.01)
         assert "/readyz" not in (await http.get("/openapi.json")).text
+
+
+@pytest.mark.parametrize("framework", [FastAPI, Starlette])
+async def test_a_lifespan_that_is_not_called_names_the_line(fake: FakeEtcd, framework: Any) -> None:
+    etcd = EtcdFastAPI(fake.client)
+    app = framework(lifespan=etcd.lifespan)
+    with pytest.raises(TypeError, match=r"FastAPI\(lifespan=etcd\.lifespan\(\)\)"):
+        async with app.router.lifespan_context(app):
+            pass

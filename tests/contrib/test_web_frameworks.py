@@ -66,3 +66,18 @@ def test_without_the_lifespan_the_first_request_names_the_line(
     answers = web_clients.ask(name, getattr(web_apps, name)(), ["/x"], lambda: None)
     assert answers["/x"][0] == 500
     assert lines[name] in caplog.text + answers["/x"][1]
+
+
+@pytest.mark.skipif("quart" not in FRAMEWORKS, reason="quart is not installed")
+def test_an_application_of_quart_starts_again(served: Served) -> None:
+    """As one that is made with its module does in each test of it."""
+    from quart import Quart
+
+    from etcd_aio.contrib.quart import QuartEtcd
+
+    app = Quart("again")
+    etcd = QuartEtcd(app, served.endpoint)
+    for _ in range(2):
+        answers = web_clients.ask("quart", app, ["/livez"], lambda: None)
+        assert answers["/livez"][0] == 200
+        assert "not running" in repr(etcd)

@@ -21,11 +21,11 @@ from etcd_aio.cache import Cache, CacheState
 from etcd_aio.contrib.config.document import nested, parsed
 from etcd_aio.contrib.config.models import InvalidSettingsError, build
 from etcd_aio.contrib.config.saved import SavedSettings
-from etcd_aio.contrib.config.snapshot import Snapshot, relative
+from etcd_aio.contrib.config.snapshot import Snapshot, checked_prefix, relative
 from etcd_aio.deadline import deadline_after
 from etcd_aio.errors import CacheError, ClientUsageError, InvalidRequestError
 from etcd_aio.logs import log_for
-from etcd_aio.types import encode_key, shown_key, to_bytes
+from etcd_aio.types import encode_key, shown_key
 
 T = TypeVar("T")
 
@@ -148,7 +148,7 @@ class LiveConfig(Generic[T]):
         self._store = client
         self._log = log_for(logger, client)
         self._model = model
-        self._prefix = b"" if prefix is None else to_bytes(prefix, "prefix")
+        self._prefix = b"" if prefix is None else checked_prefix(prefix)
         self._document = None if document is None else relative(encode_key(document), b"")
         self._keys = KeyRange.of(document, prefix=prefix)
         self._raises = on_invalid == "raise"
@@ -322,7 +322,7 @@ class LiveConfig(Generic[T]):
     # Followers.
 
     def changes(self) -> "ConfigChanges[T]":
-        """Follow the changes: `async for change in config.changes():`.
+        """Follow the changes: `async for change in config.changes():`. It ends with the block, or with the client.
 
         The first one is about what `current` is now. A consumer that is slower than the changes gets several in one,
         and never misses the newest. Each caller has an iteration of its own.
@@ -334,14 +334,14 @@ class LiveConfig(Generic[T]):
         return ConfigChanges(self, self._entered())
 
     async def _next_version(self, seen: _Version[T]) -> _Version[T] | None:
-        """The settings when they are others than those that were seen; None if the block was left."""
+        """The settings when they are others than those that were seen; None if no others can come."""
         while True:
             if self._entered() is not seen:
                 return self._version
             if self._raises and isinstance(self._error, InvalidSettingsError):
                 raise self._error.with_traceback(None)
-            if self._is_closed:
-                return None
+            if self._is_closed or (self._task is not None and self._task.done()):
+                return None  # the latter if the client is closed
             await self._moved.wait()
 
     def _tell(self) -> None:
@@ -380,7 +380,9 @@ class LiveConfig(Generic[T]):
         entries = {relative(key, self._prefix): kv.value for key, kv in cache.range().items()}
         snapshot = Snapshot(entries, cache.revision)
         try:
-            settings = self._built(snapshot)
+            version = self._version
+            has_all = version is not None and version.snapshot == snapshot  # then the object stays the same
+            settings = version.settings if version is not None and has_all else self._built(snapshot)
         except InvalidSettingsError as error:
             before, self._error = self._error, error
             if not isinstance(before, InvalidSettingsError) or before.problems != error.problems:

@@ -19,6 +19,7 @@ logger: Final = logging.getLogger("etcd_aio.config")
 
 _FORMAT: Final = 1
 _OTHERS: Final = 0o077
+_PATIENCE: Final = 2.0  # seconds for the last write, as for the revocation of a lease
 
 
 class SavedSettings:
@@ -97,6 +98,11 @@ class SavedSettings:
             raise
 
     async def aclose(self) -> None:
-        """Wait until what was to be saved is."""
-        if self._saving is not None:
-            await asyncio.wait([self._saving])
+        """Wait until what was to be saved is, for 2 seconds at most: a disk may hang."""
+        saving = self._saving
+        if saving is None:
+            return
+        await asyncio.wait([saving], timeout=_PATIENCE)
+        if not saving.done():
+            saving.cancel()  # its thread ends with the process
+            self._log.warning("the settings could not be saved in %s within %.0f s", self._path, _PATIENCE)

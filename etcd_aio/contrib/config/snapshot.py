@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from etcd_aio import Client, Store
 from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.contrib.source import ClientSource, new_client
-from etcd_aio.types import KeyLike, to_bytes
+from etcd_aio.errors import InvalidRequestError
+from etcd_aio.types import KeyLike, shown_key, to_bytes
 
 
 class Snapshot(Mapping[str, bytes]):
@@ -47,6 +48,19 @@ def relative(key: bytes, prefix: bytes) -> str:
     return key.removeprefix(prefix).decode(errors="backslashreplace")
 
 
+def checked_prefix(prefix: KeyLike) -> bytes:
+    """A prefix of settings, encoded.
+
+    Raises:
+        InvalidRequestError: it does not end with a slash, so that no key below it would be a setting.
+        TypeError: it is neither str nor bytes-like.
+    """
+    encoded = to_bytes(prefix, "prefix")
+    if encoded and not encoded.endswith(b"/"):
+        raise InvalidRequestError(f"prefix must end with a slash: got {shown_key(encoded)}")
+    return encoded
+
+
 async def load_snapshot(store: Store, prefix: KeyLike, *, timeout: Timeout = UNSET) -> Snapshot:
     """Read the settings of a prefix.
 
@@ -57,8 +71,9 @@ async def load_snapshot(store: Store, prefix: KeyLike, *, timeout: Timeout = UNS
 
     Raises:
         EtcdError: as every read.
+        InvalidRequestError: the prefix has no last slash.
     """
-    encoded = to_bytes(prefix, "prefix")
+    encoded = checked_prefix(prefix)
     found = await store.range(prefix=encoded, timeout=timeout)
     return Snapshot({relative(kv.key, encoded): kv.value for kv in found.kvs}, found.revision)
 
@@ -75,6 +90,7 @@ def load_snapshot_blocking(source: ClientSource, prefix: KeyLike, *, timeout: fl
 
     Raises:
         EtcdError: as every read.
+        InvalidRequestError: the prefix has no last slash.
         ConfigError: the endpoints or the URL are invalid.
     """
 

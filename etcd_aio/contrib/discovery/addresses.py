@@ -1,17 +1,39 @@
 """Addresses: what clients of HTTP need of the endpoints of a service. Pure."""
 
 import re
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from ipaddress import AddressValueError, IPv6Address
+from typing import Final, TypeVar
 
+from etcd_aio.errors import InvalidRequestError
 from etcd_aio.layers import ServiceEndpoint
 
+T = TypeVar("T")
+
 _HOST: Final = re.compile(r"[\w.:%-]+")
+_SERVICE: Final = frozenset(":/@ ")  # what a host has none of
+_LONGEST: Final = 253  # characters of a name, by DNS
 
 
 def is_dialable(endpoint: ServiceEndpoint) -> bool:
     """Whether the address is that of a TCP socket. Entries for gRPC may have others, such as `unix:/run/api`."""
-    return _HOST.fullmatch(endpoint.host) is not None
+    return _is_host(endpoint.host)
+
+
+@lru_cache(maxsize=1024)  # it is asked for each connection
+def _is_host(host: str) -> bool:
+    """Whether it is an IP address, or may be a name: entries are written by others."""
+    if _HOST.fullmatch(host) is None or len(host) > _LONGEST:
+        return False
+    try:
+        if ":" in host:  # an address with a port that is none is not split, and looks so too
+            IPv6Address(host)
+        else:
+            host.encode("idna")
+    except (AddressValueError, UnicodeError):
+        return False
+    return True
 
 
 def dialable(endpoints: Iterable[ServiceEndpoint]) -> Iterator[ServiceEndpoint]:
@@ -21,6 +43,18 @@ def dialable(endpoints: Iterable[ServiceEndpoint]) -> Iterator[ServiceEndpoint]:
         if endpoint.address not in seen and is_dialable(endpoint):
             seen.add(endpoint.address)
             yield endpoint
+
+
+def by_host(services: Mapping[str, T]) -> dict[str, T]:
+    """What belongs to each service, by its host as URLs have it: in lower case.
+
+    Raises:
+        InvalidRequestError: a name is no host of a URL, such as one with a port: no request would ever be for it.
+    """
+    for host in services:
+        if not host or not _SERVICE.isdisjoint(host):
+            raise InvalidRequestError(f"services: {host!r} is no host of a URL, such as 'api'")
+    return {host.lower(): service for host, service in services.items()}
 
 
 def server_name_of(endpoint: ServiceEndpoint) -> str | None:

@@ -18,7 +18,7 @@ except ModuleNotFoundError as _error:
     _text = "etcd_aio.contrib.discovery.aiohttp needs aiohttp: pip install aiohttp"
     raise ModuleNotFoundError(_text, name=_error.name) from _error
 
-from etcd_aio.contrib.discovery.addresses import dialable
+from etcd_aio.contrib.discovery.addresses import by_host, dialable
 from etcd_aio.contrib.discovery.directory import Directory
 from etcd_aio.contrib.discovery.last_list import DirectoryChange
 
@@ -45,10 +45,13 @@ class EtcdResolver(AbstractResolver):
         services: a directory for each host that is a service.
         others: the resolver for other hosts, and for endpoints that are names. Default: `aiohttp.DefaultResolver()`,
             made at the first use, and closed with this one.
+
+    Raises:
+        InvalidRequestError: a service is no host of a URL.
     """
 
     def __init__(self, services: Mapping[str, Directory], *, others: AbstractResolver | None = None) -> None:
-        self._services = {host.lower(): directory for host, directory in services.items()}
+        self._services = by_host(services)
         self._turns = dict.fromkeys(self._services, -1)
         self._others = others
         self._is_owner = others is None
@@ -77,8 +80,8 @@ class EtcdResolver(AbstractResolver):
         for endpoint in (endpoints[turn:] + endpoints[:turn])[:_MOST_TRIED]:
             try:
                 results = await self._addresses(endpoint.host, endpoint.port or port, family)
-            except OSError as raised:
-                error = raised
+            except (OSError, UnicodeError) as raised:  # the latter of a name that cannot be one
+                error = raised if isinstance(raised, OSError) else OSError(None, f"no name of a host: {raised}")
                 continue
             for result in results:
                 found.append({**result, "hostname": host})
@@ -119,6 +122,9 @@ class EtcdConnector(aiohttp.TCPConnector):
         services: a directory for each host that is a service.
         resolver: for other hosts, and for endpoints that are names. Default: aiohttp's.
         options: others of `aiohttp.TCPConnector`, but `use_dns_cache` and `ttl_dns_cache`.
+
+    Raises:
+        InvalidRequestError: a service is no host of a URL.
     """
 
     def __init__(
@@ -135,8 +141,7 @@ class EtcdConnector(aiohttp.TCPConnector):
         self._addresses: dict[tuple[str, str, int], str] = {}  # of endpoints, by service, IP address and port
         self._leads_to: WeakKeyDictionary[ResponseHandler, tuple[str, str]] = WeakKeyDictionary()
         self._subscriptions = {
-            host.lower(): directory.subscribe(partial(self._on_change, host.lower()))
-            for host, directory in services.items()
+            host: directory.subscribe(partial(self._on_change, host)) for host, directory in known._services.items()
         }
 
     def _resolved(self, host: str, ip: str, port: int, address: str) -> None:

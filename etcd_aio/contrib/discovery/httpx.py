@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, get_args
 
 from etcd_aio.aio import start_background_task
-from etcd_aio.contrib.discovery.addresses import dialable, server_name_of
+from etcd_aio.contrib.discovery.addresses import by_host, dialable, server_name_of
 from etcd_aio.contrib.discovery.directory import Directory
 from etcd_aio.contrib.discovery.last_list import DirectoryChange
 from etcd_aio.contrib.discovery.picking import Picker, PickPolicy, eligible
@@ -102,8 +102,8 @@ class EtcdTransport(_Transport):
         self._closing: set[asyncio.Task[None]] = set()
         self._is_closed = False
         self._services = {
-            host.lower(): _Service(self, directory, Picker(pick, random.randrange))
-            for host, directory in services.items()
+            host: _Service(self, directory, Picker(pick, random.randrange))
+            for host, directory in by_host(services).items()
         }
 
     def __repr__(self) -> str:
@@ -145,7 +145,9 @@ class EtcdTransport(_Transport):
         service = self._services.get(request.url.host)
         if service is None:
             if self._plain is None:
-                self._plain = await self.make_transport(_library(request))
+                made = await self.make_transport(_library(request))
+                if self._plain is None:  # no other request was faster
+                    self._plain = made
             return await self._plain.handle_async_request(request)
         library = _library(request)
         not_connected = (library.ConnectError, library.ConnectTimeout)
@@ -165,12 +167,18 @@ class EtcdTransport(_Transport):
                     raise
 
     async def make_transport(self, library: types.ModuleType) -> Any:
-        """Make the transport of an endpoint."""
+        """Make the transport of an endpoint.
+
+        Raises:
+            RuntimeError: the transport was closed meanwhile.
+        """
         if self._make is not None:
             return self._make()
         async with self._making:
             if library not in self._contexts:  # reads all certificate authorities, which takes long
                 self._contexts[library] = await asyncio.to_thread(library.create_ssl_context)
+        if self._is_closed:  # nothing would close it
+            raise RuntimeError("the transport is closed")
         return library.AsyncHTTPTransport(verify=self._contexts[library])
 
     def server_name(self, endpoint: ServiceEndpoint) -> str | None:
@@ -247,10 +255,14 @@ class _Pool(Running):
                 if self.transport is None:
                     self.transport = made
             name = self._owner.server_name(endpoint) or request.url.host
+            try:
+                url = request.url.copy_with(host=endpoint.host, port=endpoint.port or request.url.port)
+            except library.InvalidURL as error:  # of a name that the library refuses: the next endpoint is tried
+                raise library.ConnectError(f"{endpoint.address!r} is no address: {error}", request=request) from None
             response = await self.transport.handle_async_request(
                 library.Request(
                     request.method,
-                    request.url.copy_with(host=endpoint.host, port=endpoint.port or request.url.port),
+                    url,
                     headers=request.headers,
                     stream=request.stream,
                     extensions={"sni_hostname": name, **request.extensions},

@@ -61,11 +61,19 @@ class Picker(Generic[C]):
         self._turn = -1
 
     def pick(self, candidates: Sequence[C]) -> C:
-        """Pick one of the candidates, of which there is at least one."""
+        """Pick one of the candidates, of which there is at least one.
+
+        Raises:
+            InvalidRequestError: the function returned none of their endpoints.
+        """
         count = len(candidates)
         if callable(self._policy):
             chosen = self._policy([candidate.endpoint for candidate in candidates])
-            return next(candidate for candidate in candidates if candidate.endpoint == chosen)
+            for candidate in candidates:
+                if candidate.endpoint == chosen:
+                    return candidate
+            kind = type(chosen).__name__
+            raise InvalidRequestError(f"the policy must return one of the endpoints that it gets, not {kind}")
         if self._policy == "round_robin":
             self._turn += 1
             return candidates[self._turn % count]

@@ -5,12 +5,13 @@ opened them, and others share them.
 """
 
 from typing import Final, TypeAlias
+from weakref import WeakKeyDictionary, WeakSet
 
 from opentelemetry.context import (
     _SUPPRESS_INSTRUMENTATION_KEY as _SUPPRESSED,  # as every instrumentation: the API has no public name for it
 )
 from opentelemetry.context import Context, get_value
-from opentelemetry.metrics import MeterProvider, get_meter
+from opentelemetry.metrics import MeterProvider, get_meter, get_meter_provider
 from opentelemetry.propagate import inject
 from opentelemetry.trace import Span, SpanKind, Status, TracerProvider, get_tracer, set_span_in_context
 from opentelemetry.trace import StatusCode as SpanStatus
@@ -35,6 +36,10 @@ _SUPPRESSED_TOO: Final = "suppress_instrumentation"  # the key of older instrume
 _NAME: Final = "etcd_aio"
 
 _Attributes: TypeAlias = dict[str, str | int]
+
+# A provider has each gauge once: what a second observer adds to one that is there is lost. So observers share them.
+_global_clients: Final = Clients()
+_clients_of: Final[WeakKeyDictionary[MeterProvider, Clients]] = WeakKeyDictionary()
 
 
 class OtelObserver(Observer):
@@ -65,7 +70,8 @@ class OtelObserver(Observer):
         cancelled_is_error: bool = False,
     ) -> None:
         self._tracer = get_tracer(_NAME, __version__, tracer_provider, semconv.SCHEMA_URL)
-        self._clients = Clients()
+        self._clients = _shared_clients(meter_provider)
+        self._seen: WeakSet[Client] = WeakSet()
         meter = get_meter(_NAME, __version__, meter_provider, semconv.SCHEMA_URL)
         self._propagates = propagate
         self._db_attributes = db_attributes
@@ -79,12 +85,18 @@ class OtelObserver(Observer):
     def turn_off(self) -> None:
         """Neither trace nor measure from now on, also not for clients that are there."""
         self._is_on = False
+        for client in tuple(self._seen):
+            self.client_closed(client)
 
     def client_started(self, client: Client) -> None:
-        self._clients.add(client)
+        if self._is_on:
+            self._seen.add(client)
+            self._clients.add(client)
 
     def client_closed(self, client: Client) -> None:
-        self._clients.discard(client)
+        if client in self._seen:
+            self._seen.discard(client)
+            self._clients.discard(client)
 
     def call_started(self, call: CallStarted) -> CallObserver | None:
         if not self._is_on or call.is_continued or get_value(_SUPPRESSED) or get_value(_SUPPRESSED_TOO):
@@ -182,6 +194,13 @@ class _OtelCall(CallObserver):
         finally:
             span.end()
         self._observer.instruments.on_call(outcome.seconds, outcome.attempts, attributes, self._context)
+
+
+def _shared_clients(provider: MeterProvider | None) -> Clients:
+    """The clients that the gauges of a provider read. The global one may be set after it was asked for."""
+    if provider is None or provider is get_meter_provider():
+        return _global_clients
+    return _clients_of.setdefault(provider, Clients())
 
 
 def _type_of(outcome: CallOutcome) -> str:

@@ -5,6 +5,7 @@ or to an event loop: the client is made when the worker starts, so that servers 
 """
 
 import inspect
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import ClassVar, Literal, TypeAlias, TypeVar, get_args
@@ -27,6 +28,7 @@ class _Worker:
 
     def __init__(self, client: Client, *, read: bool) -> None:
         self.client = client
+        self.process = os.getpid()
         self.check = ReadinessCheck(client, read=read)
         self.jobs: Jobs | None = None
 
@@ -75,7 +77,7 @@ class EtcdApplication:
         self._worker: _Worker | None = None
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {'running' if self._worker is not None else 'not running'}>"
+        return f"<{type(self).__name__} {'running' if self._own() is not None else 'not running'}>"
 
     # Lifetime.
 
@@ -106,7 +108,7 @@ class EtcdApplication:
 
         Cancellation: the client is closed.
         """
-        if self._worker is not None:
+        if self._own() is not None:
             raise RuntimeError("it runs already: each application needs an object of its own")
         worker = self._worker = _Worker(new_client(self._source), read=self._reads)
         try:
@@ -125,8 +127,9 @@ class EtcdApplication:
 
     async def stop_jobs(self) -> None:
         """End the background tasks within `shutdown_timeout`; other workers take over. Safe to repeat."""
-        if self._worker is not None and self._worker.jobs is not None:
-            jobs, self._worker.jobs = self._worker.jobs, None
+        worker = self._own()
+        if worker is not None and worker.jobs is not None:
+            jobs, worker.jobs = worker.jobs, None
             await jobs.stop(self._shutdown_timeout)
 
     async def stop(self) -> None:
@@ -134,7 +137,7 @@ class EtcdApplication:
 
         Cancellation: the client is closed all the same.
         """
-        worker = self._worker
+        worker = self._own()
         if worker is None:
             return
         try:
@@ -144,10 +147,16 @@ class EtcdApplication:
             self._worker = None
             await worker.client.aclose()
 
+    def _own(self) -> _Worker | None:
+        """What was started in this process; that of the parent of a fork is not of this one."""
+        worker = self._worker
+        return worker if worker is not None and worker.process == os.getpid() else None
+
     def _running(self) -> _Worker:
-        if self._worker is None:
+        worker = self._own()
+        if worker is None:
             raise self.not_running()
-        return self._worker
+        return worker
 
     @classmethod
     def not_running(cls) -> RuntimeError:
@@ -216,7 +225,7 @@ class EtcdApplication:
                 raise TypeError("leader_only is for a coroutine function: `async def`")
             if key in self._jobs:
                 raise ValueError(f"there is a background task {self._jobs[key].shown} of this name already")
-            if self._worker is not None:
+            if self._own() is not None:
                 raise RuntimeError("register background tasks before the application starts")
             self._jobs[key] = Job(name, ttl, work)
             return work

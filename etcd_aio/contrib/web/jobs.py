@@ -82,11 +82,13 @@ async def _stand(client: Client, job: Job, value: str) -> None:
     while True:
         began = loop.time()
         try:
-            await client.election(job.name, ttl=job.ttl).run(_tenure(job.work), value)
+            await client.election(job.name, ttl=job.ttl).run(_tenure(client, job), value)
             await asyncio.sleep(_AGAIN.wait(0, random.random))  # lost, or resigned by the work
         except ClientClosedError:
             return
-        except Exception:  # of the job, which is run again after a pause
+        except (Exception, asyncio.CancelledError):  # of the job, which is run again after a pause
+            if _is_cancelled():  # the application stops
+                raise
             failures = 0 if loop.time() - began >= _GOOD_RUN else failures
             pause = _AGAIN.wait(failures, random.random)
             failures += 1
@@ -95,14 +97,27 @@ async def _stand(client: Client, job: Job, value: str) -> None:
             await asyncio.sleep(pause)
 
 
-def _tenure(work: Work) -> Work:
+def _is_cancelled() -> bool:
+    """Whether this very task was cancelled: a job may also end by the cancellation of what it has waited for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _tenure(client: Client, job: Job) -> Work:
     """The work, which is done once for each leader: when it returns, its worker goes on to lead.
 
     Without this the next worker would run it at once, and so on in a circle.
     """
 
     async def lead(leadership: Leadership) -> None:
-        await work(leadership)
-        await leadership.lost()
+        try:
+            await job.work(leadership)
+        except Exception:
+            if not _is_cancelled() or leadership.is_lost:
+                raise
+            # The election ends by the cancellation, and would leave this out.
+            log_for(logger, client).exception("the background task %s has failed while it was ended", job.shown)
+        if not _is_cancelled():  # if it is, the work has returned because of that
+            await leadership.lost()
 
     return lead

@@ -50,6 +50,7 @@ def test_what_go_reads_is_read(value: bytes, entry: tuple[str, object]) -> None:
         b'{"Addr":""}',
         b'{"Addr":1}',
         b'{"Addr":"a:1"',
+        b'{"Addr":"\\ud800:1"}',
         b"\xff",
         b"[" * 10**5,
     ],

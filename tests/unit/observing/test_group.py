@@ -456,6 +456,20 @@ async def test_an_observer_that_raises_harms_neither_the_client_nor_the_other_ob
     await closed(calls)
 
 
+async def test_what_is_no_observer_of_a_call_harms_no_call(caplog: pytest.LogCaptureFixture) -> None:
+    class Wrong(Observer):
+        def call_started(self, call: CallStarted) -> CallObserver | None:
+            return 42  # type: ignore[return-value] # what this is about; so is a coroutine, of an `async def`
+
+    seen = Remembers()
+    calls = await Calls(observers=[Wrong(), seen]).ready()
+    await calls.read()
+    await calls.put()
+    assert seen.outcome.error is None
+    assert [record.getMessage() for record in caplog.records] == ["observer Wrong failed; the client continues"]
+    await closed(calls)
+
+
 async def test_a_call_of_no_interest_is_not_followed() -> None:
     class OnlyWrites(Remembers):
         def call_started(self, call: CallStarted) -> CallObserver | None:
