@@ -184,7 +184,7 @@ class Election:
             return await self._run(work, value, again)
         except Exception as error:
             # Its text is left out: that of an error of the work may have values.
-            text = "%s: run() ends by %s, so this candidate does not stand again"
+            text = "%s: run() ends by %s; it is a candidate again only if run() is called again"
             self._log.warning(text, self._subject.what, type(error).__name__)
             raise
 

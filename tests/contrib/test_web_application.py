@@ -339,6 +339,28 @@ async def workers(
             await etcd.stop()
 
 
+async def test_two_stops_at_once_let_a_task_end_with_the_client(fake: FakeEtcd) -> None:
+    cleaned: list[int] = []
+
+    def work(number: int) -> Work:
+        async def clean(leadership: Leadership) -> None:
+            try:
+                await forever(leadership)
+            finally:
+                await asyncio.sleep(0.5)
+                await etcd.client.put("cleaned", "1")
+                cleaned.append(number)
+
+        return clean
+
+    async with workers(fake, work, 1) as (etcd,):
+        await until(lambda: len(fake.leases) > 0)
+        await asyncio.sleep(0.1)
+        await asyncio.gather(etcd.stop(), etcd.stop())
+        assert cleaned == [0]
+    assert is_clean(fake)
+
+
 async def test_one_worker_at_a_time_runs_it_and_a_shutdown_hands_over(fake: FakeEtcd) -> None:
     running: list[int] = []
     tokens: list[int] = []

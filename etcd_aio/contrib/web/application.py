@@ -129,8 +129,10 @@ class EtcdApplication:
         """End the background tasks within `shutdown_timeout`; other workers take over. Safe to repeat."""
         worker = self._own()
         if worker is not None and worker.jobs is not None:
-            jobs, worker.jobs = worker.jobs, None
+            jobs = worker.jobs
             await jobs.stop(self._shutdown_timeout)
+            if worker.jobs is jobs:
+                worker.jobs = None
 
     async def stop(self) -> None:
         """End the background tasks, and close the client: locks are released and leases are revoked. Safe to repeat.

@@ -59,18 +59,21 @@ class Jobs:
         self._log = log_for(logger, client)
         value = f"{socket.gethostname()}:{os.getpid()}"
         self._tasks = [start_background_task(_stand(client, job, value), name=f"etcd_aio {job.shown}") for job in jobs]
+        self._is_cancelled = False
 
     async def stop(self, timeout: float) -> None:
-        """Cancel the work, wait for its end, and resign, so that other workers take over at once.
+        """Cancel the work, wait for its end, and resign, so that other workers take over at once. Safe to repeat.
 
         Args:
             timeout: seconds. What has not ended then is left to itself, and logged. Another worker takes over when its
                 lease has ended, and not before.
         """
-        for task in self._tasks:
-            task.cancel()
         if not self._tasks:
             return
+        if not self._is_cancelled:  # a second cancellation would end what the work does at the first
+            self._is_cancelled = True
+            for task in self._tasks:
+                task.cancel()
         _, late = await asyncio.wait(self._tasks, timeout=timeout)
         for task in late:
             self._log.warning("%s was cancelled %.1f s ago and has not ended", task.get_name(), timeout)
