@@ -108,28 +108,6 @@ def unprocessed(*, has_begun: bool) -> Delivery:
     return Delivery.UNKNOWN if has_begun else Delivery.UNPROCESSED
 
 
-def explain_first_bytes(data: bytes) -> str:
-    """Guess a wrong protocol from the first bytes of a peer; empty for HTTP/2, or if there are none."""
-    if not data or data[3:5] == b"\x04\x00":  # an HTTP/2 server begins with SETTINGS (RFC 9113, 3.4)
-        return ""
-    if data.startswith(b"HTTP/1"):
-        return "the peer answered in HTTP/1, not HTTP/2: is it a gRPC port?"
-    if data[:2] in (b"\x15\x03", b"\x16\x03"):
-        return "the peer answered in TLS: is the endpoint https:// ?"
-    return "the peer does not speak HTTP/2"
-
-
-def explain_first_bytes_over_http1(data: bytes) -> str:
-    """Guess a wrong protocol where HTTP/1 was spoken; empty for HTTP/1, or if there are no bytes."""
-    if not data or data.startswith(b"HTTP/1"[: len(data)]):
-        return ""
-    if data[:2] in (b"\x15\x03", b"\x16\x03"):
-        return "the peer answered in TLS: is the endpoint https:// ?"
-    if data[3:5] == b"\x04\x00":
-        return "the peer speaks HTTP/2 and no HTTP/1: engine='native' is for it"
-    return "the peer does not speak HTTP"
-
-
 def _is_grpc(content_type: str) -> bool:
     """`application/grpc`, alone or with a message format or parameters; but not `application/grpc-web`."""
     head, rest = content_type[:16].lower(), content_type[16:17]
