@@ -18,12 +18,15 @@ FIRST_BYTES: Final = 1024
 ENOUGH: Final = 9
 """So many bytes tell the protocol: the head of an HTTP/2 frame. Fewer may be the beginning of it."""
 
-USE_GATEWAY: Final = (
-    ': perhaps a proxy that passes HTTP/1 only (use engine="gateway" or engine="auto"), '
-    "etcd's peer port, or another service"
-)
-"""What follows the proof that HTTP/2 does not pass. `without_hint` removes it."""
+USE_GATEWAY: Final = ': perhaps a proxy passes HTTP/1 only (then use engine="gateway" or engine="auto"), or it is '
+"""What follows the proof that HTTP/2 does not pass; `without_hint` removes it."""
 
+_NOT_GRPC: Final = ': perhaps a proxy turns HTTP/2 into HTTP/1 (then use engine="gateway"), or it is another service'
+# What servers of HTTP/1 make of gRPC.
+_TURNED: Final = frozenset({"200", "404", "405", "415", "426", "464", "501", "505"})
+
+_OTHERS: Final = "etcd's peer port or another service"
+_OTHERS_IN_PLAIN_TEXT: Final = "a port with TLS (then https://), etcd's peer port or another service"
 _USE_TLS: Final = "is the endpoint https:// ?"
 _HTTP1: Final = b"HTTP/1"
 _SETTINGS: Final = b"\x04\x00"  # type and flags of the frame that an HTTP/2 server begins with (RFC 9113, 3.4)
@@ -76,23 +79,28 @@ def explain_first_bytes(data: bytes, *, over_http1: bool = False, is_tls: bool =
     if data[3:5] == _SETTINGS:
         return ""
     if data.startswith(_HTTP1):
-        return f"the peer answered in HTTP/1, not HTTP/2{USE_GATEWAY}"
+        return f"the peer answered in HTTP/1, not HTTP/2{USE_GATEWAY}{_OTHERS if is_tls else _OTHERS_IN_PLAIN_TEXT}"
     return "the peer does not speak HTTP/2"
 
 
 def lacks_http2(text: str) -> bool:
     """Whether a text of `explain_first_bytes` says that the peer speaks HTTP/1 and no HTTP/2."""
-    return text.endswith(USE_GATEWAY)
+    return USE_GATEWAY in text
 
 
 def without_hint(error: BaseException) -> str:
     """An error's text without the advice to use the gateway, which has been followed."""
-    return str(error).removesuffix(USE_GATEWAY)
+    return str(error).partition(USE_GATEWAY)[0]
+
+
+def explain_not_grpc(status: str) -> str:
+    """What an answer over HTTP/2 without a gRPC status may mean, by its HTTP status; empty if it tells nothing."""
+    return _NOT_GRPC if status in _TURNED else ""
 
 
 def no_http2_by_alpn(chosen: str | None) -> TLSError:
     """The error for a peer that does not agree on HTTP/2, but on `chosen`; None for nothing."""
-    error = TLSError(f"the peer did not agree on HTTP/2 by ALPN (it chose {chosen or 'nothing'}){USE_GATEWAY}")
+    error = TLSError(f"the peer did not agree on HTTP/2 by ALPN (it chose {chosen or 'nothing'}){USE_GATEWAY}{_OTHERS}")
     error.lacks_http2 = True
     return error
 
@@ -146,5 +154,7 @@ def explain_hang_up(error: BaseException, *, is_tls: bool, awaited: str) -> Conn
         return None
     if is_tls:
         return TLSError(f"the peer hung up after the TLS handshake: does it want a client certificate? ({error})")
-    said = str(error) if isinstance(error, ConnectError) else f"connected, but the peer did not begin {awaited}: {error}"
+    said = str(error)
+    if not isinstance(error, ConnectError):
+        said = f"connected, but the peer did not begin {awaited}: {said or type(error).__name__}"
     return ConnectError(f"{said}; perhaps it serves TLS: {_USE_TLS}")

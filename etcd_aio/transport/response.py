@@ -6,6 +6,7 @@ from urllib.parse import unquote_to_bytes
 
 from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
 from etcd_aio.http2 import ErrorCode, error_name
+from etcd_aio.transport.explain import explain_not_grpc
 
 _HTTP_TO_STATUS: Final[Mapping[str, StatusCode]] = {
     "400": StatusCode.INTERNAL,
@@ -42,10 +43,12 @@ def judge_headers(headers: Mapping[str, str]) -> AttemptFailure | None:
     status = headers.get(":status", "")
     if status != "200":
         code = http_status_code(status)
-        return AttemptFailure(code, f"HTTP status {status[:16] or 'missing'} instead of gRPC", Delivery.UNKNOWN)
+        text = f"HTTP status {status[:16] or 'missing'} instead of gRPC{explain_not_grpc(status)}"
+        return AttemptFailure(code, text, Delivery.UNKNOWN)
     if not is_grpc:
         shown = content_type[:64] or "missing"
-        return AttemptFailure(StatusCode.UNKNOWN, f"content-type {shown!r} is not gRPC", Delivery.UNKNOWN)
+        text = f"content-type {shown!r} is not gRPC{explain_not_grpc(status)}"
+        return AttemptFailure(StatusCode.UNKNOWN, text, Delivery.UNKNOWN)
     return None
 
 

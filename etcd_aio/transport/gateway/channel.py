@@ -153,7 +153,9 @@ class Channel(HandshakingProtocol):
             return
         self.is_lost = True
         user, self.user = self.user, None
-        if not self.handshake.is_over:
+        if self.has_answered:
+            self.handshake.succeed()
+        else:
             self.handshake.fail(error)
         if user is not None:
             user.on_lost(error or ConnectionLostError("the connection was closed"))

@@ -8,6 +8,7 @@ from etcd_aio.errors import ConnectError, TLSError
 from etcd_aio.transport.explain import (
     explain_first_bytes,
     explain_hang_up,
+    explain_not_grpc,
     explain_tls,
     lacks_http2,
     no_http2_by_alpn,
@@ -26,6 +27,7 @@ REDIRECTION = b"HTTP/1.1 301 Moved Permanently\r\nLocation: https://etcd.example
     ("data", "word"),
     [
         (b"HTTP/1.1 400 Bad Request", 'engine="gateway" or engine="auto"'),
+        (b"HTTP/1.1 400 Bad Request", "a port with TLS"),
         (b"HTTP/1.1 400 Bad Request", "peer port"),
         (b"\x15\x03\x01\x00\x02\x02\x46", "is the endpoint https:// ?"),
         (b"\x16\x03\x01", "is the endpoint https:// ?"),
@@ -74,6 +76,16 @@ def test_the_gateway_is_for_peers_that_speak_http1_in_the_right_kind_of_connecti
     assert lacks_http2(explain_first_bytes(b"HTTP/1.1 400 Bad Request"))
     for data in (NGINX, GO, b"SSH-2.0-OpenSSH", b"\x15\x03\x01\0\x02", b""):
         assert not lacks_http2(explain_first_bytes(data))
+
+
+@pytest.mark.parametrize("status", ["200", "404", "415"])
+def test_an_answer_that_is_not_grpc_may_be_that_of_a_server_behind_a_proxy(status: str) -> None:
+    assert 'engine="gateway"' in explain_not_grpc(status)
+
+
+@pytest.mark.parametrize("status", ["502", "503", "401", "", "nonsense"])
+def test_a_status_of_a_proxy_itself_tells_nothing(status: str) -> None:
+    assert explain_not_grpc(status) == ""
 
 
 def test_the_advice_can_be_taken_off() -> None:
