@@ -1,4 +1,4 @@
-"""Why no connection came about, in words that name the likely mistake. Pure, and the same for every engine.
+"""Why no connection came about, in words that name the likely mistake, for every engine. Without I/O.
 
 A peer that speaks something else tells what by its first bytes, by the reason of a TLS failure, or by its silence.
 Problems with the peer's certificate are explained by `ssl.SSLCertVerificationError`. Problems that the peer has with
