@@ -68,9 +68,7 @@ async def meddler(endpoint: str, meddle: Meddle) -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{port}"
 
 
-async def _serve_one(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, server: int, meddle: Meddle
-) -> bool:
+async def _serve_one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, server: int, meddle: Meddle) -> bool:
     head = await reader.readuntil(b"\r\n\r\n")
     request = head + await reader.readexactly(_length(head))
     method, path, _ = head.split(b"\r\n", 1)[0].decode("ascii").split(" ")
@@ -81,6 +79,7 @@ async def _serve_one(
     if isinstance(wanted, Answer):
         writer.write(wanted.whole)
         return True
+    answer = b""
     for _ in range(wanted.times):
         answer = await _ask(request, server)
     if wanted.instead is not None:
@@ -112,9 +111,7 @@ async def _ask(request: bytes, server: int) -> bytes:
         writer.transport.abort()
 
 
-async def _tunnel(
-    request: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, server: int
-) -> None:
+async def _tunnel(request: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, server: int) -> None:
     upstream, to_server = await asyncio.open_connection("127.0.0.1", server)
     to_server.write(request)
     copies = [asyncio.ensure_future(_copy(*way)) for way in ((reader, to_server), (upstream, writer))]

@@ -24,7 +24,7 @@ http {{
   fastcgi_temp_path {directory}/f; uwsgi_temp_path {directory}/u; scgi_temp_path {directory}/s;
   client_max_body_size 8m;
   map $http_upgrade $connection_upgrade {{ default upgrade; '' ''; }}
-  upstream etcd {{ server 127.0.0.1:{server}; keepalive 16; }}
+  upstream etcd {{ {servers} keepalive 16; }}
   server {{
     listen 127.0.0.1:{port}{listen};
     location / {{
@@ -49,7 +49,7 @@ frontend f
   {upgrade}
   default_backend b
 backend b
-  server s 127.0.0.1:{server}
+  {servers}
   {more}
 """
 _HAPROXY_NO_UPGRADE: Final = "http-request del-header Upgrade\n  http-request del-header Connection"
@@ -59,7 +59,7 @@ _HAPROXY_NO_UPGRADE: Final = "http-request del-header Upgrade\n  http-request de
 async def http1_proxy(
     name: ProxyName,
     endpoint: str,
-    *,
+    *others: str,
     listen: str | None = None,
     passes_websockets: bool = True,
     more: str = "",
@@ -69,13 +69,14 @@ async def http1_proxy(
     Args:
         name: of the proxy.
         endpoint: of the server.
+        others: further ones, for nginx or HAProxy.
         listen: what nginx or HAProxy is told about its port; None for HTTP/1 in plain text.
         passes_websockets: whether nginx or HAProxy passes on the headers that ask for one.
         more: lines of nginx's location, or of HAProxy's backend.
     """
-    server = int(endpoint.rpartition(":")[2])
+    ports = [int(one.rpartition(":")[2]) for one in (endpoint, *others)]
     if name == "ours":
-        async with stream_server(Relay(server).serve) as port:
+        async with stream_server(Relay(ports[0]).serve) as port:
             yield f"http://127.0.0.1:{port}"
         return
     if shutil.which(name) is None:
@@ -83,13 +84,17 @@ async def http1_proxy(
     port = _free_port()
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "conf"
-        places = {"directory": directory, "port": port, "server": server, "more": more}
+        places = {"directory": directory, "port": port, "more": more}
         if name == "nginx":
             upgrade = _NGINX_UPGRADE if passes_websockets else ""
-            text = _NGINX.format(listen=f" {listen or ''}", upgrade=upgrade, **places)
+            servers = " ".join(f"server 127.0.0.1:{one} max_fails=0;" for one in ports)
+            text = _NGINX.format(servers=servers, listen=f" {listen or ''}", upgrade=upgrade, **places)
         else:
             upgrade = "" if passes_websockets else _HAPROXY_NO_UPGRADE
-            text = _HAPROXY.format(listen=f" {'proto h1' if listen is None else listen}", upgrade=upgrade, **places)
+            servers = "\n  ".join(f"server s{one} 127.0.0.1:{one}" for one in ports)
+            text = _HAPROXY.format(
+                servers=servers, listen=f" {'proto h1' if listen is None else listen}", upgrade=upgrade, **places
+            )
         file.write_text(text)
         arguments = ["-c", str(file), "-p", directory] if name == "nginx" else ["-f", str(file)]
         process = await asyncio.create_subprocess_exec(
