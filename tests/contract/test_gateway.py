@@ -258,6 +258,8 @@ async def test_given_up_calls_end_and_others_stay() -> None:
         (answer(HTML, 404), 12, UNKNOWN, "HTTP status 404"),
         (answer(b"CommonName of client sending a request", 400), 7, ANSWERED, "auth="),
         (answer(b'{"code":14,"message":"etcdserver: no leader"}', 503), 14, ANSWERED, "etcdserver: no leader"),
+        (answer(b'{"code":14,"message":"connection error: desc = \\"remote error: tls: bad certificate\\""}', 503),
+         14, ANSWERED, 'bad certificate": the certificate of the server, which its gateway shows to it'),
         (answer(b'{"error":"etcdserver: e","code":14}', 503), 14, ANSWERED, "etcdserver: e"),
         (answer(b'{"message":["Not Found"]}', 404), 12, UNKNOWN, "HTTP status 404"),
         (answer(b'{"code":503,"message":"no upstream"}', 503), 14, UNKNOWN, "HTTP status 503"),

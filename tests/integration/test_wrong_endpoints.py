@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ import trustme
 
 from etcd_aio import TLS, Client
 from etcd_aio.errors import (
+    EtcdError,
     LeaseExpiredError,
     MalformedReplyError,
     NoAvailableEndpointsError,
@@ -18,7 +20,7 @@ from etcd_aio.errors import (
 )
 from etcd_aio.testing import EtcdServer, ServerTLS
 from etcd_aio.transport import ENGINES, EngineName
-from tests.support.certificates import write_ca, write_leaf
+from tests.support.certificates import for_servers_only, write_ca, write_leaf
 from tests.support.http1_proxies import ProxyName, http1_proxy
 from tests.support.stream_server import stream_server
 from tests.support.versions import is_at_least
@@ -133,6 +135,30 @@ async def test_a_lease_that_no_websocket_renews_says_why_it_was_lost(shared_serv
             async with client.lease(ttl=2) as lease:
                 await lease.lost()
     assert "does not let WebSockets pass" in str(caught.value.__cause__)
+
+
+# --- what etcd's gateway makes of certificates ---
+
+
+async def test_a_server_certificate_that_its_gateway_cannot_show_is_named(tmp_path: Path) -> None:
+    """With `--client-cert-auth` the gateway, which is a client of its own member, shows the server's certificate."""
+    authority = trustme.CA()
+    ca = write_ca(authority, tmp_path / "ca.pem")
+    good = authority.issue_cert("127.0.0.1", "localhost")
+    own = write_leaf(good, tmp_path, "own")
+    files = write_leaf(for_servers_only(authority, good), tmp_path, "server")
+
+    class ShowingOwn(ServerTLS):
+        def probe_context(self) -> ssl.SSLContext:
+            return ServerTLS(own["cert"], own["key"]).probe_context()
+
+    async with EtcdServer(tls=ShowingOwn(files["cert"], files["key"], client_ca=ca)) as server:
+        tls = TLS(ca=ca, cert=own["cert"], key=own["key"])
+        async with Client(server.endpoint, tls=tls) as client:
+            await client.put("k", "v")
+        async with Client(server.endpoint, engine="gateway", tls=tls, timeout=2) as client:
+            with pytest.raises(EtcdError, match="has to be valid for clients too"):
+                await client.get("k")
 
 
 # --- TLS here, plain text there ---

@@ -22,6 +22,10 @@ NO_GATEWAY: Final = (
 _NO_SUCH_PATH: Final = "Not Found"  # of the gateway itself
 _NO_HANDLER: Final = b"404 page not found"  # of Go's HTTP server without the gateway
 _ODD: Final = frozenset({200, 301, 302, 303, 307, 308, 404, 405, 410, 501})  # no status of a proxy in trouble
+_OWN_TLS: Final = "remote error: tls:"  # the gateway is a client of its member; these are the member's words to it
+_OWN_CERTIFICATE: Final = (
+    "the certificate of the server, which its gateway shows to it, has to be valid for clients too (clientAuth)"
+)
 _SHOWN: Final = 64
 _MOST_CODE: Final = max(StatusCode)
 _MOST_SEARCHED: Final = 256
@@ -159,6 +163,8 @@ def _status(found: Mapping[str, object]) -> AttemptFailure | None:
     message = found.get("message", found.get("error", ""))
     if type(code) is not int or type(message) is not str or not 0 < code <= _MOST_CODE:
         return None  # a proxy's code is often the HTTP status
+    if _OWN_TLS in message:
+        message = f"{message}: {_OWN_CERTIFICATE}"
     return AttemptFailure(StatusCode.from_number(code), message, Delivery.ANSWERED)
 
 
