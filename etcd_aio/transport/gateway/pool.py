@@ -32,12 +32,14 @@ class PoolOwner(Protocol):
     @property
     def is_busy(self) -> bool:
         """Whether calls or streams are open."""
+        ...
 
     def on_received(self) -> None:
         """Bytes have come over some socket."""
 
     def socket_over(self) -> bool:
         """A socket of unary calls has ended. Returns whether others may take its place."""
+        ...
 
     def retire(self, error: BaseException) -> None:
         """A dial has failed, so nothing new can be taken."""
@@ -47,6 +49,7 @@ class PoolOwner(Protocol):
 
     def start_task(self, work: Coroutine[Any, Any, None], name: str) -> "asyncio.Task[None]":
         """Run `work` in a task that ends with the connection."""
+        ...
 
 
 class Pool:
