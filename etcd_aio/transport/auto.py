@@ -67,8 +67,13 @@ class AutoEngine:
         return connection
 
     async def http_get(self, target: Target, path: str) -> bytes:
-        engine = self._gateway if _key(target) in self._over_http1 else self._native
-        return await engine.http_get(target, path)
+        if _key(target) not in self._over_http1:
+            try:
+                return await self._native.http_get(target, path)
+            except ConnectError as error:
+                if not error.lacks_http2:
+                    raise
+        return await self._gateway.http_get(target, path)
 
 
 def _key(target: Target) -> tuple[str, int, str]:

@@ -141,13 +141,19 @@ def _reason(error: ssl.SSLError) -> str:
     return "" if found is None else found[1].upper().replace(" ", "_")
 
 
-def explain_hang_up(error: BaseException, *, is_tls: bool, awaited: str) -> ConnectError | None:
+def not_begun(end: object, *, over_http1: bool) -> str:
+    """The words for a connection that ended, for the reason `end`, before the peer had begun to answer."""
+    awaited = "to answer over HTTP/1" if over_http1 else "HTTP/2"
+    return f"connected, but the peer did not begin {awaited}: {end}"
+
+
+def explain_hang_up(error: BaseException, *, is_tls: bool, over_http1: bool = False) -> ConnectError | None:
     """The error for a peer that closed a connection on which it had said nothing; None if it did not.
 
     Args:
         error: what is known of the end.
         is_tls: the TLS handshake had ended; else the connection is in plain text.
-        awaited: what the peer should have begun, in words.
+        over_http1: HTTP/1 was spoken to it; else HTTP/2.
     """
     is_gone = isinstance(error, ConnectionResetError | BrokenPipeError | ConnectionAbortedError | ssl.SSLEOFError)
     if not is_gone and type(error) is not ConnectError:  # a subclass is already more specific
@@ -156,5 +162,7 @@ def explain_hang_up(error: BaseException, *, is_tls: bool, awaited: str) -> Conn
         return TLSError(f"the peer hung up after the TLS handshake: does it want a client certificate? ({error})")
     said = str(error)
     if not isinstance(error, ConnectError):
-        said = f"connected, but the peer did not begin {awaited}: {said or type(error).__name__}"
-    return ConnectError(f"{said}; perhaps it serves TLS: {_USE_TLS}")
+        said = not_begun(said or type(error).__name__, over_http1=over_http1)
+    # The port of etcd's --listen-client-http-urls ends HTTP/2 without a word.
+    or_http1 = "" if over_http1 else ', or HTTP/1 only (then use engine="gateway")'
+    return ConnectError(f"{said}; perhaps it serves TLS (then https://){or_http1}")

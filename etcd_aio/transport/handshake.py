@@ -13,6 +13,7 @@ from etcd_aio.transport.explain import (
     explain_hang_up,
     explain_tls,
     lacks_http2,
+    not_begun,
 )
 from etcd_aio.transport.interface import Target
 from etcd_aio.transport.names import Names
@@ -33,11 +34,6 @@ class Handshake:
         self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._first_bytes = b""
         self.is_tls = False
-
-    @property
-    def awaited(self) -> str:
-        """What the peer should begin, in words."""
-        return "to answer over HTTP/1" if self._over_http1 else "HTTP/2"
 
     @property
     def has_heard(self) -> bool:
@@ -66,7 +62,7 @@ class Handshake:
             return
         text = self._explained()
         if error is None or text or isinstance(error, ConnectionLostError):
-            error = _error(text or f"connected, but the peer did not begin {self.awaited}: {error or 'closed'}")
+            error = _error(text or not_begun(error or "closed", over_http1=self._over_http1))
         self._done.set_exception(error)
         self._done.exception()  # no warning if nothing waits for it any more
 
@@ -158,8 +154,8 @@ async def connect(
         explained: ConnectError | None = explain_tls(error, over_http1=over_http1) if is_tls else None
         # In plain text a peer that hangs up later, perhaps on a further connection, says nothing about TLS.
         is_mute = protocol is not None and not protocol.handshake.has_heard and (is_tls or not has_succeeded)
-        if explained is None and protocol is not None and is_mute:
-            explained = explain_hang_up(error, is_tls=is_tls, awaited=protocol.handshake.awaited)
+        if explained is None and is_mute:
+            explained = explain_hang_up(error, is_tls=is_tls, over_http1=over_http1)
         if explained is not None:
             raise explained from error
         raise

@@ -878,6 +878,25 @@ async def test_a_document() -> None:
         assert await engine.http_get(target(port), "/version") == VERSION
 
 
+async def test_metrics_are_a_longer_document() -> None:
+    metrics = b"# HELP\n" * 100_000
+    async with stream_server(Peer(always(answer(metrics))).serve) as port:
+        engine = GatewayEngine(TransportOptions())
+        assert await engine.http_get(target(port), "/metrics") == metrics
+        with pytest.raises(ConnectError, match="too long"):
+            await engine.http_get(target(port), "/health")
+
+
+@pytest.mark.parametrize("offers", [(), ("http/1.1",)])
+async def test_auto_gets_a_document_before_it_has_connected(offers: tuple[str, ...]) -> None:
+    server, client = contexts("h2", "http/1.1")
+    if offers:
+        server.set_alpn_protocols([*offers])
+    async with stream_server(Peer(silent).serve, tls=server) as port:
+        to = target(port, tls=client, server_name="member.test")
+        assert await AutoEngine(TransportOptions()).http_get(to, "/version") == VERSION
+
+
 def is_connection(one: Connection) -> Connection:
     """The type checker agrees that it is one."""
     return one

@@ -162,22 +162,24 @@ OTHERS = (TLSError("more is known"), TimeoutError(), OSError("else"), ssl.SSLErr
 
 def test_a_peer_that_went_without_a_word_within_tls() -> None:
     for error in (*ENDS, ssl.SSLEOFError(8, "EOF")):
-        explained = explain_hang_up(error, is_tls=True, awaited="HTTP/2")
+        explained = explain_hang_up(error, is_tls=True)
         assert isinstance(explained, TLSError)
         assert "client certificate" in str(explained)
 
 
 def test_a_peer_that_went_without_a_word_in_plain_text() -> None:
     for error in ENDS:
-        explained = explain_hang_up(error, is_tls=False, awaited="HTTP/2")
+        explained = explain_hang_up(error, is_tls=False)
         assert type(explained) is ConnectError
         assert not explained.lacks_http2
         assert str(error) in str(explained)
-        assert "perhaps it serves TLS: is the endpoint https:// ?" in str(explained)
-    assert "did not begin HTTP/2: reset" in str(explain_hang_up(ENDS[0], is_tls=False, awaited="HTTP/2"))
+        assert "perhaps it serves TLS (then https://), or HTTP/1 only (then use engine=" in str(explained)
+    over_http1 = explain_hang_up(ENDS[0], is_tls=False, over_http1=True)
+    assert str(over_http1).endswith("to answer over HTTP/1: reset; perhaps it serves TLS (then https://)")
+    assert "did not begin HTTP/2: reset" in str(explain_hang_up(ENDS[0], is_tls=False))
 
 
 @pytest.mark.parametrize("is_tls", [True, False])
 def test_what_is_no_end_is_left_as_it_is(is_tls: bool) -> None:
     for other in OTHERS:
-        assert explain_hang_up(other, is_tls=is_tls, awaited="HTTP/2") is None
+        assert explain_hang_up(other, is_tls=is_tls) is None
