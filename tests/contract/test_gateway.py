@@ -878,6 +878,19 @@ async def test_a_document() -> None:
         assert await engine.http_get(target(port), "/version") == VERSION
 
 
+async def test_a_redirection_within_tls_is_not_one_to_tls() -> None:
+    server, client = contexts("http/1.1")
+    login = answer(b"", 302, headers=b"Location: https://login.example.com/\r\n")
+    async with stream_server(Peer(silent, login).serve, tls=server) as port:
+        with pytest.raises(ConnectError, match="HTTP status 302 instead of etcd's answer"):
+            await GatewayEngine(TransportOptions()).connect(
+                target(port, tls=client, server_name="member.test"), Owner()
+            )
+    async with stream_server(Peer(silent, login).serve) as port:
+        with pytest.raises(ConnectError, match="is the endpoint https"):
+            await GatewayEngine(TransportOptions()).connect(target(port), Owner())
+
+
 async def test_metrics_are_a_longer_document() -> None:
     metrics = b"# HELP\n" * 100_000
     async with stream_server(Peer(always(answer(metrics))).serve) as port:

@@ -65,6 +65,7 @@ async def test_another_protocol_is_the_end_at_once_though_the_peer_stays() -> No
     handshake.on_bytes(b"HTTP/1.1")
     assert not handshake.is_over, "too few to tell"
     handshake.on_bytes(b" 200 OK\r\n")
+    assert handshake.is_over
     with pytest.raises(ConnectError, match="HTTP/1") as caught:
         await handshake.wait()
     assert caught.value.lacks_http2
