@@ -336,6 +336,24 @@ async def test_only_what_an_etcd_without_a_gateway_says_is_a_proof(gate: bytes) 
         await connection.aclose()
 
 
+@pytest.mark.parametrize("is_cancelled", [True, False])
+async def test_a_second_question_without_an_answer_leaves_nothing(is_cancelled: bool) -> None:
+    peer = Peer(silent, gate=b"")
+    async with stream_server(peer.serve) as port:
+        engine = GatewayEngine(TransportOptions(connect_timeout=PATIENCE if is_cancelled else 0.2))
+        dial = asyncio.ensure_future(engine.connect(target(port), Owner()))
+        await asyncio.wait([dial], timeout=0.1 if is_cancelled else PATIENCE)
+        dial.cancel()
+        await asyncio.wait([dial])
+        assert dial.cancelled() is is_cancelled
+        async with asyncio.timeout(PATIENCE):
+            while peer.open_now:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        assert peer.sockets == 1
+    assert is_cancelled or isinstance(dial.exception(), ConnectError)
+    assert leftovers() == []
+
+
 async def test_a_peer_that_ends_each_socket_behind_an_answer_is_asked_once() -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
