@@ -9,6 +9,7 @@ import logging
 
 from etcd_aio.errors import ConnectError
 from etcd_aio.logs import log_of
+from etcd_aio.transport.explain import without_hint
 from etcd_aio.transport.gateway.engine import GatewayEngine
 from etcd_aio.transport.interface import Connection, ConnectionOwner, Target, TransportOptions
 from etcd_aio.transport.names import Names
@@ -47,24 +48,32 @@ class AutoEngine:
             if not error.lacks_http2:
                 raise
             reason = error
+        met = without_hint(reason)
         try:
             connection = await self._gateway.connect(target, owner)
         except (OSError, ConnectError) as error:
-            reason.add_note(f"and over HTTP/1: {type(error).__name__}: {error}")
-            raise reason from error
+            text = f"neither HTTP/2 nor etcd's JSON gateway: {met}; over HTTP/1: {type(error).__name__}: {error}"
+            both = type(reason)(text)
+            both.lacks_http2 = True
+            raise both from error
         self._over_http1.add(key)
         if key not in self._told:
             self._told.add(key)
             self._log.warning(
                 "endpoint %s: HTTP/2 does not pass (%s); etcd's JSON gateway is used, which is slower",
                 target.authority,
-                reason,
+                met,
             )
         return connection
 
     async def http_get(self, target: Target, path: str) -> bytes:
-        engine = self._gateway if _key(target) in self._over_http1 else self._native
-        return await engine.http_get(target, path)
+        if _key(target) not in self._over_http1:
+            try:
+                return await self._native.http_get(target, path)
+            except ConnectError as error:
+                if not error.lacks_http2:
+                    raise
+        return await self._gateway.http_get(target, path)
 
 
 def _key(target: Target) -> tuple[str, int, str]:

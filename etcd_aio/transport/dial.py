@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 
 from etcd_aio.aio import start_task
 from etcd_aio.errors import ConnectError, TLSError
+from etcd_aio.transport.explain import no_http2_by_alpn
 from etcd_aio.transport.interface import Target
 from etcd_aio.transport.names import Address, Names
 
@@ -98,9 +99,7 @@ async def dial(route: Route, factory: Callable[[], P], *, over_http1: bool = Fal
             raise TLSError("the peer agreed on HTTP/2 by ALPN: the TLS context must offer http/1.1 instead of h2")
         if not over_http1 and agreed != "h2":
             transport.abort()
-            refusal = TLSError(f"the peer did not agree on HTTP/2 by ALPN (it chose {agreed or 'nothing'})")
-            refusal.lacks_http2 = True
-            raise refusal
+            raise no_http2_by_alpn(agreed)
     return transport, protocol
 
 

@@ -19,6 +19,11 @@ _PIECE: Final = 1 << 14
 _LONGEST_LOOKUP: Final = 15.0  # seconds; the caller's timeout is shorter
 
 
+def most_bytes(path: str) -> int:
+    """How long the document at a path may be; what is longer is no document of etcd."""
+    return _MOST_BYTES_OF.get(path, _MOST_BYTES)
+
+
 async def http_get(target: Target, path: str, names: Names) -> bytes:
     """Return the body of `path`. The caller runs this in a separate task, with a timeout.
 
@@ -118,5 +123,5 @@ class _Get(Http2Stream):
 
 
 def _check_size(answer: bytearray, path: str) -> None:
-    if len(answer) > _MOST_BYTES_OF.get(path, _MOST_BYTES):
+    if len(answer) > most_bytes(path):
         raise ConnectError("the peer's answer is too long")

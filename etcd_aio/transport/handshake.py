@@ -1,54 +1,39 @@
-"""From a target to a connection whose peer has proved that it speaks HTTP/2, and why that failed. For every engine.
-
-Problems with the peer's certificate are explained by `ssl.SSLCertVerificationError`. Problems that the peer has with
-this side come as a TLS alert (RFC 8446, section 6), for which OpenSSL has a word in capitals. With TLS 1.3 the alert
-arrives after the handshake has ended on this side, or not at all if the peer closes the connection too soon.
-"""
+"""From a target to a connection whose peer has proved that it speaks HTTP/2, and why that failed. For every engine."""
 
 import asyncio
-import ssl
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import TypeVar
 
-from etcd_aio.errors import ConnectError, ConnectionLostError, TLSError
+from etcd_aio.errors import ConnectError, ConnectionLostError
 from etcd_aio.transport.dial import dial, find_route
+from etcd_aio.transport.explain import (
+    ENOUGH,
+    FIRST_BYTES,
+    explain_first_bytes,
+    explain_hang_up,
+    explain_tls,
+    lacks_http2,
+    not_begun,
+)
 from etcd_aio.transport.interface import Target
 from etcd_aio.transport.names import Names
-from etcd_aio.transport.response import explain_first_bytes
-
-_FIRST_BYTES: Final = 16  # enough to tell protocols apart
-# Parts of OpenSSL's reasons; their prefixes differ between versions (SSLV3_ALERT_..., SSL/TLS_ALERT_...).
-_ALERTS: Final = (
-    ("CERTIFICATE_REQUIRED", "the peer wants a client certificate, and got none: set cert= and key="),
-    ("BAD_CERTIFICATE", "the peer refused our client certificate, or wants one and got none: look at cert="),
-    ("UNSUPPORTED_CERTIFICATE", "the peer refused our client certificate: it is not made for clients"),
-    ("CERTIFICATE_REVOKED", "the peer refused our client certificate: it is revoked"),
-    ("CERTIFICATE_EXPIRED", "the peer refused our client certificate: it is not valid at this time"),
-    ("CERTIFICATE_UNKNOWN", "the peer refused our client certificate"),
-    ("UNKNOWN_CA", "the peer refused our client certificate: it does not trust who issued it"),
-    ("ACCESS_DENIED", "the peer refused our client certificate: it is valid, but not allowed here"),
-    ("PROTOCOL_VERSION", "the peer speaks no version of TLS that we do: 1.2 or newer is needed"),
-    ("NO_APPLICATION_PROTOCOL", "the peer did not agree on HTTP/2 by ALPN: it offers something else"),
-    ("UNRECOGNIZED_NAME", "the peer does not know the name that it was asked for"),
-    ("HANDSHAKE_FAILURE", "the peer wants a client certificate, or found nothing in common with us"),
-)
-_NO_TLS: Final = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST", "RECORD_LAYER_FAILURE")
-_TOO_OLD: Final = "UNSUPPORTED_PROTOCOL"
 
 
 class Handshake:
-    """Waits for the peer's SETTINGS, or the reason why they do not arrive.
+    """Waits for the peer's SETTINGS, or its answer over HTTP/1, or the reason why they do not arrive.
 
     Args:
-        explain: guesses a wrong protocol from the peer's first bytes.
-        awaited: what the peer should have begun, in words.
+        over_http1: the connection is one of HTTP/1.
+
+    Attributes:
+        is_tls: it is within TLS; set before anything is sent.
     """
 
-    def __init__(self, explain: Callable[[bytes], str] = explain_first_bytes, awaited: str = "HTTP/2") -> None:
-        self._explain = explain
-        self._awaited = awaited
+    def __init__(self, *, over_http1: bool = False) -> None:
+        self._over_http1 = over_http1
         self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._first_bytes = b""
+        self.is_tls = False
 
     @property
     def has_heard(self) -> bool:
@@ -61,9 +46,10 @@ class Handshake:
         return self._done.done()
 
     def on_bytes(self, data: bytes) -> None:
-        """Keep the first bytes from the peer."""
-        if len(self._first_bytes) < _FIRST_BYTES:
-            self._first_bytes += data[:_FIRST_BYTES]
+        """Look at the first bytes from the peer. Those of another protocol are the end: it may wait for more."""
+        self._first_bytes += data[: FIRST_BYTES - len(self._first_bytes)]
+        if len(self._first_bytes) >= ENOUGH and self._explained():
+            self.fail(None)
 
     def succeed(self) -> None:
         """The peer's SETTINGS arrived, perhaps not for the first time."""
@@ -72,25 +58,30 @@ class Handshake:
 
     def fail(self, error: BaseException | None) -> None:
         """The connection ended first; `error` is the cause, None if the client closed it."""
-        text = self._explain(self._first_bytes)
+        if self._done.done():
+            return
+        text = self._explained()
         if error is None or text or isinstance(error, ConnectionLostError):
-            error = self._error(text or f"connected, but the peer did not begin {self._awaited}: {error or 'closed'}")
+            error = _error(text or not_begun(error or "closed", over_http1=self._over_http1))
         self._done.set_exception(error)
         self._done.exception()  # no warning if nothing waits for it any more
 
     def explain_silence(self, seconds: float) -> ConnectError:
         """The error for a timeout."""
-        text = self._explain(self._first_bytes)
-        return self._error(text or f"connected, but no answer within {seconds:g} s of dialling")
+        return _error(self._explained() or f"connected, but no answer within {seconds:g} s of dialling")
 
-    def _error(self, text: str) -> ConnectError:
-        error = ConnectError(text)
-        error.lacks_http2 = self._awaited == "HTTP/2" and self._first_bytes.startswith(b"HTTP/1")
-        return error
+    def _explained(self) -> str:
+        return explain_first_bytes(self._first_bytes, over_http1=self._over_http1, is_tls=self.is_tls)
 
     async def wait(self) -> None:
         """Wait for the end of the handshake; raises the reason if it failed."""
         await self._done
+
+
+def _error(text: str) -> ConnectError:
+    error = ConnectError(text)
+    error.lacks_http2 = lacks_http2(text)
+    return error
 
 
 class HandshakingProtocol(asyncio.Protocol):
@@ -134,12 +125,21 @@ async def connect(
         ConnectError: the peer is not a gRPC server; or the peer, or DNS, did not answer in time.
         TLSError: TLS failed. An invalid certificate of the peer is an `ssl.SSLCertVerificationError` instead.
     """
+    is_tls = target.tls is not None
+
+    def made() -> C:
+        new = make()
+        new.handshake.is_tls = is_tls
+        return new
+
     route = await find_route(target, names, seconds)
     protocol: C | None = None
+    has_succeeded = False
     try:
         async with asyncio.timeout(seconds):
-            _, protocol = await dial(route, make, over_http1=over_http1)
+            _, protocol = await dial(route, made, over_http1=over_http1)
             await protocol.handshake.wait()
+        has_succeeded = True
         # A GOAWAY or the end may have arrived right after the SETTINGS.
         if not protocol.takes_calls:
             raise ConnectError("the peer ended the connection as soon as it was open")
@@ -151,37 +151,13 @@ async def connect(
             if protocol is not None:
                 raise protocol.handshake.explain_silence(seconds) from None
             raise ConnectError(f"no answer within {seconds:g} s of dialling") from None
-        if target.tls is not None:
-            explained = explain_tls(error)
-            if explained is None and protocol is not None and not protocol.handshake.has_heard:
-                explained = explain_hang_up(error)
-            if explained is not None:
-                raise explained from error
+        explained: ConnectError | None = explain_tls(error, over_http1=over_http1) if is_tls else None
+        # In plain text a peer that hangs up later, perhaps on a further connection, says nothing about TLS.
+        is_mute = protocol is not None and not protocol.handshake.has_heard and (is_tls or not has_succeeded)
+        if explained is None and is_mute:
+            explained = explain_hang_up(error, is_tls=is_tls, over_http1=over_http1)
+        if explained is not None:
+            raise explained from error
         raise
     protocol.is_established = True
     return protocol
-
-
-def explain_tls(error: BaseException) -> TLSError | None:
-    """An error with an explanation; None if OpenSSL's own text is better, or if it is not an error of TLS."""
-    if not isinstance(error, ssl.SSLError) or isinstance(error, ssl.SSLCertVerificationError):
-        return None
-    reason: str = getattr(error, "reason", None) or ""  # event loops raise some without
-    if "_ALERT_" in reason:
-        for part, text in _ALERTS:
-            if part in reason:
-                return TLSError(f"{text} (alert {reason})")
-        return TLSError(f"the peer ended the TLS handshake (alert {reason})")
-    if any(part in reason for part in _NO_TLS):
-        return TLSError(f"the peer does not speak TLS: is the endpoint http:// ? ({reason})")
-    if _TOO_OLD in reason:
-        return TLSError(f"the peer speaks no version of TLS that we do: 1.2 or newer is needed ({reason})")
-    return None
-
-
-def explain_hang_up(error: BaseException) -> TLSError | None:
-    """The error for a peer that closed the connection after the handshake; None if it did not."""
-    is_gone = isinstance(error, ConnectionResetError | BrokenPipeError | ConnectionAbortedError | ssl.SSLEOFError)
-    if not is_gone and type(error) is not ConnectError:  # a subclass is already more specific
-        return None
-    return TLSError(f"the peer hung up after the TLS handshake: does it want a client certificate? ({error})")

@@ -6,6 +6,7 @@ from urllib.parse import unquote_to_bytes
 
 from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
 from etcd_aio.http2 import ErrorCode, error_name
+from etcd_aio.transport.explain import explain_not_grpc
 
 _HTTP_TO_STATUS: Final[Mapping[str, StatusCode]] = {
     "400": StatusCode.INTERNAL,
@@ -42,10 +43,12 @@ def judge_headers(headers: Mapping[str, str]) -> AttemptFailure | None:
     status = headers.get(":status", "")
     if status != "200":
         code = http_status_code(status)
-        return AttemptFailure(code, f"HTTP status {status[:16] or 'missing'} instead of gRPC", Delivery.UNKNOWN)
+        text = f"HTTP status {status[:16] or 'missing'} instead of gRPC{explain_not_grpc(status)}"
+        return AttemptFailure(code, text, Delivery.UNKNOWN)
     if not is_grpc:
         shown = content_type[:64] or "missing"
-        return AttemptFailure(StatusCode.UNKNOWN, f"content-type {shown!r} is not gRPC", Delivery.UNKNOWN)
+        text = f"content-type {shown!r} is not gRPC{explain_not_grpc(status)}"
+        return AttemptFailure(StatusCode.UNKNOWN, text, Delivery.UNKNOWN)
     return None
 
 
@@ -106,28 +109,6 @@ def unprocessed(*, has_begun: bool) -> Delivery:
     The claim does not count if the server had begun to answer.
     """
     return Delivery.UNKNOWN if has_begun else Delivery.UNPROCESSED
-
-
-def explain_first_bytes(data: bytes) -> str:
-    """Guess a wrong protocol from the first bytes of a peer; empty for HTTP/2, or if there are none."""
-    if not data or data[3:5] == b"\x04\x00":  # an HTTP/2 server begins with SETTINGS (RFC 9113, 3.4)
-        return ""
-    if data.startswith(b"HTTP/1"):
-        return "the peer answered in HTTP/1, not HTTP/2: is it a gRPC port?"
-    if data[:2] in (b"\x15\x03", b"\x16\x03"):
-        return "the peer answered in TLS: is the endpoint https:// ?"
-    return "the peer does not speak HTTP/2"
-
-
-def explain_first_bytes_over_http1(data: bytes) -> str:
-    """Guess a wrong protocol where HTTP/1 was spoken; empty for HTTP/1, or if there are no bytes."""
-    if not data or data.startswith(b"HTTP/1"[: len(data)]):
-        return ""
-    if data[:2] in (b"\x15\x03", b"\x16\x03"):
-        return "the peer answered in TLS: is the endpoint https:// ?"
-    if data[3:5] == b"\x04\x00":
-        return "the peer speaks HTTP/2 and no HTTP/1: engine='native' is for it"
-    return "the peer does not speak HTTP"
 
 
 def _is_grpc(content_type: str) -> bool:

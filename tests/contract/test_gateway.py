@@ -27,8 +27,9 @@ from etcd_aio.errors import (
 )
 from etcd_aio.transport import Connection, Stream, TransportOptions
 from etcd_aio.transport.auto import AutoEngine
-from etcd_aio.transport.gateway.connection import MOST_SOCKETS, GatewayConnection
+from etcd_aio.transport.gateway.connection import GatewayConnection
 from etcd_aio.transport.gateway.engine import GatewayEngine
+from etcd_aio.transport.gateway.pool import MOST_SOCKETS
 from etcd_aio.transport.gateway.service import ETCD, Service
 from etcd_aio.transport.native import NativeConnection
 from tests.support.gateway_examples import EXAMPLES, to_json
@@ -65,11 +66,12 @@ def chunked(body: bytes) -> bytes:
 class Peer:
     """A scripted peer: `reply` gets path and body of each request besides `/version`, and writes what it likes.
 
-    `version` is the answer to that one, and `preface` the answer to HTTP/2.
+    `version` is the answer to that one, `gate` that to a GET of the gateway, and `preface` the answer to HTTP/2.
     """
 
     reply: Callable[["Peer", str, bytes, asyncio.StreamWriter], Awaitable[None]]
     version: bytes = answer(VERSION)
+    gate: bytes = answer(b"Method Not Allowed\n", 405)
     preface: bytes = b""
     prefaces: int = 0
     requests: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
@@ -94,6 +96,9 @@ class Peer:
                 body = await reader.readexactly(int(headers.get("Content-Length", "0")))
                 if path == "/version":
                     writer.write(self.version)
+                    continue
+                if path == ETCD.gate and head[0].startswith("GET "):
+                    writer.write(self.gate)
                     continue
                 self.requests.append((path, headers, body))
                 await self.reply(self, path, body, writer)
@@ -219,7 +224,7 @@ async def test_no_more_sockets_than_the_limit_and_first_come_first_served() -> N
         calls = [connection.unary("/x/Echo", str(number).encode(), (), soon()) for number in range(500)]
         assert await asyncio.gather(*calls) == [str(number).encode() for number in range(500)]
         assert isinstance(connection, GatewayConnection)
-        assert len(connection._channels) == MOST_SOCKETS
+        assert len(connection._pool._channels) == MOST_SOCKETS
 
 
 async def test_given_up_calls_end_and_others_stay() -> None:
@@ -246,11 +251,15 @@ async def test_given_up_calls_end_and_others_stay() -> None:
         (answer(b"", 413), 8, UNKNOWN, "HTTP status 413: a proxy on the way refuses a request of this size"),
         (answer(b"", 421), 7, UNKNOWN, "etcd --host-whitelist"),
         (answer(b"Not Found\n", 404), 12, ANSWERED, "the gateway has no such path"),
+        (answer(b"404 page not found\n", 404), 12, ANSWERED, "--enable-grpc-gateway=false"),
+        (answer(HTML, 302), 2, UNKNOWN, "or another service"),
         (answer(b'{"code":5, "message":"Not Found"}', 404), 12, ANSWERED, "the gateway has no such path"),
         (answer(b'{"code":5, "message":"etcdserver: requested lease not found"}', 404), 5, ANSWERED, "requested lease"),
         (answer(HTML, 404), 12, UNKNOWN, "HTTP status 404"),
         (answer(b"CommonName of client sending a request", 400), 7, ANSWERED, "auth="),
         (answer(b'{"code":14,"message":"etcdserver: no leader"}', 503), 14, ANSWERED, "etcdserver: no leader"),
+        (answer(b'{"code":14,"message":"connection error: desc = \\"remote error: tls: bad certificate\\""}', 503),
+         14, ANSWERED, 'bad certificate": the certificate of the server, which its gateway shows to it'),
         (answer(b'{"error":"etcdserver: e","code":14}', 503), 14, ANSWERED, "etcdserver: e"),
         (answer(b'{"message":["Not Found"]}', 404), 12, UNKNOWN, "HTTP status 404"),
         (answer(b'{"code":503,"message":"no upstream"}', 503), 14, UNKNOWN, "HTTP status 503"),
@@ -286,6 +295,12 @@ async def test_a_reply_that_is_too_large_is_refused_by_its_message_and_by_its_js
     [
         (answer(b"", 421), "etcd --host-whitelist"),
         (answer(b"404 page not found\n", 404), "does not serve /version: HTTP status 404"),
+        (
+            answer(b"404 page not found\n", 404),
+            "does not answer as etcd's JSON gateway does: it may be etcd's peer port",
+        ),
+        (answer(HTML), "or another service"),
+        (answer(b"The plain HTTP request was sent to HTTPS port", 400), "is the endpoint https:// ?"),
         (answer(HTML, 502, headers=b"Server: proxy\r\n"), "HTTP status 502 instead of etcd's answer (server: proxy)"),
         (answer(HTML), "a /version that is not etcd's"),
         (answer(b"{}"), "a /version that is not etcd's"),
@@ -305,6 +320,52 @@ async def test_a_peer_that_is_not_etcds_gateway_is_not_connected_to(version: byt
     assert leftovers() == []
 
 
+async def test_an_etcd_without_a_gateway_is_not_connected_to() -> None:
+    """Its peer port is one: it serves `/version` too."""
+    peer = Peer(silent, gate=answer(b"404 page not found\n", 404))
+    async with stream_server(peer.serve) as port:
+        with pytest.raises(ConnectError, match="--enable-grpc-gateway=false"):
+            await GatewayEngine(TransportOptions()).connect(target(port), Owner())
+    assert leftovers() == []
+
+
+@pytest.mark.parametrize("gate", [answer(HTML, 404), answer(b"", 503), answer(b"{}"), answer(b"", 403)])
+async def test_only_what_an_etcd_without_a_gateway_says_is_a_proof(gate: bytes) -> None:
+    async with stream_server(Peer(silent, gate=gate).serve) as port:
+        connection = await GatewayEngine(TransportOptions()).connect(target(port), Owner())
+        await connection.aclose()
+
+
+@pytest.mark.parametrize("is_cancelled", [True, False])
+async def test_a_second_question_without_an_answer_leaves_nothing(is_cancelled: bool) -> None:
+    peer = Peer(silent, gate=b"")
+    async with stream_server(peer.serve) as port:
+        engine = GatewayEngine(TransportOptions(connect_timeout=PATIENCE if is_cancelled else 0.2))
+        dial = asyncio.ensure_future(engine.connect(target(port), Owner()))
+        await asyncio.wait([dial], timeout=0.1 if is_cancelled else PATIENCE)
+        dial.cancel()
+        await asyncio.wait([dial])
+        assert dial.cancelled() is is_cancelled
+        async with asyncio.timeout(PATIENCE):
+            while peer.open_now:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        assert peer.sockets == 1
+    assert is_cancelled or isinstance(dial.exception(), ConnectError)
+    assert leftovers() == []
+
+
+async def test_a_peer_that_ends_each_socket_behind_an_answer_is_asked_once() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer(VERSION))
+        await writer.drain()
+        writer.close()
+
+    async with stream_server(serve) as port:
+        connection = await GatewayEngine(TransportOptions()).connect(target(port), Owner())
+        await connection.aclose()
+
+
 async def test_a_peer_that_says_nothing_or_hangs_up_is_not_connected_to() -> None:
     async with stream_server(Peer(silent, b"").serve) as port:
         with pytest.raises(ConnectError, match="no answer within"):
@@ -321,7 +382,7 @@ async def test_a_socket_that_the_peer_ends_while_idle_is_replaced_and_the_end_of
     owner = Owner()
     async with stream_server(peer.serve) as port:
         connection = await GatewayEngine(TransportOptions(), service=EXAMPLES).connect(target(port), owner)
-        (channel,) = connection._channels
+        (channel,) = connection._pool._channels
         channel.abort(ConnectionLostError("as a proxy does"))
         async with asyncio.timeout(PATIENCE):
             while peer.sockets < 2:  # noqa: ASYNC110 - there is no event for it
@@ -339,13 +400,13 @@ async def test_a_reset_of_the_only_socket_is_the_end_unless_a_stream_is_open() -
     async with example_server() as (port, _), connected("gateway", port) as (connection, owner):
         assert isinstance(connection, GatewayConnection)
         stream = await connection.open_stream("/x/Chat", (), soon())
-        next(iter(connection._channels)).abort(ConnectionResetError("reset"))
+        next(iter(connection._pool._channels)).abort(ConnectionResetError("reset"))
         await stream.send(b"1")
         assert await stream.receive() == b"1"
         assert await connection.unary("/x/Echo", b"2", (), soon()) == b"2"
         stream.cancel()
         assert owner.lost == []
-        next(iter(connection._channels)).abort(ConnectionResetError("reset"))
+        next(iter(connection._pool._channels)).abort(ConnectionResetError("reset"))
         assert [str(error) for error in owner.lost] == ["reset"]
 
 
@@ -356,7 +417,7 @@ async def test_a_peer_that_accepts_and_does_not_answer_any_more_is_noticed_witho
         engine = GatewayEngine(TransportOptions(connect_timeout=0.3), service=EXAMPLES)
         connection = await engine.connect(target(port), owner)
         peer.version = b""
-        next(iter(connection._channels)).abort(ConnectionLostError("as a proxy does"))
+        next(iter(connection._pool._channels)).abort(ConnectionLostError("as a proxy does"))
         async with asyncio.timeout(PATIENCE):
             await owner.is_lost.wait()
         await connection.aclose()
@@ -415,7 +476,7 @@ async def test_a_peer_that_ends_every_socket_at_once_is_left() -> None:
     owner = Owner()
     async with stream_server(serve) as port:
         connection = await GatewayEngine(TransportOptions(), service=EXAMPLES).connect(target(port), owner)
-        next(iter(connection._channels)).abort(ConnectionLostError())
+        next(iter(connection._pool._channels)).abort(ConnectionLostError())
         async with asyncio.timeout(PATIENCE):
             await owner.is_lost.wait()
         assert peer.sockets <= 3
@@ -470,9 +531,9 @@ async def test_a_ping_that_one_socket_does_not_answer_gives_the_socket_up(monkey
         peer.version = b""
         connection._ping()
         assert await connection.unary("/x/Echo", b"", (), soon()) == b"ok"
-        assert len(connection._channels) == 2
+        assert len(connection._pool._channels) == 2
         async with asyncio.timeout(PATIENCE):
-            while len(connection._channels) > 1:  # noqa: ASYNC110 - there is no event for it
+            while len(connection._pool._channels) > 1:  # noqa: ASYNC110 - there is no event for it
                 await asyncio.sleep(0.01)
         assert await connection.unary("/x/Echo", b"", (), soon()) == b"ok"
         assert owner.lost == []
@@ -570,6 +631,9 @@ async def test_messages_are_mapped_both_ways() -> None:
         (answer(HTML, 502), 14, "HTTP status 502"),
         (answer(b"", 400), 13, "HTTP status 400"),
         (answer(b"", 426), 14, "does not let WebSockets pass"),
+        (answer(b"Method Not Allowed\n", 405), 12, "does not let WebSockets pass"),
+        (answer(b'{"code":12, "message":"Method Not Allowed"}', 501), 12, "does not let WebSockets pass"),
+        (answer(b"", 405, headers=b"Server: nginx\r\n"), 12, "HTTP status 405 (server: nginx): a proxy"),
         (answer(b"", 200), 14, "does not let WebSockets pass"),
         (b"HTTP/1.0 503 Service Unavailable\r\n\r\n", 14, "does not let WebSockets pass"),
         (b"HTTP/1.1 502\r\nContent-Length: 0\r\n\r\n", 14, "does not let WebSockets pass"),
@@ -832,6 +896,38 @@ async def test_a_document() -> None:
         assert await engine.http_get(target(port), "/version") == VERSION
 
 
+async def test_a_redirection_within_tls_is_not_one_to_tls() -> None:
+    server, client = contexts("http/1.1")
+    login = answer(b"", 302, headers=b"Location: https://login.example.com/\r\n")
+    async with stream_server(Peer(silent, login).serve, tls=server) as port:
+        with pytest.raises(ConnectError, match="HTTP status 302 instead of etcd's answer"):
+            await GatewayEngine(TransportOptions()).connect(
+                target(port, tls=client, server_name="member.test"), Owner()
+            )
+    async with stream_server(Peer(silent, login).serve) as port:
+        with pytest.raises(ConnectError, match="is the endpoint https"):
+            await GatewayEngine(TransportOptions()).connect(target(port), Owner())
+
+
+async def test_metrics_are_a_longer_document() -> None:
+    metrics = b"# HELP\n" * 100_000
+    async with stream_server(Peer(always(answer(metrics))).serve) as port:
+        engine = GatewayEngine(TransportOptions())
+        assert await engine.http_get(target(port), "/metrics") == metrics
+        with pytest.raises(ConnectError, match="too long"):
+            await engine.http_get(target(port), "/health")
+
+
+@pytest.mark.parametrize("offers", [(), ("http/1.1",)])
+async def test_auto_gets_a_document_before_it_has_connected(offers: tuple[str, ...]) -> None:
+    server, client = contexts("h2", "http/1.1")
+    if offers:
+        server.set_alpn_protocols([*offers])
+    async with stream_server(Peer(silent).serve, tls=server) as port:
+        to = target(port, tls=client, server_name="member.test")
+        assert await AutoEngine(TransportOptions()).http_get(to, "/version") == VERSION
+
+
 def is_connection(one: Connection) -> Connection:
     """The type checker agrees that it is one."""
     return one
@@ -891,4 +987,5 @@ async def test_auto_names_both_reasons_where_neither_passes() -> None:
     async with stream_server(peer.serve) as port:
         with pytest.raises(ConnectError, match="in HTTP/1, not HTTP/2") as caught:
             await AutoEngine(TransportOptions()).connect(target(port), Owner())
-    assert "HTTP status 502" in caught.value.__notes__[0]
+    assert "over HTTP/1: ConnectError: the peer does not serve /version: HTTP status 502" in str(caught.value)
+    assert "engine=" not in str(caught.value), "the advice has been followed"

@@ -9,12 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     Encoding,
+    NoEncryption,
     PrivateFormat,
     load_pem_private_key,
 )
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 
 def server_context(leaf: trustme.LeafCert, *protocols: str, client_ca: trustme.CA | None = None) -> ssl.SSLContext:
@@ -74,6 +79,27 @@ def encrypted(leaf: trustme.LeafCert, password: str) -> bytes:
     """The key as PEM that only `password` opens."""
     key = load_pem_private_key(leaf.private_key_pem.bytes(), None)
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(password.encode()))
+
+
+def for_servers_only(authority: trustme.CA, leaf: trustme.LeafCert) -> trustme.LeafCert:
+    """The same names in a certificate that is not valid for clients."""
+    like = x509.load_pem_x509_certificate(leaf.cert_chain_pems[0].bytes())
+    issuer = x509.load_pem_x509_certificate(authority.cert_pem.bytes())
+    issuers_key = load_pem_private_key(authority.private_key_pem.bytes(), None)
+    assert isinstance(issuers_key, ec.EllipticCurvePrivateKey)
+    key = ec.generate_private_key(ec.SECP256R1())
+    certificate = (
+        x509.CertificateBuilder(like.issuer, like.subject, key.public_key(), x509.random_serial_number())
+        .not_valid_before(like.not_valid_before_utc)
+        .not_valid_after(like.not_valid_after_utc)
+        .add_extension(like.extensions.get_extension_for_class(x509.SubjectAlternativeName).value, critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=True)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuers_key.public_key()), critical=False)
+        .sign(issuers_key, SHA256())
+    )
+    assert certificate.issuer == issuer.subject
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return trustme.LeafCert(private, certificate.public_bytes(Encoding.PEM), [])
 
 
 def without_chain(leaf: trustme.LeafCert) -> trustme.LeafCert:

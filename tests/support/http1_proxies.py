@@ -24,17 +24,19 @@ http {{
   fastcgi_temp_path {directory}/f; uwsgi_temp_path {directory}/u; scgi_temp_path {directory}/s;
   client_max_body_size 8m;
   map $http_upgrade $connection_upgrade {{ default upgrade; '' ''; }}
-  upstream etcd {{ server 127.0.0.1:{server}; keepalive 16; }}
+  upstream etcd {{ {servers} keepalive 16; }}
   server {{
-    listen 127.0.0.1:{port};
+    listen 127.0.0.1:{port}{listen};
     location / {{
       proxy_pass http://etcd; proxy_http_version 1.1; proxy_set_header Host 127.0.0.1;
-      proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $connection_upgrade;
+      {upgrade}
       proxy_buffering off; proxy_read_timeout 60s;
+      {more}
     }}
   }}
 }}
 """
+_NGINX_UPGRADE: Final = "proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $connection_upgrade;"
 _HAPROXY: Final = """
 defaults
   mode http
@@ -43,19 +45,38 @@ defaults
   timeout server 60s
   timeout tunnel 60s
 frontend f
-  bind 127.0.0.1:{port} proto h1
+  bind 127.0.0.1:{port}{listen}
+  {upgrade}
   default_backend b
 backend b
-  server s 127.0.0.1:{server}
+  {servers}
+  {more}
 """
+_HAPROXY_NO_UPGRADE: Final = "http-request del-header Upgrade\n  http-request del-header Connection"
 
 
 @asynccontextmanager
-async def http1_proxy(name: ProxyName, endpoint: str) -> AsyncIterator[str]:
-    """Run a proxy before an endpoint on this machine; yields its own. Skips the test if it is not installed."""
-    server = int(endpoint.rpartition(":")[2])
+async def http1_proxy(
+    name: ProxyName,
+    endpoint: str,
+    *others: str,
+    listen: str | None = None,
+    passes_websockets: bool = True,
+    more: str = "",
+) -> AsyncIterator[str]:
+    """Run a proxy before an endpoint on this machine; yields its own. Skips the test if it is not installed.
+
+    Args:
+        name: of the proxy.
+        endpoint: of the server.
+        others: further ones, for nginx or HAProxy.
+        listen: what nginx or HAProxy is told about its port; None for HTTP/1 in plain text.
+        passes_websockets: whether nginx or HAProxy passes on the headers that ask for one.
+        more: lines of nginx's location, or of HAProxy's backend.
+    """
+    ports = [int(one.rpartition(":")[2]) for one in (endpoint, *others)]
     if name == "ours":
-        async with stream_server(Relay(server).serve) as port:
+        async with stream_server(Relay(ports[0]).serve) as port:
             yield f"http://127.0.0.1:{port}"
         return
     if shutil.which(name) is None:
@@ -63,8 +84,18 @@ async def http1_proxy(name: ProxyName, endpoint: str) -> AsyncIterator[str]:
     port = _free_port()
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "conf"
-        text = _NGINX if name == "nginx" else _HAPROXY
-        file.write_text(text.format(directory=directory, port=port, server=server))
+        places = {"directory": directory, "port": port, "more": more}
+        if name == "nginx":
+            upgrade = _NGINX_UPGRADE if passes_websockets else ""
+            servers = " ".join(f"server 127.0.0.1:{one} max_fails=0;" for one in ports)
+            text = _NGINX.format(servers=servers, listen=f" {listen or ''}", upgrade=upgrade, **places)
+        else:
+            upgrade = "" if passes_websockets else _HAPROXY_NO_UPGRADE
+            servers = "\n  ".join(f"server s{one} 127.0.0.1:{one}" for one in ports)
+            text = _HAPROXY.format(
+                servers=servers, listen=f" {'proto h1' if listen is None else listen}", upgrade=upgrade, **places
+            )
+        file.write_text(text)
         arguments = ["-c", str(file), "-p", directory] if name == "nginx" else ["-f", str(file)]
         process = await asyncio.create_subprocess_exec(
             name, *arguments, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL

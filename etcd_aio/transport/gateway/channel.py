@@ -6,7 +6,6 @@ from typing import Final, Protocol, cast
 
 from etcd_aio.errors import ConnectionLostError
 from etcd_aio.transport.handshake import Handshake, HandshakingProtocol
-from etcd_aio.transport.response import explain_first_bytes_over_http1
 
 LONGEST_IDLE: Final = 30.0
 """Seconds after which an idle socket is not used again. A request that meets the peer's end of it has an unknown
@@ -57,7 +56,7 @@ class Channel(HandshakingProtocol):
         self._on_made = on_made
         self._transport: asyncio.Transport | None = None
         self._is_reading = True
-        self.handshake = Handshake(explain_first_bytes_over_http1, "to answer over HTTP/1")
+        self.handshake = Handshake(over_http1=True)
         self.closed: asyncio.Future[None] = self._loop.create_future()
         self.user: User | None = None
         self.is_lost = False
@@ -154,7 +153,9 @@ class Channel(HandshakingProtocol):
             return
         self.is_lost = True
         user, self.user = self.user, None
-        if not self.handshake.is_over:
+        if self.has_answered:
+            self.handshake.succeed()
+        else:
             self.handshake.fail(error)
         if user is not None:
             user.on_lost(error or ConnectionLostError("the connection was closed"))

@@ -7,7 +7,8 @@ each attempt to a request and back, so everything above it stays as it is. It is
 from typing import Final
 
 from etcd_aio.deadline import NEVER
-from etcd_aio.errors import AttemptFailure, ConnectError
+from etcd_aio.errors import AttemptFailure, ConnectError, LocalReason
+from etcd_aio.transport.document import most_bytes
 from etcd_aio.transport.gateway.call import Answer, Call
 from etcd_aio.transport.gateway.channel import Channel
 from etcd_aio.transport.gateway.connection import GatewayConnection
@@ -17,7 +18,7 @@ from etcd_aio.transport.handshake import connect
 from etcd_aio.transport.interface import ConnectionOwner, Target, TransportOptions
 from etcd_aio.transport.names import Names
 
-_MOST_BYTES: Final = 1 << 16
+_TOO_LONG: Final = "the peer's answer is too long"
 
 
 class GatewayEngine:
@@ -45,19 +46,21 @@ class GatewayEngine:
             target, self._names, seconds, lambda: Channel(lambda: None, lambda channel, error: None), over_http1=True
         )
         headers = (("Host", target.authority), ("User-Agent", self._options.user_agent))
-        call = Call(_NoPool(), request_bytes("GET", path, headers), limit=_MOST_BYTES, deadline=NEVER)
+        most = most_bytes(path)
+        call = Call(_NoPool(), request_bytes("GET", path, headers), limit=most, deadline=NEVER)
         try:
             call.begin(channel)
             answer: Answer = await call.future
         except AttemptFailure as failure:
-            raise ConnectError(failure.message) from None
+            is_too_long = failure.reason is LocalReason.REPLY_TOO_LARGE
+            raise ConnectError(_TOO_LONG if is_too_long else failure.message) from None
         finally:
             call.close()
             channel.abort(None)
         if answer.status != 200:
             raise ConnectError(f"the peer does not serve {path}: HTTP status {answer.status}")
-        if len(answer.body) > _MOST_BYTES:
-            raise ConnectError("the peer's answer is too long")
+        if len(answer.body) > most:
+            raise ConnectError(_TOO_LONG)
         return answer.body
 
 

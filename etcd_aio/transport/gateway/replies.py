@@ -14,7 +14,18 @@ from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
 from etcd_aio.transport.gateway.mapping import MappingError
 from etcd_aio.transport.response import http_status_code
 
-_NOT_SERVED: Final = frozenset({"Not Found", "404 page not found"})
+NO_GATEWAY: Final = (
+    "this address does not answer as etcd's JSON gateway does: "
+    "it may be etcd's peer port, an etcd with --enable-grpc-gateway=false, or another service"
+)
+
+_NO_SUCH_PATH: Final = "Not Found"  # of the gateway itself
+_NO_HANDLER: Final = b"404 page not found"  # of Go's HTTP server without the gateway
+_ODD: Final = frozenset({200, 301, 302, 303, 307, 308, 404, 405, 410, 501})  # no status of a proxy in trouble
+_OWN_TLS: Final = "remote error: tls:"  # the gateway is a client of its member; these are the member's words to it
+_OWN_CERTIFICATE: Final = (
+    "the certificate of the server, which its gateway shows to it, has to be valid for clients too (clientAuth)"
+)
 _SHOWN: Final = 64
 _MOST_CODE: Final = max(StatusCode)
 _MOST_SEARCHED: Final = 256
@@ -89,8 +100,10 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes) -> AttemptFail
     with suppress(ValueError, RecursionError):
         found = json.loads(body)
     if status == 404:
+        if is_without_gateway(status, body):
+            return AttemptFailure(StatusCode.UNIMPLEMENTED, NO_GATEWAY, Delivery.ANSWERED)
         text = found.get("message") if isinstance(found, dict) else body[:_SHOWN].decode("latin-1").strip()
-        if isinstance(text, str) and text in _NOT_SERVED:
+        if text == _NO_SUCH_PATH:
             return AttemptFailure(StatusCode.UNIMPLEMENTED, "the gateway has no such path", Delivery.ANSWERED)
     if isinstance(found, dict) and isinstance(found.get("error"), dict):
         found = found["error"]  # of a stream that ends before its first message
@@ -110,10 +123,21 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes) -> AttemptFail
     return AttemptFailure(http_status_code(str(status)), unknown_answer(status, headers), Delivery.UNKNOWN)
 
 
+def is_without_gateway(status: int, body: bytes) -> bool:
+    """Whether it is the answer of an etcd that serves no gateway there, such as at its peer port."""
+    return status == 404 and body.strip() == _NO_HANDLER
+
+
 def unknown_answer(status: int, headers: Mapping[str, str]) -> str:
     """The words for an answer that is not of etcd's gateway."""
+    text = f"HTTP status {status} instead of etcd's answer{server_of(headers)}"
+    return f"{text}: {NO_GATEWAY}" if status in _ODD else text
+
+
+def server_of(headers: Mapping[str, str]) -> str:
+    """The name that the answering server gives itself, in brackets; empty if it gives none."""
     by = headers.get("server", "")[:_SHOWN]
-    return f"HTTP status {status} instead of etcd's answer" + (f" (server: {by})" if by else "")
+    return f" (server: {by})" if by else ""
 
 
 def unserved(path: str) -> AttemptFailure:
@@ -139,6 +163,8 @@ def _status(found: Mapping[str, object]) -> AttemptFailure | None:
     message = found.get("message", found.get("error", ""))
     if type(code) is not int or type(message) is not str or not 0 < code <= _MOST_CODE:
         return None  # a proxy's code is often the HTTP status
+    if _OWN_TLS in message:
+        message = f"{message}: {_OWN_CERTIFICATE}"
     return AttemptFailure(StatusCode.from_number(code), message, Delivery.ANSWERED)
 
 

@@ -10,7 +10,7 @@ from etcd_aio.codec import encode
 from etcd_aio.errors import ConnectError
 from etcd_aio.transport.gateway.call import Answer
 from etcd_aio.transport.gateway.mapping import Routes, etcd_route
-from etcd_aio.transport.gateway.replies import unknown_answer
+from etcd_aio.transport.gateway.replies import NO_GATEWAY, is_without_gateway, unknown_answer
 
 _SHOWN: Final = 32
 
@@ -24,6 +24,8 @@ class Service:
         document: the path of the document that a new connection asks for, and each check of a silent peer.
         recognise: checks that document, and returns why there are no bidirectional streams; empty if there are. Raises
             ConnectError if the server is not the right one.
+        gate: the path of a second document, whose answer tells an etcd without a gateway. Empty for a server that is
+            not asked.
         probe: path and payload of the unary call that goes before a WebSocket. It carries the metadata that a
             WebSocket cannot; only its errors count. None for none.
     """
@@ -31,6 +33,7 @@ class Service:
     routes: Routes
     document: str
     recognise: Callable[[Answer], str]
+    gate: str = ""
     probe: tuple[str, bytes] | None = None
 
 
@@ -45,7 +48,7 @@ def _recognise(answer: Answer) -> str:
         version = found["etcdserver"]
         major, minor = (int(part) for part in version.split(".")[:2])
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise ConnectError("the peer serves a /version that is not etcd's") from None
+        raise ConnectError(f"the peer serves a /version that is not etcd's: {NO_GATEWAY}") from None
     shown = version[:_SHOWN]
     if (major, minor) < (3, 4):
         raise ConnectError(f"etcd {shown} has no JSON gateway at /v3/: 3.5 or newer is needed")
@@ -54,10 +57,22 @@ def _recognise(answer: Answer) -> str:
     return ""
 
 
+def check_gate(answer: Answer) -> None:
+    """Check that the answer for `Service.gate` is not that of an etcd without a gateway.
+
+    Raises:
+        ConnectError: it is.
+    """
+    if is_without_gateway(answer.status, answer.body):
+        raise ConnectError(NO_GATEWAY)
+
+
 ETCD: Final = Service(
     etcd_route,
     "/version",
     _recognise,
+    # The peer port serves /version too. The gateway refuses a GET there.
+    "/v3/kv/range",
     # Hardly any key is a zero byte, and the member answers without its peers: this is cheap.
     (methods.RANGE.path, encode(pb.RangeRequest(key=b"\0", serializable=True, count_only=True))),
 )

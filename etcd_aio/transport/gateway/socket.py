@@ -6,7 +6,7 @@ the last text, and then the socket just ends.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from websockets.client import ClientProtocol
@@ -19,7 +19,7 @@ from websockets.uri import WebSocketURI
 from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, StatusCode
 from etcd_aio.transport.gateway.channel import Channel
 from etcd_aio.transport.gateway.mapping import Route
-from etcd_aio.transport.gateway.replies import broken, refusal, too_large
+from etcd_aio.transport.gateway.replies import broken, refusal, server_of, too_large
 from etcd_aio.transport.gateway.stream import JsonStream
 from etcd_aio.transport.interface import Target, TransportOptions
 from etcd_aio.transport.liveness import Liveness
@@ -34,6 +34,12 @@ _SILENT: Final = logging.Logger("etcd_aio.transport.websocket", logging.CRITICAL
 _SILENT.disabled = True
 
 _MOST_UNFLUSHED: Final = 8 * 2**20  # bytes; more than the largest request as JSON
+
+_NO_WEBSOCKETS: Final = (
+    "a proxy on the way does not let WebSockets pass, which watches and lease renewals need over HTTP/1: "
+    "it has to pass on the Upgrade and Connection headers"
+)
+_NO_GET: Final = frozenset({405, 501})  # what the gateway says, by release, of a WebSocket that lost its Upgrade header
 
 _BEARER: Final = Subprotocol("Bearer")
 
@@ -134,10 +140,7 @@ class WebSocketStream(JsonStream):
             self.fail(broken("the peer's agreement to a WebSocket is not one"))
         else:
             headers = {name.lower(): value for name, value in response.headers.raw_items()}
-            failure = refusal(response.status_code, headers, bytes(response.body or b""))
-            if response.status_code == 200 or failure.code is StatusCode.UNKNOWN:
-                failure = _not_passed(failure.message)
-            self.fail(failure)
+            self.fail(_refused(response.status_code, headers, bytes(response.body or b"")))
 
     def _on_frame(self, frame: Frame) -> None:
         if frame.opcode is Opcode.TEXT or frame.opcode is Opcode.BINARY or frame.opcode is Opcode.CONT:
@@ -184,6 +187,14 @@ class WebSocketStream(JsonStream):
             self.fail(lost(error, Delivery.UNKNOWN))
 
 
+def _refused(status: int, headers: Mapping[str, str], body: bytes) -> AttemptFailure:
+    """The failure that an answer means which is not the agreement to a WebSocket."""
+    shown = f"HTTP status {status}{server_of(headers)}"
+    if status in _NO_GET:
+        return AttemptFailure(StatusCode.UNIMPLEMENTED, f"{shown}: {_NO_WEBSOCKETS}", Delivery.ANSWERED)
+    failure = refusal(status, headers, body)
+    return _not_passed(shown) if status == 200 or failure.code is StatusCode.UNKNOWN else failure
+
+
 def _not_passed(text: str) -> AttemptFailure:
-    text = f"{text}: a proxy on the way does not let WebSockets pass"
-    return AttemptFailure(StatusCode.UNAVAILABLE, text, Delivery.UNKNOWN)
+    return AttemptFailure(StatusCode.UNAVAILABLE, f"{text}: {_NO_WEBSOCKETS}", Delivery.UNKNOWN)

@@ -1,14 +1,13 @@
 """The handshake: proof of HTTP/2, and explanations for what fails."""
 
 import errno
-import ssl
 from typing import NoReturn
 
 import pytest
 
-from etcd_aio.errors import ConnectError, ConnectionLostError, TLSError
+from etcd_aio.errors import ConnectError, ConnectionLostError
 from etcd_aio.transport import Target, handshake
-from etcd_aio.transport.handshake import Handshake, explain_hang_up, explain_tls
+from etcd_aio.transport.handshake import Handshake
 from etcd_aio.transport.names import Names
 
 pytestmark = pytest.mark.anyio
@@ -61,56 +60,31 @@ async def test_a_timeout_of_the_system_says_more_than_that_of_the_dial(
         await handshake.connect(Target("127.0.0.1", 1, "", "m1"), Names(), 1.0, handshake.HandshakingProtocol)
 
 
-def ssl_error(reason: str, kind: type[ssl.SSLError] = ssl.SSLError) -> ssl.SSLError:
-    error = kind(1, f"[SSL: {reason}]")
-    error.reason = reason
-    return error
+async def test_another_protocol_is_the_end_at_once_though_the_peer_stays() -> None:
+    handshake = Handshake()
+    handshake.on_bytes(b"HTTP/1.1")
+    assert not handshake.is_over, "too few to tell"
+    handshake.on_bytes(b" 200 OK\r\n")
+    assert handshake.is_over
+    with pytest.raises(ConnectError, match="HTTP/1") as caught:
+        await handshake.wait()
+    assert caught.value.lacks_http2
+    handshake.fail(ConnectionResetError("what the engine makes of the same bytes"))
 
 
-@pytest.mark.parametrize(
-    ("reason", "text"),
-    [
-        ("TLSV13_ALERT_CERTIFICATE_REQUIRED", "wants a client certificate, and got none"),
-        ("SSLV3_ALERT_BAD_CERTIFICATE", "refused our client certificate"),
-        ("SSL/TLS_ALERT_BAD_CERTIFICATE", "refused our client certificate"),
-        ("SSLV3_ALERT_UNSUPPORTED_CERTIFICATE", "not made for clients"),
-        ("SSLV3_ALERT_CERTIFICATE_EXPIRED", "not valid at this time"),
-        ("SSLV3_ALERT_CERTIFICATE_REVOKED", "revoked"),
-        ("SSLV3_ALERT_CERTIFICATE_UNKNOWN", "refused our client certificate"),
-        ("TLSV1_ALERT_UNKNOWN_CA", "does not trust who issued it"),
-        ("TLSV1_ALERT_ACCESS_DENIED", "not allowed here"),
-        ("TLSV1_ALERT_PROTOCOL_VERSION", "1.2 or newer"),
-        ("TLSV1_ALERT_NO_APPLICATION_PROTOCOL", "ALPN"),
-        ("TLSV1_UNRECOGNIZED_NAME", ""),
-        ("TLSV1_ALERT_UNRECOGNIZED_NAME", "does not know the name"),
-        ("SSLV3_ALERT_HANDSHAKE_FAILURE", "client certificate, or found nothing in common"),
-        ("TLSV1_ALERT_INTERNAL_ERROR", "ended the TLS handshake"),
-        ("UNSUPPORTED_PROTOCOL", "1.2 or newer"),
-        ("WRONG_VERSION_NUMBER", "does not speak TLS"),
-        ("HTTP_REQUEST", "does not speak TLS"),
-        ("SOMETHING_NEW", ""),
-    ],
-)
-def test_every_reason_in_words_that_name_it(reason: str, text: str) -> None:
-    explained = explain_tls(ssl_error(reason))
-    if not text:
-        assert explained is None, "OpenSSL's own text is kept"
-    else:
-        assert isinstance(explained, TLSError)
-        assert text in str(explained)
-        assert reason in str(explained)
+async def test_http1_that_is_spoken_is_not_another_protocol() -> None:
+    handshake = Handshake(over_http1=True)
+    handshake.on_bytes(b"HTTP/1.1 200 OK\r\n")
+    assert not handshake.is_over
+    handshake.fail(None)
+    with pytest.raises(ConnectError, match="did not begin to answer over HTTP/1") as caught:
+        await handshake.wait()
+    assert not caught.value.lacks_http2
 
 
-def test_what_we_have_against_a_certificate_is_left_as_it_is() -> None:
-    assert explain_tls(ssl_error("CERTIFICATE_VERIFY_FAILED", ssl.SSLCertVerificationError)) is None
-    assert explain_tls(ConnectionResetError()) is None
-    assert explain_tls(ssl.SSLError(1, "without a reason")) is None
-
-
-def test_a_peer_that_went_without_a_word() -> None:
-    for error in (ConnectionResetError("reset"), BrokenPipeError(), ssl.SSLEOFError(8, "EOF"), ConnectError("closed")):
-        explained = explain_hang_up(error)
-        assert isinstance(explained, TLSError)
-        assert "client certificate" in str(explained)
-    for other in (TLSError("more is known"), TimeoutError(), OSError("else"), ssl.SSLError(1, "else")):
-        assert explain_hang_up(other) is None
+@pytest.mark.parametrize("is_tls", [True, False])
+async def test_within_tls_a_redirection_does_not_ask_for_tls(is_tls: bool) -> None:
+    handshake = Handshake(over_http1=True)
+    handshake.is_tls = is_tls
+    handshake.on_bytes(b"HTTP/1.1 302 Found\r\nLocation: https://login.example.com/\r\n\r\n")
+    assert handshake.is_over is not is_tls

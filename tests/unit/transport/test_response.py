@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from etcd_aio.errors import Delivery, StatusCode
 from etcd_aio.transport.response import (
-    explain_first_bytes,
     fields,
     is_trailers_only,
     judge_headers,
@@ -155,25 +154,6 @@ def test_only_a_refused_stream_is_surely_unprocessed(code: int) -> None:
     assert failure.delivery is (Delivery.UNPROCESSED if code == 7 else Delivery.UNKNOWN)
     assert (("REFUSED_STREAM" if code == 7 else "CANCEL") in failure.message) is (code in (7, 8))
     assert judge_reset(code, has_begun=True).delivery is Delivery.UNKNOWN
-
-
-@pytest.mark.parametrize(
-    ("data", "word"),
-    [
-        (b"HTTP/1.1 400 Bad Request", "HTTP/1"),
-        (b"\x15\x03\x01\x00\x02\x02\x46", "TLS"),
-        (b"\x16\x03\x01", "TLS"),
-        (b"SSH-2.0", "does not speak HTTP/2"),
-        (b"\x00", "does not speak HTTP/2"),
-    ],
-)
-def test_the_first_bytes_tell_what_a_peer_speaks(data: bytes, word: str) -> None:
-    assert word in explain_first_bytes(data)
-
-
-@pytest.mark.parametrize("data", [b"", b"\0\0\x06\x04\0\0\0\0\0", b"\0\0\0\x04\0"])
-def test_there_is_nothing_to_explain_about_http2_or_nothing(data: bytes) -> None:
-    assert explain_first_bytes(data) == ""
 
 
 def test_of_repeated_headers_the_last_counts() -> None:
