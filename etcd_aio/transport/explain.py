@@ -78,14 +78,14 @@ def explain_first_bytes(data: bytes, *, over_http1: bool = False, is_tls: bool =
         return "the peer does not speak HTTP"
     if data[3:5] == _SETTINGS:
         return ""
-    if data.startswith(_HTTP1):
+    if lacks_http2(data, is_tls=is_tls):
         return f"the peer answered in HTTP/1, not HTTP/2{USE_GATEWAY}{_OTHERS if is_tls else _OTHERS_IN_PLAIN_TEXT}"
     return "the peer does not speak HTTP/2"
 
 
-def lacks_http2(text: str) -> bool:
-    """Whether a text of `explain_first_bytes` says that the peer speaks HTTP/1 and no HTTP/2."""
-    return USE_GATEWAY in text
+def lacks_http2(data: bytes, *, is_tls: bool) -> bool:
+    """Whether the first bytes of a peer, to which HTTP/2 was spoken, prove that it speaks HTTP/1 only."""
+    return data.startswith(_HTTP1) and (is_tls or not _WANTS_TLS.match(data))
 
 
 def without_hint(error: BaseException) -> str:

@@ -62,26 +62,25 @@ class Handshake:
             return
         text = self._explained()
         if error is None or text or isinstance(error, ConnectionLostError):
-            error = _error(text or not_begun(error or "closed", over_http1=self._over_http1))
+            error = self._error(text or not_begun(error or "closed", over_http1=self._over_http1))
         self._done.set_exception(error)
         self._done.exception()  # no warning if nothing waits for it any more
 
     def explain_silence(self, seconds: float) -> ConnectError:
         """The error for a timeout."""
-        return _error(self._explained() or f"connected, but no answer within {seconds:g} s of dialling")
+        return self._error(self._explained() or f"connected, but no answer within {seconds:g} s of dialling")
 
     def _explained(self) -> str:
         return explain_first_bytes(self._first_bytes, over_http1=self._over_http1, is_tls=self.is_tls)
 
+    def _error(self, text: str) -> ConnectError:
+        error = ConnectError(text)
+        error.lacks_http2 = not self._over_http1 and lacks_http2(self._first_bytes, is_tls=self.is_tls)
+        return error
+
     async def wait(self) -> None:
         """Wait for the end of the handshake; raises the reason if it failed."""
         await self._done
-
-
-def _error(text: str) -> ConnectError:
-    error = ConnectError(text)
-    error.lacks_http2 = lacks_http2(text)
-    return error
 
 
 class HandshakingProtocol(asyncio.Protocol):
