@@ -249,7 +249,8 @@ class Held(Generic[E]):
     def _expire(self) -> None:
         lease = f"lease 0x{self._loan.id:x}"
         if self._loan.remaining > 0:
-            self.lose(f"no renewal of its {lease} is acknowledged, and the last {self._margin:g} s have begun")
+            text = f"no renewal of its {lease} is acknowledged, and the last {self._margin:g} s have begun"
+            self.lose(text, self._loan.renewal_error)
         else:
             self.lose(f"its {lease} has expired", LeaseExpiredError())
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 from typing import Final, Protocol, TypeAlias, TypeVar
 
 from etcd_aio.backoff import Backoff
-from etcd_aio.errors import LeaseLostError
+from etcd_aio.errors import EtcdError, LeaseLostError
 
 T = TypeVar("T")
 
@@ -32,6 +32,11 @@ class Loan(Protocol):
     @property
     def remaining(self) -> float:
         """Seconds until its local deadline; 0 if it is gone. Thread-safe."""
+        ...
+
+    @property
+    def renewal_error(self) -> EtcdError | None:
+        """Why it cannot be renewed at present; None while it can."""
         ...
 
     @property

@@ -175,6 +175,11 @@ class PooledLease:
         return 0.0 if self._error is not None or self._lease is None else self._lease.remaining
 
     @property
+    def renewal_error(self) -> EtcdError | None:
+        """See `Loan.renewal_error`."""
+        return None if self._lease is None else self._lease.renewal_error
+
+    @property
     def is_lost(self) -> bool:
         """Whether it was lost. Thread-safe."""
         return self._error is not None or self._lease is None or self._lease.is_lost

@@ -366,6 +366,11 @@ class _SessionLoan:
         return 0.0 if self._error is not None else self._lease.remaining
 
     @property
+    def renewal_error(self) -> EtcdError | None:
+        """See `Loan.renewal_error`."""
+        return self._lease.renewal_error
+
+    @property
     def is_lost(self) -> bool:
         """Whether it was lost. Thread-safe."""
         return self._error is not None or self._lease.is_lost

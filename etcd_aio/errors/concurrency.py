@@ -30,8 +30,9 @@ class LockLostError(LockError):
     """The lock was lost, while it was held or while the caller was waiting for it.
 
     From now on another contender may hold it. Writes that were made through `lock.fenced` are safe; the effects of
-    anything else that the block did lately must be checked. The `__cause__` is the underlying error, such as
-    `LeaseExpiredError`, whose own cause says why no renewal was acknowledged.
+    anything else that the block did lately must be checked. The `__cause__` is the underlying error: the one that
+    prevented the renewals, `LeaseExpiredError`, or the loss of the session; None if renewals were sent and not
+    answered yet.
     """
 
     default_message = "the lock was lost"

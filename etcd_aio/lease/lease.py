@@ -150,6 +150,11 @@ class Lease(NotAwaitable):
         return time_left(self._deadline, self._now(self._loop))
 
     @property
+    def renewal_error(self) -> EtcdError | None:
+        """Why the lease cannot be renewed at present: no member is reached. None while one is."""
+        return self._keeper.outage_error()
+
+    @property
     def is_lost(self) -> bool:
         """Whether the lease was lost while it was held. Once True, it stays True.
 

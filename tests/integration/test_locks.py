@@ -31,6 +31,7 @@ from etcd_aio.errors import (
     ClientUsageError,
     EmptyKeyError,
     InvalidRequestError,
+    NoAvailableEndpointsError,
     NoSpaceError,
     PermissionDeniedError,
 )
@@ -482,6 +483,16 @@ async def test_cut_off_the_block_ends_before_another_holds(own_server: EtcdServe
             await task
         proxy.heal()
         await client.aclose()
+
+
+async def test_the_loss_without_a_member_says_why_it_was_not_renewed(own_server: EtcdServer) -> None:
+    async with Client(own_server.endpoint) as client:
+        with pytest.raises(LockLostError) as raised:
+            async with client.lock("a", ttl=3, margin=0.5):
+                await own_server.kill()
+                await asyncio.sleep(PATIENCE)
+        assert isinstance(raised.value.__cause__, NoAvailableEndpointsError)
+        await own_server.restart()
 
 
 async def test_after_a_stop_of_the_loop_all_of_100_holders_find_themselves_lost_and_no_fenced_write_is_applied(

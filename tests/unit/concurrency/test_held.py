@@ -39,6 +39,7 @@ class FakeLoan:
     ttl = 10
     is_orphan = False
     was_idle = False
+    renewal_error = UnavailableError("no member is reached")
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
@@ -151,9 +152,10 @@ async def nothing_is_left() -> None:
 
 async def test_it_is_lost_a_margin_before_the_deadline(loan: FakeLoan, store: FakeStore) -> None:
     began = now()
-    with pytest.raises(LockLostError, match=r"lock 'a' is lost: no renewal of its lease 0x1"):
+    with pytest.raises(LockLostError, match=r"lock 'a' is lost: no renewal of its lease 0x1") as raised:
         async with Block(loan, store, margin=2.0):
             await asyncio.sleep(60)
+    assert raised.value.__cause__ is loan.renewal_error
     assert now() - began == pytest.approx(8.0)
     await nothing_is_left()
 

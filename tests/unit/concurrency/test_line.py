@@ -22,6 +22,7 @@ class FakeLoan:
 
     id = 1
     is_orphan = is_lost = was_idle = False
+    renewal_error = None
 
     def __init__(self) -> None:
         self.is_discarded = False
