@@ -310,7 +310,7 @@ class WatchStream:
                 self._distrust(f"{watch.options.keys} was sent an event of {shown_key(foreign)}")
                 return
             before = len(watch.pending)
-            watch.add_events(reply.events, is_fragment=reply.fragment)
+            watch.add_events(reply.events, is_fragment=reply.fragment, encoded_size=reply.encoded_size)
             if len(watch.pending) != before:
                 if watch.pending_bytes > watch.max_pending:
                     self._leave_server(watch, Transition.FILLED)
