@@ -10,11 +10,13 @@ from typing import Final, Generic
 
 from etcd_aio.codec.compiled import DECODE_FAILURES, malformed, reason_of, steps_of
 from etcd_aio.codec.decoder import STEP
+from etcd_aio.codec.fields import LENGTH, VARINT
 from etcd_aio.codec.targets import Decodable
 from etcd_aio.codec.wire import WireFormatError, read_varint
 
 _HEADER: Final = b"\x0a"  # the tag of field 1, a message
 _WATCH_ID: Final = 0x10  # the tag of field 2, a number
+_EVENTS: Final = 0x5A  # the tag of field 11, messages
 
 
 class IncrementalDecoder(Generic[Decodable]):
@@ -146,3 +148,19 @@ def leading_watch_id(beginning: bytes) -> int | None:
         return read_varint(beginning, at + 1)[0]
     except (IndexError, WireFormatError):
         return None
+
+
+def without_events(message: bytes) -> bytes:
+    """A `WatchResponse` up to its first event; the message itself if it cannot be told where that is."""
+    at = 0
+    try:
+        while at < len(message) and message[at] != _EVENTS:
+            wire_type = message[at] & 7
+            if wire_type not in {VARINT, LENGTH}:
+                return message
+            number, at = read_varint(message, at + 1)
+            if wire_type == LENGTH:
+                at += number
+    except (IndexError, WireFormatError):
+        return message
+    return message[:at]

@@ -38,6 +38,7 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
+from etcd_aio.codec import leading_watch_id, without_events
 from etcd_aio.errors import (
     CompactedError,
     EmptyWatcherRangeError,
@@ -281,6 +282,15 @@ class WatchStream:
         for watch in self._watches:
             if watch.phase is Phase.LISTING:
                 self._outages.end(watch)
+
+    def needed_part(self, message: bytes) -> bytes:
+        """A large message without its events, if its watch is not on the server any more, and so drops them.
+
+        A message may hold several times what a consumer may leave untaken, and the next one is on its way already when
+        the watch is cancelled: to read it for nothing would take as long as to read the first.
+        """
+        watch_id = leading_watch_id(message)
+        return message if watch_id is None or watch_id in self._live else without_events(message)
 
     def on_reply(self, reply: WatchReply, now: float) -> None:
         """A message of the server."""

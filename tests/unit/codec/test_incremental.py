@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from etcd_aio import codec, pb
-from etcd_aio.codec import leading_watch_id
+from etcd_aio.codec import leading_watch_id, without_events
 from etcd_aio.codec.decoder import FREED, STEP
 from etcd_aio.errors import MalformedReplyError
 from etcd_aio.transport.interface import BEGINNING
@@ -247,6 +247,24 @@ def test_the_watch_id_is_found_and_never_guessed(header: pb.ResponseHeader | Non
     whole = len(codec.encode(pb.WatchResponse(header=header, watch_id=watch_id)))
     for size in range(whole):
         assert leading_watch_id(message[:size]) is None
+
+
+@pytest.mark.parametrize("events", [0, 1, 3])
+def test_a_watch_reply_is_cut_before_its_events(events: int) -> None:
+    reply = pb.WatchResponse(
+        header=HEADER, watch_id=300, created=True, canceled=True, compact_revision=1 << 40, cancel_reason="Z" * 200
+    )
+    head = codec.encode(reply)
+    reply.fragment = True
+    cut = codec.encode(reply)
+    reply.events = [pb.Event(kv=pb.KeyValue(key=b"k" * 90, value=bytes(200)))] * events
+    assert without_events(codec.encode(reply)) == cut != head
+    assert codec.decode(WatchReply, cut).fragment
+
+
+@pytest.mark.parametrize("message", [b"", b"\x0a", b"\x0a\xff", b"\x10" + b"\xff" * 20, b"\x0d\0\0\0\0\x5a\0"])
+def test_what_is_no_watch_reply_is_not_cut(message: bytes) -> None:
+    assert without_events(message) == message
 
 
 def test_other_messages_have_no_watch_id() -> None:
