@@ -284,13 +284,12 @@ class WatchStream:
                 self._outages.end(watch)
 
     def needed_part(self, message: bytes) -> bytes:
-        """A large message without its events, if its watch is not on the server any more, and so drops them.
+        """A large message without its events, if its watch was taken off the server, and so drops them.
 
         A message may hold several times what a consumer may leave untaken, and the next one is on its way already when
         the watch is cancelled: to read it for nothing would take as long as to read the first.
         """
-        watch_id = leading_watch_id(message)
-        return message if watch_id is None or watch_id in self._live else without_events(message)
+        return without_events(message) if leading_watch_id(message) in self._cancelled else message
 
     def on_reply(self, reply: WatchReply, now: float) -> None:
         """A message of the server."""
