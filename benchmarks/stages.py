@@ -82,7 +82,7 @@ def stages(watch: bytes, found: bytes) -> Iterator[tuple[str, float]]:
     state = WatchState(WatchOptions(KeyRange(b"key/", b"key0")), 1, lambda: None)
     began = clock()
     assert state.foreign_key(reply.events) is None
-    state.add_events(reply.events, is_fragment=False)
+    state.add_events(reply.events, is_fragment=False, encoded_size=reply.encoded_size)
     batch = state.take()
     yield "events: hand over", clock() - began
     loop = asyncio.new_event_loop()

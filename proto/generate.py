@@ -94,6 +94,10 @@ def _adapted(text: str) -> str:
         r"^from \.+message_pool import .*\n", r"from ..message import Message\n\g<0>", text, flags=re.MULTILINE
     )
     text = re.sub(r"^from \.{3,}message_pool ", "from ..message_pool ", text, flags=re.MULTILINE)
+    # The `dataclass` of the base class's module, which completes a message class at its first use.
+    text = text.replace("from dataclasses import dataclass\n\n", "").replace(
+        "import Message\n", "import Message, dataclass\n"
+    )
     return text.replace("(betterproto2.Message):", "(Message):").replace(*MISSPELT)
 
 

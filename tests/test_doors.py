@@ -75,6 +75,10 @@ def test_the_library_imports_without_its_extras_and_without_other_grpc_or_protob
         "assert 'grpclib' not in loaded, 'an engine is imported only when a client asks for it'\n"
         "late = ('etcd_aio.cache', 'etcd_aio.cli.', 'etcd_aio.concurrency', 'etcd_aio.contrib', 'etcd_aio.layers')\n"
         "late += ('etcd_aio.once', 'etcd_aio.recipes')\n"
+        "late += ('anyio', 'difflib', 'hashlib', 'secrets')\n"
         "assert not [name for name in sys.modules if name.startswith(late)], 'imported at the first use'\n"
+        "from etcd_aio.pb import message, PutRequest\n"
+        "assert PutRequest in message._incomplete, 'completed at the first use'\n"
+        "assert len(message._incomplete) > 100\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parent.parent)

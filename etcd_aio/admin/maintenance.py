@@ -10,7 +10,6 @@ from etcd_aio.admin.leader import LeaderTransfer
 from etcd_aio.admin.metrics import Get, read_metrics
 from etcd_aio.admin.replies import ALARM_TYPES, alarm_result
 from etcd_aio.admin.snapshot import Snapshot
-from etcd_aio.admin.snapshot_file import OnProgress, save
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.deadline import time_left
 from etcd_aio.errors import InvalidRequestError, NotSupportedByServerError
@@ -33,6 +32,7 @@ from etcd_aio.types import (
 )
 
 if TYPE_CHECKING:
+    from etcd_aio.admin.snapshot_file import OnProgress
     from etcd_aio.error_handler import Invoker
 
 _DOWNGRADE_ACTIONS: Final = {action: pb.DowngradeRequestDowngradeAction[action.name] for action in DowngradeAction}
@@ -259,7 +259,7 @@ class Maintenance:
         path: str | PathLike[str],
         *,
         endpoint: str | None = None,
-        on_progress: OnProgress | None = None,
+        on_progress: "OnProgress | None" = None,
         timeout: Timeout = UNSET,
         retry: RetryMode | None = None,
     ) -> SavedSnapshot:
@@ -283,6 +283,8 @@ class Maintenance:
         Cancellation waits until the current write, a MiB at most, is done, and removes the file. At the very end, the
         complete file may be there all the same.
         """
+        from etcd_aio.admin.snapshot_file import save  # with the first snapshot
+
         snapshot = self.snapshot(endpoint, timeout=timeout, retry=retry)
         return await save(snapshot, Path(path), on_progress)
 

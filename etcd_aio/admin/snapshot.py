@@ -6,7 +6,6 @@ member only before the first chunk. The hash is computed on the way; a snapshot 
 cut short or damaged.
 """
 
-import hashlib
 from typing import TYPE_CHECKING, Final, Self
 
 from etcd_aio import methods, pb
@@ -122,6 +121,8 @@ class TrailingHash:
     __slots__ = ("_hash", "_tail")
 
     def __init__(self) -> None:
+        import hashlib  # with the first snapshot
+
         self._hash = hashlib.sha256()
         self._tail = b""  # may be the trailer
 

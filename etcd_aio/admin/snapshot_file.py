@@ -7,7 +7,6 @@ meanwhile: then it writes nothing and creates nothing.
 """
 
 import os
-import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -77,7 +76,7 @@ class SnapshotFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         # Not named after the path, which may be a directory, or have the longest possible name.
-        self._part = path.parent / f".snapshot-{secrets.token_hex(8)}.part"
+        self._part = path.parent / f".snapshot-{os.urandom(8).hex()}.part"
         self._lock = Lock()
         self._descriptor: int | None = None
         self._is_over = False

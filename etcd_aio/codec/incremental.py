@@ -10,24 +10,37 @@ from typing import Final, Generic
 
 from etcd_aio.codec.compiled import DECODE_FAILURES, malformed, reason_of, steps_of
 from etcd_aio.codec.decoder import STEP
+from etcd_aio.codec.fields import LENGTH, VARINT
 from etcd_aio.codec.targets import Decodable
 from etcd_aio.codec.wire import WireFormatError, read_varint
 
 _HEADER: Final = b"\x0a"  # the tag of field 1, a message
 _WATCH_ID: Final = 0x10  # the tag of field 2, a number
+_EVENTS: Final = 0x5A  # the tag of field 11, messages
 
 
 class IncrementalDecoder(Generic[Decodable]):
     """Decodes one message from pieces.
 
     `feed` the pieces, `work` a step at a time, then `finish`, which does the remaining work and raises if the message
-    is malformed.
+    is malformed. After `end`, `work` does that work too, so that `finish` has nothing left to do.
 
     Args:
         decodable: as for `decode`.
     """
 
-    __slots__ = ("_data", "_decodable", "_error", "_is_paused", "_needed", "_pieces", "_size", "_steps")
+    __slots__ = (
+        "_data",
+        "_decodable",
+        "_error",
+        "_has_ended",
+        "_is_paused",
+        "_message",
+        "_needed",
+        "_pieces",
+        "_size",
+        "_steps",
+    )
 
     def __init__(self, decodable: type[Decodable]) -> None:
         self._decodable = decodable
@@ -37,6 +50,8 @@ class IncrementalDecoder(Generic[Decodable]):
         self._needed = 1  # bytes that the next step needs at least
         self._data = b""  # what the stepwise decoder reads
         self._is_paused = False  # whether the stepwise decoder has more to do with `_data`
+        self._has_ended = False  # whether all pieces were fed
+        self._message: Decodable | None = None
         self._error = ""  # why the message is malformed
 
     def feed(self, piece: bytes) -> None:
@@ -48,8 +63,12 @@ class IncrementalDecoder(Generic[Decodable]):
     def work(self) -> bool:
         """Decode one step, which takes about 2 ms at most. Returns whether more can be done at once."""
         if self._has_work:
-            self._step(is_whole=False)
+            self._step()
         return self._has_work
+
+    def end(self) -> None:
+        """All pieces were fed."""
+        self._has_ended = True
 
     def finish(self) -> Decodable:
         """The message, after all its pieces were fed.
@@ -57,35 +76,41 @@ class IncrementalDecoder(Generic[Decodable]):
         Raises:
             MalformedReplyError: as for `decode`.
         """
+        self.end()
         while self.work():
             pass
-        while not self._error:  # a message that is cut short may need several steps too
-            message = self._step(is_whole=True)
-            if message is not None:
-                return message
-        raise malformed(self._decodable, self._error)
+        if self._message is None:
+            raise malformed(self._decodable, self._error)
+        return self._message
 
     @property
     def _has_work(self) -> bool:
-        return self._is_paused or (self._size >= self._needed and not self._error)
+        if self._is_paused:
+            return True
+        if self._has_ended:
+            return self._message is None and not self._error
+        return self._size >= self._needed and not self._error
 
-    def _step(self, *, is_whole: bool) -> Decodable | None:
-        """Run the stepwise decoder until its next pause. Returns the message if that was the last step."""
+    def _step(self) -> None:
+        """Run the stepwise decoder until its next pause, or its end."""
         try:
             if self._is_paused:
                 reached = self._steps.send(None)
             else:
                 self._data = data = self._taken()
+                is_whole = self._has_ended and not self._pieces
                 reached = self._steps.send((data, 0, len(data), is_whole))
         except StopIteration as end:
-            message: Decodable = end.value
-            return message
+            self._message = end.value
+            self._is_paused = False
+            self._data = b""
+            return
         except DECODE_FAILURES as failure:
             self._error = reason_of(failure)
             self._pieces.clear()
             self._is_paused = False
             self._data = b""
-            return None
+            return
         self._is_paused = reached is None
         if reached is not None:
             position, missing = reached
@@ -95,7 +120,6 @@ class IncrementalDecoder(Generic[Decodable]):
             if rest:
                 self._pieces.appendleft(rest)
                 self._size += len(rest)
-        return None
 
     def _taken(self) -> bytes:
         """Remove the pieces for one step, joined."""
@@ -124,3 +148,19 @@ def leading_watch_id(beginning: bytes) -> int | None:
         return read_varint(beginning, at + 1)[0]
     except (IndexError, WireFormatError):
         return None
+
+
+def without_events(message: bytes) -> bytes:
+    """A `WatchResponse` up to its first event; the message itself if it cannot be told where that is."""
+    at = 0
+    try:
+        while at < len(message) and message[at] != _EVENTS:
+            wire_type = message[at] & 7
+            if wire_type not in {VARINT, LENGTH}:
+                return message
+            number, at = read_varint(message, at + 1)
+            if wire_type == LENGTH:
+                at += number
+    except (IndexError, WireFormatError):
+        return message
+    return message[:at]

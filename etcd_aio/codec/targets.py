@@ -52,6 +52,10 @@ from etcd_aio.types import (
 Decodable = TypeVar("Decodable", bound=pb.Message | Result)
 
 
+SIZE: Final = "encoded_size"
+"""The attribute of a result that is no field of its message: the size of the message."""
+
+
 class Unwrapped:
     """Used instead of a result class: the message is only a oneof, and is decoded to its member."""
 
@@ -124,6 +128,11 @@ class DecodeTarget:
     def fields(self) -> Mapping[int, Field]:
         """The fields of the message."""
         return fields_of(self.message_class)
+
+    @property
+    def has_size(self) -> bool:
+        """Whether the result says how many bytes it was decoded from."""
+        return SIZE in getattr(self.result_class, "__slots__", ())
 
     @property
     def is_endless(self) -> bool:

@@ -8,7 +8,6 @@ not fit each other while they are being replaced.
 """
 
 import asyncio
-import hashlib
 import logging
 import os
 import ssl
@@ -169,6 +168,8 @@ def _unreadable(option: str, path: Path, error: OSError) -> ConfigError:
 
 def _digest(contents: dict[str, bytes]) -> bytes:
     """A digest that tells contents apart; the contents are not kept, since they include the key."""
+    import hashlib  # with the first certificate
+
     total = hashlib.sha256()
     for name, content in contents.items():
         total.update(f"{name}\n{len(content)}\n".encode())

@@ -11,7 +11,6 @@ of the URL: a password that was not percent-encoded may end up in any other part
 """
 
 import re
-from difflib import get_close_matches
 from typing import Final, cast
 from urllib.parse import unquote_to_bytes
 
@@ -114,6 +113,8 @@ def _query(text: str, is_tls: bool) -> tuple[dict[str, Value], TLSFiles]:
     for number, part in enumerate(filter(None, text.split("&")), start=1):
         name, _, encoded = part.partition("=")
         if name not in known:
+            from difflib import get_close_matches  # with the first mistake
+
             near = get_close_matches(name, sorted(known), n=1)
             if near:  # a misspelt name, so not a part of a secret
                 raise ConfigError(f"unknown option {name!r} in the connection URL; did you mean {near[0]!r}?")

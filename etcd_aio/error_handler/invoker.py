@@ -19,7 +19,7 @@ from etcd_aio.error_handler.login import Login
 from etcd_aio.error_handler.retry_policy import RetryPolicy
 from etcd_aio.error_handler.stream_handler import StreamHandler
 from etcd_aio.error_handler.stream_history import StreamStatistics
-from etcd_aio.error_handler.stream_supervisor import StreamContext, StreamSupervisor
+from etcd_aio.error_handler.stream_supervisor import NeededPart, StreamContext, StreamSupervisor
 from etcd_aio.error_handler.streamed_reply import NextReply, StreamedReply
 from etcd_aio.error_handler.token_manager import TokenManager
 from etcd_aio.error_handler.token_state import TokenState
@@ -282,9 +282,12 @@ class Invoker(TwoPartClose):
         name: str,
         *,
         needs_token: bool = True,
+        needed_part: NeededPart | None = None,
     ) -> StreamSupervisor[Request, Reply]:
         """Return the supervisor of a new stream, with these arguments. It opens nothing until its `wake`."""
-        return StreamSupervisor(self._streams, method, handler, name=name, needs_token=needs_token)
+        return StreamSupervisor(
+            self._streams, method, handler, name=name, needs_token=needs_token, needed_part=needed_part
+        )
 
     def streams(self) -> tuple[StreamStatistics, ...]:
         """Return the statistics of each supervised stream that is needed, sorted by method."""

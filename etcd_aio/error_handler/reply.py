@@ -29,6 +29,7 @@ async def finish_in_steps(collector: "codec.IncrementalDecoder[Reply]") -> Reply
     Raises:
         MalformedReplyError: as `codec.decode`.
     """
+    collector.end()
     while collector.work():  # noqa: ASYNC110 - it works and does not wait
         await asyncio.sleep(0)
     return collector.finish()

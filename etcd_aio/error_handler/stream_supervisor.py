@@ -56,6 +56,9 @@ _RECEIVED_AT_ONCE: Final = 1 << 16  # bytes without a turn for other tasks
 # For closing all of them. `StreamSupervisor` is invariant, as `Method` is.
 AnySupervisor: TypeAlias = "StreamSupervisor[Any, Any]"
 
+NeededPart: TypeAlias = Callable[[bytes], bytes]
+"""The part of a large message that its handler still needs, which is a message too."""
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class StreamContext:
@@ -86,6 +89,7 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
         name: of the task, and in the log.
         needs_token: wait for a token if one is due. If False, the stream is opened with the current token, and only a
             refusal renews it.
+        needed_part: called with each large message before it is decoded; by default all of it is needed.
     """
 
     def __init__(
@@ -96,9 +100,11 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
         *,
         name: str,
         needs_token: bool = True,
+        needed_part: NeededPart | None = None,
     ) -> None:
         self._context = context
         self._needs_token = needs_token
+        self._needed_part = needed_part
         self._method = method
         self._handler = handler
         self._name = name
@@ -409,7 +415,8 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
                 if len(raw) <= LARGE:
                     reply = codec.decode(self._method.reply, raw)
                 else:
-                    reply = await decode_in_steps(self._method.reply, raw)
+                    part = raw if self._needed_part is None else self._needed_part(raw)
+                    reply = await decode_in_steps(self._method.reply, part)
                 check_cluster(reply, self._context.calls.identity, sub_connection)
             except AttemptFailure as failure:
                 if self._own_end is not None and failure.delivery is not Delivery.ANSWERED:

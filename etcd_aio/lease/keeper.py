@@ -5,7 +5,7 @@
 
 import asyncio
 import logging
-import secrets
+import os
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
@@ -337,7 +337,7 @@ class RateLimitedWarning:
 
 
 def _draw_id() -> int:
-    return secrets.randbits(63)
+    return int.from_bytes(os.urandom(8)) >> 1  # as of `secrets`, whose import would take a millisecond
 
 
 def grant_result(reply: LeaseGrantResponse) -> LeaseGrantResult:

@@ -10,8 +10,6 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeAlias, get_args
 
-from anyio import CancelScope
-
 from etcd_aio.aio import Latch, TaskCanceller
 from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.deadline import time_left
@@ -306,6 +304,8 @@ class Lease(NotAwaitable):
 
     async def _revoke_shielded(self, longest: float | None) -> None:
         task = self._keeper.end(self._revoke_quietly(self._id), f"revoke lease 0x{self._id:x}")
+        from anyio import CancelScope  # with the first lease that is left
+
         # Scopes of anyio wait for this. A cancellation by asyncio ends the wait, and the task goes on by itself.
         with CancelScope(shield=True):
             await asyncio.wait([task], timeout=longest)

@@ -4,7 +4,7 @@ Values are secrets, so no `repr` shows them. An event shows its key, a batch onl
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar, Final, overload
 
@@ -158,6 +158,7 @@ class WatchReply:
         cancel_reason: why the watch has ended.
         fragment: whether more events of the same revision follow.
         events: the events, in the order of their revisions.
+        encoded_size: bytes that it had on the wire, if it was decoded; else 0.
     """
 
     header: Header = _NO_HEADER
@@ -168,3 +169,4 @@ class WatchReply:
     cancel_reason: str = ""
     fragment: bool = False
     events: tuple[Event, ...] = ()
+    encoded_size: int = field(default=0, compare=False, repr=False)

@@ -38,6 +38,7 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
+from etcd_aio.codec import leading_watch_id, without_events
 from etcd_aio.errors import (
     CompactedError,
     EmptyWatcherRangeError,
@@ -282,6 +283,14 @@ class WatchStream:
             if watch.phase is Phase.LISTING:
                 self._outages.end(watch)
 
+    def needed_part(self, message: bytes) -> bytes:
+        """A large message without its events, if its watch was taken off the server, and so drops them.
+
+        A message may hold several times what a consumer may leave untaken, and the next one is on its way already when
+        the watch is cancelled: to read it for nothing would take as long as to read the first.
+        """
+        return without_events(message) if leading_watch_id(message) in self._cancelled else message
+
     def on_reply(self, reply: WatchReply, now: float) -> None:
         """A message of the server."""
         self._heard_at = now
@@ -310,7 +319,7 @@ class WatchStream:
                 self._distrust(f"{watch.options.keys} was sent an event of {shown_key(foreign)}")
                 return
             before = len(watch.pending)
-            watch.add_events(reply.events, is_fragment=reply.fragment)
+            watch.add_events(reply.events, is_fragment=reply.fragment, encoded_size=reply.encoded_size)
             if len(watch.pending) != before:
                 if watch.pending_bytes > watch.max_pending:
                     self._leave_server(watch, Transition.FILLED)

@@ -57,7 +57,9 @@ class WatchService:
         self._invoker = invoker
         self._read_page = read_page
         self._stream = WatchStream(self, invoker.observers.watch_advanced, invoker.client)
-        self._supervisor = invoker.supervise(methods.WATCH, self._stream, f"watch {stream}".rstrip())
+        self._supervisor = invoker.supervise(
+            methods.WATCH, self._stream, f"watch {stream}".rstrip(), needed_part=self._stream.needed_part
+        )
         # Watchers call these directly.
         self.clock = invoker.clock
         self.close = self._stream.close

@@ -467,6 +467,21 @@ async def test_a_slow_consumer_is_bounded_and_loses_nothing(client: Client, pref
 
 
 @pytest.mark.both_engines
+async def test_a_catch_up_in_messages_beyond_the_bound_loses_and_repeats_nothing(client: Client, prefix: str) -> None:
+    first = (await client.put(f"{prefix}0", "")).revision
+    for start in range(1, 2401, 100):  # etcd puts a thousand revisions into a message
+        await asyncio.gather(*(client.put(f"{prefix}{number}", bytes(64)) for number in range(start, start + 100)))
+    async with (
+        client.watch(prefix=prefix, start_revision=first, max_pending=1024) as slow,
+        client.watch(prefix=prefix, start_revision=first) as other,
+    ):
+        expected = [(event.revision, event.key) for event in await take(other, 2401)]
+        assert [(event.revision, event.key) for event in await take(slow, 2401)] == expected
+        assert slow.statistics().pauses > 1
+        assert len(set(expected)) == 2401
+
+
+@pytest.mark.both_engines
 async def test_however_a_watch_is_left_the_server_forgets_it(own_server: EtcdServer) -> None:
     async with Client(own_server.endpoint) as client, client.watch("stays") as stays:
         await until_watchers(own_server, 1)

@@ -112,11 +112,9 @@ __all__ = (
     "WatchResponse",
 )
 
-from dataclasses import dataclass
-
 import betterproto2
 
-from ..message import Message
+from ..message import Message, dataclass
 from ..message_pool import default_message_pool
 
 _COMPILER_VERSION = "0.10.1"

@@ -5,11 +5,9 @@
 
 __all__ = ("HealthCheckRequest", "HealthCheckResponse", "HealthCheckResponseServingStatus")
 
-from dataclasses import dataclass
-
 import betterproto2
 
-from ..message import Message
+from ..message import Message, dataclass
 from ..message_pool import default_message_pool
 
 _COMPILER_VERSION = "0.10.1"

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from etcd_aio import codec, pb
-from etcd_aio.codec import leading_watch_id
-from etcd_aio.codec.decoder import STEP
+from etcd_aio.codec import leading_watch_id, without_events
+from etcd_aio.codec.decoder import FREED, STEP
 from etcd_aio.errors import MalformedReplyError
 from etcd_aio.transport.interface import BEGINNING
-from etcd_aio.types import RangeChunk, RangeResult, TxnResult
+from etcd_aio.types import RangeChunk, RangeResult, TxnResult, WatchReply
 from tests.support.codec_backends import codec_backend as codec_backend
 
 pytestmark = pytest.mark.usefixtures("codec_backend")
@@ -52,6 +52,44 @@ def test_every_cut_in_two_gives_the_same_message() -> None:
         collector.work()
         collector.feed(data[cut:])
         assert collector.finish() == expected
+
+
+def test_after_the_end_steps_do_all_of_the_work() -> None:
+    data = codec.encode(big_range(4, 300))
+    for cut in range(len(data) + 1):
+        collector = codec.IncrementalDecoder(RangeResult)
+        collector.feed(data[:cut])
+        collector.work()
+        collector.feed(data[cut:])
+        collector.end()
+        assert steps_taken(collector) == 1
+        assert collector.finish() == codec.decode(RangeResult, data)
+        assert collector.finish() is collector.finish()
+
+
+def test_the_list_of_many_items_is_freed_in_steps() -> None:
+    data = codec.encode(big_range(3 * FREED + 1, 0))
+    collector = codec.IncrementalDecoder(RangeResult)
+    collector.feed(data)
+    while collector.work():
+        pass
+    collector.end()
+    assert steps_taken(collector) == 1 + 1 + 3  # the rest of the bytes, the tuple, the list
+    assert collector.finish() == codec.decode(RangeResult, data)
+
+
+@pytest.mark.parametrize("size", [1, 7, 100, 1 << 20])
+def test_a_watch_reply_knows_its_size(size: int) -> None:
+    events = [pb.Event(kv=pb.KeyValue(key=b"k%d" % number, value=bytes(200))) for number in range(3000)]
+    data = codec.encode(pb.WatchResponse(header=HEADER, watch_id=1, events=events))
+    assert codec.decode(WatchReply, data).encoded_size == len(data)
+    collector = codec.IncrementalDecoder(WatchReply)
+    for start in range(0, len(data), size):
+        collector.feed(data[start : start + size])
+        collector.work()
+    reply = collector.finish()
+    assert reply.encoded_size == len(data)
+    assert len(reply.events) == len(events)
 
 
 def test_every_truncated_message_gets_the_error_of_decode() -> None:
@@ -209,6 +247,24 @@ def test_the_watch_id_is_found_and_never_guessed(header: pb.ResponseHeader | Non
     whole = len(codec.encode(pb.WatchResponse(header=header, watch_id=watch_id)))
     for size in range(whole):
         assert leading_watch_id(message[:size]) is None
+
+
+@pytest.mark.parametrize("events", [0, 1, 3])
+def test_a_watch_reply_is_cut_before_its_events(events: int) -> None:
+    reply = pb.WatchResponse(
+        header=HEADER, watch_id=300, created=True, canceled=True, compact_revision=1 << 40, cancel_reason="Z" * 200
+    )
+    head = codec.encode(reply)
+    reply.fragment = True
+    cut = codec.encode(reply)
+    reply.events = [pb.Event(kv=pb.KeyValue(key=b"k" * 90, value=bytes(200)))] * events
+    assert without_events(codec.encode(reply)) == cut != head
+    assert codec.decode(WatchReply, cut).fragment
+
+
+@pytest.mark.parametrize("message", [b"", b"\x0a", b"\x0a\xff", b"\x10" + b"\xff" * 20, b"\x0d\0\0\0\0\x5a\0"])
+def test_what_is_no_watch_reply_is_not_cut(message: bytes) -> None:
+    assert without_events(message) == message
 
 
 def test_other_messages_have_no_watch_id() -> None:

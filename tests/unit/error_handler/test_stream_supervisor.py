@@ -7,6 +7,7 @@ from contextvars import ContextVar
 import pytest
 
 from etcd_aio import codec, pb
+from etcd_aio.codec import without_events
 from etcd_aio.error_handler import Credentials
 from etcd_aio.error_handler.credentials import Password, StaticToken, TokenSource
 from etcd_aio.errors import (
@@ -198,6 +199,26 @@ async def test_a_reply_beyond_a_step_is_decoded_in_steps() -> None:
     assert len(world.talk.replies) == 1
     await turns(100)
     assert len(world.talk.replies[-1].events) == len(events)
+    await world.aclose()
+
+
+async def test_of_a_large_reply_only_the_needed_part_is_decoded() -> None:
+    asked: list[int] = []
+
+    def needed_part(message: bytes) -> bytes:
+        asked.append(len(message))
+        return without_events(message)
+
+    world = World()
+    world.supervisor._needed_part = needed_part
+    await world.open()
+    events = [pb.Event(kv=pb.KeyValue(key=b"k", mod_revision=number)) for number in range(1, 3000)]
+    large = codec.encode(pb.WatchResponse(watch_id=9, events=events))
+    world.stream.say(codec.encode(pb.WatchResponse(watch_id=8, events=events[:1])))
+    world.stream.say(large)
+    await turns(10)
+    assert [(reply.watch_id, len(reply.events)) for reply in world.talk.replies[-2:]] == [(8, 1), (9, 0)]
+    assert asked == [len(large)]
     await world.aclose()
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from etcd_aio import codec, pb
 from etcd_aio.errors import (
     CompactedError,
     ConnectionLostError,
@@ -803,6 +804,23 @@ def test_a_slow_consumer_is_taken_off_the_server_until_half_is_taken() -> None:
     slow.take()
     bench.machine.resume(slow)
     assert bench.said() == [("create", 23)]
+
+
+def test_the_events_of_a_watch_that_was_taken_off_the_server_are_not_needed() -> None:
+    bench = Bench()
+    slow, other = bench.live(0, 5, max_pending=EVENT_BYTES), bench.live(1, 5)
+
+    def message(watch_id: int) -> bytes:
+        return codec.encode(pb.WatchResponse(watch_id=watch_id, events=[pb.Event(kv=pb.KeyValue(key=b"k"))]))
+
+    of_slow, of_other = message(slow.watch_id), message(other.watch_id)
+    assert [bench.machine.needed_part(one) for one in (of_slow, of_other)] == [of_slow, of_other]
+    bench.hear(changed(0, 20))
+    assert slow.phase is Phase.PAUSED
+    part = codec.decode(WatchReply, bench.machine.needed_part(of_slow))
+    assert (message(part.watch_id), part.events) == (of_slow, ())
+    assert bench.machine.needed_part(of_other) == of_other
+    assert bench.machine.needed_part(b"\x0a\xff") == b"\x0a\xff"
 
 
 def test_a_slow_consumer_stays_off_over_a_new_stream() -> None:

@@ -182,6 +182,24 @@ def test_the_size_of_a_batch_has_its_keys_and_values() -> None:
     assert watch.pending_bytes == 2 * EVENT_BYTES + 10
 
 
+def test_the_size_of_a_whole_message_is_that_of_its_bytes() -> None:
+    watch = state()
+    watch.add_events(events(2, 3), is_fragment=False, encoded_size=50)
+    assert watch.pending_bytes == 3 * EVENT_BYTES + 50
+    watch.take()
+    assert watch.pending_bytes == 0
+
+
+def test_the_size_of_a_part_of_a_message_is_that_of_its_keys_and_values() -> None:
+    watch = state()
+    watch.add_events(events(2, 3), is_fragment=True, encoded_size=50)  # the last revision may go on
+    assert watch.pending_bytes == 2 * EVENT_BYTES + 2
+    watch.add_events(events(3), is_fragment=False, encoded_size=25)
+    assert watch.pending_bytes == 2 * EVENT_BYTES + 2 + 3 * EVENT_BYTES + 4
+    watch.add_events(events(3, 4), is_fragment=False, encoded_size=50)  # the first was handed over already
+    assert watch.pending_bytes == 2 * EVENT_BYTES + 2 + 3 * EVENT_BYTES + 4 + 2 * EVENT_BYTES + 2
+
+
 @pytest.mark.parametrize("transition", [Transition.ENDED])
 def test_nothing_follows_the_end(transition: Transition) -> None:
     watch = state()
