@@ -15,7 +15,14 @@ from etcd_aio import Key, KeyValue, Op, Store, TxnResult, Writer, op
 from etcd_aio.aio import TaskCanceller
 from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.concurrency import CANCELLED_SECONDS
-from etcd_aio.errors import ClientUsageError, EtcdError, InvalidRequestError, JobLostError, NoSpaceError
+from etcd_aio.errors import (
+    ClientUsageError,
+    EtcdError,
+    InvalidRequestError,
+    JobLostError,
+    NoSpaceError,
+    ResultLostError,
+)
 from etcd_aio.recipes.jobs import JobKeys, Kind, checked_delay, id_of
 from etcd_aio.types import shown_key, to_bytes
 
@@ -308,7 +315,7 @@ class Job:
             result = await self._commit(how, txn, shift.timeout if timeout is UNSET else timeout)
         finally:
             self._is_ending = False
-        if not result.succeeded:
+        if result is not None and not result.succeeded:
             kv = result[worker]
             has_worked = kv is not None and kv.create_revision == shift.revision
             is_gone = how not in _FINAL or result[item] is None
@@ -320,8 +327,11 @@ class Job:
         self.error = None  # what was lost meanwhile came too late
         shift.ended(self)
 
-    async def _commit(self, how: str, txn: op.TxnOp, timeout: float | None) -> TxnResult:
-        """Send a txn; again if its answer is lost. What was not answered, here or before, is kept in mind."""
+    async def _commit(self, how: str, txn: op.TxnOp, timeout: float | None) -> TxnResult | None:
+        """Send a txn; again if its answer is lost. What was not answered, here or before, is kept in mind.
+
+        Returns None if it has ended the job, and what it has deleted is compacted.
+        """
         shift = self._shift
         is_exact = not hasattr(shift.writer, "do")  # no store, so its answers are true of every copy
         clock = asyncio.get_running_loop().time
@@ -331,6 +341,14 @@ class Job:
         through = shift.writer.txn().when(*txn.when).then(*txn.then).otherwise(*txn.otherwise)
         try:
             result = await through.commit(timeout=timeout, retry=None if is_exact else "safe")
+        except ResultLostError as lost:
+            if not was_unanswered:
+                self._unanswered.discard(how)
+            if lost.succeeded:
+                return None
+            left = None if timeout is None else max(0.0, timeout - (clock() - began))
+            # The condition is on a revision that never comes back, so it fails again.
+            return await shift.store.do(op.txn(when=txn.when, otherwise=txn.otherwise), timeout=left)
         except EtcdError as error:
             if not (error.maybe_applied or was_unanswered):
                 self._unanswered.discard(how)
