@@ -162,6 +162,16 @@ class Job:
                 self._canceller.cancel()
         return self.error
 
+    def claim_deleted(self) -> None:
+        """Its claim is gone: by an own request that was not answered, or by an operator.
+
+        If it may be the former the job is not lost: the next request that ends it finds out. Its place is free.
+        """
+        if self._unanswered:
+            self._shift.ended(self)
+        else:
+            self.lose("its claim was deleted")
+
     # The block.
 
     async def __aenter__(self) -> Self:

@@ -368,11 +368,11 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
                 self._board.limit = 2 * len(result[parts[2]])
 
     def _claim_gone(self, job: bytes, revision: int) -> None:
-        """A claim was deleted while the lease lives, as by an operator."""
+        """A claim was deleted while the lease lives."""
         shift = self._shift
         lost = None if shift is None else shift.jobs.get(job)
         if lost is not None and lost.fencing_token < revision and not lost.is_ending:
-            lost.lose("its claim was deleted")
+            lost.claim_deleted()
 
     def _sweep(self) -> None:
         """Free jobs that a late copy of a request has claimed for no task."""
