@@ -95,6 +95,7 @@ class Job:
         "_is_dirty",
         "_is_ended",
         "_is_ending",
+        "_is_unclaimed",
         "_job",
         "_reason",
         "_shift",
@@ -116,6 +117,7 @@ class Job:
         self._is_dirty = is_dirty  # a copy of the request that claims it may still travel
         self._is_ending = False  # a request that ends it is under way
         self._is_ended = False
+        self._is_unclaimed = False  # the claim is gone
         self._unanswered: set[str] = set()  # the ways to end it whose answer was lost
         self._canceller: TaskCanceller | None = None
         self.error: JobLostError | None = None
@@ -167,6 +169,9 @@ class Job:
 
         If it may be the former the job is not lost: the next request that ends it finds out. Its place is free.
         """
+        self._is_unclaimed = True
+        if self._is_ending:
+            return  # its answer decides, if there is one
         if self._unanswered:
             self._shift.ended(self)
         else:
@@ -323,8 +328,12 @@ class Job:
         self._is_ending = True
         try:
             result = await self._commit(how, txn, shift.timeout if timeout is UNSET else timeout)
-        finally:
+        except BaseException:  # a cancellation too
             self._is_ending = False
+            if self._is_unclaimed:
+                self.claim_deleted()
+            raise
+        self._is_ending = False
         if result is not None and not result.succeeded:
             kv = result[worker]
             has_worked = kv is not None and kv.create_revision == shift.revision

@@ -371,7 +371,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         """A claim was deleted while the lease lives."""
         shift = self._shift
         lost = None if shift is None else shift.jobs.get(job)
-        if lost is not None and lost.fencing_token < revision and not lost.is_ending:
+        if lost is not None and lost.fencing_token < revision:
             lost.claim_deleted()
 
     def _sweep(self) -> None:
