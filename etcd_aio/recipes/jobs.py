@@ -146,6 +146,7 @@ class Board:
         is_complete: whether no job is left out.
         limit: how many items are to be listed.
         claims: the claims, by job.
+        strays: the jobs whose claims were seen to have no lease. No worker writes such ones; they would never end.
     """
 
     def __init__(self, keys: JobKeys) -> None:
@@ -157,12 +158,13 @@ class Board:
         self._applied = 0  # up to which changes are known
         self._doubtful: dict[bytes, int] = {}  # jobs that have changed at or before this revision
         self.claims: dict[bytes, Claim] = {}
+        self.strays: set[bytes] = set()
         self.is_complete = False
         self.limit = WINDOW
 
     def load(self, listed: Iterable[KeyValue], revision: int, *, is_complete: bool) -> None:
         """Know what was listed at a revision, and nothing else."""
-        self._items, self.claims, self._delays = {}, {}, {}
+        self._items, self.claims, self.strays, self._delays = {}, {}, set(), {}
         self._revision = 0
         for kv in listed:
             self._put(kv)
@@ -195,6 +197,7 @@ class Board:
                 del self._jobs[bisect_left(self._jobs, job)]
         elif kind is Kind.CLAIM:
             self.claims.pop(job, None)
+            self.strays.discard(job)
         elif kind is Kind.DELAY:
             self._delays.pop(job, None)
 
@@ -207,6 +210,10 @@ class Board:
             self._items[job] = kv.mod_revision
         elif kind is Kind.CLAIM:
             self.claims[job] = Claim(kv.create_revision, kv.lease)
+            if kv.lease:
+                self.strays.discard(job)
+            else:
+                self.strays.add(job)
         elif kind is Kind.DELAY:
             self._delays[job] = _Delay(kv.mod_revision, seconds_in(kv.value))
 

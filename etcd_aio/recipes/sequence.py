@@ -1,7 +1,8 @@
 """Sequence: puts under numbers that follow each other, by the protocol of Go's sequential keys.
 
 A put has the number after the last one, and writes a base key in the same txn. Its condition is that the base key was
-not written since the numbers were read. So two puts with the same number exclude each other, and a copy of a put that
+not written since the numbers were read; and that its own keys are missing, in case an operator has set the base key
+back. So two puts with the same number exclude each other, and a copy of a put that
 comes late is refused: it can be repeated until it is answered.
 
 Each txn makes all others fail that have read the same state, so the puts of one process are combined by `combiner.py`.
@@ -83,6 +84,7 @@ class Sequence:
         self._in_doubt = in_doubt
         self._puts = Combiner[_Put, list[bytes]](what, self._send, self._forget, failed=self._failed, fitting=_fitting)
         self._known: tuple[int, int] | None = None  # the last number, and a revision at which it was that
+        self._is_base_wrong = False  # there is an item behind the last number that it has
 
     async def put(self, values: list[bytes], deadline: float) -> list[bytes]:
         """Put values; all of them or none. Returns their keys."""
@@ -117,7 +119,8 @@ class Sequence:
         for one in batch:
             one.is_sent = True
         base, look = op.put(self._base, b"%d %b" % (last, mark)), op.get(self._base)
-        txn = op.txn(when=[Key(self._base).mod_revision < revision + 1], then=[base, *puts], otherwise=[look])
+        when = [Key(self._base).mod_revision < revision + 1, *(Key(put.key).missing for put in puts)]
+        txn = op.txn(when=when, then=[base, *puts], otherwise=[look])
         self._forget()  # until it is answered
         try:
             result = await self._commit(txn, mark, [put.key for put in puts], deadline)
@@ -127,11 +130,14 @@ class Sequence:
             result = None
         if result is not None:
             found = None if result.succeeded else result.responses[0]
-            if isinstance(found, KeyValue):
-                self._known = _number_in(found)
             if not result.succeeded:
+                base_revision = 0
+                if isinstance(found, KeyValue):
+                    self._known, base_revision = _number_in(found), found.mod_revision
+                if base_revision <= revision:  # no other put: an operator, or a backup, has set the base key back
+                    self._known, self._is_base_wrong = None, True
                 return False
-            self._known = last, result.revision
+            self._known, self._is_base_wrong = (last, result.revision), False
         for one in batch:
             one.resolve(one.work.keys)
         return True
@@ -164,7 +170,7 @@ class Sequence:
         """The last number, and the revision at which it is that; -1 if there is none."""
         base = await self._store.get(self._base, timeout=_left(deadline))
         known = None if base is None else _number_in(base)
-        if known is not None:
+        if known is not None and not self._is_base_wrong:
             return known
         # Go has written it, or it is the first put. This reads all keys of the prefix, as Go's put does.
         found = await self._last(1, deadline)

@@ -375,7 +375,13 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
             lost.claim_deleted()
 
     def _sweep(self) -> None:
-        """Free jobs that a late copy of a request has claimed for no task."""
+        """Free jobs that a late copy of a request has claimed for no task, and those with a claim of no worker."""
+        for job in self._board.strays:
+            self._log.warning("%s: the claim of job %s has no lease, and is deleted", self._what, shown_key(job))
+            key = self.keys.of(Kind.CLAIM, job)
+            is_same = [Key(key).create_revision == self._board.claims[job].revision, Key(key).lease == 0]
+            self.source.run(self._free(op.txn(when=is_same, then=[op.delete(key)])), "release of a job")
+        self._board.strays.clear()  # they are listed again, if they stay
         shift = self._shift
         if shift is None:
             return

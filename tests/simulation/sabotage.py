@@ -146,7 +146,7 @@ def all_enter() -> None:
     """Let everybody in whose key is older than `ready` (#14604)."""
     rule = meeting.entering
 
-    def entering(own: Any, listed: Any, ready: int, count: int, *, last: Any = None) -> Any:
+    def entering(own: Any, listed: Any, ready: int, count: int, *, last: Any = None, is_overdue: bool = False) -> Any:
         return rule(own, listed, ready, count)
 
     swap(double_barrier, "entering", entering)
