@@ -174,13 +174,18 @@ class Board:
         self.is_complete = is_complete
         self.limit = WINDOW + len(self.claims) + len(self._delays)
 
-    def apply(self, event: Event) -> None:
-        """A key has changed. A member that is behind also tells of changes before the listing."""
-        parsed = self._keys.parsed(event.key) if event.revision > self._revision else None
+    def apply(self, event: Event) -> tuple[Kind, bytes] | None:
+        """A key has changed. A member that is behind also tells of changes before the listing.
+
+        Returns the kind of the key, and its job; None if it is another key.
+        """
+        parsed = self._keys.parsed(event.key)
         self._applied = max(self._applied, event.revision)
-        if parsed is None:
-            return
-        kind, job = parsed
+        if parsed is not None and event.revision > self._revision:
+            self._apply(event, *parsed)
+        return parsed
+
+    def _apply(self, event: Event, kind: Kind, job: bytes) -> None:
         self._doubtful.pop(job, None)
         if event.is_put:
             is_new = kind is Kind.ITEM and job not in self._items

@@ -167,7 +167,7 @@ class Taker:
     def _leave(self, waiting: "asyncio.Future[Item | EtcdError | None]") -> None:
         """A consumer has its outcome, or waits no longer. A claim under way goes on; looking and waiting end."""
         waiting.cancel()
-        with suppress(ValueError):
+        if waiting in self._waiting:  # a failing remove() takes longer: its error names the future
             self._waiting.remove(waiting)
         if self._task is not None and not self._is_claiming and not self._wanted():
             self._task.cancel()

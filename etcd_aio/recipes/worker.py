@@ -278,7 +278,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
             raise
         finally:
             waiting.cancel()
-            with suppress(ValueError):
+            if waiting in self._waiting:  # a failing remove() takes longer: its error names the future
                 self._waiting.remove(waiting)
         if outcome is None:
             raise StopAsyncIteration
@@ -339,9 +339,8 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
     async def _learn(self, watcher: Watcher) -> None:
         while True:
             for event in (await watcher.next_batch()).events:
-                self._board.apply(event)
-                parsed = self.keys.parsed(event.key) if event.is_delete else None
-                if parsed is not None and parsed[0] is Kind.CLAIM:
+                parsed = self._board.apply(event)
+                if parsed is not None and parsed[0] is Kind.CLAIM and event.is_delete:
                     self._claim_gone(parsed[1], event.revision)
             self._sweep()
             self.wake()
