@@ -35,6 +35,11 @@ _CAUGHT_BY_NIGHT = {
     "epoch-too-old": ("group", "", "seen wrongly"),
     "start-without-guard": ("schedule", "", "a tick begun twice"),
     "tick-forgotten": ("schedule", "", "a tick did not end"),
+    "item-repeated": ("queue", "lose-answers", "an item put twice"),
+    "take-forgotten": ("queue", "", "an item lost without a word"),
+    "own-items-forgotten": ("priority-queue", "", "an item put twice"),
+    "job-ended-without-claim": ("work-queue", "outlast-leases", "a job done"),
+    "late-claim-kept": ("work-queue", "", "waits for ever"),
 }
 
 
