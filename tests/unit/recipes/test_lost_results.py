@@ -224,3 +224,51 @@ async def test_ids_are_handed_out() -> None:
         assert await ids.next() == 1
         assert writer.lost == [False]
         assert fake.keys() == {b"ids": b"10"}
+
+
+async def compacts(fake: FakeEtcd, key: bytes) -> None:
+    """Compact the history up to the deletion of a key, as soon as it is deleted."""
+    async with asyncio.timeout(60):
+        while fake.keys(key):  # noqa: ASYNC110 - the fake has no event for that
+            await asyncio.sleep(0.001)
+    fake.compact(fake.revision)
+
+
+@pytest.mark.parametrize("what", ["get", "complete", "stm"])
+async def test_an_answer_is_lost_and_its_history_is_compacted(what: str) -> None:
+    """As above, through exactly-once writes themselves."""
+    async with FakeEtcd(latency=0.01) as fake, fake.client() as client, client.exactly_once() as once:
+        await once.put("warm", "")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("random.random", lambda: 0.999)  # long waits before an attempt
+            if what == "get":
+                queue = Queue(client, "q", writer=once)
+                key = await queue.put("a")
+                compacting = asyncio.ensure_future(compacts(fake, key))
+                with (
+                    fake.fault("KV/Txn", reset=True, after_apply=True, times=1) as lost,
+                    pytest.raises(ItemInDoubtError, match="compacted") as raised,
+                ):
+                    await queue.get(timeout=60.0)
+                assert raised.value.keys == (key,)
+            elif what == "complete":
+                jobs = WorkQueue(client, "w", writer=once)
+                key = await jobs.put("a")
+                async with jobs.worker() as worker:
+                    job = await anext(worker)
+                    compacting = asyncio.ensure_future(compacts(fake, key))
+                    with fake.fault("KV/Txn", reset=True, after_apply=True, times=1) as lost:
+                        await job.complete()
+                    assert job.is_ended
+            else:
+                key = (await client.put("k", "v")) and b"k"
+
+                async def forget(tx: Transaction) -> None:
+                    tx.delete("k")
+
+                compacting = asyncio.ensure_future(compacts(fake, key))
+                with fake.fault("KV/Txn", reset=True, after_apply=True, times=1) as lost:
+                    assert (await client.stm(forget, writer=once)).attempts == 1
+            await compacting
+            assert lost.hits == 1
+            assert once.statistics().replays == 0, "the results were compacted"
