@@ -261,12 +261,12 @@ async def test_an_answer_is_lost_and_its_history_is_compacted(what: str) -> None
                         await job.complete()
                     assert job.is_ended
             else:
-                key = (await client.put("k", "v")) and b"k"
+                await client.put("k", "v")
 
                 async def forget(tx: Transaction) -> None:
                     tx.delete("k")
 
-                compacting = asyncio.ensure_future(compacts(fake, key))
+                compacting = asyncio.ensure_future(compacts(fake, b"k"))
                 with fake.fault("KV/Txn", reset=True, after_apply=True, times=1) as lost:
                     assert (await client.stm(forget, writer=once)).attempts == 1
             await compacting
