@@ -13,7 +13,7 @@ from typing import Generic
 from etcd_aio import Compare, DeleteResult, Key, Op, PutResult, Txn, TxnResult, Writer, op
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.concurrency.held import E, Held
-from etcd_aio.errors import NotHeldError, TooManyOpsError
+from etcd_aio.errors import NotHeldError, OutcomeUnknownError, ResultLostError, TooManyOpsError
 from etcd_aio.types import KeyLike, LeaseLike, ValueLike, delete_within, put_within, txn_within
 
 
@@ -75,7 +75,12 @@ class FencedWriter(Generic[E]):
 
     async def _commit(self, operation: op.TxnOp, *, timeout: Timeout, retry: RetryMode | None) -> TxnResult:
         if operation.when:
-            result = await self._send((operation,), timeout, retry)
+            try:
+                result = await self._send((operation,), timeout, retry)
+            except ResultLostError as error:  # the ownership held, but it is not known whether the conditions did
+                raise OutcomeUnknownError(
+                    "which branch of the txn was applied is not known: it is compacted"
+                ) from error
             part = result[operation]
         else:
             part = result = await self._send(operation.then, timeout, retry)
@@ -96,6 +101,10 @@ class FencedWriter(Generic[E]):
             result = await txn.commit(timeout=timeout, retry=retry if self._is_exact else retry or "safe")
         except TooManyOpsError as error:
             error.add_note("The ownership takes one of the operations that etcd allows in a txn.")
+            raise
+        except ResultLostError as error:
+            if not error.succeeded:
+                raise held.lose("its key is gone: etcd has refused a fenced write") from error
             raise
         if not result.succeeded:
             lost = held.lose("its key is gone: etcd has refused a fenced write")

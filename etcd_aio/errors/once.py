@@ -18,7 +18,9 @@ class OutcomeUnknownError(EtcdError):
 
 
 class ResultLostError(EtcdError):
-    """An exactly-once write was applied, but what its operations returned is compacted.
+    """An exactly-once write was answered, but what its operations returned is compacted.
+
+    The write was applied; a txn has run the branch that `succeeded` tells.
 
     Attributes:
         revision: the revision at which it was applied.

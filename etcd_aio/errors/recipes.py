@@ -71,6 +71,8 @@ class GroupError(EtcdError):
 class MemberConflictError(GroupError):
     """The group has a member of this name, of another process or another object, which is left alone.
 
+    In `error` of a membership it may also say that another client has deleted the key, which is then put again.
+
     Attributes:
         lease: the id of the lease of that member; 0 if it has none.
     """

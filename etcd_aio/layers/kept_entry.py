@@ -18,16 +18,18 @@ from types import TracebackType
 from typing import ClassVar, Final, Literal, Self, TypeAlias, get_args
 
 from etcd_aio import EtcdError, Key, KeyValue, Lease, Store, op
-from etcd_aio.aio import resolve, start_background_task
+from etcd_aio.aio import resolve, start_background_task, start_task
 from etcd_aio.backoff import Backoff
 from etcd_aio.call_options import Timeout
 from etcd_aio.errors import (
     ClientUsageError,
+    CompactedError,
     InvalidRequestError,
     LeaseExpiredError,
     LeaseNotFoundError,
     MemberConflictError,
     ServiceConflictError,
+    StoreRolledBackError,
 )
 from etcd_aio.logs import log_for
 from etcd_aio.not_awaitable import NotAwaitable
@@ -72,6 +74,8 @@ class KeptEntry(NotAwaitable):
     usage: ClassVar[str]
     _entering: ClassVar[str]
     """How to enter it, for the text of an error."""
+    _watches: ClassVar[bool] = False
+    """Whether it notices that another client has changed or deleted the entry; this takes a watch."""
 
     def __init__(
         self,
@@ -97,6 +101,7 @@ class KeptEntry(NotAwaitable):
         self._what = shown_keys(self.key)
         self._ttl = whole_number(ttl, "ttl", minimum=1)
         self._replaces = on_conflict == "replace"
+        self._was_replaced = False  # by another process, which is not replaced in turn
         self._drain = finite_seconds(drain, "drain")
         self._timeout = timeout
         self._revision = 0  # of the entry, as this process saw it last
@@ -279,7 +284,7 @@ class KeptEntry(NotAwaitable):
 
     def _may_replace(self, kv: KeyValue, value: bytes) -> bool:
         """Whether an entry that is there with a lease of another process may be replaced by this value."""
-        return self._replaces
+        return self._replaces and not (self._was_replaced and kv.lease)
 
     async def _put(self, lease: Lease, timeout: Timeout) -> bytes:
         """Put the entry.
@@ -352,7 +357,10 @@ class KeptEntry(NotAwaitable):
                 failures += 1
 
     async def _stay(self, lease: Lease) -> None:
-        """The entry is there: wait until its lease is gone."""
+        """The entry is there: wait until its lease is gone, or another client has changed or deleted it."""
+        watching = None
+        if self._watches:
+            watching = start_task(self._notice(lease), name=f"etcd_aio watch of {self._what}")
         self._lost = lost = asyncio.get_running_loop().create_future()
         self._lease, self._error, self._reported = lease, None, None
         self._registered.set()
@@ -360,11 +368,50 @@ class KeptEntry(NotAwaitable):
         try:
             error = await lease.lost()
         finally:
+            if watching is not None:
+                watching.cancel()
             self._lease = self._lost = None
             self._error = error = error or self._error
             if not self._is_left:
                 self._registered.clear()
             resolve(lost, None if self._is_left else error)
+
+    async def _notice(self, lease: Lease) -> None:
+        """If the entry is not this one's any more, give its lease back: so it starts over."""
+        revision, failures = self._revision + 1, 0
+        lost: EtcdError | None = None
+        while lost is None:
+            try:
+                async with self._store.watch(self.key, start_revision=revision, timeout=None) as watcher:
+                    while lost is None:
+                        event = await anext(watcher)
+                        lost = self._lost_by(event.kv if event.is_put else None)
+            except (CompactedError, StoreRolledBackError):
+                with suppress(EtcdError):
+                    found = await self._store.range(self.key, keys_only=True)
+                    revision = found.revision + 1
+                    lost = self._lost_by(found[0] if found else None)
+            except EtcdError as error:
+                if not error.retryable:  # it is put again when its lease is lost, as without this
+                    return
+            if lost is None:
+                await asyncio.sleep(_BACKOFF.wait(failures, random.random))
+                failures += 1
+        with suppress(EtcdError):  # the entry goes with its lease, too
+            if (await self._store.leases.time_to_live(lease)).is_expired:
+                lost = LeaseExpiredError(f"the lease of {self._what} has expired")
+        self._error = lost
+        with suppress(EtcdError):
+            await lease.revoke(timeout=_LEAVE_SECONDS)
+
+    def _lost_by(self, kv: KeyValue | None) -> EtcdError | None:
+        """Why the entry is not this one's any more; None if it is."""
+        if kv is None:
+            return self._conflict(f"{self._what} was deleted by another client")
+        if kv.lease in self._leases:
+            return None
+        self._was_replaced = True
+        return self._conflict(f"{self._what} was replaced by another process", lease=kv.lease)
 
     def _report(self, raised: Exception) -> None:
         """Log why the entry is not there, unless that was so before."""

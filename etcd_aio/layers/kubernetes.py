@@ -24,6 +24,7 @@ from etcd_aio import (
     KeyRange,
     KeyValue,
     LeaseLike,
+    ResultLostError,
     Store,
     TxnResult,
     ValueLike,
@@ -284,8 +285,7 @@ class Kubernetes:
             otherwise=[look] if flag(get_on_failure, "get_on_failure") else [],
         )
         if self._writer is not None:
-            through = self._writer.txn().when(*txn.when).then(*txn.then).otherwise(*txn.otherwise)
-            return _told(await through.commit(timeout=timeout))
+            return await self._write_through(self._writer, txn, look, timeout)
         deadline = self._deadline(timeout)
         try:
             return _told(await self._store.do(txn, timeout=timeout, retry="safe"))
@@ -307,6 +307,17 @@ class Kubernetes:
         if event is not None and write.is_own(event):
             return OptimisticResult(True, event.revision)
         return _told(result)
+
+    async def _write_through(self, writer: Writer, txn: op.TxnOp, look: op.GetOp, timeout: Timeout) -> OptimisticResult:
+        deadline = self._deadline(timeout)
+        through = writer.txn().when(*txn.when).then(*txn.then).otherwise(*txn.otherwise)
+        try:
+            return _told(await through.commit(timeout=timeout))
+        except ResultLostError as lost:  # what it has read or deleted is compacted, but not whether it has written
+            if lost.succeeded:
+                return OptimisticResult(True, lost.revision)
+        found = await self._store.do(op.txn(then=[look]), timeout=_left(deadline))
+        return OptimisticResult(False, found.revision, found[look])
 
     # History.
 

@@ -45,6 +45,7 @@ from etcd_aio.once.write_verdicts import Applied, Branch, Fate, Refusal, judge, 
 from etcd_aio.types import range_arguments, shown_keys
 
 _NOT_SENT: Final = "the write itself was not sent: this is what exactly-once writes need before"
+_OTHERWISE: Final = "the txn ran its `otherwise`, and the history that its result is read from is compacted"
 
 
 @dataclass(slots=True)
@@ -254,7 +255,9 @@ class Writes:
             for keys in ranges_to_read(operations):
                 before += await self._read(keys, applied.revision - 1, needs_values(operations), deadline)
         except CompactedError as error:
-            raise ResultLostError(revision=applied.revision, succeeded=applied.branch is Branch.THEN) from error
+            if applied.branch is Branch.OTHERWISE:
+                raise ResultLostError(_OTHERWISE, revision=applied.revision, succeeded=False) from error
+            raise ResultLostError(revision=applied.revision) from error
         self.replays += 1
         return Answer(applied.branch, header, replay(operations, before, header), is_replayed=True)
 

@@ -3,11 +3,11 @@
 import asyncio
 from typing import Final
 
-from etcd_aio import EtcdTimeoutError, Key, KeyValue, Store, Writer, op
+from etcd_aio import EtcdTimeoutError, Key, KeyValue, ResultLostError, Store, Writer, op
 from etcd_aio.call_options import UNSET, Timeout
-from etcd_aio.deadline import deadline_after
+from etcd_aio.deadline import NEVER, deadline_after, time_left
 from etcd_aio.errors import BarrierError, BarrierTimeoutError
-from etcd_aio.types import KeyLike, LeaseLike, ValueLike, encode_key, lease_id, shown_key
+from etcd_aio.types import KeyLike, LeaseLike, OpResult, ValueLike, encode_key, lease_id, shown_key
 from etcd_aio.watch import wait_deleted
 
 DEFAULT_TIMEOUT: Final = 5.0
@@ -75,11 +75,16 @@ class Barrier:
         own = 0 if lease is None else lease_id(lease)
         put, look = op.put(self._key, value, lease=own), op.get(self._key)
         txn = self._writer.txn().when(Key(self._key).missing).then(put).otherwise(look)
-        result = await txn.commit(timeout=self._limit(timeout), retry=None if self._is_exact else "safe")
-        if result.succeeded:
-            self._revision = result.revision
-            return True
-        found = result.responses[0]
+        deadline = deadline_after(self._limit(timeout), asyncio.get_running_loop().time())
+        try:
+            result = await txn.commit(timeout=self._limit(timeout), retry=None if self._is_exact else "safe")
+        except ResultLostError:  # it was held already, and the key that was there is compacted
+            found: OpResult = await self._store.do(look, timeout=self._left(deadline)) if own else None
+        else:
+            if result.succeeded:
+                self._revision = result.revision
+                return True
+            found = result.responses[0]
         if own and isinstance(found, KeyValue) and found.lease == own and found.create_revision != self._revision:
             self._revision = found.create_revision
             return True
@@ -114,8 +119,7 @@ class Barrier:
             raise BarrierError(f"this object does not hold the barrier {shown_key(self._key)}: force=True releases it")
         # Repeated until it is answered: the revision never comes back, so a late copy deletes nothing else.
         txn = op.txn(when=[Key(self._key).create_revision == revision], then=[op.delete(self._key)])
-        left = max(0.0, deadline - asyncio.get_running_loop().time())
-        result = await self._store.do(txn, timeout=None if self._limit(timeout) is None else left, retry="always")
+        result = await self._store.do(txn, timeout=self._left(deadline), retry="always")
         self._revision = 0
         return result.succeeded
 
@@ -147,3 +151,6 @@ class Barrier:
 
     def _limit(self, timeout: Timeout) -> float | None:
         return self._timeout if timeout is UNSET else timeout
+
+    def _left(self, deadline: float) -> float | None:
+        return None if deadline == NEVER else time_left(deadline, asyncio.get_running_loop().time())

@@ -1,24 +1,21 @@
 """Counter: a whole number under a key, to which many tasks and processes add.
 
-Additions of one process are combined: while a txn is under way, the next ones wait, and then all of them are one txn,
-which adds their sum. Each gets its own value in between, as if they were made one after the other. So the tasks of a
-process never conflict, and as many as wait at the same time need one round trip. What the counter was after the last
-txn is remembered, so the next one is sent without a read.
+Additions of one process are combined by `combiner.py`: those that wait at the same time are one txn, which adds their
+sum. Each gets its own value in between, as if they were made one after the other. So the tasks of a process never
+conflict, and need one round trip together. What the counter was after the last txn is remembered, so the next one is
+sent without a read.
 
 The key has the number as decimal text, so any client can read and write it.
 """
 
 import asyncio
-import random
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
-from etcd_aio import EtcdError, EtcdTimeoutError, Key, KeyValue, ResultLostError, Store, TxnResult, Writer, op
-from etcd_aio.aio import check_loop, resolve, start_background_task, wait_until
-from etcd_aio.backoff import Backoff
+from etcd_aio import EtcdTimeoutError, Key, KeyValue, ResultLostError, Store, TxnResult, Writer, op
 from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.deadline import NEVER, deadline_after, time_left
 from etcd_aio.errors import CounterError, CounterLimitError, InvalidRequestError
+from etcd_aio.recipes.combiner import Call, Combiner
 from etcd_aio.recipes.sums import Refusal, Sums, sums
 from etcd_aio.types import KeyLike, OpResult, encode_key, shown_key
 
@@ -27,25 +24,9 @@ DEFAULT_TIMEOUT: Final = 5.0
 
 _MOST_DIGITS: Final = 1000  # Python converts more only if it is told to
 
-# Processes that collide spread over some round trips.
-_BACKOFF: Final = Backoff(initial=0.001, multiplier=2.0, maximum=0.064, jitter=1.0)
+_LARGEST: Final = 10**_MOST_DIGITS - 1
 
-
-@dataclass(slots=True, eq=False)
-class _Waiting:
-    """One call of `add` that waits.
-
-    Attributes:
-        number: what it adds.
-        future: resolved with the value afterwards, or the error.
-        deadline: by which it must be resolved.
-        is_sent: whether a txn with it was sent.
-    """
-
-    number: int
-    future: "asyncio.Future[int | EtcdError | None]"
-    deadline: float
-    is_sent: bool = False
+_Addition: TypeAlias = Call[int, int]
 
 
 class Counter:
@@ -86,11 +67,9 @@ class Counter:
         self._is_exact = not hasattr(self._writer, "do")  # no store, so its answers are true of every copy
         deadline_after(timeout, 0.0)
         self._timeout = timeout
-        self._waiting: list[_Waiting] = []
-        self._sending: list[_Waiting] = []
+        self._additions = Combiner[int, int](f"counter {self._key!r}", self._send, self._forget)
         self._value = 0
         self._known_revision: int | None = None  # at which the key had that value; None if that is not known
-        self._combiner: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
         return f"<Counter {shown_key(self._key)}>"
@@ -106,32 +85,15 @@ class Counter:
             int: the value afterwards. No other addition of any process gets the same state.
 
         Raises:
-            CounterLimitError: the value would leave the limits; it was not added.
+            CounterLimitError: the value would leave the limits, or have more than 1 000 digits; it was not added.
             CounterError: the value of the key is no number.
             EtcdError: as every txn. If `maybe_applied` is True, the number may have been added: a `writer` of
                 exactly-once writes finds that out.
 
         Cancellation: as with every write, if it was sent already; otherwise it is not added.
         """
-        loop = asyncio.get_running_loop()
-        if self._combiner is not None:
-            check_loop(self._combiner)
-        deadline = deadline_after(self._timeout if timeout is UNSET else timeout, loop.time())
-        waiting = _Waiting(_integer(number, "number"), loop.create_future(), deadline)
-        self._waiting.append(waiting)
-        if self._combiner is None:
-            self._combiner = start_background_task(self._combine(), name=f"etcd_aio counter {self._key!r}")
-        try:
-            outcome = await wait_until(waiting.future, deadline, late=None)
-        finally:
-            self._leave(waiting)
-        if outcome is None:
-            late = EtcdTimeoutError("the counter was not changed in time")
-            late.maybe_applied = waiting.is_sent
-            raise late
-        if isinstance(outcome, EtcdError):
-            raise outcome.with_traceback(None)  # of another call in the same txn
-        return outcome
+        deadline = deadline_after(self._timeout if timeout is UNSET else timeout, asyncio.get_running_loop().time())
+        return await self._additions.call(_integer(number, "number"), deadline, _late)
 
     async def get(self, *, timeout: Timeout = UNSET) -> int:
         """Read the value; 0 if the key does not exist.
@@ -183,60 +145,37 @@ class Counter:
 
     # Combining.
 
-    async def _combine(self) -> None:
-        """Send what waits, batch after batch, until nothing waits."""
-        conflicts = 0
-        while self._collect():
-            try:
-                has_ended = await self._send()
-            except EtcdError as error:
-                self._known_revision = None
-                self._end(error)
-                conflicts = 0
-                continue
-            conflicts = 0 if has_ended else conflicts + 1
-            if conflicts > 1:  # the first answer tells the value, so the next txn mostly succeeds
-                await asyncio.sleep(_BACKOFF.wait(conflicts - 2, random.random))
-        self._combiner = None
-
-    def _collect(self) -> bool:
-        """Add what waits to what is being sent. Returns whether there is anything."""
-        self._sending = [one for one in (*self._sending, *self._waiting) if not one.future.done()]
-        self._waiting.clear()
-        return bool(self._sending)
-
-    async def _send(self) -> bool:
+    async def _send(self, calls: list[_Addition]) -> bool:
         """Send one txn for all. Returns False after a conflict."""
-        deadline = max(one.deadline for one in self._sending)
+        deadline = max(one.deadline for one in calls)
         if self._known_revision is None:
             await self._look(deadline)
-        batch, found = self._sums()
+        batch, found = self._sums(calls)
         if batch and not found.is_changed:  # what is remembered may be old, and nothing is sent that would tell
             await self._look(deadline)
-            batch, found = self._sums()
+            batch, found = self._sums(batch)
         if found.is_changed:
             for one in batch:
                 one.is_sent = True
             put = op.put(self._key, str(found.total))
             result = await self._put_at(self._known_revision or 0, put, deadline)
             if not result.succeeded:
-                for one in batch:
-                    one.is_sent = False
                 if isinstance(result, ResultLostError):
-                    self._known_revision = None
+                    self._forget()
                 else:
                     self._learn(_as_key(result.responses[0]))
                 return False
             self._value, self._known_revision = found.total, result.revision
         for one, outcome in zip(batch, found.outcomes, strict=True):
-            resolve(one.future, self._refused(outcome, one.number) if isinstance(outcome, Refusal) else outcome)
-        self._sending = []
+            one.resolve(self._refused(outcome, one.work) if isinstance(outcome, Refusal) else outcome)
         return True
 
-    def _sums(self) -> tuple[list[_Waiting], Sums]:
+    def _sums(self, calls: list[_Addition]) -> tuple[list[_Addition], Sums]:
         """What is sent, and what comes of it. A call that has ended meanwhile was told that nothing is added."""
-        self._sending = batch = [one for one in self._sending if not one.future.done()]
-        return batch, sums(self._value, [one.number for one in batch], self._minimum, self._maximum)
+        batch = [one for one in calls if not one.has_ended]
+        least = -_LARGEST if self._minimum is None else self._minimum
+        most = _LARGEST if self._maximum is None else self._maximum
+        return batch, sums(self._value, [one.work for one in batch], least, most)
 
     async def _look(self, deadline: float) -> None:
         self._learn(await self._store.get(self._key, timeout=_left(deadline)))
@@ -245,21 +184,8 @@ class Counter:
         self._value = self._number(kv)
         self._known_revision = 0 if kv is None else kv.mod_revision
 
-    def _end(self, error: EtcdError) -> None:
-        """A call has failed, for all that it was made for."""
-        for one in self._sending:
-            resolve(one.future, error)
-        self._sending = []
-
-    def _leave(self, waiting: _Waiting) -> None:
-        """A caller has its outcome, or waits no longer: what is sent for no caller ends."""
-        waiting.future.cancel()
-        if self._combiner is None or any(not one.future.done() for one in (*self._sending, *self._waiting)):
-            return
-        if self._sending:
-            self._combiner.cancel()
-            self._combiner, self._sending, self._known_revision = None, [], None
-        self._waiting.clear()
+    def _forget(self) -> None:
+        self._known_revision = None
 
     async def _put_at(self, revision: int, put: op.PutOp, deadline: float) -> TxnResult | ResultLostError:
         """Put a number if the key was last changed at this revision, else read it.
@@ -287,9 +213,18 @@ class Counter:
         return int(kv.value)
 
     def _refused(self, refusal: Refusal, number: int) -> CounterLimitError:
-        limit = f"maximum of {self._maximum}" if number > 0 else f"minimum of {self._minimum}"
-        text = f"{shown_key(self._key)} is {refusal.value}, and {number:+} would pass its {limit}"
+        bound, limit = ("maximum", self._maximum) if number > 0 else ("minimum", self._minimum)
+        if limit is None:
+            text = f"{shown_key(self._key)} would have more than {_MOST_DIGITS} digits"
+        else:
+            text = f"{shown_key(self._key)} is {refusal.value}, and {number:+} would pass its {bound} of {limit}"
         return CounterLimitError(text, value=refusal.value)
+
+
+def _late(is_sent: bool) -> EtcdTimeoutError:
+    error = EtcdTimeoutError("the counter was not changed in time")
+    error.maybe_applied = is_sent
+    return error
 
 
 def _as_key(reply: OpResult) -> KeyValue | None:

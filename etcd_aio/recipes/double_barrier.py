@@ -177,6 +177,8 @@ class _Visit:
         self._own = Participant(b"", 0)
         self._opened = 0  # `mod_revision` of the `ready` that this has entered by
         self._last = 0  # `create_revision` of the last key of this meeting
+        self._seen: tuple[int, int | None] | None = None  # a `ready` that lets this in: its revision, what it says
+        self._is_overdue = False  # `ready` was waited for, for long
         self._is_dirty = False  # a request that creates the key may still travel
         self._trouble: EtcdError | None = None  # the last error that was survived
 
@@ -247,13 +249,15 @@ class _Visit:
     async def _enter_once(self) -> bool:
         """Look, and do what is next. Returns whether this has entered."""
         listed, ready, last = await self._look()
-        step = entering(self._own, listed, ready, self._count, last=last)
+        if self._seen is not None and self._seen[0] > ready:  # it is deleted already
+            ready, last = self._seen
+        step = entering(self._own, listed, ready, self._count, last=last, is_overdue=self._is_overdue)
         match step:
             case Step.ENTER:
                 self._opened, self._last = ready, ready if last is None else last
                 return True
-            case Open(others):
-                await self._open(others)
+            case Open(members):
+                await self._open(members)
                 return False
             case Step.WAIT:
                 await self._wait_ready()
@@ -274,32 +278,30 @@ class _Visit:
             return listed, 0, None
         return listed, ready.mod_revision, _number_in(ready)
 
-    async def _open(self, others: tuple[Participant, ...]) -> None:
+    async def _open(self, members: tuple[Participant, ...]) -> None:
         """Put `ready`, unless a participant has gone meanwhile, or it is there already."""
-        there = [Key(one.key).create_revision == one.revision for one in (self._own, *others[:_MOST_CONDITIONS])]
-        fresh = Key(self._ready).mod_revision < self._own.revision
-        await self._store.do(
-            op.txn(when=[*there, fresh], then=[op.put(self._ready, f"{self._own.revision}")]), retry="always"
-        )
+        there = [Key(one.key).create_revision == one.revision for one in members[-_MOST_CONDITIONS:]]
+        last = members[-1].revision
+        fresh = Key(self._ready).mod_revision < last
+        await self._store.do(op.txn(when=[*there, fresh], then=[op.put(self._ready, f"{last}")]), retry="always")
 
     async def _wait_ready(self) -> None:
         """Wait until `ready` is put, or the own key is deleted, or there is reason to look again."""
         async with self._store.watch(self._ready, filters=("no_delete",), timeout=None) as watcher:
-            listed, ready, last = await self._look()
-            if entering(self._own, listed, ready, self._count, last=last) is Step.WAIT:
-                while True:
-                    with suppress(TimeoutError):
-                        async with asyncio.timeout(_CHECK_SECONDS):
-                            async for event in watcher:
-                                if event.revision > self._own.revision:
-                                    return
-                    if await self._is_gone():
-                        return
-
-    async def _is_gone(self) -> bool:
-        """Whether the own key was deleted, as by an operator; a second watch for each participant would cost more."""
-        kv = await self._store.get(self._own.key, keys_only=True)
-        return kv is None or kv.create_revision != self._own.revision
+            while True:
+                listed, ready, last = await self._look()
+                step = entering(self._own, listed, ready, self._count, last=last, is_overdue=self._is_overdue)
+                if step is not Step.WAIT:
+                    return
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_CHECK_SECONDS):
+                        async for event in watcher:
+                            last = _number_in(event.kv)
+                            if event.revision > self._own.revision:
+                                if last is None or self._own.revision <= last:
+                                    self._seen = event.revision, last
+                                return
+                self._is_overdue = True
 
     # Leaving.
 

@@ -77,7 +77,8 @@ class Group:
                 that a restarted process has again keeps its part of a `ring`.
             value: what it tells about itself, such as its address.
             on_conflict: what happens if there is a member of this name already, such as the one of this process before
-                a crash: `"keep"` waits until it is gone, `"replace"` takes its place.
+                a crash: `"keep"` waits until it is gone, `"replace"` takes its place. Of two processes that replace
+                each other the later one is the member.
             timeout: seconds for each call of entering; the client's default if it is not given.
 
         Raises:
@@ -141,6 +142,7 @@ class Membership(KeptEntry):
 
     usage: ClassVar[str] = "a membership is not awaited: write `async with group.join(...) as membership:`"
     _entering: ClassVar[str] = "async with group.join(...) as membership:"
+    _watches: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -174,7 +176,8 @@ class Membership(KeptEntry):
         """Whether the key of the member is there, as far as this process can know. Thread-safe.
 
         It looks at the clock, so it is right at once when the event loop, the process or the machine was stopped, and
-        it turns False before etcd deletes the key. A key that another client deletes is not noticed.
+        it turns False before etcd deletes the key. If another client deletes the key, or replaces it, a watch tells: a
+        key that was deleted is put again, and one that was replaced by another process when that is gone.
         """
         return self.is_registered
 

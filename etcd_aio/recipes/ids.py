@@ -8,7 +8,7 @@ from etcd_aio import EtcdTimeoutError, Store, Writer
 from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.concurrency import BACKOFF
 from etcd_aio.deadline import NEVER, deadline_after, time_left
-from etcd_aio.errors import EtcdError
+from etcd_aio.errors import CounterError, EtcdError
 from etcd_aio.recipes.counter import DEFAULT_TIMEOUT, Counter
 from etcd_aio.types import KeyLike, whole_number
 
@@ -68,7 +68,8 @@ class IdAllocator:
             timeout: seconds for the whole call; None for no limit.
 
         Raises:
-            CounterError: the value of the key is no number.
+            CounterError: the value of the key is no number; or it was deleted or set back, so that ids would be given
+                again. Only a process that has had larger ids can notice that.
             EtcdError: as every txn.
 
         Cancellation: no id is given to two callers; some may be given to none.
@@ -105,4 +106,8 @@ class IdAllocator:
                 raise
             await asyncio.sleep(BACKOFF.wait(failures, random.random))  # each attempt may leave out a block
         else:
-            self._next, self._last = last - self._block + 1, last
+            first = last - self._block + 1
+            if first <= self._last:
+                text = f"the counter of the ids was set back: {first} was given before. Set it above {self._last}"
+                raise CounterError(text)
+            self._next, self._last = first, last

@@ -15,7 +15,14 @@ from etcd_aio import Key, KeyValue, Op, Store, TxnResult, Writer, op
 from etcd_aio.aio import TaskCanceller
 from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.concurrency import CANCELLED_SECONDS
-from etcd_aio.errors import ClientUsageError, EtcdError, InvalidRequestError, JobLostError, NoSpaceError
+from etcd_aio.errors import (
+    ClientUsageError,
+    EtcdError,
+    InvalidRequestError,
+    JobLostError,
+    NoSpaceError,
+    ResultLostError,
+)
 from etcd_aio.recipes.jobs import JobKeys, Kind, checked_delay, id_of
 from etcd_aio.types import shown_key, to_bytes
 
@@ -88,6 +95,7 @@ class Job:
         "_is_dirty",
         "_is_ended",
         "_is_ending",
+        "_is_unclaimed",
         "_job",
         "_reason",
         "_shift",
@@ -109,6 +117,7 @@ class Job:
         self._is_dirty = is_dirty  # a copy of the request that claims it may still travel
         self._is_ending = False  # a request that ends it is under way
         self._is_ended = False
+        self._is_unclaimed = False  # the claim is gone
         self._unanswered: set[str] = set()  # the ways to end it whose answer was lost
         self._canceller: TaskCanceller | None = None
         self.error: JobLostError | None = None
@@ -154,6 +163,19 @@ class Job:
             if self._canceller is not None and not self._is_ending:
                 self._canceller.cancel()
         return self.error
+
+    def claim_deleted(self) -> None:
+        """Its claim is gone: by an own request that was not answered, or by an operator.
+
+        If it may be the former the job is not lost: the next request that ends it finds out. Its place is free.
+        """
+        self._is_unclaimed = True
+        if self._is_ending:
+            return  # its answer decides, if there is one
+        if self._unanswered:
+            self._shift.ended(self)
+        else:
+            self.lose("its claim was deleted")
 
     # The block.
 
@@ -306,9 +328,13 @@ class Job:
         self._is_ending = True
         try:
             result = await self._commit(how, txn, shift.timeout if timeout is UNSET else timeout)
-        finally:
+        except BaseException:  # a cancellation too
             self._is_ending = False
-        if not result.succeeded:
+            if self._is_unclaimed:
+                self.claim_deleted()
+            raise
+        self._is_ending = False
+        if result is not None and not result.succeeded:
             kv = result[worker]
             has_worked = kv is not None and kv.create_revision == shift.revision
             is_gone = how not in _FINAL or result[item] is None
@@ -320,8 +346,11 @@ class Job:
         self.error = None  # what was lost meanwhile came too late
         shift.ended(self)
 
-    async def _commit(self, how: str, txn: op.TxnOp, timeout: float | None) -> TxnResult:
-        """Send a txn; again if its answer is lost. What was not answered, here or before, is kept in mind."""
+    async def _commit(self, how: str, txn: op.TxnOp, timeout: float | None) -> TxnResult | None:
+        """Send a txn; again if its answer is lost. What was not answered, here or before, is kept in mind.
+
+        Returns None if it has ended the job, and what it has deleted is compacted.
+        """
         shift = self._shift
         is_exact = not hasattr(shift.writer, "do")  # no store, so its answers are true of every copy
         clock = asyncio.get_running_loop().time
@@ -331,6 +360,14 @@ class Job:
         through = shift.writer.txn().when(*txn.when).then(*txn.then).otherwise(*txn.otherwise)
         try:
             result = await through.commit(timeout=timeout, retry=None if is_exact else "safe")
+        except ResultLostError as lost:
+            if not was_unanswered:
+                self._unanswered.discard(how)
+            if lost.succeeded:
+                return None
+            left = None if timeout is None else max(0.0, timeout - (clock() - began))
+            # The condition is on a revision that never comes back, so it fails again.
+            return await shift.store.do(op.txn(when=txn.when, otherwise=txn.otherwise), timeout=left)
         except EtcdError as error:
             if not (error.maybe_applied or was_unanswered):
                 self._unanswered.discard(how)

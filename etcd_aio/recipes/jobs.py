@@ -146,6 +146,7 @@ class Board:
         is_complete: whether no job is left out.
         limit: how many items are to be listed.
         claims: the claims, by job.
+        strays: the jobs whose claims were seen to have no lease. No worker writes such ones; they would never end.
     """
 
     def __init__(self, keys: JobKeys) -> None:
@@ -157,12 +158,13 @@ class Board:
         self._applied = 0  # up to which changes are known
         self._doubtful: dict[bytes, int] = {}  # jobs that have changed at or before this revision
         self.claims: dict[bytes, Claim] = {}
+        self.strays: set[bytes] = set()
         self.is_complete = False
         self.limit = WINDOW
 
     def load(self, listed: Iterable[KeyValue], revision: int, *, is_complete: bool) -> None:
         """Know what was listed at a revision, and nothing else."""
-        self._items, self.claims, self._delays = {}, {}, {}
+        self._items, self.claims, self.strays, self._delays = {}, {}, set(), {}
         self._revision = 0
         for kv in listed:
             self._put(kv)
@@ -172,13 +174,18 @@ class Board:
         self.is_complete = is_complete
         self.limit = WINDOW + len(self.claims) + len(self._delays)
 
-    def apply(self, event: Event) -> None:
-        """A key has changed. A member that is behind also tells of changes before the listing."""
-        parsed = self._keys.parsed(event.key) if event.revision > self._revision else None
+    def apply(self, event: Event) -> tuple[Kind, bytes] | None:
+        """A key has changed. A member that is behind also tells of changes before the listing.
+
+        Returns the kind of the key, and its job; None if it is another key.
+        """
+        parsed = self._keys.parsed(event.key)
         self._applied = max(self._applied, event.revision)
-        if parsed is None:
-            return
-        kind, job = parsed
+        if parsed is not None and event.revision > self._revision:
+            self._apply(event, *parsed)
+        return parsed
+
+    def _apply(self, event: Event, kind: Kind, job: bytes) -> None:
         self._doubtful.pop(job, None)
         if event.is_put:
             is_new = kind is Kind.ITEM and job not in self._items
@@ -195,6 +202,7 @@ class Board:
                 del self._jobs[bisect_left(self._jobs, job)]
         elif kind is Kind.CLAIM:
             self.claims.pop(job, None)
+            self.strays.discard(job)
         elif kind is Kind.DELAY:
             self._delays.pop(job, None)
 
@@ -207,6 +215,10 @@ class Board:
             self._items[job] = kv.mod_revision
         elif kind is Kind.CLAIM:
             self.claims[job] = Claim(kv.create_revision, kv.lease)
+            if kv.lease:
+                self.strays.discard(job)
+            else:
+                self.strays.add(job)
         elif kind is Kind.DELAY:
             self._delays[job] = _Delay(kv.mod_revision, seconds_in(kv.value))
 

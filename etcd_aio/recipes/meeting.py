@@ -41,13 +41,13 @@ class Step(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Put `ready`, if all these keys are still there: this participant completes the number.
+    """Put `ready`, if all these keys are still there: the number is complete.
 
     Attributes:
-        others: the participants before this one.
+        members: the participants of the meeting, in the order of their arrival.
     """
 
-    others: tuple[Participant, ...]
+    members: tuple[Participant, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,13 @@ Leaving: TypeAlias = Step | Await
 
 
 def entering(
-    own: Participant, listed: Iterable[Participant], ready: int, count: int, *, last: int | None = None
+    own: Participant,
+    listed: Iterable[Participant],
+    ready: int,
+    count: int,
+    *,
+    last: int | None = None,
+    is_overdue: bool = False,
 ) -> Entering:
     """What a participant does that wants to enter.
 
@@ -79,6 +85,8 @@ def entering(
         count: how many enter together.
         last: the `create_revision` of the key of the last participant of its meeting. None if `ready` does not say it:
             then all participate whose keys are older than `ready`.
+        is_overdue: whether it has waited for long. If the number is complete then, `ready` was deleted, as by an
+            operator, before this participant saw it.
     """
     known = sorted(listed, key=_revision)
     if own not in known:
@@ -89,7 +97,10 @@ def entering(
     if len(before) >= count:
         return Step.TOO_MANY
     others = tuple(one for one in before if one.revision > ready)
-    return Open(others) if len(others) == count - 1 else Step.WAIT
+    if len(others) == count - 1:
+        return Open((*others, own))
+    waiting = tuple(one for one in known if one.revision > ready)
+    return Open(waiting[:count]) if is_overdue and own in waiting[:count] and len(waiting) >= count else Step.WAIT
 
 
 def leaving(own: Participant, listed: Iterable[Participant], last: int) -> Leaving:

@@ -77,7 +77,7 @@ class ItemQueue(AsyncIterator[Item]):
         Raises:
             QueueTimeoutError: there was no item in time.
             ItemInDoubtError: the answer was lost, so items that were about to be taken may be lost: it names their
-                keys.
+                keys. With a `writer` of exactly-once writes, only if their values are compacted too.
             OutcomeUnknownError: the same of a `writer` of exactly-once writes, which can find out; a note names the
                 keys.
             EtcdError: as every read, watch and txn; nothing was taken.

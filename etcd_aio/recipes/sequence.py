@@ -1,20 +1,20 @@
 """Sequence: puts under numbers that follow each other, by the protocol of Go's sequential keys.
 
 A put has the number after the last one, and writes a base key in the same txn. Its condition is that the base key was
-not written since the numbers were read. So two puts with the same number exclude each other, and a copy of a put that
+not written since the numbers were read; and that its own keys are missing, in case an operator has set the base key
+back. So two puts with the same number exclude each other, and a copy of a put that
 comes late is refused: it can be repeated until it is answered.
 
-Each txn makes all others fail that have read the same state. So those of one process are combined: while one is under
-way, the next values wait, and are put together. The base key, whose value Go leaves empty, has the last number and a
+Each txn makes all others fail that have read the same state, so the puts of one process are combined by `combiner.py`.
+The base key, whose value Go leaves empty, has the last number and a
 mark of the txn: by the number the next put needs no read, and by the mark a txn whose answer was lost is recognized.
 """
 
 import asyncio
-import random
 import secrets
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
 
 from etcd_aio import (
     EtcdTimeoutError,
@@ -28,10 +28,9 @@ from etcd_aio import (
     Writer,
     op,
 )
-from etcd_aio.aio import check_loop, resolve, start_background_task, wait_until
-from etcd_aio.backoff import Backoff
 from etcd_aio.deadline import NEVER, time_left
 from etcd_aio.errors import EtcdError, ItemInDoubtError, QueueError, ResultLostError
+from etcd_aio.recipes.combiner import Call, Combiner
 
 MOST_ITEMS: Final = 60
 """Items of one txn: as many puts, and the base key, are far below the 128 operations that etcd accepts by default."""
@@ -40,25 +39,21 @@ _MOST_BYTES: Final = 512 * 1024  # of values that are combined; etcd accepts req
 _MARK_BYTES: Final = 8
 _DIGITS: Final = 16  # of a number, as of Go
 
-# Processes that collide spread over some round trips.
-_BACKOFF: Final = Backoff(initial=0.001, multiplier=2.0, maximum=0.064, jitter=1.0)
-
 
 @dataclass(slots=True, eq=False, repr=False)
-class _Waiting:
-    """One call that waits.
+class _Put:
+    """What one call puts.
 
     Attributes:
-        values: what it puts.
-        future: resolved with the keys, or the error.
-        deadline: by which it must be resolved.
-        keys: under which the values were sent; empty if they were not.
+        values: in their order.
+        keys: under which they were sent last.
     """
 
     values: list[bytes]
-    future: "asyncio.Future[list[bytes] | EtcdError | None]"
-    deadline: float
-    keys: list[bytes]
+    keys: list[bytes] = field(default_factory=list)
+
+
+_Call: TypeAlias = Call[_Put, list[bytes]]
 
 
 class Sequence:
@@ -87,109 +82,67 @@ class Sequence:
         self._base = b"__" + prefix
         self._what = what
         self._in_doubt = in_doubt
-        self._waiting: list[_Waiting] = []
-        self._sending: list[_Waiting] = []
+        self._puts = Combiner[_Put, list[bytes]](what, self._send, self._forget, failed=self._failed, fitting=_fitting)
         self._known: tuple[int, int] | None = None  # the last number, and a revision at which it was that
-        self._combiner: asyncio.Task[None] | None = None
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether no call waits."""
-        return self._combiner is None
+        self._is_base_wrong = False  # there is an item behind the last number that it has
 
     async def put(self, values: list[bytes], deadline: float) -> list[bytes]:
         """Put values; all of them or none. Returns their keys."""
-        loop = asyncio.get_running_loop()
-        if self._combiner is not None:
-            check_loop(self._combiner)
-        waiting = _Waiting(values, loop.create_future(), deadline, [])
-        self._waiting.append(waiting)
-        if self._combiner is None:
-            self._combiner = start_background_task(self._combine(), name=f"etcd_aio {self._what}")
-        try:
-            outcome = await wait_until(waiting.future, deadline, late=None)
-        finally:
-            self._leave(waiting)
-        if outcome is None:
-            late = EtcdTimeoutError(f"{self._what}: the items were not put in time")
-            if waiting.keys:
-                raise self._in_doubt(self._what, waiting.keys) from late
-            raise late
-        if isinstance(outcome, EtcdError):
-            raise outcome.with_traceback(None)  # it may be the error of several calls
-        return outcome
+        put = _Put(values)
 
-    async def _combine(self) -> None:
-        """Send what waits, batch after batch, until nothing waits."""
-        conflicts = 0
-        while self._collect():
-            try:
-                has_ended = await self._send()
-            except EtcdError as error:
-                self._known = None
-                self._end(error)
-                conflicts = 0
-                continue
-            conflicts = 0 if has_ended else conflicts + 1
-            if conflicts > 1:  # the first answer tells the number, so the next txn mostly succeeds
-                await asyncio.sleep(_BACKOFF.wait(conflicts - 2, random.random))
-        self._combiner = None
+        def late(is_sent: bool) -> EtcdError:
+            error = EtcdTimeoutError(f"{self._what}: the items were not put in time")
+            if not is_sent:
+                return error
+            doubt = self._in_doubt(self._what, put.keys)
+            doubt.__cause__ = error
+            return doubt
 
-    def _collect(self) -> bool:
-        """Choose what is sent next: as many of the first calls as fit. Returns whether there is anything."""
-        self._waiting = [one for one in (*self._sending, *self._waiting) if not one.future.done()]
-        self._sending = []
-        items = size = 0
-        for one in self._waiting:
-            items += len(one.values)
-            size += sum(map(len, one.values))
-            if self._sending and (items > MOST_ITEMS or size > _MOST_BYTES):
-                break
-            self._sending.append(one)
-        del self._waiting[: len(self._sending)]
-        return bool(self._sending)
+        return await self._puts.call(put, deadline, late)
 
-    async def _send(self) -> bool:
+    async def _send(self, calls: list[_Call]) -> bool:
         """Send one txn for all. Returns False after a conflict."""
-        batch = self._sending
-        deadline = max(one.deadline for one in batch)
+        deadline = max(one.deadline for one in calls)
         last, revision = self._known or await self._look(deadline)
+        batch = [one for one in calls if not one.has_ended]  # the others were told that nothing is put
+        if not batch:
+            return True
         mark = secrets.token_hex(_MARK_BYTES).encode()
         puts: list[op.PutOp] = []
         for one in batch:
             first = last + 1
-            last += len(one.values)
+            last += len(one.work.values)
             if last >= 10**_DIGITS:
                 raise QueueError(f"{self._what}: there are no numbers left behind those of the items that are there")
-            one.keys = [self._prefix + b"%016d" % number for number in range(first, last + 1)]
-            puts += [op.put(key, value) for key, value in zip(one.keys, one.values, strict=True)]
+            one.work.keys = [self._prefix + b"%016d" % number for number in range(first, last + 1)]
+            puts += [op.put(key, value) for key, value in zip(one.work.keys, one.work.values, strict=True)]
+        for one in batch:
+            one.is_sent = True
         base, look = op.put(self._base, b"%d %b" % (last, mark)), op.get(self._base)
-        txn = op.txn(when=[Key(self._base).mod_revision < revision + 1], then=[base, *puts], otherwise=[look])
-        result: TxnResult | None = None
+        when = [Key(self._base).mod_revision < revision + 1, *(Key(put.key).missing for put in puts)]
+        txn = op.txn(when=when, then=[base, *puts], otherwise=[look])
+        self._forget()  # until it is answered
         try:
-            result = await self._commit(txn, mark, deadline)
+            result = await self._commit(txn, mark, [put.key for put in puts], deadline)
         except ResultLostError as lost:  # what it has read is compacted, but not whether it has put the items
             if not lost.succeeded:
-                self._known = None
-                for one in batch:
-                    one.keys = []
                 return False
-        if result is None:
-            self._known = None
-        elif result.succeeded:
-            self._known = last, result.revision
-        else:
-            found = result.responses[0]
-            self._known = _number_in(found) if isinstance(found, KeyValue) else None
-            for one in batch:
-                one.keys = []
-            return False
+            result = None
+        if result is not None:
+            found = None if result.succeeded else result.responses[0]
+            if not result.succeeded:
+                base_revision = 0
+                if isinstance(found, KeyValue):
+                    self._known, base_revision = _number_in(found), found.mod_revision
+                if base_revision <= revision:  # no other put: an operator, or a backup, has set the base key back
+                    self._known, self._is_base_wrong = None, True
+                return False
+            self._known, self._is_base_wrong = (last, result.revision), False
         for one in batch:
-            resolve(one.future, one.keys)
-        self._sending = []
+            one.resolve(one.work.keys)
         return True
 
-    async def _commit(self, txn: op.TxnOp, mark: bytes, deadline: float) -> TxnResult | None:
+    async def _commit(self, txn: op.TxnOp, mark: bytes, keys: list[bytes], deadline: float) -> TxnResult | None:
         """Send a txn; again if its answer is lost. Returns None if a copy of it was applied that was not answered."""
         through = self._writer.txn().when(*txn.when).then(*txn.then).otherwise(*txn.otherwise)
         try:
@@ -199,7 +152,7 @@ class Sequence:
         except EtcdError as error:
             if not error.maybe_applied:
                 raise
-            doubt = self._in_doubt(self._what, [key for one in self._sending for key in one.keys])
+            doubt = self._in_doubt(self._what, keys)
             if self._is_exact:
                 raise doubt from error
             try:
@@ -217,7 +170,7 @@ class Sequence:
         """The last number, and the revision at which it is that; -1 if there is none."""
         base = await self._store.get(self._base, timeout=_left(deadline))
         known = None if base is None else _number_in(base)
-        if known is not None:
+        if known is not None and not self._is_base_wrong:
             return known
         # Go has written it, or it is the first put. This reads all keys of the prefix, as Go's put does.
         found = await self._last(1, deadline)
@@ -242,26 +195,27 @@ class Sequence:
             timeout=_left(deadline),
         )
 
-    def _end(self, error: EtcdError) -> None:
-        """A call has failed, for all that it was made for."""
-        for one in self._sending:
-            if isinstance(error, ItemInDoubtError):
-                doubt = self._in_doubt(self._what, one.keys)
-                doubt.__cause__ = error.__cause__
-                resolve(one.future, doubt)
-            else:
-                resolve(one.future, error)
-        self._sending = []
+    def _forget(self) -> None:
+        self._known = None
 
-    def _leave(self, waiting: _Waiting) -> None:
-        """A caller has its outcome, or waits no longer: what is sent for no caller ends."""
-        waiting.future.cancel()
-        if self._combiner is None or any(not one.future.done() for one in (*self._sending, *self._waiting)):
-            return
-        if self._sending:
-            self._combiner.cancel()
-            self._combiner, self._sending, self._known = None, [], None
-        self._waiting.clear()
+    def _failed(self, error: EtcdError, put: _Put) -> EtcdError:
+        """The error of one call, by that of the txn."""
+        if not isinstance(error, ItemInDoubtError):
+            return error
+        doubt = self._in_doubt(self._what, put.keys)
+        doubt.__cause__ = error.__cause__
+        return doubt
+
+
+def _fitting(puts: Collection[_Put]) -> int:
+    """How many of the first puts fit into one txn."""
+    items = size = 0
+    for count, put in enumerate(puts):
+        items += len(put.values)
+        size += sum(map(len, put.values))
+        if count and (items > MOST_ITEMS or size > _MOST_BYTES):
+            return count
+    return len(puts)
 
 
 def _number_in(base: KeyValue) -> tuple[int, int] | None:

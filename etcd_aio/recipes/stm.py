@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from etcd_aio import EtcdTimeoutError, Store, TxnResult, Writer
+from etcd_aio import EtcdTimeoutError, ResultLostError, Store, TxnResult, Writer
 from etcd_aio.backoff import Backoff
 from etcd_aio.deadline import NEVER, time_left
 from etcd_aio.errors import TxnConflictError
@@ -103,7 +103,10 @@ class _Stm(Generic[T]):
                 if busy:  # others of this client are changing these keys now: this attempt would conflict
                     known = await self._enter(busy, None)
                     continue
-                result = await self._commit(reads)
+                try:
+                    result: TxnResult | ResultLostError = await self._commit(reads)
+                except ResultLostError as lost:  # what it has read is compacted, but not whether it has committed
+                    result = lost
                 if result.succeeded:
                     if self._pass is not None:
                         committed = reads.after_commit(result.revision)
@@ -141,10 +144,10 @@ class _Stm(Generic[T]):
         through = self._writer.txn().when(*txn.when).then(*txn.then).otherwise(*txn.otherwise)
         return await through.commit(timeout=self._left(), retry=None if self._is_exact else "safe")
 
-    async def _after_conflict(self, reads: ReadSet, result: TxnResult) -> Snapshot | None:
+    async def _after_conflict(self, reads: ReadSet, result: TxnResult | ResultLostError) -> Snapshot | None:
         """Wait for the next attempt. Returns what it may begin with."""
-        found = reads.after_conflict(result)
-        conflicts = reads.conflicts(found)
+        found = None if isinstance(result, ResultLostError) else reads.after_conflict(result)
+        conflicts = tuple(reads.guarded_keys()) if found is None else reads.conflicts(found)
         if self._commits >= self._max_attempts:
             shown = ", ".join(shown_key(key) for key in conflicts)
             text = f"other writers were faster in each of {self._commits} attempts, lastly on {shown}"

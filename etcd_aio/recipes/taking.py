@@ -29,6 +29,7 @@ from etcd_aio.errors import (
     EtcdError,
     ItemInDoubtError,
     QueueTimeoutError,
+    ResultLostError,
     StoreRolledBackError,
 )
 from etcd_aio.logs import log_for
@@ -166,7 +167,7 @@ class Taker:
     def _leave(self, waiting: "asyncio.Future[Item | EtcdError | None]") -> None:
         """A consumer has its outcome, or waits no longer. A claim under way goes on; looking and waiting end."""
         waiting.cancel()
-        with suppress(ValueError):
+        if waiting in self._waiting:  # a failing remove() takes longer: its error names the future
             self._waiting.remove(waiting)
         if self._task is not None and not self._is_claiming and not self._wanted():
             self._task.cancel()
@@ -293,6 +294,10 @@ class Taker:
             txn = self._writer.txn().when(*whole.when).then(*whole.then)
             result = await txn.commit(timeout=self._timeout, retry=None if self._is_exact else "safe")
             return [item for item in _deleted(result, len(parts)) if item is not None]
+        except ResultLostError as lost:
+            if not lost.succeeded:  # of a txn for one item: another process has taken it
+                return []
+            raise self._lost(picked) from lost
         except EtcdError as error:
             if self._is_exact:
                 error.add_note(f"It was to take {', '.join(shown_key(one.key) for one in picked)}.")
@@ -310,6 +315,11 @@ class Taker:
             self._left.extend(item for item in found if item is not None)
             raise self._in_doubt(gone) from first
         return [item for item in found if item is not None]
+
+    def _lost(self, picked: Sequence[Candidate]) -> ItemInDoubtError:
+        keys = tuple(one.key for one in picked)
+        text = f"{self._what}: {', '.join(map(shown_key, keys))} may have been taken, and the values are compacted"
+        return ItemInDoubtError(text, keys=keys, revision=max(one.revision for one in picked))
 
     def _in_doubt(self, picked: Sequence[Candidate]) -> ItemInDoubtError:
         keys = tuple(one.key for one in picked)

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from etcd_aio import Key, KeyValue, OutcomeUnknownError, TxnResult, Writer, op
+from etcd_aio import Key, KeyValue, OutcomeUnknownError, ResultLostError, TxnResult, Writer, op
 from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.concurrency import OnLost, checked_margin
 from etcd_aio.deadline import NEVER, deadline_after, time_left
@@ -147,11 +147,14 @@ class WorkQueue:
                 then.append(op.put(look.key, job))
             if seconds:
                 then.append(op.put(self._keys.of(Kind.DELAY, job), f"{time.time() + seconds:.3f}"))
-            result = await self._commit(key, op.TxnOp(tuple(when), tuple(then), (look,)), deadline)
+            orphan = None
+            try:
+                result = await self._commit(key, op.TxnOp(tuple(when), tuple(then), (look,)), deadline)
+            except ResultLostError:  # the condition did not hold, and what was found is compacted
+                continue
             if result.succeeded:
                 return key
             found = result.responses[0]
-            orphan = None
             if ident and isinstance(found, KeyValue):
                 if await self._is_there(found.value, deadline):
                     return self._keys.of(Kind.ITEM, found.value)
@@ -273,7 +276,10 @@ class WorkQueue:
             when.append(Key(self._keys.id_key(ident)).missing)
             then.append(op.put(self._keys.id_key(ident), job))
         txn = self._writer.txn().when(*when).then(*then)
-        result = await txn.commit(timeout=self._limit(timeout), retry=None if self._is_exact else "safe")
+        try:
+            result = await txn.commit(timeout=self._limit(timeout), retry=None if self._is_exact else "safe")
+        except ResultLostError as lost:  # what it has deleted is compacted, but not whether it has
+            return lost.succeeded
         return result.succeeded
 
     def _name_in(self, key: bytes) -> bytes:

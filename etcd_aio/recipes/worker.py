@@ -278,7 +278,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
             raise
         finally:
             waiting.cancel()
-            with suppress(ValueError):
+            if waiting in self._waiting:  # a failing remove() takes longer: its error names the future
                 self._waiting.remove(waiting)
         if outcome is None:
             raise StopAsyncIteration
@@ -339,9 +339,8 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
     async def _learn(self, watcher: Watcher) -> None:
         while True:
             for event in (await watcher.next_batch()).events:
-                self._board.apply(event)
-                parsed = self.keys.parsed(event.key) if event.is_delete else None
-                if parsed is not None and parsed[0] is Kind.CLAIM:
+                parsed = self._board.apply(event)
+                if parsed is not None and parsed[0] is Kind.CLAIM and event.is_delete:
                     self._claim_gone(parsed[1], event.revision)
             self._sweep()
             self.wake()
@@ -368,14 +367,20 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
                 self._board.limit = 2 * len(result[parts[2]])
 
     def _claim_gone(self, job: bytes, revision: int) -> None:
-        """A claim was deleted while the lease lives, as by an operator."""
+        """A claim was deleted while the lease lives."""
         shift = self._shift
         lost = None if shift is None else shift.jobs.get(job)
-        if lost is not None and lost.fencing_token < revision and not lost.is_ending:
-            lost.lose("its claim was deleted")
+        if lost is not None and lost.fencing_token < revision:
+            lost.claim_deleted()
 
     def _sweep(self) -> None:
-        """Free jobs that a late copy of a request has claimed for no task."""
+        """Free jobs that a late copy of a request has claimed for no task, and those with a claim of no worker."""
+        for job in self._board.strays:
+            self._log.warning("%s: the claim of job %s has no lease, and is deleted", self._what, shown_key(job))
+            key = self.keys.of(Kind.CLAIM, job)
+            is_same = [Key(key).create_revision == self._board.claims[job].revision, Key(key).lease == 0]
+            self.source.run(self._free(op.txn(when=is_same, then=[op.delete(key)])), "release of a job")
+        self._board.strays.clear()  # they are listed again, if they stay
         shift = self._shift
         if shift is None:
             return

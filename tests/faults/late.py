@@ -41,7 +41,11 @@ class LateClient(Client):
         if options.get("retry") == "always":
             for _ in range(_COPIES):
                 self._send_later(operation)
-            return await super().do(operation, **options)
+            try:
+                return await super().do(operation, **options)
+            except EtcdError as failure:
+                failure.maybe_applied = True  # by one of the copies
+                raise
         if is_now:
             await super().do(operation, **options)
         else:

@@ -63,7 +63,7 @@ class Place:
         if self.keys.pop(key, None) is not None:
             self.revision += 1
 
-    def act(self, key: bytes) -> bool:
+    def act(self, key: bytes, *, is_overdue: bool = False) -> bool:
         """Let a participant do one step. Returns whether it could do anything."""
         if key in self.out:
             return False
@@ -74,7 +74,7 @@ class Place:
             return True
         own = self.own[key]
         if key not in self.inside:
-            step = entering(own, self.listed(), self.ready, self.count, last=self.last)
+            step = entering(own, self.listed(), self.ready, self.count, last=self.last, is_overdue=is_overdue)
             match step:
                 case Step.ENTER:
                     assert self.ready in self.openings
@@ -83,10 +83,10 @@ class Place:
                 case Step.TOO_MANY | Step.GONE:
                     self.delete(key)
                     self.out.add(key)
-                case Open(others):
-                    assert len(others) == self.count - 1
+                case Open(members):
+                    assert len(members) == self.count
                     self.revision += 1
-                    self.ready, self.last = self.revision, own.revision
+                    self.ready, self.last = self.revision, members[-1].revision
                     self.openings.append(self.ready)
                 case _:
                     return False
@@ -122,16 +122,18 @@ class Place:
 @example(2, [(number, "act") for number in (0, 1, 2, 1, 2, 0, 1)])  # the third one comes before `ready` is put
 @given(
     st.integers(1, 4),
-    st.lists(st.tuples(st.integers(0, 6), st.sampled_from(["act", "act", "act", "act", "give up"])), max_size=80),
+    st.lists(
+        st.tuples(st.integers(0, 6), st.sampled_from(["act", "act", "act", "act", "late", "give up"])), max_size=80
+    ),
 )
 def test_participants_enter_together_and_leave_together(count: int, script: list[tuple[int, str]]) -> None:
     place = Place(count)
     for number, what in script:
         key = b"%d" % number
-        if what == "act":
-            place.act(key)
-        else:
+        if what == "give up":
             place.give_up(key)
+        else:
+            place.act(key, is_overdue=what == "late")
         for opened in place.openings:  # never more than the number in one meeting
             assert sum(one == opened for one in place.inside.values()) <= count
     # Those that came do all that they can: each ends, or waits for others to come.

@@ -13,7 +13,7 @@ CONTENDED: Final = ("lock", "rwlock", "semaphore", "election", "counter")
 PARTS: Final = (
     *CONTENDED,
     *("watch", "reads"),
-    *("combined-counter", "ids", "stm", "barriers", "group", "schedule"),
+    *("combined-counter", "ids", "stm", "barriers", "group", "schedule", "queue", "priority-queue", "work-queue"),
 )
 """What clients may do: contend for something, write and watch, read with and without a cache, or use a recipe."""
 

@@ -11,13 +11,17 @@ from etcd_aio.cache.freshness import Freshness
 from etcd_aio.cache.state import Replica
 from etcd_aio.error_handler import call_with_retries
 from etcd_aio.error_handler.retry_verdicts import judge_call
+from etcd_aio.errors import ItemInDoubtError
 from etcd_aio.recipes import (
     Barrier,
     Counter,
     HashRing,
     IdAllocator,
+    Job,
     Membership,
+    Queue,
     Tick,
+    Worker,
     double_barrier,
     meeting,
     runs,
@@ -25,6 +29,8 @@ from etcd_aio.recipes import (
 )
 from etcd_aio.recipes.read_set import ReadSet
 from etcd_aio.recipes.runs import ClaimingRun, Run
+from etcd_aio.recipes.sequence import Sequence
+from etcd_aio.recipes.taking import Taker
 from etcd_aio.watch.resuming_stream import WatchStream
 from etcd_aio.watch.state import WatchState
 from tests.faults import sabotage
@@ -95,9 +101,8 @@ def cache_keeps_the_deleted() -> None:
 def ended_calls_counted() -> None:
     """Add for a call that has ended by its deadline before its txn was sent, and has said that nothing was added."""
 
-    def all_of_them(self: Any) -> Any:
-        numbers = [one.number for one in self._sending]
-        return self._sending, sums.sums(self._value, numbers, self._minimum, self._maximum)
+    def all_of_them(self: Any, calls: Any) -> Any:
+        return calls, sums.sums(self._value, [one.work for one in calls], self._minimum, self._maximum)
 
     swap(Counter, "_sums", all_of_them)
 
@@ -147,7 +152,7 @@ def all_enter() -> None:
     """Let everybody in whose key is older than `ready` (#14604)."""
     rule = meeting.entering
 
-    def entering(own: Any, listed: Any, ready: int, count: int, *, last: Any = None) -> Any:
+    def entering(own: Any, listed: Any, ready: int, count: int, *, last: Any = None, is_overdue: bool = False) -> Any:
         return rule(own, listed, ready, count)
 
     swap(double_barrier, "entering", entering)
@@ -209,6 +214,59 @@ def tick_forgotten() -> None:
     swap(ClaimingRun, "_begin", forget)
 
 
+def item_repeated() -> None:
+    """Repeat the put of an item whose answer was lost: a late copy puts it again after it was taken."""
+
+    async def put(self: Any, keys: Any, put: Any, deadline: float) -> Any:
+        return await self._store.do(put, retry="always")
+
+    swap(Queue, "_put", put)
+
+
+def take_forgotten() -> None:
+    """Take an item whose deletion was not answered for one that another process has."""
+    take = Taker._take
+
+    async def forget(self: Any, picked: Any) -> Any:
+        try:
+            return await take(self, picked)
+        except ItemInDoubtError:
+            return []
+
+    swap(Taker, "_take", forget)
+
+
+def own_items_forgotten() -> None:
+    """Take an own put, whose answer was lost, for that of another process, and put the items again."""
+    commit = Sequence._commit
+
+    async def forget(self: Any, txn: Any, mark: bytes, keys: Any, deadline: float) -> Any:
+        return await commit(self, txn, b"another mark", keys, deadline)
+
+    async def again(self: Any, txn: Any, mark: bytes, keys: Any, deadline: float) -> Any:
+        try:
+            return await forget(self, txn, mark, keys, deadline)
+        except ItemInDoubtError:
+            return await self._store.do(txn, retry="always")
+
+    swap(Sequence, "_commit", again)
+
+
+def job_ended_without_claim() -> None:
+    """End a job although its claim is gone, and another worker may have it."""
+    commit = Job._commit
+
+    async def careless(self: Any, how: str, txn: Any, timeout: Any) -> Any:
+        return await commit(self, how, replace(txn, when=()), timeout)
+
+    swap(Job, "_commit", careless)
+
+
+def late_claim_kept() -> None:
+    """Leave a claim that a late copy of a request has made for no task."""
+    swap(Worker, "_sweep", lambda self: None)
+
+
 ALL: Final[Mapping[str, Callable[[], None]]] = {
     **sabotage.ALL,
     **{
@@ -219,6 +277,7 @@ ALL: Final[Mapping[str, Callable[[], None]]] = {
             *(ended_calls_counted, counter_without_guard, block_guessed, stale_transaction),
             *(barrier_repeated, all_enter, left_alone, member_for_ever, epoch_too_old),
             *(every_start_is_own, start_without_guard, tick_forgotten),
+            *(item_repeated, take_forgotten, own_items_forgotten, job_ended_without_claim, late_claim_kept),
         )
     },
 }

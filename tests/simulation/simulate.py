@@ -15,7 +15,9 @@ from tests.simulation.contention import Contention
 from tests.simulation.counting import Counting, Ids
 from tests.simulation.faults import play
 from tests.simulation.groups import Groups
+from tests.simulation.jobs import Jobs
 from tests.simulation.plan import CONTENDED, Plan
+from tests.simulation.queues import PriorityQueues, Queues
 from tests.simulation.reads import Reads
 from tests.simulation.schedules import Schedules
 from tests.simulation.seeded import seeded
@@ -72,6 +74,9 @@ _RECIPES: Final[Mapping[str, Callable[[World], _Load]]] = {
     "barriers": Barriers,
     "group": Groups,
     "schedule": Schedules,
+    "queue": Queues,
+    "priority-queue": PriorityQueues,
+    "work-queue": Jobs,
 }
 """The parts that are recipes."""
 

@@ -1,8 +1,10 @@
 """Simulations in short: no rule is broken, equal seeds give equal runs, and defects are caught, replayed and shrunk."""
 
+import logging
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -35,7 +37,21 @@ _CAUGHT_BY_NIGHT = {
     "epoch-too-old": ("group", "", "seen wrongly"),
     "start-without-guard": ("schedule", "", "a tick begun twice"),
     "tick-forgotten": ("schedule", "", "a tick did not end"),
+    "item-repeated": ("queue", "lose-answers", "an item put twice"),
+    "take-forgotten": ("queue", "", "an item lost without a word"),
+    "own-items-forgotten": ("priority-queue", "", "an item put twice"),
+    "job-ended-without-claim": ("work-queue", "outlast-leases", "a job done"),
+    "late-claim-kept": ("work-queue", "", "waits for ever"),
 }
+
+
+@pytest.fixture(autouse=True)
+def log_level() -> Iterator[None]:
+    """Let later tests of this process log again: `run.prepare` ends that."""
+    logger = logging.getLogger("etcd_aio")
+    before = logger.level
+    yield
+    logger.setLevel(before)
 
 
 def program(*arguments: str, hash_seed: int = 0) -> "subprocess.CompletedProcess[str]":

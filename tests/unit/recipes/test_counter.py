@@ -253,6 +253,24 @@ async def test_ids_end_in_time() -> None:
         assert tasks() is not None
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+async def test_a_number_that_could_not_be_read_any_more_is_not_put(sign: int) -> None:
+    async with FakeEtcd() as fake, fake.client() as client:
+        counter = Counter(client, "n")
+        largest = 10**1000 - 1
+        await counter.set(sign * largest)
+        with pytest.raises(CounterLimitError, match="1000 digits") as raised:
+            await counter.add(sign)
+        assert raised.value.value == sign * largest
+        assert await counter.add(-sign) == await counter.get() == sign * (largest - 1)
+        fake.load({"n": b"-" * (sign < 0) + b"1" * 5000})
+        for call in (counter.get(), counter.add(), counter.set(1, expected=2), IdAllocator(client, "n").next()):
+            with pytest.raises(CounterError, match="no whole number"):
+                await call
+        await counter.set(1)
+        assert await counter.add() == 2
+
+
 async def test_wrong_arguments_are_refused() -> None:
     async with FakeEtcd() as fake, fake.client() as client:
         made: Any = Counter

@@ -10,9 +10,9 @@ A, B, C, D = (Participant(name, revision) for name, revision in ((b"a", 10), (b"
 @pytest.mark.parametrize(
     ("own", "listed", "ready", "expected"),
     [
-        (C, [A, B, C], 0, Open((A, B))),
-        (C, [C, B, A], 5, Open((A, B))),  # an old one, in any order
-        (C, [A, B, C, D], 0, Open((A, B))),  # a later one takes no place
+        (C, [A, B, C], 0, Open((A, B, C))),
+        (C, [C, B, A], 5, Open((A, B, C))),  # an old one, in any order
+        (C, [A, B, C, D], 0, Open((A, B, C))),  # a later one takes no place
         (B, [A, B, C], 0, Step.WAIT),
         (B, [A, B, C], 35, Step.ENTER),
         (D, [A, B, C, D], 0, Step.TOO_MANY),
@@ -25,6 +25,15 @@ A, B, C, D = (Participant(name, revision) for name, revision in ((b"a", 10), (b"
 )
 def test_entering(own: Participant, listed: list[Participant], ready: int, expected: Entering) -> None:
     assert entering(own, listed, ready, 3) == expected
+
+
+def test_a_participant_that_has_waited_for_long_opens_a_meeting_that_is_complete() -> None:
+    """Its `ready` was deleted, as by an operator."""
+    for own in (A, B, C):
+        assert entering(own, [A, B, C, D], 0, 3, is_overdue=True) == Open((A, B, C))
+    assert entering(B, [A, B], 0, 3, is_overdue=True) is Step.WAIT
+    assert entering(C, [B, C, D], 25, 3, is_overdue=True) is Step.WAIT, "B is of the meeting before"
+    assert entering(D, [A, B, C, D], 0, 3, is_overdue=True) is Step.TOO_MANY
 
 
 def test_a_key_between_the_last_participant_and_ready_is_one_too_many() -> None:

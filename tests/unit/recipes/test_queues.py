@@ -341,6 +341,18 @@ async def test_a_cancelled_put_with_a_priority_holds_no_other(at: int) -> None:
         assert tasks() <= before
 
 
+async def test_a_put_whose_time_is_over_before_it_is_sent_is_not_made() -> None:
+    async with FakeEtcd() as fake, fake.client() as client:
+        queue = PriorityQueue(client, "q")
+        with fake.fault("KV/Range", delay=1.0, times=1):
+            late, other = (
+                asyncio.ensure_future(queue.put(text, timeout=seconds)) for text, seconds in (("a", 0.5), ("b", 5.0))
+            )
+            await asyncio.wait([late, other])
+        assert isinstance(late.exception(), EtcdTimeoutError)
+        assert [item.key for item in await queue.peek(10)] == [other.result()]
+
+
 @KINDS
 async def test_closing_the_client_ends_every_wait(kind: Kind) -> None:
     async with FakeEtcd() as fake:
@@ -558,13 +570,13 @@ async def test_what_a_txn_did_is_known_although_its_result_is_compacted(
 ) -> None:
     commit, calls = Sequence._commit, 0
 
-    async def loses_the_first(self: Sequence, txn: Any, mark: bytes, deadline: float) -> Any:
+    async def loses_the_first(self: Sequence, txn: Any, mark: bytes, keys: list[bytes], deadline: float) -> Any:
         nonlocal calls
         calls += 1
         if calls > 1:
-            return await commit(self, txn, mark, deadline)
+            return await commit(self, txn, mark, keys, deadline)
         if succeeded:
-            await commit(self, txn, mark, deadline)
+            await commit(self, txn, mark, keys, deadline)
         raise ResultLostError(succeeded=succeeded)
 
     monkeypatch.setattr(Sequence, "_commit", loses_the_first)
