@@ -245,7 +245,7 @@ class GatewayConnection:
 
     async def _run(self, work: Coroutine[Any, Any, None], deadline: float, name: str) -> None:
         """Run `work` in a task of its own until the deadline; a cancellation ends it."""
-        task = self.start_task(work, name)
+        task = self.start_task(work, name=name)
         timeout = None if deadline == NEVER else max(deadline - self._loop.time(), 0)
         try:
             await asyncio.wait([task], timeout=timeout)

@@ -197,7 +197,7 @@ class Pool:
             self._start_dial(self._dial())
 
     def _start_dial(self, work: Coroutine[Any, Any, None]) -> None:
-        task = self._owner.start_task(work, f"etcd_aio dial {self._target.authority}")
+        task = self._owner.start_task(work, name=f"etcd_aio dial {self._target.authority}")
         self._dials.add(task)
         task.add_done_callback(self._dials.discard)
 

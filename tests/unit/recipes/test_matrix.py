@@ -1,7 +1,10 @@
 """Recipes without permission, and in a full store, on a fake; `integration/test_recipe_matrix.py` has real servers."""
 
+import inspect
+
 import pytest
 
+from etcd_aio import recipes
 from etcd_aio.fake import FakeEtcd
 from tests.support.auth import ROOT, WEB
 from tests.support.recipe_cases import (
@@ -16,6 +19,12 @@ from tests.support.recipe_cases import (
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
 ALL = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name.replace(" ", "-"))
+
+
+def test_every_recipe_has_a_case() -> None:
+    classes = {each for each in vars(recipes).values() if isinstance(each, type)}
+    found = [each for each in classes if list(inspect.signature(each).parameters)[:2] == ["client", "name"]]
+    assert len(found) == len(CASES), found
 
 
 @ALL
