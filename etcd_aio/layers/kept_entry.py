@@ -42,6 +42,9 @@ _BACKOFF: Final = Backoff(initial=0.5, multiplier=2.0, maximum=10.0, jitter=0.2)
 _LASTED: Final = 1.0
 """Seconds after which a registration that is lost is made again at once: until then, losing it is a failure too."""
 
+_ATTEMPT_SECONDS: Final = 10.0
+"""Of each call once the block was entered: there are other attempts, and a call may wait for an answer that is lost."""
+
 _LEAVE_SECONDS: Final = 2.0  # twice etcd's default election timeout
 
 OnConflict: TypeAlias = Literal["keep", "replace"]
@@ -325,7 +328,7 @@ class KeptEntry(NotAwaitable):
     async def _live(self, entered: "asyncio.Future[None]") -> None:
         """Keep the entry there until the block is left."""
         loop = asyncio.get_running_loop()
-        timeout = self._timeout  # until the block is entered; after that there is no limit
+        timeout = self._timeout  # until the block is entered
         failures = 0
         while True:
             since = inf
@@ -349,7 +352,7 @@ class KeptEntry(NotAwaitable):
             if self._is_left:
                 return
             resolve(entered, None)
-            timeout = None
+            timeout = _ATTEMPT_SECONDS
             if loop.time() - since >= _LASTED:
                 failures = 0
             else:

@@ -355,7 +355,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
                 op.range(prefix=self.keys.of(Kind.DELAY)),
                 op.range(prefix=self.keys.of(Kind.ITEM), keys_only=True, limit=self._board.limit),
             ]
-            result = await self.store.do(op.txn(then=parts), timeout=None)
+            result = await self.store.do(op.txn(then=parts))
             is_complete = not result[parts[2]].more
             self._board.load([kv for part in parts for kv in result[part]], result.revision, is_complete=is_complete)
             self._is_loaded = True

@@ -20,6 +20,7 @@ from etcd_aio.errors import (
 from etcd_aio.fake import FakeEtcd
 from etcd_aio.recipes import Group, HashRing, Ring
 from tests.support.virtual_time import tasks, turns
+from tests.support.until import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
@@ -67,6 +68,18 @@ async def test_names_are_random_if_none_is_given(fake: FakeEtcd) -> None:
         async with group.join() as one, group.join() as two:
             assert one.name != two.name
             assert (await group.members()).names == tuple(sorted((one.name, two.name)))
+
+
+@pytest.mark.parametrize("method", ["Lease/LeaseGrant", "KV/Txn"])
+async def test_a_call_without_an_answer_does_not_hold_it_up_for_ever(fake: FakeEtcd, method: str) -> None:
+    async with fake.client() as client, Group(client, "workers").join("a", value=b"1") as membership:
+        (lease,) = fake.leases
+        with fake.fault(method, hang=True, times=1) as fault:
+            await client.leases.revoke(lease.id)
+            await until(lambda: fault.hits > 0)
+        async with asyncio.timeout(60):
+            await until(lambda: membership.is_member and fake.keys() == {b"workers/a": b"1"})
+        assert fault.hits == 1
 
 
 async def test_a_lost_lease_is_healed(fake: FakeEtcd) -> None:
