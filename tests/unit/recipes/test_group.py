@@ -19,8 +19,8 @@ from etcd_aio.errors import (
 )
 from etcd_aio.fake import FakeEtcd
 from etcd_aio.recipes import Group, HashRing, Ring
-from tests.support.virtual_time import tasks, turns
 from tests.support.until import until
+from tests.support.virtual_time import tasks, turns
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
