@@ -211,7 +211,7 @@ PURE = (
     "recipes/ticks",
     "transport/framing",
     "transport/gateway/http1",
-    "transport/gateway/mapping",
+    "transport/gateway/json_mapping",
     "transport/gateway/replies",
     "transport/liveness",
     "transport/metadata",

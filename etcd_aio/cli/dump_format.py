@@ -116,7 +116,7 @@ def read_head(line: bytes) -> DumpHead:
     """
     fields = _fields(line, 1)
     if fields.get("etcd_aio_dump") != _VERSION:
-        raise MalformedDumpError("line 1: this is no dump of etcd-aio, or one of a newer version")
+        raise MalformedDumpError("line 1: this is not a dump of etcd-aio, or one of a newer version")
     try:
         return DumpHead(_number(fields, "revision"), _bytes(fields["prefix"]), str(fields.get("cluster", "")))
     except (LookupError, TypeError, ValueError):
@@ -140,10 +140,10 @@ def read_keys(lines: Iterable[bytes], head: DumpHead) -> Iterator[DumpedKey]:
         if "end" in fields:
             if fields.get("count") != number - 2:
                 raise MalformedDumpError(
-                    f"line {number}: the dump has {number - 2} keys, and its end names another number"
+                    f"line {number}: the dump has {number - 2} keys, but its last line gives another number"
                 )
             if any(other.strip() for other in rest):
-                raise MalformedDumpError(f"line {number + 1}: the dump goes on behind its end")
+                raise MalformedDumpError(f"line {number + 1}: there are lines after the end of the dump")
             return
         try:
             one = _key(fields)
@@ -155,7 +155,7 @@ def read_keys(lines: Iterable[bytes], head: DumpHead) -> Iterator[DumpedKey]:
             raise MalformedDumpError(f"line {number}: the keys are not in order")
         last = one.key
         yield one
-    raise MalformedDumpError("the dump has no end: it was cut off")
+    raise MalformedDumpError("the dump is incomplete: its last line is missing")
 
 
 def check(lines: Iterable[bytes]) -> DumpHead:
@@ -182,7 +182,7 @@ def check(lines: Iterable[bytes]) -> DumpHead:
         pass
     expected = json.loads(last).get("sha256", "") if last.strip() else ""
     if expected and expected != digest.hexdigest():
-        raise MalformedDumpError("the dump was changed: its digest is that of other keys")
+        raise MalformedDumpError("the dump was changed: its keys do not match its digest")
     return head
 
 
@@ -190,7 +190,7 @@ def _fields(line: bytes, number: int) -> dict[str, object]:
     try:
         found: object = json.loads(line)
     except (ValueError, RecursionError):
-        text = "this is no dump of etcd-aio" if number == 1 else "malformed"
+        text = "this is not a dump of etcd-aio" if number == 1 else "malformed"
         raise MalformedDumpError(f"line {number}: {text}") from None
     if not isinstance(found, dict):
         raise MalformedDumpError(f"line {number}: malformed")

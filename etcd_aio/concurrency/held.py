@@ -249,7 +249,7 @@ class Held(Generic[E]):
     def _expire(self) -> None:
         lease = f"lease 0x{self._loan.id:x}"
         if self._loan.remaining > 0:
-            self.lose(f"no renewal of its {lease} is acknowledged, and the last {self._margin:g} s have begun")
+            self.lose(f"no renewal of its {lease} was acknowledged, and it expires in {self._margin:g} s or less")
         else:
             self.lose(f"its {lease} has expired", LeaseExpiredError())
 

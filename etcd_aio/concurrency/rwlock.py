@@ -84,7 +84,7 @@ class RWLock(NotAwaitable):
     if not TYPE_CHECKING:  # type checkers refuse `async with` on a read-write lock by themselves
 
         async def __aenter__(self) -> NoReturn:
-            raise TypeError("a read-write lock is no block: enter what .reading() or .writing() returns")
+            raise TypeError("a read-write lock is not a block: enter what .reading() or .writing() returns")
 
         async def __aexit__(self, *exc_info: object) -> None:
             """Python looks for it before it enters."""

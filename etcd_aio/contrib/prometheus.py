@@ -173,7 +173,7 @@ class _Call(CallObserver):
 
 
 class _PrometheusObserver(Observer):
-    """Counts what it is told, and collects what clients know."""
+    """Counts what clients report, and collects their statistics."""
 
     def __init__(self, registry: CollectorRegistry, *, handling_seconds: bool) -> None:
         made: list[Collector] = [_Collector(self)]  # first, since collecting counts connections

@@ -189,7 +189,9 @@ class KeptEntry(NotAwaitable):
         except LeaseNotFoundError:
             pass
         except EtcdError as error:
-            self._log.warning("the entry %s could not be deleted, and ends by its TTL: %s", self._what, error)
+            self._log.warning(
+                "the entry %s could not be deleted; it is gone when its lease expires: %s", self._what, error
+            )
 
     # State.
 
@@ -314,7 +316,7 @@ class KeptEntry(NotAwaitable):
                         self._leases = {lease.id}
                         return value
                 else:
-                    text = f"{self._what} has the entry of another process, which is left alone"
+                    text = f"{self._what} has an entry of another process, which was not replaced"
                     raise self._conflict(text, lease=kv.lease)
 
     async def _live(self, entered: "asyncio.Future[None]") -> None:
@@ -374,7 +376,7 @@ class KeptEntry(NotAwaitable):
             error = EtcdError(f"unexpected {type(raised).__name__} in the client or in a function that it was given")
             error.__cause__ = raised
         if type(error) is not type(self._reported):
-            self._log.warning("%s is not registered, which is tried again: %s", self._what, error)
+            self._log.warning("%s is not registered; this is tried again: %s", self._what, error)
         self._error = self._reported = error
 
     def _not_entered(self) -> ClientUsageError:

@@ -319,5 +319,5 @@ class Lease(NotAwaitable):
         except LeaseNotFoundError:
             pass  # the lease is gone, as intended
         except EtcdError as error:
-            text = f"lease 0x{lease_id:x} could not be revoked and ends by its TTL of {self.ttl} s: {error}"
+            text = f"lease 0x{lease_id:x} could not be revoked; it expires after its TTL of {self.ttl} s: {error}"
             self._keeper.leftovers.add(text)

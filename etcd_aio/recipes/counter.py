@@ -283,7 +283,7 @@ class Counter:
             return 0
         text = kv.value.removeprefix(b"-")
         if not (text.isdigit() and len(text) <= _MOST_DIGITS):
-            raise CounterError(f"the value of {shown_key(self._key)} is no whole number in decimal digits")
+            raise CounterError(f"the value of {shown_key(self._key)} is not a whole number in decimal digits")
         return int(kv.value)
 
     def _refused(self, refusal: Refusal, number: int) -> CounterLimitError:

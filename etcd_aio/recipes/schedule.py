@@ -184,7 +184,7 @@ class Schedule:
                 except EtcdError as error:
                     if not (error.retryable or isinstance(error, _PASSING)):
                         raise
-                    text = "%s: its state could not be read or changed, which is tried again: %s"
+                    text = "%s: its state could not be read or changed; this is tried again: %s"
                     self._log.warning(text, self._setting.what, error)
                     failure = None
                 if failure is not None:

@@ -170,7 +170,7 @@ def tick_of(text: bytes) -> datetime:
         return datetime.strptime(text.decode("ascii"), _FORMAT).replace(tzinfo=UTC)
     except ValueError:
         pass
-    raise ScheduleError("the key of the schedule has a value that is no tick")
+    raise ScheduleError("the key of the schedule has a value that is not a tick")
 
 
 def instant_of(seconds: float) -> datetime:

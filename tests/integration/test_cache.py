@@ -532,9 +532,11 @@ async def test_local_reads_go_on_while_the_cluster_is_away(
             assert cache.age < PATIENCE
             said = [record.getMessage() for record in caplog.records if record.name == "etcd_aio.cache"]
             assert {line.partition(":")[0].partition(", ")[0] for line in said[::2]} == {
-                "cache prefix='p/' lags behind"
+                "cache prefix='p/' is behind the store"
             }
-            assert {line.partition(", ")[0] for line in said[1::2]} == {"cache prefix='p/' follows the store again"}
+            assert {line.partition(", ")[0] for line in said[1::2]} == {
+                "cache prefix='p/' is up to date with the store again"
+            }
 
 
 async def test_a_failed_member_is_not_noticed(cluster: EtcdCluster) -> None:

@@ -120,7 +120,7 @@ async def test_a_proxy_without_websockets_is_named_by_watches_and_leases(
 ) -> None:
     if not is_at_least("3.5"):
         pytest.skip("its gateway has no streams")
-    words = "a proxy on the way does not let WebSockets pass"
+    words = "a proxy on the way blocks WebSockets"
     async with (
         http1_proxy(proxy, shared_server.endpoint, passes_websockets=False) as endpoint,
         Client(endpoint, engine=engine, timeout=20) as client,
@@ -143,7 +143,7 @@ async def test_a_lease_that_no_websocket_renews_says_why_it_was_lost(shared_serv
         with pytest.raises(LeaseExpiredError) as caught:
             async with client.lease(ttl=2) as lease:
                 await lease.lost()
-    assert "does not let WebSockets pass" in str(caught.value.__cause__)
+    assert "blocks WebSockets" in str(caught.value.__cause__)
 
 
 # --- what etcd's gateway makes of certificates ---

@@ -243,7 +243,7 @@ class Directory(NotAwaitable):
                     async for endpoints in service.changes():
                         self._service, failures = service, 0
                         if self._error is not None:
-                            self._log.info("%s is followed again", self._shown)
+                            self._log.info("the endpoints of %s are read from etcd again", self._shown)
                             self._error = None
                         self._take(endpoints)
                         resolve(entered, None)
@@ -266,7 +266,9 @@ class Directory(NotAwaitable):
         if isinstance(error, CacheError) and isinstance(error.__cause__, EtcdError):
             error = error.__cause__  # why the cache that the endpoints are read from has ended
         if type(error) is not type(self._error):
-            self._log.warning("%s cannot be followed, and its last endpoints stay: %s", self._shown, error)
+            self._log.warning(
+                "the endpoints of %s cannot be read from etcd; the last ones are kept: %s", self._shown, error
+            )
         self._error = error
 
     def _take(self, endpoints: tuple[ServiceEndpoint, ...]) -> None:
@@ -288,7 +290,7 @@ class Directory(NotAwaitable):
         self._timer = None
         before = self._list.endpoints
         self._list.give_up()
-        self._log.warning("%s still has no endpoint; the last ones are given up", self._shown)
+        self._log.warning("%s still has no endpoint; the last ones are no longer used", self._shown)
         self._tell(before)
 
     def _tell(self, before: tuple[ServiceEndpoint, ...]) -> None:
@@ -300,7 +302,7 @@ class Directory(NotAwaitable):
             try:
                 listener(change)
             except Exception:  # of the application; the other functions are called
-                self._log.exception("a function that follows %s has failed", self._shown)
+                self._log.exception("a function that is called for changes of %s has failed", self._shown)
         self._waiters.wake()
 
     def _stop_timer(self) -> None:
