@@ -132,7 +132,7 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
         Cancellation leaves nothing behind.
         """
         if self._tasks or self._reason is not None:
-            raise ClientUsageError("a cache is entered once: ask the client for another one")
+            raise ClientUsageError("a cache can only be entered once: ask the client for another one")
         self._tasks = (start_background_task(self._feed(), name=f"etcd_aio {self._shown()}"),)
         try:
             await self._freshness.waiters.wait(0, NEVER)
@@ -151,7 +151,7 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
 
     def close(self) -> Unwinding:
         """End the cache without waiting: its watch, its tasks, its followers. Safe to repeat."""
-        return self._end(CacheError("the cache was left"), None)
+        return self._end(CacheError("the cache is closed: its block has ended"), None)
 
     def _end(self, reason: Exception, error: Exception | None) -> list["asyncio.Future[None]"]:
         """End; followers raise the error, if there is one."""

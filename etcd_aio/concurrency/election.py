@@ -326,7 +326,7 @@ class Leaders:
             EtcdError: as entering a watch, and as every read.
         """
         if self._watcher is not None:
-            raise ClientUsageError("an observation is entered once: call `observe` for another one")
+            raise ClientUsageError("an observation can only be entered once: call `observe` for another one")
         # Watch from now, then list: no change is missed, and the watch is never behind.
         self._watcher = watcher = self._store.watch(prefix=self._prefix, on_compaction="resync")
         await watcher.__aenter__()

@@ -235,7 +235,7 @@ class Held(Generic[E]):
             self._gone.set()
             if self._cancels:
                 self._canceller.cancel()
-        return self.error or self._subject.lost(f"{self._subject.what} was left")
+        return self.error or self._subject.lost(f"the block of {self._subject.what} has ended")
 
     def loss(self) -> E:
         """The error of the loss, once `is_lost` is True."""

@@ -51,7 +51,7 @@ class RWLock(NotAwaitable):
     a reader without standing behind the writers that wait. Take the write lock for as long as it is needed.
     """
 
-    usage: ClassVar[str] = "a read-write lock is not awaited: write `async with lock.reading():`, or `lock.writing()`"
+    usage: ClassVar[str] = "a read-write lock cannot be awaited: write `async with lock.reading():` or `.writing()`"
 
     def __init__(
         self,

@@ -48,7 +48,7 @@ class Txn:
 
         def __await__(self) -> NoReturn:
             self._is_pending = False  # the error replaces the warning
-            raise ClientUsageError("a txn is not awaited itself: write `await client.txn().then(...).commit()`")
+            raise ClientUsageError("a txn cannot be awaited itself: write `await client.txn().then(...).commit()`")
 
     def __repr__(self) -> str:
         # Operations may hold values, which are secrets.

@@ -81,7 +81,7 @@ class Follow(AsyncIterator[MirrorBatch]):
 
     async def __aenter__(self) -> Self:
         if self._is_entered or self._is_closed:
-            raise ClientUsageError("follow() is entered once: call it again")
+            raise ClientUsageError("follow() can only be entered once: call it again")
         self._is_entered = True
         return self
 

@@ -134,7 +134,7 @@ class KeptEntry(NotAwaitable):
         Cancellation: the entry is deleted, in the background if need be.
         """
         if self._task is not None:
-            raise ClientUsageError(f"a {type(self).__name__.lower()} is entered once: make another one")
+            raise ClientUsageError(f"a {type(self).__name__.lower()} can only be entered once: make another one")
         entered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._task = task = start_background_task(
             self._live(entered), name=f"etcd_aio {type(self).__name__.lower()} of {self._what}"
@@ -250,7 +250,7 @@ class KeptEntry(NotAwaitable):
             raise self._not_entered()
         while not self.is_registered:
             if self._is_left:
-                raise ClientUsageError(f"the block of the {type(self).__name__.lower()} was left")
+                raise ClientUsageError(f"the block of the {type(self).__name__.lower()} has ended")
             if self._lost is None:
                 await self._registered.wait()
             else:  # the loss is about to be noticed

@@ -105,7 +105,7 @@ class Lease(NotAwaitable):
 
     async def __aenter__(self) -> Self:
         if self._loop is not None:
-            raise ClientUsageError("a lease is entered once: ask the client for another one")
+            raise ClientUsageError("a lease can only be entered once: ask the client for another one")
         self._loop = asyncio.get_running_loop()
         await self._obtain(self._loop)
         self._canceller = TaskCanceller(cancels=self._cancels)

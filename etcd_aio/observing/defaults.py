@@ -21,5 +21,5 @@ def remove_default(observer: Observer) -> None:
 
 
 def with_defaults(observers: Iterable[Observer]) -> tuple[Observer, ...]:
-    """The observers of a client and the current default ones; each once, since one that is listed twice counts twice."""
+    """The observers of a client and the current default ones; each once, since one listed twice counts twice."""
     return tuple({id(one): one for one in (*observers, *_defaults)}.values())

@@ -642,7 +642,7 @@ async def test_messages_are_mapped_both_ways() -> None:
         (answer(b'{"message":[]}', 404), 12, "HTTP status 404"),
         (answer(b'{"code":16,"message":"etcdserver: invalid auth token"}', 401), 16, "invalid auth token"),
         (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-         b"Sec-WebSocket-Accept: bm8=\r\n\r\n", 13, "agreement"),
+         b"Sec-WebSocket-Accept: bm8=\r\n\r\n", 13, "is invalid"),
     ],
 )  # fmt: skip
 async def test_a_refused_websocket_says_why(data: bytes, code: int, words: str) -> None:
@@ -721,7 +721,7 @@ async def test_a_peer_that_only_sends_pings_is_left_before_the_answers_fill_the_
     async with dialogue(WebSocketPeer(b"\x89\x7d" + b"p" * 125, repeats=True)) as stream:
         async with asyncio.timeout(PATIENCE):
             failure = await failure_of(stream.receive())
-        assert "does not take the answers" in failure.message
+        assert "does not read the answers" in failure.message
 
 
 async def test_a_cut_websocket_ends_its_stream_alone() -> None:

@@ -108,7 +108,7 @@ async def test_auto_says_that_both_were_tried_and_what_each_met(shared_server: E
     need_peer_port_without_grpc()
     said = await refusal(shared_server.peer_url, "auto")
     http2, _, gateway = said.partition("over HTTP/1")
-    assert "neither HTTP/2 nor etcd's JSON gateway: the peer answered in HTTP/1, not HTTP/2" in http2
+    assert "neither HTTP/2 (the peer answered in HTTP/1, not HTTP/2) nor etcd's JSON gateway works" in http2
     assert "does not answer as etcd's JSON gateway does" in gateway
     assert "engine=" not in said, "the advice has been followed"
 

@@ -186,7 +186,7 @@ class LiveConfig(Generic[T]):
         Cancellation leaves nothing behind.
         """
         if self._task is not None:
-            raise ClientUsageError("a configuration is entered once: make another one")
+            raise ClientUsageError("a configuration can only be entered once: make another one")
         try:
             saved = None if self._saved is None else await self._saved.load()
             moved = self._moved
@@ -301,7 +301,7 @@ class LiveConfig(Generic[T]):
             async with asyncio.timeout(timeout):
                 while not await self._reaches(revision):
                     if self._is_closed:
-                        raise ClientUsageError("the configuration was left")
+                        raise ClientUsageError("the block of the configuration has ended")
                     await self._moved.wait()
         except TimeoutError as error:
             if isinstance(error, EtcdError):

@@ -41,7 +41,7 @@ class Directory(NotAwaitable):
     Entering reads them; from then on they follow etcd. It is `client.resolve()` for those who send requests to the
     endpoints, and must not stop:
 
-    - While etcd is out of reach, the last endpoints stay, however long it is.
+    - While etcd cannot be reached, the last endpoints are kept, for any time.
     - If etcd suddenly has no endpoint any more, the last ones stay for `empty_grace` seconds, which is logged.
     - If the user may not read the service any more, the last ones stay too, and it is tried again until it may.
 
@@ -57,7 +57,7 @@ class Directory(NotAwaitable):
         InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
     """
 
-    usage: ClassVar[str] = "a directory is not awaited: write `async with Directory(...) as directory:`"
+    usage: ClassVar[str] = "a directory cannot be awaited: write `async with Directory(...) as directory:`"
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Directory(NotAwaitable):
         Cancellation leaves nothing behind.
         """
         if self._task is not None:
-            raise ClientUsageError("a directory is entered once: make another one")
+            raise ClientUsageError("a directory can only be entered once: make another one")
         entered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._task = task = start_background_task(self._follow(entered), name=f"etcd_aio directory of {self._shown}")
         try:
@@ -199,7 +199,7 @@ class Directory(NotAwaitable):
         deadline = deadline_after(timeout, asyncio.get_running_loop().time())
         while len(self.endpoints) < at_least:
             if self._has_ended:
-                raise ClientUsageError("the block of the directory was left")
+                raise ClientUsageError("the block of the directory has ended")
             if not await self.wait_change(deadline):
                 raise EtcdTimeoutError(f"there were fewer than {at_least} endpoints of {self._shown} in time")
         return self.endpoints

@@ -47,7 +47,7 @@ class Singleton:
         Cancellation leaves nothing behind.
         """
         if self._is_entered:
-            raise ClientUsageError("a singleton is entered once: call `singleton` for another one")
+            raise ClientUsageError("a singleton can only be entered once: call `singleton` for another one")
         self._is_entered = True
         if await self._is_done():
             return False
