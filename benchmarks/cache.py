@@ -12,7 +12,7 @@ lag        milliseconds from the answer of a put of another process until the ca
            of a process without a client is during the same load: what the system alone adds to each turn of a loop
 collector  milliseconds of a run of the garbage collector over the whole process, without a cache and with one
 
-The Go client has no cache. `go/cache.go` is what Go programs write: one get, a watch behind it, a map, sorted keys.
+The Go client has no cache. `go/cache.go` is what Go programs write: one get, a watch after it, a map, sorted keys.
 """
 
 import argparse

@@ -259,7 +259,7 @@ class Client(KV, WatchCalls, Shortcuts):
             etcds+srv://example.com                         `discovery_srv`; etcd+srv takes members without TLS too
             etcd://m1/app/                                  `namespace="app/"`; of a unix socket `?namespace=app/`
 
-        The namespace is all of the path behind its first slash, so it ends as the path does. Name, password, path and
+        The namespace is all of the path after its first slash, so it ends as the path does. Name, password, path and
         values are percent-decoded. Options of `Client` that are numbers, flags or words are accepted by name: times as
         `3s`, `500ms` or seconds, flags as `true` or `false`, None as `none`. With TLS also `ca`, `cert`, `key` and
         `server_name` of `TLS`.

@@ -1,6 +1,6 @@
 """Replicator: keeps a replica in sync with the store: loads a range, watches it, and resyncs after a compaction.
 
-Loading begins with a watch from now on a stream of its own, and reads the range behind it: the store is at revision C
+Loading begins with a watch from now on a stream of its own, and reads the range after it: the store is at revision C
 when the watch is there, the range is read at R, and R >= C, so the watch has every later change. No old revision is
 asked for, so no compaction can come in between, and the watch is never behind. The stream is the cache's own, since a
 mark comes only if all watches of a stream are up to date.

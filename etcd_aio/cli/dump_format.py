@@ -6,7 +6,7 @@
     {"end":true,"count":2,"sha256":"..."}
 
 Bytes are text if they are UTF-8, else `{"base64": ...}`. Keys are in order, each once. The digest is that of all bytes
-before the last line, so a dump that was cut off, or damaged, is told from a whole one. Without a digest in its last
+before the last line, so a dump that was cut off, or damaged, is recognised. Without a digest in its last
 line, as in a dump that was edited, only its form is checked.
 """
 
@@ -124,7 +124,7 @@ def read_head(line: bytes) -> DumpHead:
 
 
 def read_keys(lines: Iterable[bytes], head: DumpHead) -> Iterator[DumpedKey]:
-    """The keys of all lines behind the first one.
+    """The keys of all lines after the first one.
 
     Args:
         lines: those lines.

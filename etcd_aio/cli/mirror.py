@@ -93,7 +93,7 @@ async def _tell(session: Session, source: Client, mirror: Mirror, prefix: bytes)
             why = (
                 "the history was compacted in the meantime" if before.compared or before.revision else "the first copy"
             )
-            session.complain(f"all keys were compared again: {why}")
+            session.complain(f"all keys were compared: {why}")
         if now.error is not None and f"{now.error}" != f"{before.error}":
             session.complain(f"waiting: {now.error}")
         before = now

@@ -29,12 +29,12 @@ _T = TypeVar("_T")
     of_cluster(),
     value("--interval", default="2s", help="time between two refreshes, and limit for the answers"),
     value("--watch", default=(), multiple=True, help="prefix whose changes are counted; may be repeated"),
-    Switch("--once", help="look once"),
+    Switch("--once", help="print one refresh and end"),
 )
 async def top(session: Session, words: tuple[str, ...], **options: Any) -> None:
     """Shows the members and their load, again and again; a member that does not answer stays, with its age.
 
-    A line of JSON for each look if stdout is not a terminal, or with --write-out=json.
+    A line of JSON for each refresh if stdout is not a terminal, or with --write-out=json.
     """
     exactly(words, 0, "top accepts no arguments")
     session.check_format()

@@ -40,7 +40,7 @@ from etcd_aio.cli.watch_command import Commands
 async def watch(session: Session, words: tuple[str, ...], **options: Any) -> None:
     """Follows the changes of keys.
 
-    The command behind `--` runs for each event, with ETCD_WATCH_REVISION, ETCD_WATCH_EVENT_TYPE, ETCD_WATCH_KEY and
+    The command after `--` runs for each event, with ETCD_WATCH_REVISION, ETCD_WATCH_EVENT_TYPE, ETCD_WATCH_KEY and
     ETCD_WATCH_VALUE. ETCDCTL_WATCH_KEY and ETCDCTL_WATCH_RANGE_END stand for the words.
     """
     if options["interactive"]:

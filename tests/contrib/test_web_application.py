@@ -491,7 +491,7 @@ async def test_an_error_while_it_is_ended_is_logged(fake: FakeEtcd, caplog: pyte
     async with workers(fake, lambda _: work, 1):
         await began.wait()
     (failure,) = [record for record in caplog.records if record.name == "etcd_aio.web"]
-    assert "failed while it was ended" in failure.message
+    assert "failed while it was being cancelled" in failure.message
     assert failure.exc_info is not None
 
 

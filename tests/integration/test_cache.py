@@ -445,7 +445,7 @@ async def test_a_store_that_was_replaced_is_loaded_anew(
                 assert set(changed) == set(old)
                 assert {key for key, kv in changed.items() if kv is not None} == set(new)
                 assert len(await anext(batches)) == len(old)
-                assert any("another store" in record.getMessage() for record in caplog.records)
+                assert any("the store was replaced" in record.getMessage() for record in caplog.records)
                 await writer.put("p/0", "newer")
                 kv = await cache.read("p/0")
                 assert kv is not None

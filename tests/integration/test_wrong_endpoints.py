@@ -168,7 +168,7 @@ async def test_a_server_certificate_that_its_gateway_cannot_show_is_named(tmp_pa
         async with Client(server.endpoint, tls=tls) as client:
             await client.put("k", "v")
         async with Client(server.endpoint, engine="gateway", tls=tls, timeout=2) as client:
-            with pytest.raises(EtcdError, match="has to be valid for clients too"):
+            with pytest.raises(EtcdError, match="must be valid for clientAuth too"):
                 await client.get("k")
 
 

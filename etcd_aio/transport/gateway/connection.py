@@ -198,7 +198,7 @@ class GatewayConnection:
     # Streams.
 
     async def _probe(self, metadata: Metadata, deadline: float) -> None:
-        """Let the server judge what a WebSocket cannot carry: that a leader is needed; and the token, beforehand.
+        """Let the server check first what a WebSocket cannot carry: that a leader is needed, and the token.
 
         Only that the server would refuse the stream for one of these reasons counts.
         """
@@ -299,7 +299,7 @@ class GatewayConnection:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    # The peer's life, and the end.
+    # Liveness of the peer, and the end.
 
     def _ping(self) -> None:
         """Ask for a document, beside the calls that wait: over a socket of its own if need be."""
