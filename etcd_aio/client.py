@@ -122,7 +122,7 @@ class Client(KV, WatchCalls, Shortcuts):
             Default: None, the whole store.
         observers: are notified of calls, attempts, streams, watches, leases, members and logins; see
             `etcd_aio.observing.Observer`. Default: those of `etcd_aio.observing.add_default`, which come in any case.
-        name: tells the clients of a process apart: in the lines of logs, whose records have it as the field `client`;
+        name: distinguishes the clients of a process: in the lines of logs, whose records have it as the field `client`;
             in `statistics()` and `streams()`; for observers; and as a label of metrics. At most 64 letters, digits and
             `.`, `_`, `-`, `:`, `/`. Default: no name.
 

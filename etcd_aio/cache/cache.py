@@ -368,7 +368,7 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
 
         Raises:
             CacheError: as `changes`.
-            InvalidRequestError, TypeError: `max_pending` is no number of bytes.
+            InvalidRequestError, TypeError: `max_pending` is not a number of bytes.
         """
         self._check_readable()
         self._check_loop()

@@ -23,7 +23,7 @@ _VERSION: Final = 1
 
 
 class MalformedDumpError(ValueError):
-    """The text is no dump, or only a part of one."""
+    """The text is not a dump, or only a part of one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def checked_margin(margin: float | None, ttl: int) -> float:
 
     Raises:
         InvalidRequestError: it is more than a third of the TTL. Renewals come when half of the TTL is left.
-        TypeError: it is no number.
+        TypeError: it is not a number.
     """
     if margin is None:
         return min(ttl / 10, _LARGEST_DEFAULT_MARGIN)

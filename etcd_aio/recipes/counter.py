@@ -107,7 +107,7 @@ class Counter:
 
         Raises:
             CounterLimitError: the value would leave the limits; it was not added.
-            CounterError: the value of the key is no number.
+            CounterError: the value of the key is not a number.
             EtcdError: as every txn. If `maybe_applied` is True, the number may have been added: a `writer` of
                 exactly-once writes finds that out.
 
@@ -140,7 +140,7 @@ class Counter:
             timeout: seconds for the whole call; None for no limit.
 
         Raises:
-            CounterError: the value of the key is no number.
+            CounterError: the value of the key is not a number.
             EtcdError: as every read.
         """
         return self._number(await self._store.get(self._key, timeout=self._timeout if timeout is UNSET else timeout))
@@ -158,7 +158,7 @@ class Counter:
 
         Raises:
             InvalidRequestError: the value is outside of the limits.
-            CounterError: there is an expected value, and that of the key is no number.
+            CounterError: there is an expected value, and that of the key is not a number.
             EtcdError: as every txn.
         """
         put = op.put(self._key, str(_integer(value, "value")))

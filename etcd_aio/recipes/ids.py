@@ -68,7 +68,7 @@ class IdAllocator:
             timeout: seconds for the whole call; None for no limit.
 
         Raises:
-            CounterError: the value of the key is no number.
+            CounterError: the value of the key is not a number.
             EtcdError: as every txn.
 
         Cancellation: no id is given to two callers; some may be given to none.

@@ -64,7 +64,7 @@ class KeyRange:
             InvalidRequestError: not exactly one form is given, the interval ends before its first key, or UTF-8 cannot
                 encode a key.
             EmptyKeyError: `key` is empty.
-            TypeError: a key is neither str nor bytes-like, or `all_keys` is no bool.
+            TypeError: a key is neither str nor bytes-like, or `all_keys` is not a bool.
         """
         flag(all_keys, "all_keys")
         if key is not None and prefix is None and from_key is None and not all_keys:

@@ -36,7 +36,7 @@ def nested(entries: Mapping[str, bytes], model: object) -> dict[str, Any]:
         model: a type, which tells where a value is text.
 
     Raises:
-        UnusableKeyError: a value is no text, or a key is within one that is no object.
+        UnusableKeyError: a value is not text, or a key is within one that is no object.
     """
     document: dict[str, Any] = {}
     for key in sorted(entries):

@@ -274,7 +274,7 @@ class LiveConfig(Generic[T]):
     def error(self) -> EtcdError | InvalidSettingsError | None:
         """Why the settings are not the newest of etcd: those are invalid, or cannot be read; None if nothing is wrong.
 
-        A short outage is no error: see `is_stale`.
+        A short outage is not an error: see `is_stale`.
         """
         return self._error
 

@@ -217,7 +217,7 @@ class EtcdApplication:
         Raises:
             ValueError: another function has this name.
             RuntimeError: the application runs already.
-            TypeError: what is decorated is no coroutine function.
+            TypeError: the decorated object is not a coroutine function.
         """
         key = encode_key(name, "name")
         whole_number(ttl, "ttl", minimum=1)

@@ -1,4 +1,4 @@
-"""Jobs: background tasks of an application, each of which one worker at a time runs, among all workers and hosts."""
+"""Background tasks of an application (`leader_only`): one worker at a time runs each, among all workers and hosts."""
 
 import asyncio
 import logging
