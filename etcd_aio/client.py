@@ -79,7 +79,7 @@ class Client(KV, WatchCalls, Shortcuts):
             `"leader_first"`: the leader, which is searched for after every election. `"pinned"`: one connection, to
             the member that is connected first; `"random_pinned"`: one connection, to a random member; both switch
             when it fails. Or a function that takes the READY candidates and returns one of them.
-        engine: how members are spoken to. `"native"`: HTTP/2, by this library's own implementation. `"grpclib"`: the
+        engine: the protocol implementation. `"native"`: HTTP/2, by this library's own implementation. `"grpclib"`: the
             same by grpclib. `"gateway"`: etcd's JSON gateway over HTTP/1.1, where HTTP/2 does not pass; slower.
             `"auto"`: native, and the gateway for endpoints where the handshake proves that HTTP/2 does not pass. The
             last two need `pip install 'etcd_aio[gateway]'`. Or a function that takes the `TransportOptions` of the
