@@ -1,4 +1,4 @@
-"""Reads from memory (layer 8): the keys of a range, kept like the store. Imported at first use.
+"""Reads from memory: the keys of a range, kept like the store. Imported at first use.
 
 `tree.py` is the sorted store and `rows.py` what it holds, `state.py` says what moves its content and revision on,
 `steps.py` changes it by events, `base.py` loads it, and `conflation.py` sums up changes: these are pure.
