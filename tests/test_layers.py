@@ -134,6 +134,7 @@ PURE = (
     "cli/txn_grammar",
     "codec",
     "concurrency/leaders",
+    "concurrency/permits",
     "concurrency/place",
     "contrib/config/dataclass",
     "contrib/config/document",
