@@ -12,7 +12,7 @@ lag        milliseconds from the answer of a put of another process until the ca
            of a process without a client is during the same load: what the system alone adds to each turn of a loop
 collector  milliseconds of a run of the garbage collector over the whole process, without a cache and with one
 
-The Go client has no cache. `go/cache.go` is what Go programs write: one get, a watch behind it, a map, sorted keys.
+The Go client has no cache. `go/cache.go` is what Go programs write: one get, a watch after it, a map, sorted keys.
 """
 
 import argparse
@@ -270,7 +270,7 @@ async def current(client: Client, other: Client, go: Go | None) -> list[Figure]:
     return [
         Figure("a linearizable `get`, p50", "ms", part(gets, 0.5)),
         Figure(
-            "`wait_current` behind a write elsewhere, p50", "ms", part(waits, 0.5), part(theirs, 0.5) if go else None
+            "`wait_current` after a write elsewhere, p50", "ms", part(waits, 0.5), part(theirs, 0.5) if go else None
         ),
         Figure("the same, p99", "ms", part(waits, 0.99), part(theirs, 0.99) if go else None),
         Figure("`wait_current` while nothing is written, p50", "ms", part(quiet, 0.5)),

@@ -79,7 +79,7 @@ class Client(KV, WatchCalls, Shortcuts):
             `"leader_first"`: the leader, which is searched for after every election. `"pinned"`: one connection, to
             the member that is connected first; `"random_pinned"`: one connection, to a random member; both switch
             when it fails. Or a function that takes the READY candidates and returns one of them.
-        engine: how members are spoken to. `"native"`: HTTP/2, by this library's own implementation. `"grpclib"`: the
+        engine: the protocol implementation. `"native"`: HTTP/2, by this library's own implementation. `"grpclib"`: the
             same by grpclib. `"gateway"`: etcd's JSON gateway over HTTP/1.1, where HTTP/2 does not pass; slower.
             `"auto"`: native, and the gateway for endpoints where the handshake proves that HTTP/2 does not pass. The
             last two need `pip install 'etcd_aio[gateway]'`. Or a function that takes the `TransportOptions` of the
@@ -120,9 +120,9 @@ class Client(KV, WatchCalls, Shortcuts):
             keys that begin with it, and shows them without it, as `Client.namespace` does. What is about the whole
             cluster stays so: `compact`, `cluster`, `maintenance`, and `auth`, whose permissions name whole keys.
             Default: None, the whole store.
-        observers: are told of calls, attempts, streams, watches, leases, members and logins; see
+        observers: are notified of calls, attempts, streams, watches, leases, members and logins; see
             `etcd_aio.observing.Observer`. Default: those of `etcd_aio.observing.add_default`, which come in any case.
-        name: tells the clients of a process apart: in the lines of logs, whose records have it as the field `client`;
+        name: distinguishes the clients of a process: in the lines of logs, whose records have it as the field `client`;
             in `statistics()` and `streams()`; for observers; and as a label of metrics. At most 64 letters, digits and
             `.`, `_`, `-`, `:`, `/`. Default: no name.
 
@@ -259,7 +259,7 @@ class Client(KV, WatchCalls, Shortcuts):
             etcds+srv://example.com                         `discovery_srv`; etcd+srv takes members without TLS too
             etcd://m1/app/                                  `namespace="app/"`; of a unix socket `?namespace=app/`
 
-        The namespace is all of the path behind its first slash, so it ends as the path does. Name, password, path and
+        The namespace is all of the path after its first slash, so it ends as the path does. Name, password, path and
         values are percent-decoded. Options of `Client` that are numbers, flags or words are accepted by name: times as
         `3s`, `500ms` or seconds, flags as `true` or `false`, None as `none`. With TLS also `ca`, `cert`, `key` and
         `server_name` of `TLS`.

@@ -1,4 +1,4 @@
-"""Loggers that tell the clients of a process apart: the lines and the records have the name of the client."""
+"""Loggers that distinguish the clients of a process: the lines and the records have the name of the client."""
 
 import logging
 from collections.abc import MutableMapping

@@ -1,4 +1,4 @@
-"""Methods (layer 1): one row for each RPC of etcd, with its path, its messages and whether it is safe to repeat.
+"""Methods: one row for each RPC of etcd, with its path, its messages and whether it is safe to repeat.
 
 Whether an attempt is repeated is decided by the error handler. The column `repeatable` is the retry table of etcd's Go
 client. Where that repeats a mutation, or does not repeat a read, a comment says what the API has to do.

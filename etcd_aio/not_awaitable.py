@@ -1,4 +1,4 @@
-"""NotAwaitable: tells what to write where a caller awaits an object that is used in another way."""
+"""NotAwaitable: says what to write where a caller awaits an object that is used in another way."""
 
 from typing import TYPE_CHECKING, ClassVar, NoReturn
 

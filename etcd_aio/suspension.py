@@ -12,7 +12,7 @@ import time
 from typing import Final, Protocol, cast
 
 IS_KNOWN: Final = hasattr(time, "CLOCK_BOOTTIME")
-"""Whether this system tells how long it was suspended."""
+"""Whether this system reports how long it was suspended."""
 
 
 class _OwnClock(Protocol):
@@ -23,7 +23,7 @@ class _OwnClock(Protocol):
 
 
 def suspended_seconds() -> float:
-    """Return the seconds this machine was suspended since it started; 0 on systems that do not tell."""
+    """Return the seconds this machine was suspended since it started; 0 on systems that do not report it."""
     own = _own_clock()
     if own is not None:
         return own.suspended_seconds()

@@ -1,4 +1,4 @@
-"""GivenServer: the server that `--etcd-endpoints` names."""
+"""GivenServer: a running server, which `--etcd-endpoints` names and the plugin does not start."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar

@@ -1,4 +1,4 @@
-"""Finds the plugin that runs the loop of a test, so that a client is opened and closed in that loop.
+"""Finds what runs the loop of a test, pytest-asyncio or anyio, so that a client is opened and closed in that loop.
 
 A fixture of a plugin cannot know whether anyio or pytest-asyncio runs the test. So the public fixtures are synchronous,
 and get the loop from one of several private fixtures, each of which is for one runner.

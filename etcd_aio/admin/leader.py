@@ -134,7 +134,7 @@ class LeaderTransfer:
 
 
 def _check_may_be_found(statuses: Mapping[str, StatusResult], errors: Mapping[str, EtcdError]) -> None:
-    """Raise an error if another search is useless: permanent errors, or a leader that is no endpoint."""
+    """Raise an error if another search is useless: permanent errors, or a leader that is not an endpoint."""
     for error in errors.values():
         if not statuses and not error.retryable:
             raise error

@@ -185,7 +185,7 @@ class Maintenance:
             retry: with `"never"` the leader is asked once.
 
         Raises:
-            BadLeaderTransfereeError: `to` is no member, or a learner.
+            BadLeaderTransfereeError: `to` is not a member, or it is a learner.
             UnknownEndpointError: the leader is not an endpoint of the client. Nothing was sent.
             EtcdTimeoutError: no leader was found in time, or `to` did not take over.
         """

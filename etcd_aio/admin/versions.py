@@ -94,7 +94,7 @@ class Versions:
                 await asyncio.gather(reading, return_exceptions=True)
 
     async def _read_document(self, endpoint: str, deadline: float) -> "Document":
-        """The document `/version`; an empty one if it cannot be read, which is no error."""
+        """The document `/version`; an empty one if it cannot be read, which is not an error."""
         try:
             async with asyncio.timeout_at(min(deadline, self._invoker.clock() + _GET_TIMEOUT)):
                 return read_document(await self._get(endpoint, "/version"))

@@ -1,4 +1,4 @@
-"""The health of one service of one member, judged by the traffic of one connection. Pure.
+"""Health verdicts: when a member counts as unhealthy, by the traffic of one connection. Pure.
 
 Knows: instants of attempts and answers, here and at the other members. Never knows: clocks, connections, RPCs.
 

@@ -1,9 +1,10 @@
-"""Reads from memory (layer 8): the keys of a range, kept like the store. Imported at first use.
+"""Reads from memory: the keys of a range, kept like the store. Imported at first use.
 
 `tree.py` is the sorted store and `rows.py` what it holds, `state.py` says what moves its content and revision on,
-`steps.py` changes it by events, `base.py` loads it, and `conflation.py` sums up changes: these are pure. `feeder.py`
-loads and follows the store, `probe.py` shares one read among many callers, `waiting.py` and `catch_up.py` bring the
-content to a revision, `changes.py` has the followers, `decoder.py` the decoded values. `cache.py` is what users see.
+`steps.py` changes it by events, `base.py` loads it, and `conflation.py` sums up changes: these are pure.
+`replicator.py` loads the range, watches it, and loads it again after a compaction, `probe.py` shares one read among
+many callers, `waiting.py` and `catch_up.py` bring the content to a revision, `changes.py` has the followers,
+`decoder.py` the decoded values. `cache.py` is what users see.
 Everything stands on the public client.
 """
 

@@ -10,9 +10,9 @@ from etcd_aio import KeyRange, Store, WatchBatch
 from etcd_aio.aio import start_background_task
 from etcd_aio.cache.changes import CacheBatches, CacheChanges, Follower
 from etcd_aio.cache.decoder import Decoder
-from etcd_aio.cache.feeder import Feeder
 from etcd_aio.cache.freshness import Freshness
 from etcd_aio.cache.local import NOT_ENTERED, LocalReads
+from etcd_aio.cache.replicator import Replicator
 from etcd_aio.cache.results import CacheStatistics
 from etcd_aio.cache.state import CacheState, Replica, Transition
 from etcd_aio.cache.steps import Step
@@ -63,10 +63,10 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
         "_decoder",
         "_fallback",
         "_fallbacks",
-        "_feeder",
         "_followers",
         "_freshness",
         "_keep_current",
+        "_replicator",
         "_store",
         "_tasks",
         "_timeout",
@@ -97,7 +97,7 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
         if self._keep_current == 0:
             raise InvalidRequestError("keep_current must be more than 0 seconds")
         self._decoder = None if decode is None else Decoder(decode, on_error, self._shown(), store)
-        self._feeder = Feeder(
+        self._replicator = Replicator(
             store,
             keys,
             self._replica,
@@ -108,7 +108,9 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
             on_moved=self._on_moved,
             on_replaced=self._on_replaced,
         )
-        self._freshness = Freshness(store, keys, self._replica, self._feeder, timeout=timeout, on_denied=self._end_by)
+        self._freshness = Freshness(
+            store, keys, self._replica, self._replicator, timeout=timeout, on_denied=self._end_by
+        )
         self._followers: WeakSet[Follower] = WeakSet()
         self._tasks: tuple[asyncio.Task[None], ...] = ()
         self._fallbacks = 0
@@ -130,7 +132,7 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
         Cancellation leaves nothing behind.
         """
         if self._tasks or self._reason is not None:
-            raise ClientUsageError("a cache is entered once: ask the client for another one")
+            raise ClientUsageError("a cache can only be entered once: ask the client for another one")
         self._tasks = (start_background_task(self._feed(), name=f"etcd_aio {self._shown()}"),)
         try:
             await self._freshness.waiters.wait(0, NEVER)
@@ -149,7 +151,7 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
 
     def close(self) -> Unwinding:
         """End the cache without waiting: its watch, its tasks, its followers. Safe to repeat."""
-        return self._end(CacheError("the cache was left"), None)
+        return self._end(CacheError("the cache is closed: its block has ended"), None)
 
     def _end(self, reason: Exception, error: Exception | None) -> list["asyncio.Future[None]"]:
         """End; followers raise the error, if there is one."""
@@ -318,7 +320,7 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
 
     def statistics(self) -> CacheStatistics:
         """A snapshot of the counters."""
-        replica, feeder = self._replica, self._feeder
+        replica, replicator = self._replica, self._replicator
         return CacheStatistics(
             state=replica.state,
             keys=len(replica.tree),
@@ -326,8 +328,8 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
             age=self.age,
             followers=len(self._followers),
             waiting=len(self._freshness.waiters),
-            events=feeder.events,
-            loads=feeder.loads,
+            events=replicator.events,
+            loads=replicator.loads,
             probes=self._freshness.probe.reads,
             validations=self._freshness.catch_up.validations,
             fallbacks=self._fallbacks,
@@ -366,7 +368,7 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
 
         Raises:
             CacheError: as `changes`.
-            InvalidRequestError, TypeError: `max_pending` is no number of bytes.
+            InvalidRequestError, TypeError: `max_pending` is not a number of bytes.
         """
         self._check_readable()
         self._check_loop()
@@ -375,11 +377,11 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
         self._followers.add(follower)
         return follower
 
-    # Calls of the feeder.
+    # Calls of the replicator.
 
     async def _feed(self) -> None:
         try:
-            await self._feeder.run()
+            await self._replicator.run()
         except Exception as error:  # also a bug, which the users of the cache must see
             self._end_by(error)
         except asyncio.CancelledError:

@@ -1,4 +1,4 @@
-"""CatchUp: what brings a cache to a revision that tasks wait for, if no event does.
+"""CatchUp: brings a cache to a revision that tasks wait for, by progress requests and reads, if no event does.
 
 It asks the watch for a mark again and again, at growing distances. Where marks do not count, or none has come for a
 second, it asks the store by a linearizable read whether there is anything newer: a validation; see `state.py`.

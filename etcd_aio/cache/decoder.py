@@ -75,5 +75,5 @@ class Decoder(Generic[T]):
         try:
             self._on_error(key, error)
         except Exception as raised:  # a bug of the application, which must not keep the cache from following
-            context = {"message": "etcd_aio: on_error of a cache has raised", "exception": raised}
+            context = {"message": "etcd_aio: the on_error function of a cache raised an exception", "exception": raised}
             asyncio.get_running_loop().call_exception_handler(context)

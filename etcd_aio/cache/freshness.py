@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from etcd_aio import EtcdError, KeyRange, Store
 from etcd_aio.cache.catch_up import CatchUp
-from etcd_aio.cache.feeder import Feeder
 from etcd_aio.cache.probe import SharedProbe
+from etcd_aio.cache.replicator import Replicator
 from etcd_aio.cache.state import Replica
 from etcd_aio.cache.waiting import RevisionWaiters
 from etcd_aio.closing import Unwinding
@@ -32,7 +32,7 @@ class Freshness:
         store: the client.
         keys: the range.
         replica: what is to be up to date.
-        feeder: what keeps it like the store.
+        replicator: what keeps it like the store.
         timeout: seconds for a single read, at most.
         on_denied: called with the error if the user may not read the range any more.
     """
@@ -42,14 +42,14 @@ class Freshness:
         store: Store,
         keys: KeyRange,
         replica: Replica[Any],
-        feeder: Feeder[Any],
+        replicator: Replicator[Any],
         *,
         timeout: float | None,
         on_denied: Callable[[Exception], None],
     ) -> None:
         self._what = f"cache {shown_keys(keys.key, keys.range_end)}"
         self._replica = replica
-        self._feeder = feeder
+        self._replicator = replicator
         self._on_denied = on_denied
         self._timeout = _PROBE_SECONDS if timeout is None else min(timeout, _PROBE_SECONDS)
         self.waiters = RevisionWaiters(replica)
@@ -59,7 +59,7 @@ class Freshness:
             keys,
             replica,
             self.waiters,
-            ask=feeder.ask_mark,
+            ask=replicator.ask_mark,
             on_moved=self.moved,
             timeout=self._timeout,
         )
@@ -107,7 +107,7 @@ class Freshness:
             EtcdError: the cache has ended.
         """
         while not self.waiters.has(revision):
-            await self._feeder.ask_mark()
+            await self._replicator.ask_mark()
             if not await self._reaches(revision, deadline):
                 self._check_time(deadline, revision, None)
 
@@ -127,8 +127,8 @@ class Freshness:
         return await self.waiters.wait(revision, deadline)
 
     async def _read_revision(self) -> int:
-        await self._feeder.ask_mark()
-        revision = await self._feeder.read_revision(self._timeout)
+        await self._replicator.ask_mark()
+        revision = await self._replicator.read_revision(self._timeout)
         self.moved()
         return revision
 
@@ -143,7 +143,7 @@ class Freshness:
         if asyncio.get_running_loop().time() < deadline:
             return
         replica = self._replica
-        missed = "the store's revision could not be read" if wanted is None else f"revision {wanted} did not come"
+        missed = "the store's revision could not be read" if wanted is None else f"revision {wanted} did not arrive"
         raise CacheTimeoutError(
             f"{self._what}: {missed} in time; it is at revision {replica.revision} and {replica.state.value}"
         ) from failure

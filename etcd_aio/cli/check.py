@@ -1,4 +1,4 @@
-"""The verbs of check: a load of puts, and whether the cluster bears it; or how much memory keys take in a member.
+"""The verbs of check: a load of puts, and whether the cluster can sustain it; or how much memory keys take in a member.
 
 The loads and the limits are etcdctl's. It has a connection for each of its clients; here they share one client, with
 as many puts under way.
@@ -140,7 +140,7 @@ async def perf(session: Session, words: tuple[str, ...], **options: Any) -> None
         session.line(line)
         is_good = is_good and is_passed
     if busy > _BUSY * seconds:
-        session.complain("etcd-aio itself was busy all the time: the cluster may bear more than it could send")
+        session.complain("etcd-aio itself was busy all the time: the cluster may sustain more than it could send")
     session.line("PASS" if is_good else "FAIL")
     if not is_good:
         raise Failure(ExitCode.ERROR)
@@ -300,7 +300,7 @@ class Bar:
 
 GROUP = VerbGroup(
     "check",
-    "Checks whether the cluster bears a load",
+    "Checks whether the cluster can sustain a load",
     {
         "perf": Entry("check:perf", "Puts keys for a minute, and fails if that is too slow"),
         "datascale": Entry("check:datascale", "Shows how much memory keys take"),

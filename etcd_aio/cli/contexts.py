@@ -83,7 +83,7 @@ def parse(text: str) -> Contexts:
 
 def _settings(name: str, table: object) -> dict[str, str]:
     if not isinstance(table, dict):
-        raise TypeError(f"context {name!r} is no table")
+        raise TypeError(f"context {name!r} is not a table")
     for setting, value in table.items():
         if not isinstance(value, str):
             raise TypeError(f"{setting} of context {name!r} must be a string")

@@ -6,7 +6,7 @@
     {"end":true,"count":2,"sha256":"..."}
 
 Bytes are text if they are UTF-8, else `{"base64": ...}`. Keys are in order, each once. The digest is that of all bytes
-before the last line, so a dump that was cut off, or damaged, is told from a whole one. Without a digest in its last
+before the last line, so a dump that was cut off, or damaged, is recognised. Without a digest in its last
 line, as in a dump that was edited, only its form is checked.
 """
 
@@ -23,7 +23,7 @@ _VERSION: Final = 1
 
 
 class MalformedDumpError(ValueError):
-    """The text is no dump, or only a part of one."""
+    """The text is not a dump, or only a part of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def read_head(line: bytes) -> DumpHead:
     """
     fields = _fields(line, 1)
     if fields.get("etcd_aio_dump") != _VERSION:
-        raise MalformedDumpError("line 1: this is no dump of etcd-aio, or one of a newer version")
+        raise MalformedDumpError("line 1: this is not a dump of etcd-aio, or one of a newer version")
     try:
         return DumpHead(_number(fields, "revision"), _bytes(fields["prefix"]), str(fields.get("cluster", "")))
     except (LookupError, TypeError, ValueError):
@@ -124,7 +124,7 @@ def read_head(line: bytes) -> DumpHead:
 
 
 def read_keys(lines: Iterable[bytes], head: DumpHead) -> Iterator[DumpedKey]:
-    """The keys of all lines behind the first one.
+    """The keys of all lines after the first one.
 
     Args:
         lines: those lines.
@@ -140,10 +140,10 @@ def read_keys(lines: Iterable[bytes], head: DumpHead) -> Iterator[DumpedKey]:
         if "end" in fields:
             if fields.get("count") != number - 2:
                 raise MalformedDumpError(
-                    f"line {number}: the dump has {number - 2} keys, and its end names another number"
+                    f"line {number}: the dump has {number - 2} keys, but its last line gives another number"
                 )
             if any(other.strip() for other in rest):
-                raise MalformedDumpError(f"line {number + 1}: the dump goes on behind its end")
+                raise MalformedDumpError(f"line {number + 1}: there are lines after the end of the dump")
             return
         try:
             one = _key(fields)
@@ -155,7 +155,7 @@ def read_keys(lines: Iterable[bytes], head: DumpHead) -> Iterator[DumpedKey]:
             raise MalformedDumpError(f"line {number}: the keys are not in order")
         last = one.key
         yield one
-    raise MalformedDumpError("the dump has no end: it was cut off")
+    raise MalformedDumpError("the dump is incomplete: its last line is missing")
 
 
 def check(lines: Iterable[bytes]) -> DumpHead:
@@ -182,7 +182,7 @@ def check(lines: Iterable[bytes]) -> DumpHead:
         pass
     expected = json.loads(last).get("sha256", "") if last.strip() else ""
     if expected and expected != digest.hexdigest():
-        raise MalformedDumpError("the dump was changed: its digest is that of other keys")
+        raise MalformedDumpError("the dump was changed: its keys do not match its digest")
     return head
 
 
@@ -190,7 +190,7 @@ def _fields(line: bytes, number: int) -> dict[str, object]:
     try:
         found: object = json.loads(line)
     except (ValueError, RecursionError):
-        text = "this is no dump of etcd-aio" if number == 1 else "malformed"
+        text = "this is not a dump of etcd-aio" if number == 1 else "malformed"
         raise MalformedDumpError(f"line {number}: {text}") from None
     if not isinstance(found, dict):
         raise MalformedDumpError(f"line {number}: malformed")

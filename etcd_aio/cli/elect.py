@@ -1,4 +1,4 @@
-"""The verb elect: stands in an election, or observes it."""
+"""The verb elect: takes part in an election, or observes it."""
 
 from typing import Final
 

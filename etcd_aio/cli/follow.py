@@ -1,4 +1,4 @@
-"""`watch --follow`: a line for each change, for people; losses of the connection are told on stderr."""
+"""`watch --follow`: a line for each change, for people; losses of the connection are reported on stderr."""
 
 import sys
 from datetime import datetime

@@ -1,7 +1,7 @@
 """The grammar of etcdctl on click's parser.
 
-Verbs may be shortened as long as they are unique: `endp stat`. Global flags are accepted before and behind the verb,
-and the last one wins. Flags may stand between arguments, and switches take a value behind an equals sign:
+Verbs may be shortened as long as they are unique: `endp stat`. Global flags are accepted before and after the verb,
+and the last one wins. Flags may stand between arguments, and switches take a value after an equals sign:
 `--prefix=false`. What follows `--` may be a command that the verb runs, so it is kept apart.
 """
 
@@ -34,7 +34,7 @@ class Invocation:
         name: the verb.
         flags: the global flags that were given, by name.
         words: the arguments before `--`; all of them if the verb runs no command.
-        options: the verb's own flags; of a verb that runs a command also `command`, the words behind `--`.
+        options: the verb's own flags; of a verb that runs a command also `command`, the words after `--`.
         is_local: the verb asks no server.
     """
 
@@ -144,7 +144,7 @@ class Verb(click.Command):
 
     Args:
         name: the verb.
-        work: the coroutine function that runs it; it gets the session, the words, the words behind `--` if the verb
+        work: the coroutine function that runs it; it gets the session, the words, the words after `--` if the verb
             runs a command, and the flags by name.
         usage: its arguments, for `--help`.
         options: its flags.

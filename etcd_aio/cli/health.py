@@ -12,7 +12,7 @@ from etcd_aio.cli.outcome import ExitCode, Failure
 from etcd_aio.cli.results import ClusterHealth, Health
 from etcd_aio.cli.session import Session
 
-_PAUSE: Final = 0.5  # seconds between two looks
+_PAUSE: Final = 0.5  # seconds between two checks
 
 
 @verb(

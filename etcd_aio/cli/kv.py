@@ -92,7 +92,7 @@ def range_of(words: tuple[str, ...], options: dict[str, Any]) -> op.RangeOp:
     Switch("--prefix", help="all keys that begin with the key"),
     Switch("--from-key", help="all keys from the key on"),
     value("--rev", kind=int, default=0, help="at this revision"),
-    value("--limit", kind=int, default=0, help="the most keys; 0 for all"),
+    value("--limit", kind=int, default=0, help="the largest number of keys; 0 for all"),
     value("--order", default="", help="ASCEND or DESCEND"),
     value("--sort-by", default="", help="CREATE, KEY, MODIFY, VALUE or VERSION"),
     Switch("--keys-only", help="without the values"),

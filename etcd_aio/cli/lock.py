@@ -27,7 +27,7 @@ def grace_within(ttl: int, text: str) -> float:
     """The seconds from SIGTERM to SIGKILL, which is also how long before its end the lease counts as lost.
 
     Raises:
-        ConfigError: the text is no duration.
+        ConfigError: the text is not a duration.
     """
     return min(seconds(text, "--grace"), ttl / 3)
 

@@ -80,7 +80,7 @@ async def update(session: Session, words: tuple[str, ...], *, peer_urls: str) ->
 
 @verb("promote", "<memberID>")
 async def promote(session: Session, words: tuple[str, ...]) -> None:
-    """Gives a learner its vote."""
+    """Promotes a learner to a voting member."""
     member = member_of(only_word(words, _NO_ID))
     async with session.client() as client:
         result = await client.cluster.promote(member)
@@ -96,6 +96,6 @@ GROUP = VerbGroup(
         "remove": Entry("member:remove", "Removes a member"),
         "update": Entry("member:update", "Changes the peer URLs of a member"),
         "list": Entry("member:list_", "Lists the members"),
-        "promote": Entry("member:promote", "Gives a learner its vote"),
+        "promote": Entry("member:promote", "Promotes a learner to a voting member"),
     },
 )

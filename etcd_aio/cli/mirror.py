@@ -90,7 +90,9 @@ async def _tell(session: Session, source: Client, mirror: Mirror, prefix: bytes)
         await asyncio.sleep(_LOOK_EVERY)
         now = mirror.statistics()
         if now.compared > before.compared:
-            why = "the history was compacted meanwhile" if before.compared or before.revision else "the first copy"
+            why = (
+                "the history was compacted in the meantime" if before.compared or before.revision else "the first copy"
+            )
             session.complain(f"all keys were compared: {why}")
         if now.error is not None and f"{now.error}" != f"{before.error}":
             session.complain(f"waiting: {now.error}")

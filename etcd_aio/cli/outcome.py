@@ -16,7 +16,7 @@ class ExitCode(IntEnum):
     BAD_ARGUMENTS = 128
 
 
-class Failure(Exception):  # noqa: N818 - it may carry the exit code of a child, which is no error here
+class Failure(Exception):  # noqa: N818 - it may carry the exit code of a child, which is not an error here
     """The command ends with this exit code, and prints this line to stderr.
 
     Attributes:

@@ -45,7 +45,9 @@ async def restore(session: Session, words: tuple[str, ...], **options: Any) -> N
     if options["batch"] < 1:
         raise bad_arguments("--batch must be at least 1")
     if options["if_unchanged"] and options["to"] is not None:
-        raise bad_arguments("`--if-unchanged` and `--to` exclude each other: revisions are those of the same keys")
+        raise bad_arguments(
+            "`--if-unchanged` and `--to` cannot be used together: keys with another prefix have other revisions"
+        )
     try:
         with _opened(session, words) as file:
             head = check(file)
@@ -145,7 +147,7 @@ class Restore:
     async def _check_cluster(self) -> None:
         cluster = (await self.client.range(b"\0", count_only=True)).header.cluster_id
         if f"{cluster:x}" != self.head.cluster:
-            raise bad_arguments("--if-unchanged: the dump is of another cluster, whose revisions are others")
+            raise bad_arguments("--if-unchanged: the dump is from another cluster, so its revisions cannot be compared")
 
     async def _add(self, change: Change) -> None:
         if self.options["if_unchanged"] and is_conflict(change, self.head):

@@ -15,7 +15,7 @@ from etcd_aio.cli.contexts import VARIABLE, ContextFile
 from etcd_aio.cli.formats import FORMATS
 from etcd_aio.cli.outcome import ExitCode, Failure, bad_arguments
 from etcd_aio.cli.results import Shown, Style
-from etcd_aio.config import PREFIX, ClientOptions
+from etcd_aio.config import ClientOptions
 from etcd_aio.observing import Observer
 
 _RAW_BYTE: Final = re.compile("[\udc80-\udcff]")  # as text has bytes that are no UTF-8
@@ -101,7 +101,7 @@ class Session:
     def warn_of_variables(self) -> None:
         """Name the variables that look like settings and are none."""
         for name in self.connection.unknown_variables:
-            complain(f"unrecognized environment variable {name}: it is no flag behind {PREFIX}")
+            complain(f"unrecognized environment variable {name}: there is no such flag")
 
     def all_input(self) -> bytes:
         """Everything on stdin."""
@@ -127,7 +127,7 @@ class Session:
         """
         ask = terminal_prompt()
         if ask is None:
-            raise Failure(ExitCode.BAD_ARGUMENTS, "failed to ask password: stdin is no terminal")
+            raise Failure(ExitCode.BAD_ARGUMENTS, "failed to ask password: stdin is not a terminal")
         first = ask(f"Password of {name}: ")
         if not first:
             raise Failure(ExitCode.BAD_ARGUMENTS, "empty password")

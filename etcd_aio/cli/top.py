@@ -27,14 +27,14 @@ _T = TypeVar("_T")
     "top",
     "",
     of_cluster(),
-    value("--interval", default="2s", help="time between two looks, and limit for the answers"),
+    value("--interval", default="2s", help="time between two refreshes, and limit for the answers"),
     value("--watch", default=(), multiple=True, help="prefix whose changes are counted; may be repeated"),
-    Switch("--once", help="look once"),
+    Switch("--once", help="print one refresh and end"),
 )
 async def top(session: Session, words: tuple[str, ...], **options: Any) -> None:
     """Shows the members and their load, again and again; a member that does not answer stays, with its age.
 
-    A line of JSON for each look if stdout is no terminal, or with --write-out=json.
+    A line of JSON for each refresh if stdout is not a terminal, or with --write-out=json.
     """
     exactly(words, 0, "top accepts no arguments")
     session.check_format()
@@ -131,7 +131,7 @@ async def _snapshots(
 
 
 async def _answer(client: Client, limit: float) -> Answer:
-    """What a member says of itself. Its metrics may be elsewhere, or not to be had, which is no error."""
+    """What a member says of itself. Its metrics may be elsewhere, or not to be had, which is not an error."""
     clock = asyncio.get_running_loop().time
     endpoint = client.endpoints[0]
     reading = start_task(_metrics(client, limit), name="etcd-aio top metrics")

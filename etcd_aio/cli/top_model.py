@@ -45,10 +45,10 @@ class MemberRow:
         silent: seconds since its last answer, or since the start; None if it has answered.
         error: why it has not answered.
         watchers: how many it has. This and what follows is from its metrics; None if they are not known.
-        events: that it sends to watchers, a second; None at the first look, too.
+        events: that it sends to watchers, a second; None at the first refresh, too.
         slow_applies: log entries that took it long to apply, since it began.
-        fsync_p99_ms: 99th percentile of the milliseconds that a write of its log to the disk took since the last look;
-            at the first look since it began; None if there was none.
+        fsync_p99_ms: 99th percentile of the milliseconds that a write of its log to the disk took since the last
+            refresh; at the first one, since it began; None if there was none.
         pending: proposals that are not committed yet.
     """
 
@@ -148,7 +148,7 @@ class Counters:
 
 
 class Top:
-    """The state of `top` between two looks.
+    """The state of `top` between two refreshes.
 
     Args:
         endpoints: of the members.
@@ -158,7 +158,7 @@ class Top:
     def __init__(self, endpoints: Sequence[str], now: float) -> None:
         self._last: dict[str, MemberRow] = {endpoint: MemberRow(endpoint) for endpoint in endpoints}
         self._answered: dict[str, float] = dict.fromkeys(endpoints, now)
-        self._metrics: dict[str, tuple[float, Metrics]] = {}  # of the last look that had some, and when
+        self._metrics: dict[str, tuple[float, Metrics]] = {}  # of the last refresh that had some, and when
         self._names: dict[int, str] = {}
         self._time = now
         self._cluster_id = 0

@@ -27,18 +27,20 @@ from etcd_aio.cli.watch_command import Commands
     Switch("--prefix", help="all keys that begin with the key"),
     value("--rev", kind=int, default=0, help="the first revision"),
     Switch("--prev-kv", help="print the key as it was before, too"),
-    Switch("--progress-notify", help="print from time to time how far the watch is"),
+    Switch("--progress-notify", help="print progress notifications: the revision that the watch has reached"),
     Switch("--follow", help="a line for each change, with the value before"),
     value("--last", kind=int, default=0, help="with --follow: print so many keys first, those that were changed last"),
     value("--env", default="etcdctl", help="the variables of the command: as etcdctl has them, or raw"),
-    value("--jobs", kind=int, default=1, help="how many commands run at once; with 1 they keep the order"),
+    value(
+        "--jobs", kind=int, default=1, help="how many commands run at once; with 1 they run in the order of the events"
+    ),
     runs_command=True,
     completes="keys",
 )
 async def watch(session: Session, words: tuple[str, ...], **options: Any) -> None:
     """Follows the changes of keys.
 
-    The command behind `--` runs for each event, with ETCD_WATCH_REVISION, ETCD_WATCH_EVENT_TYPE, ETCD_WATCH_KEY and
+    The command after `--` runs for each event, with ETCD_WATCH_REVISION, ETCD_WATCH_EVENT_TYPE, ETCD_WATCH_KEY and
     ETCD_WATCH_VALUE. ETCDCTL_WATCH_KEY and ETCDCTL_WATCH_RANGE_END stand for the words.
     """
     if options["interactive"]:

@@ -1,4 +1,4 @@
-"""Codec (layer 1): encodes messages to protobuf's wire format, and decodes them.
+"""Codec: encodes messages to protobuf's wire format, and decodes them.
 
 `encode` and `decode` are straight-line Python that is generated for each message class at first use. Replies are
 decoded directly into results, without a message in between. `IncrementalDecoder` decodes a message that arrives in

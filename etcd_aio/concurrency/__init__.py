@@ -1,4 +1,4 @@
-"""Locks and elections (layer 8): what several processes agree on by keys with leases. Imported at first use.
+"""Locks and elections: what several processes agree on by keys with leases. Imported at first use.
 
 `place.py` is the pure state machine of a contender, `line.py` carries it out, `lease_pool.py` lends the leases, and
 `held.py` cancels the block that holds when that is lost. Other recipes that hold something by a key with a lease use

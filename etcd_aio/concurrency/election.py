@@ -41,7 +41,7 @@ T = TypeVar("T")
 logger: Final = logging.getLogger("etcd_aio.elections")
 
 _STAND_AGAIN: Final = Backoff(initial=1.0, multiplier=2.0, maximum=15.0, jitter=0.5)
-"""Before a candidate whose session is lost stands again: a cluster in trouble is not hurried by its candidates."""
+"""Pauses before a process whose session is lost is a candidate again, so that candidates add no load in an outage."""
 
 _OVERDUE_EVERY: Final = 1.0  # seconds between two warnings
 
@@ -84,7 +84,7 @@ class Election:
     if not TYPE_CHECKING:  # type checkers refuse `async with` on an election by themselves
 
         async def __aenter__(self) -> NoReturn:
-            raise TypeError("an election is no block: write `async with election.lead() as leadership:`")
+            raise TypeError("an election is not a block: write `async with election.lead() as leadership:`")
 
         async def __aexit__(self, *exc_info: object) -> None:
             """Python looks for it before it enters."""
@@ -152,20 +152,20 @@ class Election:
         *,
         again: bool = False,
     ) -> T:
-        """Stand as a candidate, and run `work` whenever this candidate leads.
+        """Become a candidate, and run `work` whenever this candidate leads.
 
-        If the leadership is lost, `work` is cancelled, and the candidate stands again when it has ended: one process
-        never runs it twice at a time. If `work` has not ended when the margin is over, it may overlap with that
+        If the leadership is lost, `work` is cancelled, and the process is a candidate again when `work` has ended: one
+        process never runs it twice at a time. If `work` has not ended when the margin is over, it may overlap with that
         of the next leader, which is logged every second; let it write through `leadership.fenced`.
 
-        A candidate that loses its lease, or cannot reach the cluster, stands again with a new one, after a pause of
+        A candidate that loses its lease, or cannot reach the cluster, tries again with a new one, after a pause of
         about 1 to 15 seconds. It never gives up by itself. On a session there is no other lease: when that has ended,
         so does this.
 
         Args:
             work: the function; it gets the leadership. It runs in a task of its own, to its end also if it resigns.
             value: what observers see while this candidate leads.
-            again: stand again after `work` has returned. Default: False, its return ends the run.
+            again: be a candidate again after `work` has returned. Default: False, its return ends the run.
 
         Returns:
             What `work` has returned; the candidate has resigned then.
@@ -184,7 +184,7 @@ class Election:
             return await self._run(work, value, again)
         except Exception as error:
             # Its text is left out: that of an error of the work may have values.
-            text = "%s: run() ends by %s; it is a candidate again only if run() is called again"
+            text = "%s: run() ends with %s; it is a candidate again only if run() is called again"
             self._log.warning(text, self._subject.what, type(error).__name__)
             raise
 
@@ -209,11 +209,13 @@ class Election:
                 losses, others = group.split(LeadershipLostError)
                 if losses is None or others is not None or not leadership.is_lost:
                     raise
-                self._log.warning("%s is lost, as tasks of the work have found", self._subject.what)
+                self._log.warning("%s is lost, which tasks of the work found first", self._subject.what)
             except EtcdError as error:
                 if leadership.is_entered or not error.retryable:
                     raise
-                self._log.warning("%s: this candidate could not stand: %s", self._subject.what, error)
+                self._log.warning(
+                    "%s: this candidate could not take part; this is tried again: %s", self._subject.what, error
+                )
             if done and not again:
                 return done[0]
             if not leadership.is_entered:
@@ -262,7 +264,8 @@ class Election:
                 continue
             if not working.done():
                 self._log.warning(
-                    "%s: the work was cancelled %.1f s ago and goes on; it may overlap with that of the next leader",
+                    "%s: the work was cancelled %.1f s ago and is still running; "
+                    "it may overlap with that of the next leader",
                     self._subject.what,
                     loop.time() - began,
                 )
@@ -323,7 +326,7 @@ class Leaders:
             EtcdError: as entering a watch, and as every read.
         """
         if self._watcher is not None:
-            raise ClientUsageError("an observation is entered once: call `observe` for another one")
+            raise ClientUsageError("an observation can only be entered once: call `observe` for another one")
         # Watch from now, then list: no change is missed, and the watch is never behind.
         self._watcher = watcher = self._store.watch(prefix=self._prefix, on_compaction="resync")
         await watcher.__aenter__()

@@ -61,7 +61,7 @@ def checked_margin(margin: float | None, ttl: int) -> float:
 
     Raises:
         InvalidRequestError: it is more than a third of the TTL. Renewals come when half of the TTL is left.
-        TypeError: it is no number.
+        TypeError: it is not a number.
     """
     if margin is None:
         return min(ttl / 10, _LARGEST_DEFAULT_MARGIN)
@@ -235,7 +235,7 @@ class Held(Generic[E]):
             self._gone.set()
             if self._cancels:
                 self._canceller.cancel()
-        return self.error or self._subject.lost(f"{self._subject.what} was left")
+        return self.error or self._subject.lost(f"the block of {self._subject.what} has ended")
 
     def loss(self) -> E:
         """The error of the loss, once `is_lost` is True."""
@@ -249,7 +249,7 @@ class Held(Generic[E]):
     def _expire(self) -> None:
         lease = f"lease 0x{self._loan.id:x}"
         if self._loan.remaining > 0:
-            text = f"no renewal of its {lease} is acknowledged, and the last {self._margin:g} s have begun"
+            text = f"no renewal of its {lease} was acknowledged, and it expires in {self._margin:g} s or less"
             self.lose(text, self._loan.renewal_error)
         else:
             self.lose(f"its {lease} has expired", LeaseExpiredError())

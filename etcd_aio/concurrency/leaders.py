@@ -1,4 +1,4 @@
-"""Observe: from the keys of an election to its leaders, one after the other. PURE.
+"""Observe: from the keys of an election to its leaders, one after the other. Pure.
 
 Theory. The leader of an election is the candidate with the oldest key. What is told changes only between revisions: all
 changes of one revision are applied, then the oldest key is compared with the one that was told last. So every leader

@@ -51,7 +51,7 @@ class Leadership(NotAwaitable):
     `fencing_token`.
     """
 
-    usage: ClassVar[str] = "a leadership is not awaited: write `async with election.lead(...) as leadership:`"
+    usage: ClassVar[str] = "a leadership cannot be awaited: write `async with election.lead(...) as leadership:`"
 
     def __init__(self, candidacy: Candidacy, value: ValueLike) -> None:
         self._candidacy = candidacy
@@ -73,7 +73,7 @@ class Leadership(NotAwaitable):
 
     async def __aenter__(self) -> Self:
         if self._is_used:
-            raise ClientUsageError("a leadership is entered once: call `lead` for another one")
+            raise ClientUsageError("a leadership can only be entered once: call `lead` for another one")
         self._is_used = True
         candidacy = self._candidacy
         line = candidacy.new_line(self._value)

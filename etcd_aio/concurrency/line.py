@@ -1,4 +1,4 @@
-"""Line: one acquisition: its key enters the line, waits for its turn, and leaves. See `place.py` for the theory.
+"""Line: puts the key of a lock or a candidate, waits for its turn, and deletes it. See `place.py` for the theory.
 
 The calls, for a lock:
 

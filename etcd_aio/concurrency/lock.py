@@ -74,7 +74,7 @@ class Lock(NotAwaitable):
     A `Lock` may be used again after it was released, but by one task at a time.
     """
 
-    usage: ClassVar[str] = "a lock is not awaited: write `async with client.lock(...) as lock:`"
+    usage: ClassVar[str] = "a lock cannot be awaited: write `async with client.lock(...) as lock:`"
 
     _kind: ClassVar[str] = "lock"
 

@@ -1,4 +1,4 @@
-"""Permits: the rule of a semaphore, from the keys that it sees. PURE.
+"""Permits: the rule of a semaphore, from the keys that it sees. Pure.
 
 Theory. Each contender has a key whose value says how many permits it wants and what it takes for the limit. In the
 order of `create_revision`, a contender holds if its permits and those of all before it are at most the limit. Keys

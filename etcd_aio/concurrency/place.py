@@ -1,4 +1,4 @@
-"""Place: where a contender stands in a line of keys, and what follows from the keys that it sees. PURE.
+"""Place: where a contender stands in a line of keys, and what follows from the keys that it sees. Pure.
 
 Theory. A contender creates a key of its own under the name. The keys are ordered by `create_revision`, which no two of
 them share. A contender holds when no key that can stand before its own is left. Keys before it only ever vanish: a new

@@ -149,7 +149,7 @@ class PooledLease:
                 wait = BACKOFF.wait(failures, random.random)
                 if not error.retryable or loop.time() + wait >= deadline:
                     self._log.warning(
-                        "lease 0x%x of a lock could not be revoked, and ends by its TTL: %s", lease.id, error
+                        "lease 0x%x of a lock could not be revoked; it expires after its TTL: %s", lease.id, error
                     )
                     return False
                 failures += 1

@@ -51,7 +51,7 @@ class RWLock(NotAwaitable):
     a reader without standing behind the writers that wait. Take the write lock for as long as it is needed.
     """
 
-    usage: ClassVar[str] = "a read-write lock is not awaited: write `async with lock.reading():`, or `lock.writing()`"
+    usage: ClassVar[str] = "a read-write lock cannot be awaited: write `async with lock.reading():` or `.writing()`"
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class RWLock(NotAwaitable):
     if not TYPE_CHECKING:  # type checkers refuse `async with` on a read-write lock by themselves
 
         async def __aenter__(self) -> NoReturn:
-            raise TypeError("a read-write lock is no block: enter what .reading() or .writing() returns")
+            raise TypeError("a read-write lock is not a block: enter what .reading() or .writing() returns")
 
         async def __aexit__(self, *exc_info: object) -> None:
             """Python looks for it before it enters."""

@@ -106,7 +106,7 @@ class Semaphore(Lock):
     until it has found that out, and those that came after it wait for so long. The name cannot be that of a lock.
     """
 
-    usage: ClassVar[str] = "a semaphore is not awaited: write `async with client.semaphore(...) as permit:`"
+    usage: ClassVar[str] = "a semaphore cannot be awaited: write `async with client.semaphore(...) as permit:`"
 
     _kind: ClassVar[str] = "semaphore"
 

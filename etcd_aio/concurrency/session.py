@@ -87,7 +87,7 @@ class Session(NotAwaitable):
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._tell(LeaseLostError("its session was left"))
+        self._tell(LeaseLostError("the block of its session has ended"))
         await self._lease.__aexit__(exc_type, exc, traceback)
 
     def _on_gone(self, error: LeaseLostError | None) -> None:

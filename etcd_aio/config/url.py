@@ -5,7 +5,7 @@
     etcd+unix:///path, etcds+unix:///path                                                    a unix socket
     etcd+srv://domain[/[namespace]], etcds+srv://domain...                                   from DNS SRV records
 
-The namespace is all of the path behind its first slash. Name, password, path and values are percent-decoded. Options
+The namespace is all of the path after its first slash. Name, password, path and values are percent-decoded. Options
 are those of `Client`, by its names; with TLS also `ca`, `cert`, `key` (files) and `server_name`. Errors repeat nothing
 of the URL: a password that was not percent-encoded may end up in any other part.
 """

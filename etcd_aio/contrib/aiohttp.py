@@ -34,7 +34,7 @@ class EtcdAiohttp(EtcdApplication):
     wiring: ClassVar[str] = "write `app.cleanup_ctx.append(etcd.context)`"
 
     async def context(self, app: web.Application) -> AsyncIterator[None]:
-        """The life of the application, for `app.cleanup_ctx`. It raises what `start` raises."""
+        """The client for as long as the application runs, for `app.cleanup_ctx`. It raises what `start` raises."""
         async with self.running() as client:
             app[ETCD] = client
             yield

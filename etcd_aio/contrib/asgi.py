@@ -22,7 +22,7 @@ State: TypeAlias = Mapping[str, object]
 """What a lifespan yields; it becomes `request.state`."""
 
 Lifespan: TypeAlias = Callable[[App], AbstractAsyncContextManager[State]]
-"""What runs around the life of an application."""
+"""What runs around an application."""
 
 InnerLifespan: TypeAlias = Callable[[App], AbstractAsyncContextManager[State | None]]
 """A lifespan of the application, which may yield nothing."""
@@ -61,7 +61,7 @@ class EtcdStarlette(EtcdApplication):
             TypeError: `inner` is an application: this very method was given to it, and not what it returns.
         """
         if isinstance(inner, Starlette):
-            raise TypeError(f"`lifespan` is to be called: {self.wiring}")
+            raise TypeError(f"`lifespan` must be called: {self.wiring}")
 
         @asynccontextmanager
         async def lifespan(app: App) -> AsyncIterator[State]:

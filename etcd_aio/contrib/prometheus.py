@@ -173,7 +173,7 @@ class _Call(CallObserver):
 
 
 class _PrometheusObserver(Observer):
-    """Counts what it is told, and collects what clients know."""
+    """Counts what clients report, and collects their statistics."""
 
     def __init__(self, registry: CollectorRegistry, *, handling_seconds: bool) -> None:
         made: list[Collector] = [_Collector(self)]  # first, since collecting counts connections
@@ -309,7 +309,11 @@ def _register_all(registry: CollectorRegistry, made: Iterable[Collector]) -> Non
 def _gauges() -> tuple[GaugeMetricFamily, ...]:
     """The gauges, still without values. An endpoint of several clients of one name is up if one of them says so."""
     return (
-        GaugeMetricFamily("etcd_aio_endpoint_up", "Whether it is connected and healthy.", labels=["endpoint", _CLIENT]),
+        GaugeMetricFamily(
+            "etcd_aio_endpoint_up",
+            "1 if the endpoint is connected and healthy.",
+            labels=["endpoint", _CLIENT],
+        ),
         GaugeMetricFamily(
             "etcd_aio_endpoint_latency_seconds",
             "Moving average over successful attempts.",

@@ -60,7 +60,7 @@ class EtcdSettingsSource(PydanticBaseSettingsSource):
         """The settings, as nested data.
 
         Raises:
-            InvalidSettingsError: a value is no text, or a key is within one that is no object.
+            InvalidSettingsError: a value is not text, or a key is within one that is no object.
         """
         try:
             return nested(self._snapshot, self.settings_cls)

@@ -69,7 +69,7 @@ class CallContext:
         policy: how calls are retried, with the `backoff` and the `budget` that follow from it.
         may_move: an attempt that a member is slow to answer may be given up in favour of another member.
         is_heavy: the calls make the server compute for long: see `Connection.unary`.
-        observed: tells the observers of one call; None if there are none.
+        observed: notifies the observers of one call; None if there are none.
         client: name of the client; empty if it has none.
     """
 

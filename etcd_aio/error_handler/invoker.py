@@ -47,7 +47,7 @@ class Invoker(TwoPartClose):
         hedge_after: seconds after which an unanswered read is sent to another member too; None for never.
         credentials: the user; None for no user, or the one that the client's certificate names.
         random: returns a number in [0, 1).
-        observers: are told of calls, logins and streams.
+        observers: are notified of calls, logins and streams.
         client: name of the client; empty if it has none.
 
     Attributes:

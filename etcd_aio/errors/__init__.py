@@ -1,4 +1,4 @@
-"""Errors (layer 0): the exceptions of this library.
+"""Errors: the exceptions of this library.
 
 The most important ones. All are `EtcdError`; the builtin in brackets catches them too:
 

@@ -10,7 +10,7 @@ class NamingError(EtcdError):
 
 
 class ServiceConflictError(NamingError):
-    """The key of a registration has the entry of another process, which is left alone.
+    """The key of a registration has an entry of another process, which was not replaced.
 
     Attributes:
         lease: the id of the lease of that entry; 0 if it has none.

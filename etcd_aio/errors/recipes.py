@@ -21,7 +21,7 @@ class TxnConflictError(EtcdError):
 
 
 class CounterError(EtcdError):
-    """Base class for errors of counters. Raised itself if the value of the key is no whole number."""
+    """Base class for errors of counters. Raised itself if the value of the key is not a whole number."""
 
     default_message = "the counter failed"
 

@@ -1,4 +1,4 @@
-"""A connection to a member, as the calls and streams on it see it, whichever door it came through."""
+"""A connection to a member, as the calls and streams on it see it: within the process or over a socket."""
 
 from typing import TYPE_CHECKING, Protocol
 

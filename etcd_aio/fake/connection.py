@@ -1,4 +1,4 @@
-"""Door A: a connection to a fake member, as its client sees it."""
+"""A connection to a fake member within the process, as its client sees it."""
 
 import asyncio
 from typing import Final

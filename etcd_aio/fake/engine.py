@@ -1,4 +1,4 @@
-"""Door A: the fake behind the interface of an engine, without sockets.
+"""FakeEngine: the fake as an engine of a client in the same process, without sockets.
 
 Encoded messages travel both ways. What a process does that is frozen or gone, and what a connection is on which nothing
 is answered, is imitated; HTTP/2 is not.

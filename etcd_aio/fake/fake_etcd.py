@@ -126,9 +126,9 @@ class FakeEtcd:
             async with fake.serve() as endpoint:
                 await asyncio.create_subprocess_exec("etcdctl", "--endpoints", endpoint, "get", "a")
 
-        A socket answers gRPC without TLS, and HTTP/1 for `/version`, `/health` and `/metrics`. Clients of both doors
-        share the state, and faults and members that stop or freeze concern both. While the block runs, the addresses
-        of the sockets are the endpoints of the members: in `endpoints`, in `FakeMember.endpoint` and in the member
+        A socket answers gRPC without TLS, and HTTP/1 for `/version`, `/health` and `/metrics`. Clients in the process
+        and on sockets share the state, and faults and members that stop or freeze concern both. While the block runs,
+        the addresses of the sockets are the endpoints of the members: `endpoints`, `FakeMember.endpoint`, the member
         list. Only the loop of the fake answers: a program that waits for an answer must not block it.
 
         Args:

@@ -1,4 +1,4 @@
-"""Door B: the sockets on which the members of a fake accept connections."""
+"""The sockets on which the members of a fake accept connections."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Door B: the gRPC calls of one HTTP/2 connection, each carried to the server as those of door A are."""
+"""The gRPC calls of one HTTP/2 connection over a socket, carried to the server as those of `engine.py` are."""
 
 import asyncio
 from collections.abc import Callable

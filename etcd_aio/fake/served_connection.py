@@ -1,4 +1,4 @@
-"""Door B: one connection over a socket. Its first bytes say whether it is HTTP/2 with gRPC, or HTTP/1."""
+"""One connection over a socket. Its first bytes say whether it is HTTP/2 with gRPC, or HTTP/1."""
 
 import asyncio
 import struct

@@ -1,4 +1,4 @@
-"""The server, as the doors use it."""
+"""The server, as connections within the process and over sockets use it."""
 
 from typing import Protocol
 

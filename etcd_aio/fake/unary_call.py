@@ -1,4 +1,4 @@
-"""A unary call on its way to a member, from either door."""
+"""A unary call on its way to a member, within the process or over a socket."""
 
 import asyncio
 from functools import partial

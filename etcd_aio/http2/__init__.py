@@ -1,4 +1,4 @@
-"""HTTP/2 (layer 2): a sans-IO client for gRPC. It imports nothing of the project, and neither clock nor socket.
+"""HTTP/2: a sans-IO client for gRPC. It imports nothing of the project, and neither clock nor socket.
 
 It has frames, header blocks, windows, streams and limits. The meaning of gRPC's headers, deadlines and endpoints belong
 to the transport.

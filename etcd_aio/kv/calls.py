@@ -309,7 +309,7 @@ class KVCalls:
             prev_kv: return the deleted keys as they were.
 
         Returns:
-            DeleteResult: the number of deleted keys, and `prev_kvs` if requested. Deleting nothing is no error.
+            DeleteResult: the number of deleted keys, and `prev_kvs` if requested. Deleting nothing is not an error.
 
         Raises:
             InvalidRequestError: not exactly one form names the keys, or another form than `all_keys` names all of them.
@@ -367,7 +367,7 @@ class KV(KVCalls):
             The result of the call that has the operation's name.
 
         Raises:
-            TypeError: `operation` is no operation.
+            TypeError: `operation` is not an operation.
             EtcdError: those of the call that has the operation's name.
         """
         if self._within is not None:

@@ -150,7 +150,7 @@ def txn(*, when: Iterable[Compare] = (), then: Iterable[Op] = (), otherwise: Ite
     """A txn inside a txn: if every comparison of `when` holds, run `then`, else run `otherwise`.
 
     Raises:
-        TypeError: `when` has an item that is no comparison, or a branch has one that is no operation.
+        TypeError: `when` has an item that is not a comparison, or a branch has one that is not an operation.
     """
     return TxnOp(
         checked_compares(when, "when"), checked_operations(then, "then"), checked_operations(otherwise, "otherwise")

@@ -3,7 +3,7 @@
 Theory of operation. The scan begins with a page. Its header has the revision, with which everything after it can be
 read at any time from any member, and its count says how many keys there are; a stream would send both only at its end.
 Most ranges end with this page and cost one call. The rest is requested as one stream, whose chunks are cut into pages.
-A stream that breaks is opened again behind the last received key, on any member. If no member can stream, the scan goes
+A stream that breaks is opened again after the last received key, on any member. If no member can stream, the scan goes
 on with pages from there.
 """
 
@@ -103,7 +103,7 @@ class Scan(AsyncIterator[KeyValue]):
     message is requested again with half as many keys; pages that fit let the number grow again. The error is raised
     only if a single key does not fit.
 
-    If a member fails, the scan goes on behind the last key, at the same revision, on another member. Iterating raises
+    If a member fails, the scan goes on after the last key, at the same revision, on another member. Iterating raises
     the same errors as `client.range()`, and `CompactedError` if the revision is compacted before the end; the next step
     then tries again from the same key. Cancelling a step leaves nothing behind: the next step requests the same keys.
 

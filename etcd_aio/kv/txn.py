@@ -48,7 +48,7 @@ class Txn:
 
         def __await__(self) -> NoReturn:
             self._is_pending = False  # the error replaces the warning
-            raise ClientUsageError("a txn is not awaited itself: write `await client.txn().then(...).commit()`")
+            raise ClientUsageError("a txn cannot be awaited itself: write `await client.txn().then(...).commit()`")
 
     def __repr__(self) -> str:
         # Operations may hold values, which are secrets.
@@ -60,7 +60,7 @@ class Txn:
 
         Raises:
             InvalidRequestError: `when` was called before, or comes after `then` or `otherwise`.
-            TypeError: an argument is no comparison.
+            TypeError: an argument is not a comparison.
         """
         self._is_pending = False  # if there are operations already, the error replaces the warning
         if self._when is not None:
@@ -75,7 +75,7 @@ class Txn:
 
         Raises:
             InvalidRequestError: `then` was called before, or comes after `otherwise`.
-            TypeError: an argument is no operation.
+            TypeError: an argument is not an operation.
         """
         self._is_pending = False  # an error here replaces the warning
         if self._then is not None:
@@ -91,7 +91,7 @@ class Txn:
 
         Raises:
             InvalidRequestError: `otherwise` was called before.
-            TypeError: an argument is no operation.
+            TypeError: an argument is not an operation.
         """
         is_pending, self._is_pending = self._is_pending, False  # an error here replaces the warning
         if self._otherwise is not None:

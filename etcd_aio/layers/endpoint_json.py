@@ -114,4 +114,4 @@ def decode_entry(value: bytes) -> tuple[str, JSONValue]:
         address = fields.get("addr")
         if isinstance(address, str) and address and is_encodable(address):
             return address, fields.get("metadata")
-    raise ValueError("no entry of a service: a JSON object with an address is expected")
+    raise ValueError("not an entry of a service: expected a JSON object with an address")

@@ -37,7 +37,7 @@ class Endpoints(NotAwaitable):
     Any number of tasks may use one object.
     """
 
-    usage: ClassVar[str] = "endpoints are not awaited: write `async with client.resolve(...) as endpoints:`"
+    usage: ClassVar[str] = "endpoints cannot be awaited: write `async with client.resolve(...) as endpoints:`"
 
     def __init__(
         self, store: Store, target: KeyLike, *, keep_current: float | None = None, timeout: float | None = 5.0

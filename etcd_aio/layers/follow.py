@@ -81,7 +81,7 @@ class Follow(AsyncIterator[MirrorBatch]):
 
     async def __aenter__(self) -> Self:
         if self._is_entered or self._is_closed:
-            raise ClientUsageError("follow() is entered once: call it again")
+            raise ClientUsageError("follow() can only be entered once: call it again")
         self._is_entered = True
         return self
 
@@ -275,7 +275,7 @@ def follow(
     Args:
         store: a client, or what serves as one.
         prefix: of the keys; empty is every key.
-        since: the `revision` of the last batch that was applied, to go on behind it. 0 begins with the base: all keys
+        since: the `revision` of the last batch that was applied, to go on after it. 0 begins with the base: all keys
             at one revision, page by page.
         known: the keys that the receiver has. If the history after `since` is compacted, or the store went back, the
             iteration goes on with a base that has the difference: the keys that were put since, or are not known, and

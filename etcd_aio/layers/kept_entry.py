@@ -142,7 +142,7 @@ class KeptEntry(NotAwaitable):
         Cancellation: the entry is deleted, in the background if need be.
         """
         if self._task is not None:
-            raise ClientUsageError(f"a {type(self).__name__.lower()} is entered once: make another one")
+            raise ClientUsageError(f"a {type(self).__name__.lower()} can only be entered once: make another one")
         entered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._task = task = start_background_task(
             self._live(entered), name=f"etcd_aio {type(self).__name__.lower()} of {self._what}"
@@ -197,7 +197,9 @@ class KeptEntry(NotAwaitable):
         except LeaseNotFoundError:
             pass
         except EtcdError as error:
-            self._log.warning("the entry %s could not be deleted, and ends by its TTL: %s", self._what, error)
+            self._log.warning(
+                "the entry %s could not be deleted; it is gone when its lease expires: %s", self._what, error
+            )
 
     # State.
 
@@ -256,7 +258,7 @@ class KeptEntry(NotAwaitable):
             raise self._not_entered()
         while not self.is_registered:
             if self._is_left:
-                raise ClientUsageError(f"the block of the {type(self).__name__.lower()} was left")
+                raise ClientUsageError(f"the block of the {type(self).__name__.lower()} has ended")
             if self._lost is None:
                 await self._registered.wait()
             else:  # the loss is about to be noticed
@@ -322,7 +324,7 @@ class KeptEntry(NotAwaitable):
                         self._leases = {lease.id}
                         return value
                 else:
-                    text = f"{self._what} has the entry of another process, which is left alone"
+                    text = f"{self._what} has an entry of another process, which was not replaced"
                     raise self._conflict(text, lease=kv.lease)
 
     async def _live(self, entered: "asyncio.Future[None]") -> None:
@@ -424,7 +426,7 @@ class KeptEntry(NotAwaitable):
             error = EtcdError(f"unexpected {type(raised).__name__} in the client or in a function that it was given")
             error.__cause__ = raised
         if type(error) is not type(self._reported):
-            self._log.warning("%s is not registered, which is tried again: %s", self._what, error)
+            self._log.warning("%s is not registered; this is tried again: %s", self._what, error)
         self._error = self._reported = error
 
     def _not_entered(self) -> ClientUsageError:

@@ -1,7 +1,7 @@
 """Mirror: copies a prefix to another cluster, and keeps the copy equal to it.
 
 The theory of its writes is in `checkpoint.py`. A mirror has no state but the checkpoint at the destination, so it may
-be stopped at any instant. It reads the checkpoint, and goes on with the changes behind it; where that cannot be, it
+be stopped at any instant. It reads the checkpoint, and goes on with the changes after it; where that cannot be, it
 compares both sides and copies the differences.
 """
 

@@ -83,7 +83,7 @@ class MirrorWriter:
         self.checkpoint = None if kv is None else Checkpoint.parse(kv.value)
         self.revision = 0 if kv is None else kv.mod_revision
         if kv is not None and self.checkpoint is None:
-            raise MirrorError(f"the key {shown_keys(self._key)} has a value that is no checkpoint of a mirror")
+            raise MirrorError(f"the key {shown_keys(self._key)} has a value that is not a checkpoint of a mirror")
         return self.checkpoint
 
     async def begin_base(self, cluster_id: int, prefix: bytes, to_prefix: bytes) -> None:

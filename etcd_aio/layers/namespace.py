@@ -47,7 +47,7 @@ class Namespace(StoreCalls):
 
     Raises:
         EmptyKeyError: the prefix is empty.
-        InvalidRequestError, TypeError: it is no key.
+        InvalidRequestError, TypeError: it is not a key.
     """
 
     def __init__(self, store: ClientLike, prefix: KeyLike) -> None:
@@ -78,7 +78,7 @@ class Namespace(StoreCalls):
         Raises:
             EmptyKeyError, InvalidRequestError: the operation was not made by `op`, and its keys cannot be translated.
                 Nothing was sent.
-            TypeError: it is no operation.
+            TypeError: it is not an operation.
             EtcdError: as `Client.do`.
         """
         asked = cast("op.Op", operation)  # checked by the translation

@@ -67,7 +67,7 @@ async def update(
             raise TypeError(f"remove= takes addresses and ServiceEndpoints, got {type(removed).__name__}")
         key = entry_key(target, removed) if isinstance(removed, str) else removed.key
         if not key.startswith(prefix):
-            raise InvalidRequestError(f"{shown_key(key)} is no entry of {shown_key(prefix)}")
+            raise InvalidRequestError(f"{shown_key(key)} is not an entry of {shown_key(prefix)}")
         _add(changes, key, op.delete(key))
     if not changes:
         raise InvalidRequestError("nothing changes: give add= or remove=")

@@ -27,7 +27,7 @@ class Registration(KeptEntry):
         address: where the endpoint is reached.
     """
 
-    usage: ClassVar[str] = "a registration is not awaited: write `async with client.register(...) as registration:`"
+    usage: ClassVar[str] = "a registration cannot be awaited: write `async with client.register(...) as registration:`"
     _entering: ClassVar[str] = "async with client.register(...) as registration:"
 
     def __init__(

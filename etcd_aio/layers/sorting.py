@@ -21,7 +21,7 @@ async def sorted_keys(keys: Collection[KeyLike], what: str) -> list[bytes]:
         what: their name in errors.
 
     Raises:
-        EmptyKeyError, InvalidRequestError, TypeError: one is no key.
+        EmptyKeyError, InvalidRequestError, TypeError: one is not a key.
     """
     given = list(keys)
     runs: list[list[bytes]] = []

@@ -98,7 +98,7 @@ class Translation:
 
         Raises:
             EmptyKeyError, InvalidRequestError: its keys are refused; see `keys`.
-            TypeError: it is no operation, or its keys are not bytes.
+            TypeError: it is not an operation, or its keys are not bytes.
         """
         into = _INTO.get(type(operation))
         if into is None:

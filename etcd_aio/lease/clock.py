@@ -11,7 +11,7 @@ makes that instant earlier while a timer is already set for the old one; therefo
 `LOOK_EVERY` ahead. So `Lease.is_lost` and `Lease.remaining`, which read the clock, are right as soon as the machine is
 awake, whatever the loop has to read first; the holder is cancelled within `LOOK_EVERY`, or sooner if a reply comes.
 
-On a system that does not tell how long it slept, the lease clock is the loop's time.
+On a system that does not report how long it slept, the lease clock is the loop's time.
 """
 
 from collections.abc import Callable, Iterable

@@ -91,7 +91,7 @@ class LeaseKeeper:
         self._outage: EtcdError | None = None  # of this turn of the loop
         self.losses = RateLimitedWarning(self._log, "%d leases were lost; the first: %s")
         self.leftovers = RateLimitedWarning(
-            self._log, "%d leases could not be revoked and end by their TTLs; the first: %s"
+            self._log, "%d leases could not be revoked; they expire after their TTLs; the first: %s"
         )
 
     def draw_id(self) -> int:

@@ -103,7 +103,7 @@ class Lease(NotAwaitable):
 
     async def __aenter__(self) -> Self:
         if self._loop is not None:
-            raise ClientUsageError("a lease is entered once: ask the client for another one")
+            raise ClientUsageError("a lease can only be entered once: ask the client for another one")
         self._loop = asyncio.get_running_loop()
         await self._obtain(self._loop)
         self._canceller = TaskCanceller(cancels=self._cancels)
@@ -324,5 +324,5 @@ class Lease(NotAwaitable):
         except LeaseNotFoundError:
             pass  # the lease is gone, as intended
         except EtcdError as error:
-            text = f"lease 0x{lease_id:x} could not be revoked and ends by its TTL of {self.ttl} s: {error}"
+            text = f"lease 0x{lease_id:x} could not be revoked; it expires after its TTL of {self.ttl} s: {error}"
             self._keeper.leftovers.add(text)

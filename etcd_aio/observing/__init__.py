@@ -1,4 +1,4 @@
-"""Observing: what a client tells about its calls, attempts, streams, watches, leases, members and logins.
+"""Observing: what a client reports about its calls, attempts, streams, watches, leases, members and logins.
 
 The public part is `Observer`, `CallObserver`, the records, `add_default` and `remove_default`.
 """

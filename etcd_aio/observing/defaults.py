@@ -8,7 +8,7 @@ _defaults: tuple[Observer, ...] = ()
 
 
 def add_default(observer: Observer) -> None:
-    """Let an observer be told by every client that is made from now on. Safe to repeat."""
+    """Add an observer to every client that is made from now on. Safe to repeat."""
     global _defaults
     if observer not in _defaults:
         _defaults = (*_defaults, observer)
@@ -21,5 +21,5 @@ def remove_default(observer: Observer) -> None:
 
 
 def with_defaults(observers: Iterable[Observer]) -> tuple[Observer, ...]:
-    """Those of a client, and the default ones of now; each once, since one that is told twice counts twice."""
+    """The observers of a client and the current default ones; each once, since one listed twice counts twice."""
     return tuple({id(one): one for one in (*observers, *_defaults)}.values())

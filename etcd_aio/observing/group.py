@@ -1,4 +1,4 @@
-"""ObserverGroup: tells the observers of a client, each apart from the others: one that raises harms nothing.
+"""ObserverGroup: notifies the observers of a client. One that raises disturbs neither the others nor the client.
 
 Each kind of event has a function, or None if no observer overrides the method: the lower layers make no record then.
 """
@@ -85,9 +85,9 @@ def _is_overridden(kind: type[CallObserver], name: str) -> bool:
 
 
 class ObservedCall:
-    """One call, as it is told to those that observe it.
+    """One call, and the observers that are notified of it.
 
-    What is told of each call is in loops here, and not in `_Guard.call`: that would double the cost.
+    The loops over the observers are here, and not in `_Guard.call`: that would double the cost.
 
     Args:
         observers: with the guard of each, and what it overrides.
@@ -200,7 +200,7 @@ class ObservedCall:
 
 
 class ObserverGroup:
-    """The observers of one client, in the order in which they are told.
+    """The observers of one client, in the order in which they are notified.
 
     Args:
         observers: all of them.
@@ -208,7 +208,7 @@ class ObserverGroup:
 
     Attributes:
         client_started, client_closed, endpoint_changed, stream_changed, watch_advanced, lease_changed, login_ended:
-            tell all observers; None if there is none that overrides the method.
+            notify all observers; None if none overrides the method.
         sees_calls: whether an observer overrides `call_started`.
     """
 
@@ -229,7 +229,7 @@ class ObserverGroup:
     def call_started(
         self, started: CallStarted, clock: Callable[[], float], *, is_mutation: bool
     ) -> ObservedCall | None:
-        """A call begins. Returns what tells the rest of it; None if it is of no interest."""
+        """A call begins. Returns what notifies its observers; None if there are none."""
         found: list[tuple[_Guard, CallObserver, _Overrides]] = []
         for guard, method in self._on_call:
             try:
@@ -272,5 +272,5 @@ def _checked_headers(observer: CallObserver) -> Headers:
     headers = tuple(observer.metadata)
     for name, value in headers:
         if name in _RESERVED or _NAME.fullmatch(name) is None or _VALUE.fullmatch(value) is None:
-            raise ValueError(f"{name!r} is no header that an observer may send, or its value is not printable ASCII")
+            raise ValueError(f"{name!r} is not a header that an observer may send, or its value is not printable ASCII")
     return headers

@@ -1,4 +1,4 @@
-"""Observer: the base class of what is told about calls, streams and members: `Client(observers=[...])`."""
+"""Observer: the base class of objects that are notified of calls, streams and members: `Client(observers=[...])`."""
 
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -21,7 +21,7 @@ Headers: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class CallObserver:
-    """What an observer of one call is told; made by `Observer.call_started`.
+    """Observes one call; made by `Observer.call_started`.
 
     Override the methods of interest in a class of your own; for the others nothing is made.
 
@@ -45,7 +45,7 @@ class CallObserver:
 
 
 class Observer:
-    """What a client tells about its work. Override the methods of interest; the others cost nothing.
+    """Notified of what a client does. Override the methods of interest; the others cost nothing.
 
     The methods are called in the client's event loop, in the task that does the work. They must return without waiting,
     and they cannot change anything. An exception is logged, at most once a minute for each observer, and the client
@@ -56,14 +56,14 @@ class Observer:
         """A client with this observer is used for the first time.
 
         Its `statistics()` and `streams()` may be read in its loop until it is closed. A reference to it should be weak:
-        a client that is dropped unclosed is never told as closed.
+        for a client that is dropped without `aclose()`, `client_closed` is never called.
         """
 
     def client_closed(self, client: "Client") -> None:
-        """A client that was used is being closed: told once. The ends of its streams and connections are told later."""
+        """A client that was used is being closed: called once. The ends of its streams and connections follow."""
 
     def call_started(self, call: CallStarted) -> CallObserver | None:
-        """A call begins. Returns what is told the rest; None if this call is of no interest."""
+        """A call begins. Returns the observer of this call; None if it is of no interest."""
         return None
 
     def endpoint_changed(self, change: EndpointChange) -> None:

@@ -1,4 +1,4 @@
-"""Records: what observers are told.
+"""Records: the arguments of the methods of observers.
 
 They hold no keys and no values, except that the text of an error may name keys. They never hold passwords or tokens.
 """

@@ -66,7 +66,7 @@ class ExactlyOnce(NotAwaitable):
         InvalidRequestError, TypeError: an argument is invalid.
     """
 
-    usage: ClassVar[str] = "it is not awaited: write `async with client.exactly_once() as once:`"
+    usage: ClassVar[str] = "it cannot be awaited: write `async with client.exactly_once() as once:`"
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class ExactlyOnce(NotAwaitable):
 
     async def __aenter__(self) -> Self:
         if self._is_entered:
-            raise ClientUsageError("exactly_once() is entered once: ask the client for another one")
+            raise ClientUsageError("exactly_once() can only be entered once: ask the client for another one")
         self._is_entered = True
         return self
 

@@ -1,4 +1,4 @@
-"""Recipes (layer 9): transactions, counters, ids, barriers, queues, groups, schedules. Imported at first use.
+"""Recipes: transactions, counters, ids, barriers, queues, groups, schedules. Imported at first use.
 
 `stm.py` runs transactions: `isolation.py` says what each level demands, `read_set.py` has the reads, the writes and the
 txn of one attempt, `transaction.py` is what the function sees, `turnstile.py` keeps the transactions of one client from

@@ -86,7 +86,7 @@ class Counter:
 
         Raises:
             CounterLimitError: the value would leave the limits, or have more than 1 000 digits; it was not added.
-            CounterError: the value of the key is no number.
+            CounterError: the value of the key is not a number.
             EtcdError: as every txn. If `maybe_applied` is True, the number may have been added: a `writer` of
                 exactly-once writes finds that out.
 
@@ -102,7 +102,7 @@ class Counter:
             timeout: seconds for the whole call; None for no limit.
 
         Raises:
-            CounterError: the value of the key is no number.
+            CounterError: the value of the key is not a number.
             EtcdError: as every read.
         """
         return self._number(await self._store.get(self._key, timeout=self._timeout if timeout is UNSET else timeout))
@@ -120,7 +120,7 @@ class Counter:
 
         Raises:
             InvalidRequestError: the value is outside of the limits.
-            CounterError: there is an expected value, and that of the key is no number.
+            CounterError: there is an expected value, and that of the key is not a number.
             EtcdError: as every txn.
         """
         put = op.put(self._key, str(_integer(value, "value")))
@@ -209,7 +209,7 @@ class Counter:
             return 0
         text = kv.value.removeprefix(b"-")
         if not (text.isdigit() and len(text) <= _MOST_DIGITS):
-            raise CounterError(f"the value of {shown_key(self._key)} is no whole number in decimal digits")
+            raise CounterError(f"the value of {shown_key(self._key)} is not a whole number in decimal digits")
         return int(kv.value)
 
     def _refused(self, refusal: Refusal, number: int) -> CounterLimitError:

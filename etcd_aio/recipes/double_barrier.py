@@ -86,7 +86,7 @@ class DoubleBarrier(NotAwaitable):
         InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
     """
 
-    usage: ClassVar[str] = "a double barrier is not awaited: write `async with DoubleBarrier(...):`"
+    usage: ClassVar[str] = "a double barrier cannot be awaited: write `async with DoubleBarrier(...):`"
 
     def __init__(
         self,

@@ -140,7 +140,7 @@ class Membership(KeptEntry):
         name: its name.
     """
 
-    usage: ClassVar[str] = "a membership is not awaited: write `async with group.join(...) as membership:`"
+    usage: ClassVar[str] = "a membership cannot be awaited: write `async with group.join(...) as membership:`"
     _entering: ClassVar[str] = "async with group.join(...) as membership:"
     _watches: ClassVar[bool] = True
 
@@ -206,7 +206,7 @@ class GroupViews(NotAwaitable, AsyncIterator[GroupView]):
     the client is closed, or the user may not read the group any more.
     """
 
-    usage: ClassVar[str] = "views are not awaited: write `async with group.observe() as views:`"
+    usage: ClassVar[str] = "views cannot be awaited: write `async with group.observe() as views:`"
 
     def __init__(self, store: Store, prefix: bytes) -> None:
         self._prefix = prefix

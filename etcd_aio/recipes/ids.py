@@ -68,7 +68,7 @@ class IdAllocator:
             timeout: seconds for the whole call; None for no limit.
 
         Raises:
-            CounterError: the value of the key is no number; or it was deleted or set back, so that ids would be given
+            CounterError: the value of the key is not a number; or it was deleted or set back, so that ids would be given
                 again. Only a process that has had larger ids can notice that.
             EtcdError: as every txn.
 

@@ -181,7 +181,7 @@ class Job:
 
     async def __aenter__(self) -> Self:
         if self._canceller is not None:
-            raise ClientUsageError("a job is entered once")
+            raise ClientUsageError("a job can only be entered once")
         if self.is_lost:
             raise self._lost()
         self._canceller = TaskCanceller(cancels=self._shift.cancels)

@@ -25,7 +25,7 @@ class Ring(NotAwaitable):
     use one object.
     """
 
-    usage: ClassVar[str] = "a ring is not awaited: write `async with group.ring() as ring:`"
+    usage: ClassVar[str] = "a ring cannot be awaited: write `async with group.ring() as ring:`"
 
     def __init__(self, store: Store, prefix: bytes, replicas: int) -> None:
         self._prefix = prefix

@@ -158,7 +158,7 @@ class Schedule:
             work: what is run; it gets the `Tick`.
 
         Raises:
-            TypeError: `work` is no function.
+            TypeError: `work` is not a function.
             Exception: what `work` has raised. The tick is not run again; with `claim=True` another process runs it.
             ScheduleError: a key of the schedule has no tick, or `next_tick` returns none.
             EtcdError: an error that would come again, such as a denied permission, or a closed client.
@@ -184,7 +184,7 @@ class Schedule:
                 except EtcdError as error:
                     if not (error.retryable or isinstance(error, _PASSING)):
                         raise
-                    text = "%s: its state could not be read or changed, which is tried again: %s"
+                    text = "%s: its state could not be read or changed; this is tried again: %s"
                     self._log.warning(text, self._setting.what, error)
                     failure = None
                 if failure is not None:

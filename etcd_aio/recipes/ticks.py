@@ -137,7 +137,7 @@ def interval(every: float | timedelta, offset: float | timedelta) -> Interval:
     """Ticks at equal distances.
 
     Raises:
-        InvalidRequestError, TypeError: `every` or `offset` is no number of whole seconds.
+        InvalidRequestError, TypeError: `every` or `offset` is not a number of whole seconds.
     """
     found = Interval(_seconds(every, "every"), _seconds(offset, "offset"))
     if found.every < _SECOND:
@@ -164,13 +164,13 @@ def tick_of(text: bytes) -> datetime:
     """The tick that a text is of.
 
     Raises:
-        ScheduleError: it is no text of a tick.
+        ScheduleError: it is not the text of a tick.
     """
     try:
         return datetime.strptime(text.decode("ascii"), _FORMAT).replace(tzinfo=UTC)
     except ValueError:
         pass
-    raise ScheduleError("the key of the schedule has a value that is no tick")
+    raise ScheduleError("the key of the schedule has a value that is not a tick")
 
 
 def instant_of(seconds: float) -> datetime:

@@ -141,7 +141,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
     If the lease is lost, all jobs are, and the worker goes on with another lease.
     """
 
-    usage: ClassVar[str] = "a worker is not awaited: write `async with queue.worker() as worker:`"
+    usage: ClassVar[str] = "a worker cannot be awaited: write `async with queue.worker() as worker:`"
 
     def __init__(
         self,
@@ -190,7 +190,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
 
     async def __aenter__(self) -> Self:
         if self._is_entered:
-            raise ClientUsageError("a worker is entered once: make another one")
+            raise ClientUsageError("a worker can only be entered once: make another one")
         self._is_entered = True
         self._shift = await self._begin()
         self._tasks = (
@@ -209,7 +209,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
             _resolve(self._waiting.popleft(), None)
         shift, self._shift = self._shift, None
         if shift is not None and not shift.is_over:
-            shift.end("the worker was left")
+            shift.end("the block of the worker has ended")
             ending = self.source.run(shift.loan.discard(), f"end of a worker of {self._what}")
             if not isinstance(exc, asyncio.CancelledError):
                 await asyncio.wait([ending, *self._tasks], timeout=_LEAVE_SECONDS)

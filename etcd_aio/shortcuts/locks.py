@@ -127,7 +127,7 @@ class LockShortcuts:
         """An election: one leader among the candidates of a name.
 
             election = client.election("scheduler")
-            async with election.lead("host-1") as leadership: ...     stand, lead, resign
+            async with election.lead("host-1") as leadership: ...     wait, lead, resign
             await election.run(work, "host-1")                        run `work` whenever this candidate leads
             await election.leader()                                   the present leader
             async with election.observe() as leaders: ...             every leader, one after the other

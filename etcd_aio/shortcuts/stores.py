@@ -159,7 +159,7 @@ class StoreShortcuts:
 
         Raises:
             EmptyKeyError: the prefix is empty.
-            InvalidRequestError, TypeError: it is no key.
+            InvalidRequestError, TypeError: it is not a key.
         """
         from etcd_aio.layers import Namespace
 

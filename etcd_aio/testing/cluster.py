@@ -178,7 +178,7 @@ class EtcdCluster:
         Raises:
             EtcdStartError: it did not come up again.
             ProbeError: the others did not agree to the change in time.
-            ValueError: it is no member of this cluster, or the only one.
+            ValueError: it is not a member of this cluster, or it is the only one.
         """
         others = [other for other in self._members if other is not member]
         if len(others) != self._size - 1 or not others:

@@ -37,7 +37,7 @@ def free_ports(count: int, host: str = "127.0.0.1") -> tuple[int, ...]:
     """Ports on which no process listens now, and which this process has not been given before.
 
     Raises:
-        OSError: `host` is no address of this machine, or no free port was found.
+        OSError: `host` is not an address of this machine, or no free port was found.
     """
     lowest, highest = port_range(os.environ)
     found: list[int] = []

@@ -104,7 +104,7 @@ class FaultProxy:
         """Listen on a free port.
 
         Raises:
-            OSError: the target's name cannot be resolved, or `host` is no address of this machine.
+            OSError: the target's name cannot be resolved, or `host` is not an address of this machine.
             RuntimeError: it was started already.
         """
         if self._loop is not None:

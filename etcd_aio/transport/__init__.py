@@ -1,4 +1,4 @@
-"""Transport (layer 3): connections, attempts and streams, with three engines behind one interface.
+"""Transport: connections, attempts and streams, with three engines behind one interface.
 
 It dials, enforces the deadline of each attempt, checks that peers are alive, and determines how far a failed attempt
 got (`Delivery`). It does not choose endpoints, retry, or interpret messages.

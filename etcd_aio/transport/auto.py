@@ -52,7 +52,8 @@ class AutoEngine:
         try:
             connection = await self._gateway.connect(target, owner)
         except (OSError, ConnectError) as error:
-            text = f"neither HTTP/2 nor etcd's JSON gateway: {met}; over HTTP/1: {type(error).__name__}: {error}"
+            over_http1 = f"{type(error).__name__}: {error}"
+            text = f"neither HTTP/2 ({met}) nor etcd's JSON gateway works (over HTTP/1: {over_http1})"
             both = type(reason)(text)
             both.lacks_http2 = True
             raise both from error
@@ -60,7 +61,7 @@ class AutoEngine:
         if key not in self._told:
             self._told.add(key)
             self._log.warning(
-                "endpoint %s: HTTP/2 does not pass (%s); etcd's JSON gateway is used, which is slower",
+                "endpoint %s: HTTP/2 does not work (%s); etcd's JSON gateway is used, which is slower",
                 target.authority,
                 met,
             )

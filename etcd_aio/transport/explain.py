@@ -1,4 +1,4 @@
-"""Why no connection came about, in words that name the likely mistake, for every engine. Without I/O.
+"""Why a connection failed, in words that name the likely mistake, for every engine. Without I/O.
 
 A peer that speaks something else tells what by its first bytes, by the reason of a TLS failure, or by its silence.
 Problems with the peer's certificate are explained by `ssl.SSLCertVerificationError`. Problems that the peer has with
@@ -48,9 +48,9 @@ _ALERTS: Final = (
     ("CERTIFICATE_UNKNOWN", "the peer refused our client certificate"),
     ("UNKNOWN_CA", "the peer refused our client certificate: it does not trust who issued it"),
     ("ACCESS_DENIED", "the peer refused our client certificate: it is valid, but not allowed here"),
-    ("PROTOCOL_VERSION", "the peer speaks no version of TLS that we do: 1.2 or newer is needed"),
+    ("PROTOCOL_VERSION", "the peer and this client have no version of TLS in common: 1.2 or newer is needed"),
     ("UNRECOGNIZED_NAME", "the peer does not know the name that it was asked for"),
-    ("HANDSHAKE_FAILURE", "the peer wants a client certificate, or found nothing in common with us"),
+    ("HANDSHAKE_FAILURE", "the peer wants a client certificate, or has no cipher in common with this client"),
 )
 _NO_TLS: Final = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST", "RECORD_LAYER_FAILURE")
 _TOO_OLD: Final = "UNSUPPORTED_PROTOCOL"
@@ -127,7 +127,7 @@ def explain_tls(error: BaseException, *, over_http1: bool = False) -> TLSError |
     if any(part in reason for part in _NO_TLS):
         return TLSError(f"the peer does not speak TLS: is the endpoint http:// ? ({reason})")
     if _TOO_OLD in reason:
-        return TLSError(f"the peer speaks no version of TLS that we do: 1.2 or newer is needed ({reason})")
+        return TLSError(f"the peer and this client have no version of TLS in common: 1.2 or newer is needed ({reason})")
     return None
 
 

@@ -47,7 +47,9 @@ class PingPace:
             )
         else:
             self._log.debug(
-                "%s allows fewer pings still: all times between them are %d times longer", target.authority, factor
+                "%s still gets too many keepalive pings: the time between them is now %d times as long",
+                target.authority,
+                factor,
             )
 
 

@@ -1,4 +1,4 @@
-"""gRPC's request headers, for both engines; cached for the native one."""
+"""gRPC's request headers, for the engines that speak HTTP/2; cached for the native one."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The result of an attempt, from its response headers and trailers. Pure. Both engines use it."""
+"""The result of an attempt, from its response headers and trailers. Pure. For the engines that speak HTTP/2."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final

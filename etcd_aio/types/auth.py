@@ -22,7 +22,7 @@ class KeyPermission:
     Attributes:
         permission: the kind of access.
         key: the first key.
-        range_end: the first key behind the interval; empty for the key alone, b"\0" for no end.
+        range_end: the first key after the interval; empty for the key alone, b"\0" for no end.
     """
 
     permission: Permission

@@ -21,7 +21,7 @@ def prefix_end(prefix: bytes) -> bytes:
     r"""Return the `range_end` for which [prefix, range_end) has exactly the keys that begin with `prefix`.
 
     The last byte of the prefix is increased by one. A last byte 0xff cannot be increased, so it is cut off first. If no
-    byte is left, no other key sorts behind those with the prefix, so there is no end: b"\0".
+    byte is left, no other key sorts after those with the prefix, so there is no end: b"\0".
     """
     stem = prefix.rstrip(b"\xff")
     if not stem:
@@ -35,7 +35,7 @@ class KeyRange:
 
     Attributes:
         key: the first key; never empty.
-        range_end: the first key behind the range; empty for the key alone, b"\0" for no end.
+        range_end: the first key after the range; empty for the key alone, b"\0" for no end.
     """
 
     key: bytes
@@ -64,7 +64,7 @@ class KeyRange:
             InvalidRequestError: not exactly one form is given, the interval ends before its first key, or UTF-8 cannot
                 encode a key.
             EmptyKeyError: `key` is empty.
-            TypeError: a key is neither str nor bytes-like, or `all_keys` is no bool.
+            TypeError: a key is neither str nor bytes-like, or `all_keys` is not a bool.
         """
         flag(all_keys, "all_keys")
         if key is not None and prefix is None and from_key is None and not all_keys:

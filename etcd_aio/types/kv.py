@@ -309,7 +309,7 @@ class TxnResult:
 
         Raises:
             LookupError: the operation is not in the branch that ran.
-            TypeError: the argument is no operation.
+            TypeError: the argument is not an operation.
         """
         if not isinstance(operation, Operation):
             kind = type(operation).__name__

@@ -1,4 +1,4 @@
-"""wait_deleted: wait until a key is gone, by a watch from now and then one look."""
+"""wait_deleted: wait until a key is gone, by a watch from now and then one read."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -14,7 +14,7 @@ async def wait_deleted(
 ) -> None:
     """Wait until a key is deleted; see `Client.wait_deleted`.
 
-    The watch is on the server before the look. So if the look finds the key, its deletion is later than the watch, and
+    The watch is on the server before the read. So if the read finds the key, its deletion is later than the watch, and
     will be delivered. No old revision is named, so a compaction cannot end the wait: a watch that lost its stream for
     so long starts over.
 
@@ -26,7 +26,7 @@ async def wait_deleted(
 
     Raises:
         EtcdTimeoutError: the key was not deleted by the deadline.
-        EtcdError: the watch or the look failed.
+        EtcdError: the watch or the read failed.
     """
     try:
         async with asyncio.timeout_at(None if deadline == NEVER else deadline):
@@ -41,14 +41,14 @@ async def wait_deleted(
 async def _is_deleted(
     watch: Callable[[], Watcher], look: Callable[[], Awaitable[KeyValue | None]], revision: int
 ) -> bool:
-    """One watch and one look; False if the watch ended before it could tell."""
+    """One watch and one read; False if the watch ended too early to know."""
     try:
         async with watch() as watcher:
             found = await look()
             if found is None or 0 < revision < found.create_revision:
                 return True
             async for event in watcher:
-                # A member that is behind also delivers deletions from before the look.
+                # A member that is behind also delivers deletions from before the read.
                 if event.revision > found.mod_revision:
                     return True
     except CompactedError:

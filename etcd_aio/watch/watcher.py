@@ -143,7 +143,7 @@ class Watcher(NotAwaitable, AsyncIterator[Event]):
         Cancellation leaves nothing behind.
         """
         if self._is_entered or self._is_closed:
-            raise ClientUsageError("a watch is entered once: create another one")
+            raise ClientUsageError("a watch can only be entered once: create another one")
         state, service = self._state, self._service
         if state.options.resync and WatchFilter.NO_DELETE not in state.options.filters:
             state.known = KnownKeys()

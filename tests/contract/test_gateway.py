@@ -259,7 +259,7 @@ async def test_given_up_calls_end_and_others_stay() -> None:
         (answer(b"CommonName of client sending a request", 400), 7, ANSWERED, "auth="),
         (answer(b'{"code":14,"message":"etcdserver: no leader"}', 503), 14, ANSWERED, "etcdserver: no leader"),
         (answer(b'{"code":14,"message":"connection error: desc = \\"remote error: tls: bad certificate\\""}', 503),
-         14, ANSWERED, 'bad certificate": the certificate of the server, which its gateway shows to it'),
+         14, ANSWERED, 'bad certificate": the gateway uses the server\'s certificate'),
         (answer(b'{"error":"etcdserver: e","code":14}', 503), 14, ANSWERED, "etcdserver: e"),
         (answer(b'{"message":["Not Found"]}', 404), 12, UNKNOWN, "HTTP status 404"),
         (answer(b'{"code":503,"message":"no upstream"}', 503), 14, UNKNOWN, "HTTP status 503"),
@@ -630,19 +630,19 @@ async def test_messages_are_mapped_both_ways() -> None:
     [
         (answer(HTML, 502), 14, "HTTP status 502"),
         (answer(b"", 400), 13, "HTTP status 400"),
-        (answer(b"", 426), 14, "does not let WebSockets pass"),
-        (answer(b"Method Not Allowed\n", 405), 12, "does not let WebSockets pass"),
-        (answer(b'{"code":12, "message":"Method Not Allowed"}', 501), 12, "does not let WebSockets pass"),
+        (answer(b"", 426), 14, "blocks WebSockets"),
+        (answer(b"Method Not Allowed\n", 405), 12, "blocks WebSockets"),
+        (answer(b'{"code":12, "message":"Method Not Allowed"}', 501), 12, "blocks WebSockets"),
         (answer(b"", 405, headers=b"Server: nginx\r\n"), 12, "HTTP status 405 (server: nginx): a proxy"),
-        (answer(b"", 200), 14, "does not let WebSockets pass"),
-        (b"HTTP/1.0 503 Service Unavailable\r\n\r\n", 14, "does not let WebSockets pass"),
-        (b"HTTP/1.1 502\r\nContent-Length: 0\r\n\r\n", 14, "does not let WebSockets pass"),
-        (answer(b"x" * 2_000_000, 502), 14, "does not let WebSockets pass"),
-        (b"SSH-2.0-OpenSSH\r\n\r\n", 14, "does not let WebSockets pass"),
+        (answer(b"", 200), 14, "blocks WebSockets"),
+        (b"HTTP/1.0 503 Service Unavailable\r\n\r\n", 14, "blocks WebSockets"),
+        (b"HTTP/1.1 502\r\nContent-Length: 0\r\n\r\n", 14, "blocks WebSockets"),
+        (answer(b"x" * 2_000_000, 502), 14, "blocks WebSockets"),
+        (b"SSH-2.0-OpenSSH\r\n\r\n", 14, "blocks WebSockets"),
         (answer(b'{"message":[]}', 404), 12, "HTTP status 404"),
         (answer(b'{"code":16,"message":"etcdserver: invalid auth token"}', 401), 16, "invalid auth token"),
         (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-         b"Sec-WebSocket-Accept: bm8=\r\n\r\n", 13, "agreement"),
+         b"Sec-WebSocket-Accept: bm8=\r\n\r\n", 13, "is invalid"),
     ],
 )  # fmt: skip
 async def test_a_refused_websocket_says_why(data: bytes, code: int, words: str) -> None:
@@ -721,7 +721,7 @@ async def test_a_peer_that_only_sends_pings_is_left_before_the_answers_fill_the_
     async with dialogue(WebSocketPeer(b"\x89\x7d" + b"p" * 125, repeats=True)) as stream:
         async with asyncio.timeout(PATIENCE):
             failure = await failure_of(stream.receive())
-        assert "does not take the answers" in failure.message
+        assert "does not read the answers" in failure.message
 
 
 async def test_a_cut_websocket_ends_its_stream_alone() -> None:

@@ -376,7 +376,7 @@ def refuse(data: dict[str, object]) -> None:
         (Struct, {"limits__max": SECRET}, "limits.max: Expected `int`, got `str`"),
         (Struct, {"theColour": SECRET}, "theColour: ValidationError"),
         (refuse, {"password": SECRET}, "the settings: ValueError"),
-        (dict, {"a": SECRET, "a__b": "1"}, "a/b: 'a' is a setting of its own"),
+        (dict, {"a": SECRET, "a__b": "1"}, "a/b: 'a' is a single setting"),
     ],
 )
 def test_errors_have_no_values(model: object, entries: dict[str, str], text: str) -> None:

@@ -99,7 +99,7 @@ async def test_one_key_may_have_all_settings(client: Client) -> None:
         put = await client.put("app/config.json", SECRET)
         await config.wait_revision(put.revision)
         assert isinstance(config.error, InvalidSettingsError)
-        assert config.error.problems == {"app/config.json": "it is no JSON"}
+        assert config.error.problems == {"app/config.json": "it is not JSON"}
 
 
 async def test_a_namespace_serves_as_a_client(client: Client) -> None:

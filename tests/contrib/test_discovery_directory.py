@@ -224,8 +224,8 @@ async def test_a_permission_that_is_taken_away_is_waited_for(caplog: pytest.LogC
             await until_addresses(directory, "a:1", "b:1")
             assert directory.error is None
     said = [record.getMessage() for record in caplog.records if record.name == "etcd_aio.discovery"]
-    assert len([text for text in said if "cannot be followed" in text]) == 1
-    assert said[-1] == "b'svc/api' is followed again"
+    assert len([text for text in said if "cannot be read from etcd" in text]) == 1
+    assert said[-1] == "the endpoints of b'svc/api' are read from etcd again"
 
 
 async def test_a_closed_client_ends_it_and_the_last_endpoints_stay() -> None:

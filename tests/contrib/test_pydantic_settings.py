@@ -70,10 +70,10 @@ def test_no_repr_has_values() -> None:
 def test_a_key_that_fits_nothing_is_an_error_without_values() -> None:
     snapshot = Snapshot({"title": b"\xff", "debug": b"true"}, 5)
     with pytest.raises(
-        InvalidSettingsError, match="invalid settings at revision 5: title: it is no UTF-8 text"
+        InvalidSettingsError, match="invalid settings at revision 5: title: it is not UTF-8 text"
     ) as raised:
         settings_of(snapshot)()
-    assert raised.value.problems == {"title": "it is no UTF-8 text"}
+    assert raised.value.problems == {"title": "it is not UTF-8 text"}
     assert raised.value.__context__ is None
 
 

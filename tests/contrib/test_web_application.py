@@ -491,7 +491,7 @@ async def test_an_error_while_it_is_ended_is_logged(fake: FakeEtcd, caplog: pyte
     async with workers(fake, lambda _: work, 1):
         await began.wait()
     (failure,) = [record for record in caplog.records if record.name == "etcd_aio.web"]
-    assert "failed while it was ended" in failure.message
+    assert "failed while it was being cancelled" in failure.message
     assert failure.exc_info is not None
 
 
@@ -518,7 +518,7 @@ async def test_a_function_that_does_not_end_holds_a_shutdown_up_only_for_a_while
         leases = fake.leases
     finally:
         ends.set()
-    assert "has not ended" in caplog.text
+    assert "is still running" in caplog.text
     assert len(leases) == 1  # no other worker may begin before its time is over
     await until(lambda: not asyncio.all_tasks() - tasks)
 

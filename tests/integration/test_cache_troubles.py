@@ -10,7 +10,7 @@ import pytest
 
 from etcd_aio import CacheError, Candidate, Client, KeyValue, Watcher, op
 from etcd_aio.cache import Cache, CacheState
-from etcd_aio.cache.feeder import Feeder
+from etcd_aio.cache.replicator import Replicator
 from etcd_aio.errors import StoreRolledBackError
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy
 from etcd_aio.watch.service import WatchService
@@ -39,14 +39,14 @@ class BetweenPages:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.actions: list[Any] = []
-        decode = Feeder._decode
+        decode = Replicator._decode
 
-        async def decode_after_action(feeder: Feeder[Any], kvs: Iterable[KeyValue]) -> dict[bytes, Any]:
+        async def decode_after_action(replicator: Replicator[Any], kvs: Iterable[KeyValue]) -> dict[bytes, Any]:
             if self.actions:
                 await self.actions.pop(0)()
-            return await decode(feeder, kvs)
+            return await decode(replicator, kvs)
 
-        monkeypatch.setattr(Feeder, "_decode", decode_after_action)
+        monkeypatch.setattr(Replicator, "_decode", decode_after_action)
 
 
 async def test_a_history_that_is_compacted_while_the_keys_are_loaded(
@@ -332,7 +332,7 @@ async def test_a_validation_while_the_keys_are_loaded_again_is_no_other_store(
             assert (await asyncio.wait_for(anext(changes), PATIENCE))[1].keys() == {b"p/new"}
             events = (await asyncio.wait_for(anext(batches), PATIENCE)).events
             assert [event.key_text() for event in events] == ["p/new"]
-    assert "another store" not in caplog.text
+    assert "the store was replaced" not in caplog.text
 
 
 async def test_an_ordered_store_that_has_seen_more_than_the_store_has(
@@ -340,14 +340,14 @@ async def test_an_ordered_store_that_has_seen_more_than_the_store_has(
 ) -> None:
     """Entering raises it; later it is waited out, with pauses, and told once."""
     reads = 0
-    read = Feeder._load
+    read = Replicator._load
 
-    async def counted(feeder: Feeder[Any]) -> Any:
+    async def counted(replicator: Replicator[Any]) -> Any:
         nonlocal reads
         reads += 1
-        return await read(feeder)
+        return await read(replicator)
 
-    monkeypatch.setattr(Feeder, "_load", counted)
+    monkeypatch.setattr(Replicator, "_load", counted)
     async with Client(own_server.endpoint) as client:
         view = client.ordered()
         view.revision = 10_000
@@ -367,7 +367,7 @@ async def test_an_ordered_store_that_has_seen_more_than_the_store_has(
             await fill(client, "q/", 6_000)
             await until(lambda: cache.state is CacheState.READY)
             assert cache.range() == {}
-    assert len([record for record in caplog.records if "another store" in record.message]) == 1
+    assert len([record for record in caplog.records if "the store was replaced" in record.message]) == 1
 
 
 async def test_a_read_falls_back_to_the_server_while_the_keys_are_loaded(

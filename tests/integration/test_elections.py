@@ -533,7 +533,7 @@ async def test_run_raises_what_the_work_raises_and_resigns(
             await client.election(f"{prefix}e").run(work)
     assert await keys(client, f"{prefix}e") == []
     said = [record.getMessage() for record in caplog.records if record.name == "etcd_aio.elections"]
-    ends = f"election '{prefix}e': run() ends by {kind.__name__}; it is a candidate again only if run() is called again"
+    ends = f"election '{prefix}e': run() ends with {kind.__name__}; it is a candidate again only if run() is called again"
     assert said == ([] if kind is asyncio.CancelledError else [ends])
 
 
@@ -668,7 +668,7 @@ async def test_work_that_does_not_end_is_reported(
             await asyncio.sleep(2.5)
 
     await client.election(f"{prefix}e", ttl=5).run(work)
-    overdue = [record for record in caplog.records if "goes on" in record.getMessage()]
+    overdue = [record for record in caplog.records if "is still running" in record.getMessage()]
     assert len(overdue) >= 2
     assert all(record.name == "etcd_aio.elections" for record in overdue)
 

@@ -89,10 +89,10 @@ async def test_auto_takes_the_gateway_where_http2_does_not_pass_and_says_so_once
                     await asyncio.sleep(0.01)
             engines = {one.endpoint: one.engine for one in client.statistics()}
         assert engines == {endpoint: "gateway", shared_server.endpoint: "native"}
-        told = [one.getMessage() for one in caplog.records if "HTTP/2 does not pass" in one.getMessage()]
+        told = [one.getMessage() for one in caplog.records if "HTTP/2 does not work" in one.getMessage()]
         assert len(told) == 1
         assert told[0] == (
-            f"endpoint {endpoint.removeprefix('http://')}: HTTP/2 does not pass "
+            f"endpoint {endpoint.removeprefix('http://')}: HTTP/2 does not work "
             "(the peer answered in HTTP/1, not HTTP/2); etcd's JSON gateway is used, which is slower"
         )
 

@@ -469,7 +469,7 @@ async def test_a_lost_checkpoint_and_another_prefix_compare_everything(
             await wait(copy, last, task)
         assert await contents(other, f"{prefix}d/") == await contents(client, f"{prefix}{name}")
     await other.put(key, "something else")
-    with pytest.raises(MirrorError, match="no checkpoint"):
+    with pytest.raises(MirrorError, match="not a checkpoint"):
         await copy.run()
 
 

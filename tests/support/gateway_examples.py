@@ -18,7 +18,7 @@ from websockets.server import ServerProtocol
 
 from etcd_aio.methods import BIDIRECTIONAL, SERVER_STREAMING, UNARY
 from etcd_aio.transport.gateway.call import Answer
-from etcd_aio.transport.gateway.mapping import MappingError, Route
+from etcd_aio.transport.gateway.json_mapping import MappingError, Route
 from etcd_aio.transport.gateway.service import Service
 from tests.support.stream_server import stream_server
 

@@ -36,7 +36,7 @@ def nested(entries: Mapping[str, bytes], model: object) -> dict[str, Any]:
         model: a type, which tells where a value is text.
 
     Raises:
-        UnusableKeyError: a value is no text, or a key is within one that is no object.
+        UnusableKeyError: a value is not text, or a key is within one that is no object.
     """
     document: dict[str, Any] = {}
     for key in sorted(entries):
@@ -51,13 +51,13 @@ def _put(document: dict[str, Any], key: str, value: bytes, model: object) -> Non
     for name in path:
         inner = place.setdefault(name, {})
         if not isinstance(inner, dict):
-            raise UnusableKeyError(key, f"{name!r} is a setting of its own, and no object")
+            raise UnusableKeyError(key, f"{name!r} is a single setting, not an object")
         place, hint = inner, child(hint, name)
     hint = child(hint, last)
     try:
         text = value.decode()
     except UnicodeDecodeError:
-        raise UnusableKeyError(key, "it is no UTF-8 text") from None
+        raise UnusableKeyError(key, "it is not UTF-8 text") from None
     place[last] = text if takes_text(hint) else _json_or_text(text)
 
 
@@ -77,7 +77,7 @@ def parsed(key: str, value: bytes) -> dict[str, Any]:
     try:
         found = json.loads(value)
     except (ValueError, RecursionError):
-        raise UnusableKeyError(key, "it is no JSON") from None
+        raise UnusableKeyError(key, "it is not JSON") from None
     if not isinstance(found, dict):
-        raise UnusableKeyError(key, "it is no JSON object")
+        raise UnusableKeyError(key, "it is not a JSON object")
     return found

@@ -82,7 +82,7 @@ class LiveConfig(Generic[T]):
 
     All changes of one revision are one new object: a txn that changes several keys is never seen in part. If changes
     come faster than they can be validated, some are left out, and the newest always comes. Settings that do not fit the
-    model replace nothing; `error` tells. Lost connections, compactions and outages need no care.
+    model replace nothing; `error` says why. Lost connections, compactions and outages need no care.
 
     Args:
         client: the client, or a namespace.
@@ -186,7 +186,7 @@ class LiveConfig(Generic[T]):
         Cancellation leaves nothing behind.
         """
         if self._task is not None:
-            raise ClientUsageError("a configuration is entered once: make another one")
+            raise ClientUsageError("a configuration can only be entered once: make another one")
         try:
             saved = None if self._saved is None else await self._saved.load()
             moved = self._moved
@@ -274,7 +274,7 @@ class LiveConfig(Generic[T]):
     def error(self) -> EtcdError | InvalidSettingsError | None:
         """Why the settings are not the newest of etcd: those are invalid, or cannot be read; None if nothing is wrong.
 
-        A short outage is no error: see `is_stale`.
+        A short outage is not an error: see `is_stale`.
         """
         return self._error
 
@@ -301,7 +301,7 @@ class LiveConfig(Generic[T]):
             async with asyncio.timeout(timeout):
                 while not await self._reaches(revision):
                     if self._is_closed:
-                        raise ClientUsageError("the configuration was left")
+                        raise ClientUsageError("the block of the configuration has ended")
                     await self._moved.wait()
         except TimeoutError as error:
             if isinstance(error, EtcdError):
@@ -368,7 +368,7 @@ class LiveConfig(Generic[T]):
                 self._tell()
                 if isinstance(error, ClientUsageError):  # the client is closed
                     return
-                self._log.warning("the %s cannot be followed: %s", self._what, error)
+                self._log.warning("the %s cannot be read from etcd; this is tried again: %s", self._what, error)
             await asyncio.sleep(_AGAIN.wait(failures, random.random))
             failures += 1
 
@@ -386,8 +386,8 @@ class LiveConfig(Generic[T]):
         except InvalidSettingsError as error:
             before, self._error = self._error, error
             if not isinstance(before, InvalidSettingsError) or before.problems != error.problems:
-                kept = "" if self._version is None else f"; those of revision {self.revision} stay"
-                self._log.error("the %s are not used: %s%s", self._what, error, kept)  # the text has it all
+                kept = "" if self._version is None else f"; those of revision {self.revision} are kept"
+                self._log.error("the %s are invalid and not used: %s%s", self._what, error, kept)  # the text has it all
         else:
             if isinstance(self._error, InvalidSettingsError):
                 self._log.info("the %s are valid again at revision %d", self._what, snapshot.revision)

@@ -49,11 +49,11 @@ def by_host(services: Mapping[str, T]) -> dict[str, T]:
     """What belongs to each service, by its host as URLs have it: in lower case.
 
     Raises:
-        InvalidRequestError: a name is no host of a URL, such as one with a port: no request would ever be for it.
+        InvalidRequestError: a name is not a host name, such as one with a port: no request would ever be for it.
     """
     for host in services:
         if not host or not _SERVICE.isdisjoint(host):
-            raise InvalidRequestError(f"services: {host!r} is no host of a URL, such as 'api'")
+            raise InvalidRequestError(f"services: {host!r} is not a host name of a URL, such as 'api'")
     return {host.lower(): service for host, service in services.items()}
 
 

@@ -81,7 +81,7 @@ class EtcdResolver(AbstractResolver):
             try:
                 results = await self._addresses(endpoint.host, endpoint.port or port, family)
             except (OSError, UnicodeError) as raised:  # the latter of a name that cannot be one
-                error = raised if isinstance(raised, OSError) else OSError(None, f"no name of a host: {raised}")
+                error = raised if isinstance(raised, OSError) else OSError(None, f"not a host name: {raised}")
                 continue
             for result in results:
                 found.append({**result, "hostname": host})

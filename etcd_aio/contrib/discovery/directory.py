@@ -41,7 +41,7 @@ class Directory(NotAwaitable):
     Entering reads them; from then on they follow etcd. It is `client.resolve()` for those who send requests to the
     endpoints, and must not stop:
 
-    - While etcd is out of reach, the last endpoints stay, however long it is.
+    - While etcd cannot be reached, the last endpoints are kept, for any time.
     - If etcd suddenly has no endpoint any more, the last ones stay for `empty_grace` seconds, which is logged.
     - If the user may not read the service any more, the last ones stay too, and it is tried again until it may.
 
@@ -57,7 +57,7 @@ class Directory(NotAwaitable):
         InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
     """
 
-    usage: ClassVar[str] = "a directory is not awaited: write `async with Directory(...) as directory:`"
+    usage: ClassVar[str] = "a directory cannot be awaited: write `async with Directory(...) as directory:`"
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Directory(NotAwaitable):
         Cancellation leaves nothing behind.
         """
         if self._task is not None:
-            raise ClientUsageError("a directory is entered once: make another one")
+            raise ClientUsageError("a directory can only be entered once: make another one")
         entered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._task = task = start_background_task(self._follow(entered), name=f"etcd_aio directory of {self._shown}")
         try:
@@ -199,7 +199,7 @@ class Directory(NotAwaitable):
         deadline = deadline_after(timeout, asyncio.get_running_loop().time())
         while len(self.endpoints) < at_least:
             if self._has_ended:
-                raise ClientUsageError("the block of the directory was left")
+                raise ClientUsageError("the block of the directory has ended")
             if not await self.wait_change(deadline):
                 raise EtcdTimeoutError(f"there were fewer than {at_least} endpoints of {self._shown} in time")
         return self.endpoints
@@ -243,7 +243,7 @@ class Directory(NotAwaitable):
                     async for endpoints in service.changes():
                         self._service, failures = service, 0
                         if self._error is not None:
-                            self._log.info("%s is followed again", self._shown)
+                            self._log.info("the endpoints of %s are read from etcd again", self._shown)
                             self._error = None
                         self._take(endpoints)
                         resolve(entered, None)
@@ -266,7 +266,9 @@ class Directory(NotAwaitable):
         if isinstance(error, CacheError) and isinstance(error.__cause__, EtcdError):
             error = error.__cause__  # why the cache that the endpoints are read from has ended
         if type(error) is not type(self._error):
-            self._log.warning("%s cannot be followed, and its last endpoints stay: %s", self._shown, error)
+            self._log.warning(
+                "the endpoints of %s cannot be read from etcd; the last ones are kept: %s", self._shown, error
+            )
         self._error = error
 
     def _take(self, endpoints: tuple[ServiceEndpoint, ...]) -> None:
@@ -288,7 +290,7 @@ class Directory(NotAwaitable):
         self._timer = None
         before = self._list.endpoints
         self._list.give_up()
-        self._log.warning("%s still has no endpoint; the last ones are given up", self._shown)
+        self._log.warning("%s still has no endpoint; the last ones are no longer used", self._shown)
         self._tell(before)
 
     def _tell(self, before: tuple[ServiceEndpoint, ...]) -> None:
@@ -300,7 +302,7 @@ class Directory(NotAwaitable):
             try:
                 listener(change)
             except Exception:  # of the application; the other functions are called
-                self._log.exception("a function that follows %s has failed", self._shown)
+                self._log.exception("a function that is called for changes of %s has failed", self._shown)
         self._waiters.wake()
 
     def _stop_timer(self) -> None:

@@ -258,7 +258,9 @@ class _Pool(Running):
             try:
                 url = request.url.copy_with(host=endpoint.host, port=endpoint.port or request.url.port)
             except library.InvalidURL as error:  # of a name that the library refuses: the next endpoint is tried
-                raise library.ConnectError(f"{endpoint.address!r} is no address: {error}", request=request) from None
+                raise library.ConnectError(
+                    f"{endpoint.address!r} is not an address: {error}", request=request
+                ) from None
             response = await self.transport.handle_async_request(
                 library.Request(
                     request.method,

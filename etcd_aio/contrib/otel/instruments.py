@@ -34,7 +34,10 @@ class Instruments:
         self._lost = meter.create_counter(semconv.CLIENT_LEASE_LOST, "{lease}", "Leases that were lost while needed.")
         self._gauges = Gauges(clients)
         meter.create_observable_gauge(
-            semconv.CLIENT_ENDPOINT_UP, [self._gauges.up], "1", "Whether it is connected and healthy."
+            semconv.CLIENT_ENDPOINT_UP,
+            [self._gauges.up],
+            "1",
+            "1 if the endpoint is connected and healthy.",
         )
         meter.create_observable_gauge(
             semconv.CLIENT_ENDPOINT_LATENCY, [self._gauges.latency], "s", "Moving average over successful attempts."

@@ -45,9 +45,9 @@ _clients_of: Final[WeakKeyDictionary[MeterProvider, Clients]] = WeakKeyDictionar
 class OtelObserver(Observer):
     """Traces and measures the calls of clients: `Client(observers=[OtelObserver()])`.
 
-    A span has the name of the RPC, and no key and no value. A failure that a retry cured is no error of the call. In
-    a reply that the server streams, each message is read by a call: only the first has a span. Nothing is traced or
-    measured under `suppress_instrumentation()`.
+    A span has the name of the RPC, and no key and no value. A failure that was retried with success is not an error of
+    the call. In a reply that the server streams, each message is read by a call: only the first has a span. Nothing is
+    traced or measured under `suppress_instrumentation()`.
 
     Args:
         tracer_provider: makes the spans. Default: the global one.

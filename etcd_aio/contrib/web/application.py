@@ -121,7 +121,7 @@ class EtcdApplication:
         return worker.client
 
     def start_jobs(self) -> None:
-        """Let this worker stand for its background tasks."""
+        """Make this worker a candidate for its background tasks."""
         worker = self._running()
         worker.jobs = Jobs(worker.client, tuple(self._jobs.values()))
 
@@ -202,10 +202,10 @@ class EtcdApplication:
                     await leadership.fenced.put("report", ...)
                     await asyncio.sleep(3600)
 
-        All workers of all hosts stand as candidates of an election; the leader runs the function. It is cancelled
+        All workers of all hosts are candidates of an election; the leader runs the function. It is cancelled
         before the lease can end, and the next leader runs it again. If it returns, its worker goes on to lead, so that
         it is not run again before that worker stops. If it raises, that is logged, another worker takes over, and this
-        one stands again after a pause of 1 to 60 seconds.
+        one is a candidate again after a pause of 1 to 60 seconds.
 
         Args:
             name: of the election.
@@ -217,7 +217,7 @@ class EtcdApplication:
         Raises:
             ValueError: another function has this name.
             RuntimeError: the application runs already.
-            TypeError: what is decorated is no coroutine function.
+            TypeError: the decorated object is not a coroutine function.
         """
         key = encode_key(name, "name")
         whole_number(ttl, "ttl", minimum=1)

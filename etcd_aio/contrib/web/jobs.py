@@ -1,4 +1,4 @@
-"""Jobs: background tasks of an application, each of which one worker at a time runs, among all workers and hosts."""
+"""Background tasks of an application (`leader_only`): one worker at a time runs each, among all workers and hosts."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ Work: TypeAlias = Callable[[Leadership], Coroutine[object, object, object]]
 """The function of a job: it gets the leadership, and is cancelled before that can end."""
 
 _AGAIN: Final = Backoff(initial=1.0, multiplier=2.0, maximum=60.0, jitter=0.5)
-"""Before a worker stands again whose work has failed. Another worker takes over at once."""
+"""Before a worker whose work has failed is a candidate again. Another worker takes over at once."""
 
 _GOOD_RUN: Final = 60.0  # seconds without a failure, after which the next one is again the first
 
@@ -76,7 +76,7 @@ class Jobs:
                 task.cancel()
         _, late = await asyncio.wait(self._tasks, timeout=timeout)
         for task in late:
-            self._log.warning("%s was cancelled %.1f s ago and has not ended", task.get_name(), timeout)
+            self._log.warning("%s was cancelled %.1f s ago and is still running", task.get_name(), timeout)
 
 
 async def _stand(client: Client, job: Job, value: str) -> None:
@@ -95,7 +95,7 @@ async def _stand(client: Client, job: Job, value: str) -> None:
             failures = 0 if loop.time() - began >= _GOOD_RUN else failures
             pause = _AGAIN.wait(failures, random.random)
             failures += 1
-            text = "the background task %s has failed; this worker stands again in %.1f s"
+            text = "the background task %s has failed; this worker is a candidate again in %.1f s"
             log_for(logger, client).exception(text, job.shown, pause)
             await asyncio.sleep(pause)
 
@@ -119,7 +119,9 @@ def _tenure(client: Client, job: Job) -> Work:
             if not _is_cancelled() or leadership.is_lost:
                 raise
             # The election ends by the cancellation, and would leave this out.
-            log_for(logger, client).exception("the background task %s has failed while it was ended", job.shown)
+            log_for(logger, client).exception(
+                "the background task %s has failed while it was being cancelled", job.shown
+            )
         if not _is_cancelled():  # if it is, the work has returned because of that
             await leadership.lost()
 

@@ -1,4 +1,4 @@
-"""Readiness: can this worker serve requests that need etcd? One answer is shared by all who ask within a second.
+"""Readiness: can this worker serve requests that need etcd? Probes within a second share one answer.
 
 Liveness is not asked here: it must not depend on etcd, or an outage of etcd would restart every worker.
 """

@@ -18,7 +18,7 @@ _DONE = b"done"
 class Singleton:
     """A block that runs once for its name: `async with etcd.singleton("migrate-7") as won:`.
 
-    Entering waits until the block is done, or this worker may run it. `won` tells which. When the block of the winner
+    Entering waits until the block is done, or this worker may run it. `won` says which. When the block of the winner
     ends without an exception, the key of the name is written. From then on every worker gets False at once, also after
     a restart; delete the key to have it run again. If the block fails, or its worker dies, another worker wins.
 
@@ -47,7 +47,7 @@ class Singleton:
         Cancellation leaves nothing behind.
         """
         if self._is_entered:
-            raise ClientUsageError("a singleton is entered once: call `singleton` for another one")
+            raise ClientUsageError("a singleton can only be entered once: call `singleton` for another one")
         self._is_entered = True
         if await self._is_done():
             return False

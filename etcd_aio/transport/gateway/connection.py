@@ -24,13 +24,13 @@ from etcd_aio.transport.framing import check_prefix
 from etcd_aio.transport.gateway.call import Call
 from etcd_aio.transport.gateway.channel import Channel
 from etcd_aio.transport.gateway.http1 import request_bytes
+from etcd_aio.transport.gateway.json_mapping import Route
 from etcd_aio.transport.gateway.lines import LineStream
-from etcd_aio.transport.gateway.mapping import Route
 from etcd_aio.transport.gateway.pool import Pool
 from etcd_aio.transport.gateway.replies import reply_of, unserved
 from etcd_aio.transport.gateway.service import Service
-from etcd_aio.transport.gateway.socket import WebSocketStream
 from etcd_aio.transport.gateway.stream import JsonStream
+from etcd_aio.transport.gateway.websocket import WebSocketStream
 from etcd_aio.transport.interface import Collect, ConnectionOwner, Metadata, Target, TransportOptions
 from etcd_aio.transport.liveness import HEAVY_TIMEOUT, Liveness
 from etcd_aio.transport.liveness_timer import LivenessTimer
@@ -198,7 +198,7 @@ class GatewayConnection:
     # Streams.
 
     async def _probe(self, metadata: Metadata, deadline: float) -> None:
-        """Let the server judge what a WebSocket cannot carry: that a leader is needed; and the token, beforehand.
+        """Let the server check first what a WebSocket cannot carry: that a leader is needed, and the token.
 
         Only that the server would refuse the stream for one of these reasons counts.
         """
@@ -299,7 +299,7 @@ class GatewayConnection:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    # The peer's life, and the end.
+    # Liveness of the peer, and the end.
 
     def _ping(self) -> None:
         """Ask for a document, beside the calls that wait: over a socket of its own if need be."""

@@ -49,7 +49,7 @@ class ResponseParser:
         headers: of the response, by lower-case name; repeated ones are joined by commas.
         is_complete: the response has ended.
         keeps_alive: the connection can be used again; only meaningful once it is complete.
-        rest: bytes behind the response.
+        rest: bytes after the response.
     """
 
     __slots__ = ("_buffer", "_left", "_on_body", "_step", "headers", "is_complete", "keeps_alive", "rest", "status")

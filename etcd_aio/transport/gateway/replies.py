@@ -1,4 +1,4 @@
-"""What an HTTP answer of the gateway means: a reply, a gRPC status, or neither. Pure.
+"""Maps HTTP answers of the gateway to replies and errors: a gRPC status of etcd, or the status of a proxy. Pure.
 
 The gateway puts the gRPC code and text into the JSON of its answer. An answer without them comes from a proxy
 on the way, or from a server that is no etcd. Whether etcd acted is unknown then, unless the answer proves that it did
@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Final
 
 from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
-from etcd_aio.transport.gateway.mapping import MappingError
+from etcd_aio.transport.gateway.json_mapping import MappingError
 from etcd_aio.transport.response import http_status_code
 
 NO_GATEWAY: Final = (
@@ -24,7 +24,7 @@ _NO_HANDLER: Final = b"404 page not found"  # of Go's HTTP server without the ga
 _ODD: Final = frozenset({200, 301, 302, 303, 307, 308, 404, 405, 410, 501})  # no status of a proxy in trouble
 _OWN_TLS: Final = "remote error: tls:"  # the gateway is a client of its member; these are the member's words to it
 _OWN_CERTIFICATE: Final = (
-    "the certificate of the server, which its gateway shows to it, has to be valid for clients too (clientAuth)"
+    "the gateway uses the server's certificate as its client certificate: it must be valid for clientAuth too"
 )
 _SHOWN: Final = 64
 _MOST_CODE: Final = max(StatusCode)
@@ -71,7 +71,7 @@ def wire_of(found: object, to_wire: Callable[[object], bytes]) -> bytes:
     try:
         return to_wire(found)
     except MappingError as error:
-        raise broken(f"the answer does not fit its message: {error}") from None
+        raise broken(f"the JSON of the answer does not fit its message:  {error}") from None
 
 
 def streamed(text: bytes | str, to_wire: Callable[[object], bytes]) -> bytes:
@@ -115,7 +115,7 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes) -> AttemptFail
         text = "the gateway takes no certificate with a common name: use auth= without one, or engine='native'"
         return AttemptFailure(StatusCode.PERMISSION_DENIED, text, Delivery.ANSWERED)
     if status == 421:
-        text = "HTTP status 421: the server does not allow this name of it (etcd --host-whitelist)"
+        text = "HTTP status 421: the server refuses requests to this host name (etcd --host-whitelist)"
         return AttemptFailure(StatusCode.PERMISSION_DENIED, text, Delivery.UNKNOWN)
     if status == 413:
         text = "HTTP status 413: a proxy on the way refuses a request of this size"

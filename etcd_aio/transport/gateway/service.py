@@ -9,7 +9,7 @@ from etcd_aio import methods, pb
 from etcd_aio.codec import encode
 from etcd_aio.errors import ConnectError
 from etcd_aio.transport.gateway.call import Answer
-from etcd_aio.transport.gateway.mapping import Routes, etcd_route
+from etcd_aio.transport.gateway.json_mapping import Routes, etcd_route
 from etcd_aio.transport.gateway.replies import NO_GATEWAY, is_without_gateway, unknown_answer
 
 _SHOWN: Final = 32
@@ -39,7 +39,7 @@ class Service:
 
 def _recognise(answer: Answer) -> str:
     if answer.status == 421:
-        text = "HTTP status 421: the server does not allow the name that it is asked by (etcd --host-whitelist)"
+        text = "HTTP status 421: the server refuses requests to this host name (etcd --host-whitelist)"
         raise ConnectError(text)
     if answer.status != 200:
         raise ConnectError(f"the peer does not serve /version: {unknown_answer(answer.status, answer.headers)}")

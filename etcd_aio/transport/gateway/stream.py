@@ -10,7 +10,7 @@ from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from etcd_aio.transport.framing import check_prefix
 from etcd_aio.transport.gateway.call import JSON_FACTOR, JSON_SLACK
 from etcd_aio.transport.gateway.channel import Channel
-from etcd_aio.transport.gateway.mapping import Route
+from etcd_aio.transport.gateway.json_mapping import Route
 from etcd_aio.transport.gateway.replies import streamed
 from etcd_aio.transport.interface import BEGINNING
 from etcd_aio.transport.response import lost

@@ -46,7 +46,7 @@ def test_every_part_of_a_dump_is_refused(content: dict[bytes, bytes], data: st.D
     [
         (lambda lines: [*lines[:1], lines[2], lines[1], lines[3]], "not in order"),
         (lambda lines: [*lines[:2], lines[3]], "another number"),
-        (lambda lines: [*lines, lines[1]], "behind its end"),
+        (lambda lines: [*lines, lines[1]], "after the end"),
         (lambda lines: [lines[0], lines[1].replace(b"one", b"two"), *lines[2:]], "digest"),
         (lambda lines: [lines[0].replace(b'dump":1', b'dump":2'), *lines[1:]], "newer"),
         (lambda lines: [lines[0].replace(b'prefix":""', b'prefix":"b"'), *lines[1:]], "below the prefix"),

@@ -72,7 +72,7 @@ async def test_a_compaction_during_an_outage_makes_all_keys_compared_which_is_sa
         await until(lambda: other.keys("c") == {b"c": b"3"} and tells(2))
     assert told == [
         "all keys were compared: the first copy",
-        "all keys were compared: the history was compacted meanwhile",
+        "all keys were compared: the history was compacted in the meantime",
     ]
     assert fake.keys() == {key: value for key, value in other.keys().items() if not key.startswith(b"__")}
 

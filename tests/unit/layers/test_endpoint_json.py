@@ -56,7 +56,7 @@ def test_what_go_reads_is_read(value: bytes, entry: tuple[str, object]) -> None:
     ],
 )
 def test_anything_else_is_no_entry_and_is_not_repeated(value: bytes) -> None:
-    with pytest.raises(ValueError, match="no entry of a service") as caught:
+    with pytest.raises(ValueError, match="not an entry of a service") as caught:
         decode_entry(value)
     assert caught.value.__context__ is None
 

@@ -435,7 +435,7 @@ async def test_a_revocation_that_fails_is_logged_and_not_raised(
     async with lease(members):
         members.failures.append(EtcdTimeoutError())
     await turns()
-    assert "could not be revoked and ends by its TTL of 10 s" in caplog.text
+    assert "could not be revoked; it expires after its TTL of 10 s" in caplog.text
     caplog.clear()
     async with lease(members):
         members.failures.append(LeaseNotFoundError())
@@ -813,7 +813,9 @@ async def test_a_thousand_leases_that_cannot_be_revoked_are_one_line_of_log(
     await asyncio.gather(*(one.__aexit__(None, None, None) for one in many))
     await asyncio.sleep(5)
     [line] = caplog.messages
-    assert line.startswith("1000 leases could not be revoked and end by their TTLs; the first: lease 0x64 could not be")
+    assert line.startswith(
+        "1000 leases could not be revoked; they expire after their TTLs; the first: lease 0x64 could not be"
+    )
 
 
 async def test_a_lease_can_be_entered_only_once(members: FakeLeases) -> None:

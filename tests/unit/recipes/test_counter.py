@@ -115,7 +115,7 @@ async def test_a_value_that_is_no_number() -> None:
         for value in ("", "x", "1.5", "--1", "+1", " 1", "\u0661"):
             await client.put("n", value)
             for call in (counter.add(1), counter.get(), counter.set(1, expected=0)):
-                with pytest.raises(CounterError, match="no whole number"):
+                with pytest.raises(CounterError, match="not a whole number"):
                     await call
         assert await counter.set(3)
         assert await counter.add(1) == 4

@@ -469,7 +469,7 @@ async def test_leaving_the_worker_loses_the_jobs_that_still_run() -> None:
             working = asyncio.ensure_future(takes_long(await first(worker)))
             waiting = asyncio.ensure_future(anext(worker))
             await asyncio.sleep(1.0)
-        with pytest.raises(JobLostError, match="the worker was left"):
+        with pytest.raises(JobLostError, match="the block of the worker has ended"):
             await working
         with pytest.raises(StopAsyncIteration):
             await waiting

@@ -117,7 +117,7 @@ def ssl_error(reason: str, kind: type[ssl.SSLError] = ssl.SSLError) -> ssl.SSLEr
         ("TLSV1_ALERT_PROTOCOL_VERSION", "1.2 or newer"),
         ("TLSV1_UNRECOGNIZED_NAME", ""),
         ("TLSV1_ALERT_UNRECOGNIZED_NAME", "does not know the name"),
-        ("SSLV3_ALERT_HANDSHAKE_FAILURE", "client certificate, or found nothing in common"),
+        ("SSLV3_ALERT_HANDSHAKE_FAILURE", "client certificate, or has no cipher in common"),
         ("TLSV1_ALERT_INTERNAL_ERROR", "ended the TLS handshake"),
         ("UNSUPPORTED_PROTOCOL", "1.2 or newer"),
         ("WRONG_VERSION_NUMBER", "does not speak TLS"),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from etcd_aio import methods, pb
 from etcd_aio.codec import decode, encode, fields_of, message_class_of
-from etcd_aio.transport.gateway.mapping import PATHS, MappingError, etcd_route, from_json, json_name, to_dict
+from etcd_aio.transport.gateway.json_mapping import PATHS, MappingError, etcd_route, from_json, json_name, to_dict
 from tests.property.test_codec import messages
 from tests.support.tiers import nightly_examples
 

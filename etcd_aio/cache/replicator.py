@@ -1,6 +1,6 @@
-"""Feeder: keeps a replica like the store: loads it, follows it by a watch, and loads it again when it has to.
+"""Replicator: keeps a replica in sync with the store: loads a range, watches it, and resyncs after a compaction.
 
-Loading begins with a watch from now on a stream of its own, and reads the range behind it: the store is at revision C
+Loading begins with a watch from now on a stream of its own, and reads the range after it: the store is at revision C
 when the watch is there, the range is read at R, and R >= C, so the watch has every later change. No old revision is
 asked for, so no compaction can come in between, and the watch is never behind. The stream is the cache's own, since a
 mark comes only if all watches of a stream are up to date.
@@ -43,7 +43,7 @@ _UNREACHABLE: Final = Backoff(initial=0.1, multiplier=2.0, maximum=0.5, jitter=0
 _streams: Final = count(1)
 
 
-class Feeder(Generic[T]):
+class Replicator(Generic[T]):
     """Keeps a replica like the store.
 
     Args:
@@ -142,7 +142,12 @@ class Feeder(Generic[T]):
         if self._replica.state is CacheState.CLOSED:
             return
         level = logging.DEBUG if self._replica.state is CacheState.BROKEN else logging.ERROR  # one line for each store
-        self._log.log(level, "%s follows another store than before, and loads it again: %s", self._what, why)
+        self._log.log(
+            level,
+            "%s: the store was replaced, such as restored from a backup; the range is loaded again: %s",
+            self._what,
+            why,
+        )
         self._replica.move(Transition.REPLACED)
         self._has_history = False
         self._on_replaced()
@@ -275,11 +280,11 @@ class Feeder(Generic[T]):
         if is_compacted:
             self._has_history = False
         level = logging.DEBUG if replica.state is CacheState.LAGGING else logging.WARNING  # one line an outage
-        self._log.log(level, "%s lags behind: %s", self._what, error)
+        self._log.log(level, "%s is behind the store, and tries to reach it again: %s", self._what, error)
         replica.move(Transition.BEHIND)
 
     def _log_recovery(self) -> None:
-        self._log.info("%s follows the store again, from revision %d on", self._what, self._replica.revision)
+        self._log.info("%s is up to date with the store again, from revision %d", self._what, self._replica.revision)
 
     # Loading.
 
@@ -302,7 +307,7 @@ class Feeder(Generic[T]):
             await scan.aclose()
         await _in_turns(base.finish())
         if epoch != replica.epoch:
-            raise StoreReplaced("it was replaced again while it was loaded")
+            raise StoreReplaced("the store was replaced again while it was loaded")
         tree, values = replica.tree, replica.values
         is_recovery = replica.state is not CacheState.LOADING
         step = replica.loaded(base, scan.revision, sent)

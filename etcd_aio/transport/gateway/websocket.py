@@ -18,7 +18,7 @@ from websockets.uri import WebSocketURI
 
 from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, StatusCode
 from etcd_aio.transport.gateway.channel import Channel
-from etcd_aio.transport.gateway.mapping import Route
+from etcd_aio.transport.gateway.json_mapping import Route
 from etcd_aio.transport.gateway.replies import broken, refusal, server_of, too_large
 from etcd_aio.transport.gateway.stream import JsonStream
 from etcd_aio.transport.interface import Target, TransportOptions
@@ -36,8 +36,8 @@ _SILENT.disabled = True
 _MOST_UNFLUSHED: Final = 8 * 2**20  # bytes; more than the largest request as JSON
 
 _NO_WEBSOCKETS: Final = (
-    "a proxy on the way does not let WebSockets pass, which watches and lease renewals need over HTTP/1: "
-    "it has to pass on the Upgrade and Connection headers"
+    "a proxy on the way blocks WebSockets, which watches and lease renewals need over HTTP/1: "
+    "it has to forward the Upgrade and Connection headers"
 )
 _NO_GET: Final = frozenset({405, 501})  # what the gateway says, by release, of a WebSocket that lost its Upgrade header
 
@@ -105,7 +105,7 @@ class WebSocketStream(JsonStream):
         if not self._is_over:
             self._flush()
         if self.channel is not None and self.channel.unflushed > _MOST_UNFLUSHED:
-            self.fail(broken("the peer sends pings and does not take the answers"))
+            self.fail(broken("the peer sends pings and does not read the answers"))
 
     def on_lost(self, error: BaseException) -> None:
         self.channel = None
@@ -125,7 +125,7 @@ class WebSocketStream(JsonStream):
         error = self._websocket.parser_exc
         refused = self._websocket.handshake_exc
         if refused is not None and not isinstance(refused.__cause__, EOFError):  # a response that cannot be read
-            self.fail(_not_passed("the answer to a WebSocket is not one of HTTP/1.1"))
+            self.fail(_not_passed("the answer to the WebSocket handshake is not HTTP/1.1"))
         if isinstance(error, PayloadTooBig):
             self.fail(too_large(self._limit))
         elif isinstance(error, WebSocketException):
@@ -137,7 +137,7 @@ class WebSocketStream(JsonStream):
             if not self.opened.done():
                 self.opened.set_result(None)
         elif response.status_code == 101:
-            self.fail(broken("the peer's agreement to a WebSocket is not one"))
+            self.fail(broken("the answer to the WebSocket handshake is invalid"))
         else:
             headers = {name.lower(): value for name, value in response.headers.raw_items()}
             self.fail(_refused(response.status_code, headers, bytes(response.body or b"")))

@@ -279,7 +279,7 @@ def _bytes(found: object) -> bytes:
 def _text(found: object) -> str:
     if type(found) is not str:
         raise TypeError
-    found.encode()  # a lone surrogate is no text; its error is a ValueError
+    found.encode()  # a lone surrogate is not text; its error is a ValueError
     return found
 
 
