@@ -68,8 +68,8 @@ class IdAllocator:
             timeout: seconds for the whole call; None for no limit.
 
         Raises:
-            CounterError: the value of the key is not a number; or it was deleted or set back, so that ids would be given
-                again. Only a process that has had larger ids can notice that.
+            CounterError: the value of the key is not a number; or it was deleted or set back, so that ids would be
+                given again. Only a process that has had larger ids can notice that.
             EtcdError: as every txn.
 
         Cancellation: no id is given to two callers; some may be given to none.

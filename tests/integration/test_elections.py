@@ -533,7 +533,9 @@ async def test_run_raises_what_the_work_raises_and_resigns(
             await client.election(f"{prefix}e").run(work)
     assert await keys(client, f"{prefix}e") == []
     said = [record.getMessage() for record in caplog.records if record.name == "etcd_aio.elections"]
-    ends = f"election '{prefix}e': run() ends with {kind.__name__}; it is a candidate again only if run() is called again"
+    ends = (
+        f"election '{prefix}e': run() ends with {kind.__name__}; it is a candidate again only if run() is called again"
+    )
     assert said == ([] if kind is asyncio.CancelledError else [ends])
 
 
