@@ -156,7 +156,9 @@ class Host:
                 listener.listen()
 
     def pause(self) -> None:
-        """Freeze the process: connections stay, and nothing is answered."""
+        """Freeze the process, if it runs: connections stay, and nothing is answered."""
+        if not self.is_up:
+            return
         self.is_paused = True
         for connection in tuple(self.connections):
             connection.on_pause()
