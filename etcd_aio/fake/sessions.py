@@ -161,16 +161,32 @@ class EchoStream(Session, Generic[Request]):
         self._answer = answer
         self._call = call
         self._wait = wait
+        self._waiting = 0  # requests that wait for a leader
+        self._is_half_closed = False
         self._among = {} if among is None else among
         self._among[self] = None
 
     def receive(self, payload: bytes, now: float) -> None:
         request = decode(self._request, payload)
-        if not self._wait(request, now, lambda at: self._reply(request, at), self.end):
+        if self._wait(request, now, lambda at: self._reply_late(request, at), self.end):
+            self._waiting += 1
+        else:
             self._reply(request, now)
+
+    def half_close(self) -> None:
+        """End the stream behind the answers to all requests."""
+        self._is_half_closed = True
+        if not self._waiting:
+            self.end()
 
     def close(self) -> None:
         self._among.pop(self, None)
+
+    def _reply_late(self, request: Request, now: float) -> None:
+        self._waiting -= 1
+        self._reply(request, now)
+        if self._is_half_closed and not self._waiting:
+            self.end()
 
     def _reply(self, request: Request, now: float) -> None:
         if self.is_over:  # a request before this one has ended it

@@ -204,6 +204,14 @@ async def test_a_lease_stream_that_needs_a_leader_ends_without_one() -> None:
         await fake.advance(8.0)
         assert patient.refusal is not None
         assert patient.refusal.text == "etcdserver: no leader"
+        patient = fake.stream(node, methods.LEASE_KEEP_ALIVE.path, ())
+        fake.receive(patient, bytes(pb.LeaseKeepAliveRequest(id=1)))
+        patient.half_close()
+        assert not patient.is_over
+        fake.members[2].heal()
+        assert len(patient.out) == 1
+        assert patient.is_over
+        assert patient.refusal is None
 
 
 async def test_a_member_that_cannot_lead_is_not_elected() -> None:
