@@ -47,7 +47,7 @@ class FakeEtcd:
     Args:
         version: the etcd that it is, such as "3.6"; the newest by default.
         members: how many members it has. They share one store.
-        seed: decides everything that is left to chance.
+        seed: decides everything that the fake leaves to chance; what clients draw, such as ids and pauses, is theirs.
         latency: seconds from a request to its answer.
 
     Attributes:

@@ -62,14 +62,15 @@ class UnaryCall:
         """Take the answer to a call that has waited."""
         log(answer)
         settle = partial(self._refuse, answer) if isinstance(answer, Refusal) else partial(resolve, self.future, answer)
-        self._connection.link.answer(settle)
+        self._connection.link.answer_late(settle)
 
     def _follow(self, outcome: Outcome) -> None:
         """Let the outcome come, at its time."""
         if outcome.goes_away:
             self._connection.go_away("GOAWAY: injected by a test")
         if outcome.delay != NEVER:
-            asyncio.get_running_loop().call_later(outcome.delay, self._settle, outcome)
+            settle = partial(self._connection.link.answer_late, partial(self._settle, outcome))
+            asyncio.get_running_loop().call_later(outcome.delay, settle)
 
     def _settle(self, outcome: Outcome) -> None:
         if outcome.loses_connection:
