@@ -77,6 +77,8 @@ class FakeEtcd:
         )
 
     async def __aenter__(self) -> Self:
+        if self._inbox.is_closed:
+            raise ConfigError("the fake etcd was closed, and answers nothing more: make another one")
         return self
 
     async def __aexit__(
@@ -86,7 +88,7 @@ class FakeEtcd:
 
     @in_loop
     def close(self) -> None:
-        """End every connection, and the timer. Clients should be closed before."""
+        """End every connection, and the timer. Clients should be closed before. What is stored can still be seen."""
         self._inbox.close()
         self._clock.stop()
         for host in self._hosts.values():
