@@ -21,10 +21,12 @@ from etcd_aio.fake.users import Users
 from etcd_aio.fake.watchers import WatchHub
 
 if TYPE_CHECKING:
+    from etcd_aio.fake.sessions import Session
     from etcd_aio.fake.watch_stream import WatchStream
 
 PEER_PORT: Final = 2380
 CLIENT_PORT: Final = 2379
+_REQUEST_TIMEOUT: Final = 7.0  # seconds that a request waits for a leader: five, and two election timeouts
 _ELECTION: Final = 1.0  # seconds without a leader until one is elected, and up to as much again; etcd's default
 
 
@@ -39,8 +41,9 @@ class Node:
         watch_streams: the streams that they belong to.
         tokens: those that it knows.
         is_running: whether its process runs, and is not frozen.
-        isolated_at: the revision at which it lost the others; None if it reaches them.
+        isolated: what it knew when it lost the others; None if it reaches them.
         served_at: the URLs of its sockets; empty without any.
+        led_streams: streams that end when it has no leader, besides those of watches.
     """
 
     id: int
@@ -49,13 +52,19 @@ class Node:
     watch_streams: "dict[WatchStream, None]" = field(default_factory=dict)
     tokens: Tokens = field(default_factory=Tokens)
     is_running: bool = True
-    isolated_at: int | None = None
+    isolated: "Isolated | None" = None
     served_at: list[str] = field(default_factory=list)
+    led_streams: "dict[Session, None]" = field(default_factory=dict)
 
     @property
     def is_available(self) -> bool:
         """Whether it takes part in elections."""
-        return self.is_running and self.isolated_at is None
+        return self.is_running and self.isolated is None
+
+    @property
+    def store(self) -> Store:
+        """The store, as it knows it."""
+        return self.hub.store
 
     @property
     def client_urls(self) -> list[str]:
@@ -66,6 +75,38 @@ class Node:
     def peer_url(self) -> str:
         """The URL for other members."""
         return f"http://{self.name}:{PEER_PORT}"
+
+
+@dataclass(frozen=True, slots=True)
+class Isolated:
+    """What a member knows that has lost the others, besides the store, and what it misses.
+
+    Attributes:
+        term: the Raft term.
+        index: the index of the last entry of the log.
+        missed: the revisions and changes of the transactions since then.
+    """
+
+    term: int
+    index: int
+    missed: list[tuple[int, Sequence[pb.KeyValue]]] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class Waiter:
+    """A request that waits until its member has a leader.
+
+    Attributes:
+        node: the member.
+        until: when it gives up.
+        go_on: called when there is a leader, with the time.
+        give_up: called if there is none by then.
+    """
+
+    node: Node
+    until: float
+    go_on: Callable[[float], None]
+    give_up: Callable[[], None]
 
 
 class Cluster:
@@ -104,19 +145,24 @@ class Cluster:
         self.term = 2
         self.index = members + 3
         self._election = inf  # when a leader is elected
+        self._waiters: dict[Waiter, None] = {}
 
     # Replies.
 
     def header(self, node: Node, header: pb.ResponseHeader | None = None) -> pb.ResponseHeader:
         """The header of a member's reply; the revision is the current one, unless `header` has another one."""
         header = pb.ResponseHeader() if header is None else header
-        header.cluster_id, header.member_id, header.raft_term = self.id, node.id, self.term
-        header.revision = header.revision or self.revision_of(node)
+        header.cluster_id, header.member_id, header.raft_term = self.id, node.id, self.term_of(node)
+        header.revision = header.revision or node.store.revision
         return header
 
-    def revision_of(self, node: Node) -> int:
-        """The revision that a member has."""
-        return self.store.revision if node.isolated_at is None else node.isolated_at
+    def term_of(self, node: Node) -> int:
+        """The Raft term that a member is in: one that reaches nobody begins no term of its own."""
+        return self.term if node.isolated is None else node.isolated.term
+
+    def index_of(self, node: Node) -> int:
+        """The index of the last entry of a member's log."""
+        return self.index if node.isolated is None else node.isolated.index
 
     # Writes.
 
@@ -126,8 +172,10 @@ class Cluster:
         if changes:
             self.leases.follow(changes)
             for node in self.nodes:
-                if node.isolated_at is None:
+                if node.isolated is None:
                     node.hub.notify(self.store.revision, changes)
+                else:
+                    node.isolated.missed.append((self.store.revision, changes))
 
     def revoke(self, id: int) -> None:
         """Revoke a lease: its keys are deleted in one revision.
@@ -145,7 +193,7 @@ class Cluster:
 
     def leader_of(self, node: Node) -> Node | None:
         """The leader, as a member knows it."""
-        return self.leader if node.isolated_at is None else None
+        return self.leader if node.isolated is None else None
 
     def elect(self, node: Node, now: float) -> None:
         """Let a member lead from now on, in a new term. All leases last for their whole TTL again."""
@@ -153,23 +201,36 @@ class Cluster:
         self.term += 1
         self._election = inf
         self.leases.renew_all(now)
+        self._go_on(now)
+
+    def may_lead(self, node: Node) -> bool:
+        """Whether a member could win an election."""
+        return node.is_available and self._has_majority
+
+    @property
+    def _has_majority(self) -> bool:
+        return 2 * sum(node.is_available for node in self.nodes) > len(self.nodes)
 
     def isolate(self, node: Node, now: float) -> None:
         """Cut a member off from the others. Streams that need a leader end."""
-        if node.isolated_at is None:
-            node.isolated_at = self.store.revision
+        if node.isolated is None:
+            node.isolated = Isolated(self.term, self.index)
+            node.hub.store = self.store.copy()
             self.availability_changed(now)
 
     def heal(self, node: Node, now: float) -> None:
-        """Let a member reach the others again; its watchers catch up."""
-        if node.isolated_at is not None:
-            node.isolated_at = None
-            node.hub.fall_behind(now)
+        """Let a member reach the others again. It takes what it has missed one after the other, also if compacted."""
+        if node.isolated is not None:
+            for revision, changes in node.isolated.missed:
+                node.store.follow(revision, changes)
+                node.hub.notify(revision, changes)
+            node.isolated = None
+            node.hub.store = self.store
             self.availability_changed(now)
 
     def availability_changed(self, now: float) -> None:
         """Look whether there is still a leader and a majority for it; if not, begin an election."""
-        has_majority = 2 * sum(node.is_available for node in self.nodes) > len(self.nodes)
+        has_majority = self._has_majority
         if self.leader is not None and not (self.leader.is_available and has_majority):
             self.leader = None
         if self.leader is not None or not has_majority:
@@ -178,9 +239,26 @@ class Cluster:
             self._election = now + _ELECTION * (1 + self.random_bits(20) / 2**20)
         for node in self.nodes:
             if self.leader_of(node) is None:
-                for stream in tuple(node.watch_streams):
-                    if stream.needs_leader:
-                        stream.end(Refusal(Reason.NO_LEADER))
+                watches = [stream for stream in node.watch_streams if stream.needs_leader]
+                for stream in (*watches, *node.led_streams):
+                    stream.end(Refusal(Reason.NO_LEADER))
+        self._go_on(now)
+
+    def wait_for_leader(
+        self, node: Node, now: float, go_on: Callable[[float], None], give_up: Callable[[], None]
+    ) -> None:
+        """Let a request wait until its member has a leader, as long as etcd does; see `Waiter`."""
+        self._waiters[Waiter(node, now + _REQUEST_TIMEOUT, go_on, give_up)] = None
+
+    def forget_waiters(self) -> None:
+        """Forget the requests of a loop that has ended."""
+        self._waiters.clear()
+
+    def _go_on(self, now: float) -> None:
+        for waiter in tuple(self._waiters):
+            if waiter.node.is_running and self.leader_of(waiter.node) is not None:
+                del self._waiters[waiter]
+                waiter.go_on(now)
 
     # Time.
 
@@ -191,6 +269,7 @@ class Cluster:
             self.leases.next_look() if self.leader is not None else inf,
             *(node.hub.due() for node in self.nodes),
             *(stream.due for node in self.nodes for stream in node.watch_streams),
+            *(waiter.until for waiter in self._waiters if waiter.node.is_running),
         )
 
     def tick(self, now: float) -> None:
@@ -208,3 +287,7 @@ class Cluster:
             node.hub.catch_up(now)
             for stream in tuple(node.watch_streams):
                 stream.tick(now)
+        for waiter in tuple(self._waiters):
+            if waiter.node.is_running and waiter.until <= now:
+                self._waiters.pop(waiter, None)
+                waiter.give_up()

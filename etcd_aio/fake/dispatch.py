@@ -4,6 +4,7 @@ Each RPC is a row that names its method and its handler; what all calls have in 
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from etcd_aio import methods, pb
@@ -13,12 +14,12 @@ from etcd_aio.fake.auth_service import AuthService
 from etcd_aio.fake.calls import Call
 from etcd_aio.fake.cluster import Cluster, Node
 from etcd_aio.fake.guard import Guard
-from etcd_aio.fake.kv_service import MOST_BYTES, KVService
+from etcd_aio.fake.kv_service import MOST_BYTES, KVService, writes
 from etcd_aio.fake.lease_service import LeaseService
 from etcd_aio.fake.maintenance_service import MaintenanceService
-from etcd_aio.fake.outcomes import Outcome, timed_out
+from etcd_aio.fake.outcomes import Pending
 from etcd_aio.fake.refusals import Reason, Refusal
-from etcd_aio.fake.sessions import EchoStream, ReplyStream, Session
+from etcd_aio.fake.sessions import EchoStream, ReplyStream, Session, Waits
 from etcd_aio.fake.watch_stream import WatchStream
 from etcd_aio.transport import Metadata
 
@@ -29,10 +30,18 @@ _SERVED_ALONE: Final = frozenset(
     method.path
     for method in (
         *(methods.STATUS, methods.HASH, methods.HASH_KV, methods.DEFRAGMENT, methods.SNAPSHOT),
-        *(methods.HEALTH_CHECK, methods.LEASE_LEASES),
+        *(methods.HEALTH_CHECK, methods.LEASE_LEASES, methods.MOVE_LEADER),
     )
 )
-"""What a member without a leader serves."""
+"""What a member without a leader answers."""
+_GIVEN_UP: Final[Mapping[str, Refusal]] = {
+    **dict.fromkeys((methods.LEASE_TIME_TO_LIVE.path, methods.LEASE_KEEP_ALIVE.path), Refusal(Reason.NO_LEADER)),
+    **dict.fromkeys(
+        (methods.RANGE.path, methods.RANGE_STREAM.path, methods.MEMBER_LIST.path, methods.AUTHENTICATE.path),
+        Refusal(Reason.TIMEOUT),
+    ),
+}
+"""The answers to requests that have waited for a leader in vain; all others are such that are written to the log."""
 _NOT_IMITATED: Final = frozenset({"v3lockpb.Lock", "v3electionpb.Election"})  # services of etcd
 _PROGRESS: Final = 600.0  # seconds between two reports of the progress of watches, and up to a tenth more
 _GRPC_MOST_BYTES: Final = MOST_BYTES + 2**19  # of any message
@@ -96,8 +105,9 @@ class Dispatcher:
             *([(methods.RANGE_STREAM, kv.range_stream)] if cluster.release.has_range_stream else []),
         )
         self._keep_alive = lease.keep_alive
+        self._check = kv.check
 
-    def unary(self, node: Node, path: str, payload: bytes, metadata: Metadata, now: float) -> bytes | Outcome:
+    def unary(self, node: Node, path: str, payload: bytes, metadata: Metadata, now: float) -> bytes | Pending:
         """Answer a unary call.
 
         Args:
@@ -108,7 +118,7 @@ class Dispatcher:
             now: the time, in seconds.
 
         Returns:
-            bytes | Outcome: the reply; or an outcome, if it comes later.
+            bytes | Pending: the reply, unless it waits for a leader.
 
         Raises:
             Refusal: the status, if it is not OK.
@@ -124,9 +134,60 @@ class Dispatcher:
         if self.cluster.leader_of(node) is None:
             if _needs_leader(metadata):
                 raise Refusal(Reason.NO_LEADER)
-            if not (path in _SERVED_ALONE or _is_local(message)):
-                return timed_out()
+            if not (path in _SERVED_ALONE or self._is_local(message)):
+                return self._wait(answer, Call(node, metadata, len(payload), now), path, message)
         return encode(answer(Call(node, metadata, len(payload), now), message))
+
+    def _wait(self, answer: _Unary, call: Call, path: str, message: pb.Message) -> Pending:
+        """Let a call wait for a leader; it is run when there is one, unless its caller has given up."""
+        self._check(call, message)
+        pending = Pending()
+
+        def go_on(now: float) -> None:
+            if pending.is_wanted():
+                try:
+                    reply: bytes | Refusal = encode(answer(replace(call, now=now), message))
+                except Refusal as refusal:
+                    reply = refusal
+                pending.on_answer(reply)
+
+        refusal = self._given_up(path, message)
+        self.cluster.wait_for_leader(call.node, call.now, go_on, lambda: pending.on_answer(refusal))
+        return pending
+
+    def _waits(self, node: Node, path: str) -> Waits:
+        """How the requests of a stream wait; see `sessions.Waits`."""
+
+        def wait(
+            request: pb.Message, now: float, go_on: Callable[[float], None], end: Callable[[Refusal], None]
+        ) -> bool:
+            if self.cluster.leader_of(node) is not None or self._is_local(request):
+                return False
+            self.cluster.wait_for_leader(node, now, go_on, lambda: end(self._given_up(path, request)))
+            return True
+
+        return wait
+
+    def _is_local(self, message: pb.Message) -> bool:
+        """Whether the member answers from what it has."""
+        match message:
+            case pb.RangeRequest():
+                return message.serializable
+            case pb.MemberListRequest():
+                return not (message.linearizable and self.cluster.release.has_linearizable_members)
+            case pb.TxnRequest():
+                ops = (*message.success, *message.failure)
+                return all(one.request_range is not None and one.request_range.serializable for one in ops)
+            case pb.SnapshotRequest():
+                return True
+        return False
+
+    def _given_up(self, path: str, message: pb.Message) -> Refusal:
+        """The answer to a request that has waited for a leader in vain."""
+        if isinstance(message, pb.TxnRequest) and not writes(message):
+            path = methods.RANGE.path
+        code = StatusCode.DEADLINE_EXCEEDED if self.cluster.release.names_deadlines else StatusCode.UNKNOWN
+        return _GIVEN_UP.get(path) or Refusal.other(code, "context deadline exceeded")
 
     def stream(self, node: Node, path: str, metadata: Metadata, now: float) -> Session:
         """Open a stream; see `unary`.
@@ -139,7 +200,11 @@ class Dispatcher:
             raise Refusal(Reason.NO_LEADER)
         if path == methods.LEASE_KEEP_ALIVE.path:
             return EchoStream(
-                methods.LEASE_KEEP_ALIVE.request, self._keep_alive, lambda at: Call(node, metadata, 0, at)
+                methods.LEASE_KEEP_ALIVE.request,
+                self._keep_alive,
+                lambda at: Call(node, metadata, 0, at),
+                self._waits(node, path),
+                node.led_streams if needs_leader else None,
             )
         if path == methods.WATCH.path:
             jitter = _PROGRESS / 10 * self.cluster.random_bits(20) / 2**20
@@ -154,21 +219,11 @@ class Dispatcher:
         row = self._reply_streams.get(path)
         if row is None:
             raise _unknown(path)
-        return ReplyStream(*row, Call(node, metadata, 0, now))
+        return ReplyStream(*row, lambda at: Call(node, metadata, 0, at), self._waits(node, path))
 
 
 def _rows(*rows: tuple[methods.AnyMethod, Any]) -> Mapping[str, tuple[type[pb.Message], Any]]:
     return {method.path: (method.request, answer) for method, answer in rows}
-
-
-def _is_local(message: pb.Message) -> bool:
-    """Whether the member answers from what it has."""
-    match message:
-        case pb.RangeRequest():
-            return message.serializable
-        case pb.MemberListRequest():
-            return not message.linearizable
-    return False
 
 
 def _needs_leader(metadata: Metadata) -> bool:

@@ -78,9 +78,9 @@ def _metrics(cluster: Cluster, node: Node) -> Iterator[str]:
         ("etcd_server_version", f'{{server_version="{cluster.release.version}"}}', 1),
         ("etcd_server_has_leader", "", int(leader is not None)),
         ("etcd_server_is_leader", "", int(leader is node)),
-        ("etcd_debugging_mvcc_current_revision", "", cluster.revision_of(node)),
-        ("etcd_debugging_mvcc_compact_revision", "", cluster.store.compacted),
-        ("etcd_debugging_mvcc_keys_total", "", len(cluster.store.read(b"\x00", b"\x00"))),
+        ("etcd_debugging_mvcc_current_revision", "", node.store.revision),
+        ("etcd_debugging_mvcc_compact_revision", "", node.store.compacted),
+        ("etcd_debugging_mvcc_keys_total", "", len(node.store.read(b"\x00", b"\x00"))),
         ("etcd_debugging_mvcc_watcher_total", "", len(node.hub)),
     ):
         yield f"# TYPE {name} gauge\n{name}{labels} {value}\n"

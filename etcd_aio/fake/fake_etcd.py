@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from math import inf
 from random import Random
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, Unpack
 from weakref import WeakSet
 
-from etcd_aio.errors import ConfigError
+from etcd_aio.errors import ConfigError, MalformedReplyError, StatusCode
 from etcd_aio.fake.clock import Clock, in_loop
 from etcd_aio.fake.cluster import CLIENT_PORT, Cluster, Node
 from etcd_aio.fake.dispatch import Dispatcher
@@ -19,7 +20,7 @@ from etcd_aio.fake.host import Host, Inbox
 from etcd_aio.fake.inspection import CallLog, FakeCall, FakeLease, FakeWatcher, leases_of, watchers_of
 from etcd_aio.fake.member import FakeMember
 from etcd_aio.fake.network import Network
-from etcd_aio.fake.outcomes import Outcome
+from etcd_aio.fake.outcomes import Outcome, Pending
 from etcd_aio.fake.refusals import Refusal
 from etcd_aio.fake.releases import NEWEST, release_of
 from etcd_aio.fake.sessions import Session
@@ -46,7 +47,7 @@ class FakeEtcd:
     Args:
         version: the etcd that it is, such as "3.6"; the newest by default.
         members: how many members it has. They share one store.
-        seed: decides everything that is left to chance.
+        seed: decides everything that the fake leaves to chance; what clients draw, such as ids and pauses, is theirs.
         latency: seconds from a request to its answer.
 
     Attributes:
@@ -76,6 +77,8 @@ class FakeEtcd:
         )
 
     async def __aenter__(self) -> Self:
+        if self._inbox.is_closed:
+            raise ConfigError("the fake etcd was closed, and answers nothing more: make another one")
         return self
 
     async def __aexit__(
@@ -85,7 +88,7 @@ class FakeEtcd:
 
     @in_loop
     def close(self) -> None:
-        """End every connection, and the timer. Clients should be closed before."""
+        """End every connection, and the timer. Clients should be closed before. What is stored can still be seen."""
         self._inbox.close()
         self._clock.stop()
         for host in self._hosts.values():
@@ -227,8 +230,16 @@ class FakeEtcd:
 
     @in_loop
     def elect(self, member: FakeMember) -> None:
-        """Let a member lead from now on."""
-        self._cluster.elect(self._node(member), self._clock.now())
+        """Let a member lead from now on, in a new term.
+
+        Raises:
+            ConfigError: the member is of another fake, or it cannot lead: it does not run, is isolated, or reaches no
+                majority.
+        """
+        node = self._node(member)
+        if not self._cluster.may_lead(node):
+            raise ConfigError(f"{member!r} cannot lead: it does not run, is isolated, or reaches no majority")
+        self._cluster.elect(node, self._clock.now())
         self._set_timer()
 
     @contextmanager
@@ -285,8 +296,17 @@ class FakeEtcd:
 
     @in_loop
     def compact(self, revision: int) -> None:
-        """Compact the store."""
-        self._cluster.store.compact(revision)
+        """Compact the store: forget what was replaced or deleted before a revision.
+
+        Raises:
+            ConfigError: it is compacted already, or the revision is in the future.
+        """
+        try:
+            self._cluster.store.compact(revision)
+        except Refusal as refusal:
+            now, compacted = self._cluster.store.revision, self._cluster.store.compacted
+            text = f"compact({revision}): {refusal.text}; the revision is {now}, and compacted is {compacted}"
+            raise ConfigError(text) from None
 
     async def advance(self, seconds: float) -> None:
         """Let time pass for the server: leases expire. The clock of the loop, and so that of clients, stays.
@@ -310,13 +330,13 @@ class FakeEtcd:
 
     # For connections.
 
-    def unary(self, node: Node, path: str, payload: bytes, metadata: Metadata) -> bytes | Outcome:
+    def unary(self, node: Node, path: str, payload: bytes, metadata: Metadata) -> bytes | Outcome | Pending:
         """Answer a call; see `Dispatcher.unary`."""
         now = self._clock.now()
         fault = self._faults.match(node, path) if self._faults.rules else None
         is_applied = False
 
-        def serve() -> bytes | Outcome:
+        def serve() -> bytes | Pending:
             nonlocal is_applied
             reply = self._dispatcher.unary(node, path, payload, metadata, now)
             is_applied = isinstance(reply, bytes)
@@ -327,11 +347,17 @@ class FakeEtcd:
         except Refusal as refusal:
             self._calls.answered(path, node, self.revision, refusal)
             raise
-        if isinstance(answer, Outcome):
+        if isinstance(answer, Pending):
+            answer.on_answer = partial(self._answered, path, node)
+        elif isinstance(answer, Outcome):
             self._calls.decided(path, node, self.revision, answer, is_applied=is_applied)
         else:
             self._calls.answered(path, node, self.revision)
         return answer
+
+    def _answered(self, path: str, node: Node, answer: bytes | Refusal) -> None:
+        """Note the answer to a call that has waited for a leader."""
+        self._calls.answered(path, node, self.revision, answer if isinstance(answer, Refusal) else None)
 
     def stream(self, node: Node, path: str, metadata: Metadata) -> Session:
         """Open a stream; see `Dispatcher.stream`."""
@@ -350,7 +376,10 @@ class FakeEtcd:
 
     def receive(self, session: Session, payload: bytes) -> None:
         """Let a stream take a request."""
-        session.receive(payload, self._clock.now())
+        try:
+            session.receive(payload, self._clock.now())
+        except MalformedReplyError:  # raised in the turn that serves all, it would lose the requests of others
+            session.end(_malformed())
 
     def document(self, node: Node, target: str) -> Document:
         """Answer GET over HTTP; see `documents`."""
@@ -373,6 +402,7 @@ class FakeEtcd:
     def _on_left(self) -> None:
         """The loop has ended: forget what its clients have left open."""
         self._inbox.forget()
+        self._cluster.forget_waiters()
         for host in self._hosts.values():
             host.forget()
         for network in self._networks:
@@ -388,6 +418,11 @@ class FakeEtcd:
 
 def _nothing() -> None:
     pass
+
+
+def _malformed() -> Refusal:
+    text = "grpc: failed to unmarshal the received message: proto: cannot parse invalid wire-format data"
+    return Refusal.other(StatusCode.INTERNAL, text)
 
 
 def _bytes(text: KeyLike) -> bytes:

@@ -9,7 +9,7 @@ from typing import Final
 from etcd_aio import methods
 from etcd_aio.errors import ConfigError, StatusCode
 from etcd_aio.fake.cluster import Node
-from etcd_aio.fake.outcomes import NEVER, Outcome
+from etcd_aio.fake.outcomes import NEVER, Outcome, Pending
 from etcd_aio.fake.refusals import Reason, Refusal
 from etcd_aio.fake.sessions import Session, SilentStream
 from etcd_aio.methods import AnyMethod, Cardinality
@@ -56,7 +56,7 @@ class Fault:
             self.times -= 1
         return True
 
-    def outcome(self, serve: Callable[[], bytes | Outcome]) -> Outcome:
+    def outcome(self, serve: Callable[[], bytes | Pending]) -> Outcome | Pending:
         """The outcome of a call that it matches.
 
         Args:
@@ -65,12 +65,12 @@ class Fault:
         reply, refusal = None, self.refusal
         if (refusal is None and not self.reset) or self.after_apply:
             try:
-                own_outcome = serve()
-                if isinstance(own_outcome, Outcome):
-                    return own_outcome
-                reply = own_outcome
-            except Refusal as own:
-                refusal = own if refusal is None else refusal
+                own = serve()
+                if isinstance(own, Pending):
+                    return own
+                reply = own
+            except Refusal as own_refusal:
+                refusal = own_refusal if refusal is None else refusal
         if self.reset:
             return Outcome(delay=self.delay, loses_connection=True)
         if refusal is not None:

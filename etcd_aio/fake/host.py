@@ -51,6 +51,9 @@ class Inbox:
         on_served: called after each turn in which something was served.
         latency: seconds from the sending of a request to its serving.
         enter: called in the loop of a client before it connects; raises if that loop may not.
+
+    Attributes:
+        is_closed: nothing is served any more.
     """
 
     def __init__(
@@ -61,7 +64,7 @@ class Inbox:
         self._on_served = on_served
         self._latency = latency
         self._arrivals: list[Arrival] = []
-        self._is_closed = False
+        self.is_closed = False
 
     def post(self, arrival: Arrival) -> None:
         """Let a request travel to the server."""
@@ -72,7 +75,7 @@ class Inbox:
 
     def close(self) -> None:
         """Serve nothing more."""
-        self._is_closed = True
+        self.is_closed = True
         self._arrivals = []
 
     def forget(self) -> None:
@@ -80,7 +83,7 @@ class Inbox:
         self._arrivals = []
 
     def _arrive(self, arrival: Arrival) -> None:
-        if self._is_closed:
+        if self.is_closed:
             return
         if not self._arrivals:
             asyncio.get_running_loop().call_soon(self._serve)
@@ -156,7 +159,9 @@ class Host:
                 listener.listen()
 
     def pause(self) -> None:
-        """Freeze the process: connections stay, and nothing is answered."""
+        """Freeze the process, if it runs: connections stay, and nothing is answered."""
+        if not self.is_up:
+            return
         self.is_paused = True
         for connection in tuple(self.connections):
             connection.on_pause()

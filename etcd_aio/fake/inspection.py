@@ -86,7 +86,7 @@ def leases_of(cluster: Cluster, now: float) -> tuple[FakeLease, ...]:
 def watchers_of(cluster: Cluster) -> tuple[FakeWatcher, ...]:
     """The watchers of all members."""
     return tuple(
-        _watcher(number, watch_id, watcher, cluster.revision_of(node))
+        _watcher(number, watch_id, watcher, node.store.revision)
         for number, node in enumerate(cluster.nodes)
         for stream in node.watch_streams
         for watch_id, watcher in stream.watchers()

@@ -1,6 +1,7 @@
 """The service KV."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from etcd_aio import pb
@@ -9,7 +10,7 @@ from etcd_aio.fake.alarms import puts_something
 from etcd_aio.fake.calls import Call
 from etcd_aio.fake.cluster import Cluster
 from etcd_aio.fake.guard import Guard
-from etcd_aio.fake.ranges import Readable, answer_range, check_range, check_stream, stream_range
+from etcd_aio.fake.ranges import answer_range, check_range, check_stream, stream_range
 from etcd_aio.fake.refusals import Reason, Refusal
 from etcd_aio.fake.txns import check_delete, check_put, check_txn
 
@@ -24,21 +25,37 @@ class KVService:
         self._cluster = cluster
         self._guard = guard
 
+    def check(self, call: Call, request: pb.Message) -> None:
+        """Check what a member checks before it looks for a leader."""
+        match request:
+            case pb.RangeRequest():
+                check_range(request, self._cluster.release)
+            case pb.PutRequest():
+                check_put(request)
+                _check_size(call)
+            case pb.DeleteRangeRequest():
+                check_delete(request)
+                _check_size(call)
+            case pb.TxnRequest():
+                check_txn(request, self._cluster.release)
+                if writes(request):
+                    _check_size(call)
+
     def range(self, call: Call, request: pb.RangeRequest) -> pb.RangeResponse:
         """Answer Range."""
-        check_range(request, self._cluster.release)
+        self.check(call, request)
         self._guard.read(call, request.key, request.range_end)
-        reply = answer_range(self._store(call), request, self._cluster.release)
+        reply = answer_range(call.node.store, request, self._cluster.release)
         self._cluster.header(call.node, reply.header)
         return reply
 
     def range_stream(self, call: Call, request: pb.RangeRequest) -> Iterator[pb.RangeStreamResponse]:
         """Answer RangeStream."""
-        check_range(request, self._cluster.release)
+        self.check(call, request)
         check_stream(request)
         self._guard.read(call, request.key, request.range_end)
         chunks = stream_range(
-            self._store(call), request, self._cluster.release, lambda chunk: len(encode(chunk)), MOST_BYTES
+            call.node.store, request, self._cluster.release, lambda chunk: len(encode(chunk)), MOST_BYTES
         )
         for chunk in chunks:
             if chunk.header is not None:
@@ -47,8 +64,7 @@ class KVService:
 
     def put(self, call: Call, request: pb.PutRequest) -> pb.PutResponse:
         """Answer Put."""
-        check_put(request)
-        _check_size(call)
+        self.check(call, request)
         self._guard.put(call, request)
         self._cluster.alarms.check(needs_space=True)
         reply, changes = self._cluster.writer.put(request)
@@ -57,8 +73,7 @@ class KVService:
 
     def delete_range(self, call: Call, request: pb.DeleteRangeRequest) -> pb.DeleteRangeResponse:
         """Answer DeleteRange."""
-        check_delete(request)
-        _check_size(call)
+        self.check(call, request)
         self._guard.delete(call, request)
         self._cluster.alarms.check(needs_space=False)
         reply, changes = self._cluster.writer.delete(request)
@@ -67,13 +82,14 @@ class KVService:
 
     def txn(self, call: Call, request: pb.TxnRequest) -> pb.TxnResponse:
         """Answer Txn."""
-        check_txn(request, self._cluster.release)
-        ops = (*request.success, *request.failure)
-        if any(one.request_range is None for one in ops):  # others are not written to the log
-            _check_size(call)
+        self.check(call, request)
         self._guard.txn(call, request)
-        if any(one.request_range is None for one in ops):
-            self._cluster.alarms.check(needs_space=puts_something(ops, self._cluster.release))
+        if not writes(request):
+            reply, _ = replace(self._cluster.writer, store=call.node.store).txn(request)
+            self._cluster.header(call.node, reply.header)
+            return reply
+        ops = (*request.success, *request.failure)
+        self._cluster.alarms.check(needs_space=puts_something(ops, self._cluster.release))
         reply, changes = self._cluster.writer.txn(request)
         self._end(call, reply.header, changes)
         return reply
@@ -87,14 +103,14 @@ class KVService:
         self._cluster.store.compact(request.revision)
         return pb.CompactionResponse(header=self._cluster.header(call.node))
 
-    def _store(self, call: Call) -> Readable:
-        """The store, as the member sees it."""
-        store, isolated_at = self._cluster.store, call.node.isolated_at
-        return store if isolated_at is None else store.at(isolated_at)
-
     def _end(self, call: Call, header: pb.ResponseHeader | None, changes: Sequence[pb.KeyValue]) -> None:
         self._cluster.header(call.node, header)
         self._cluster.committed(changes)
+
+
+def writes(request: pb.TxnRequest) -> bool:
+    """Whether a transaction is written to the log: unless its operations are all ranges, whatever it changes."""
+    return any(one.request_range is None for one in (*request.success, *request.failure))
 
 
 def _check_size(call: Call) -> None:

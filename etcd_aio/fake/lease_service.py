@@ -6,7 +6,7 @@ from etcd_aio import pb
 from etcd_aio.fake.calls import Call
 from etcd_aio.fake.cluster import Cluster
 from etcd_aio.fake.guard import Guard
-from etcd_aio.fake.refusals import Reason, Refusal
+from etcd_aio.fake.refusals import Refusal
 
 _MISSING: Final = -1  # the TTL of a lease that does not exist
 
@@ -63,9 +63,7 @@ class LeaseService:
         return pb.LeaseLeasesResponse(header=self._cluster.header(call.node), leases=found)
 
     def keep_alive(self, call: Call, request: pb.LeaseKeepAliveRequest) -> pb.LeaseKeepAliveResponse:
-        """Answer one message of LeaseKeepAlive. The TTL of a missing lease is 0; only a leader renews."""
-        if self._cluster.leader_of(call.node) is None:
-            raise Refusal(Reason.NO_LEADER)
+        """Answer one message of LeaseKeepAlive. The TTL of a missing lease is 0."""
         self._known(call)
         if self._cluster.release.guards_leases:
             self._guard.lease_writes(call, request.id)

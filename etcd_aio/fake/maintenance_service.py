@@ -30,16 +30,16 @@ class MaintenanceService:
         if self._cluster.release.guards_status:
             self._guard.known(call)
         leader = self._cluster.leader_of(call.node)
-        size = _EMPTY_SIZE + _PAGE * (1 + self._cluster.store.revision // 20)
+        size = _EMPTY_SIZE + _PAGE * (1 + call.node.store.revision // 20)
         header = self._cluster.header(call.node)
         reply = pb.StatusResponse(
             header=header,
             version=self._cluster.release.version,
             db_size=size,
             leader=0 if leader is None else leader.id,
-            raft_index=self._cluster.index,
-            raft_term=self._cluster.term,
-            raft_applied_index=self._cluster.index,
+            raft_index=self._cluster.index_of(call.node),
+            raft_term=self._cluster.term_of(call.node),
+            raft_applied_index=self._cluster.index_of(call.node),
             errors=([] if leader else ["etcdserver: no leader"]) + self._cluster.alarms.texts(),
             db_size_in_use=size,
         )
@@ -69,16 +69,16 @@ class MaintenanceService:
     def hash(self, call: Call, request: pb.HashRequest) -> pb.HashResponse:
         """Answer Hash."""
         self._named(self._guard.admin, call)
-        return pb.HashResponse(header=self._cluster.header(call.node), hash=self._hash(0))
+        return pb.HashResponse(header=self._cluster.header(call.node), hash=self._hash(call, 0))
 
     def hash_kv(self, call: Call, request: pb.HashKvRequest) -> pb.HashKvResponse:
         """Answer HashKV."""
         self._named(self._guard.admin, call)
-        revision = self._cluster.store.check(request.revision)
+        revision = call.node.store.check(request.revision)
         reply = pb.HashKvResponse(
             header=self._cluster.header(call.node),
-            hash=self._hash(revision),
-            compact_revision=self._cluster.store.compacted,
+            hash=self._hash(call, revision),
+            compact_revision=call.node.store.compacted,
         )
         if self._cluster.release.has_storage_version:
             reply.hash_revision = revision
@@ -136,6 +136,6 @@ class MaintenanceService:
                 raise
             raise Refusal.other(StatusCode.UNKNOWN, refusal.text.replace("etcdserver:", "auth:")) from None
 
-    def _hash(self, revision: int) -> int:
-        found = self._cluster.store.read(b"\x00", b"\x00", revision)
+    def _hash(self, call: Call, revision: int) -> int:
+        found = call.node.store.read(b"\x00", b"\x00", revision)
         return crc32(b"".join(b"%b=%b@%d" % (one.key, one.value, one.mod_revision) for one in found))

@@ -56,25 +56,25 @@ class FakeMember:
         """Kill the process: connections break, and further ones are refused. It forgets its tokens and watchers."""
         self.host.stop()
         self.node.tokens.forget()
-        self._set_running(False)
+        self._set_running()
 
     @in_loop
     def start(self) -> None:
-        """Start the process again. Its data is as before."""
+        """Start the process again, if it was stopped; one that is frozen needs `resume`. Its data is as before."""
         self.host.start()
-        self._set_running(True)
+        self._set_running()
 
     @in_loop
     def pause(self) -> None:
-        """Freeze the process: connections stay, and nothing is answered."""
+        """Freeze the process: connections stay, and nothing is answered. A process that was stopped stays so."""
         self.host.pause()
-        self._set_running(False)
+        self._set_running()
 
     @in_loop
     def resume(self) -> None:
         """Let the process go on; it answers what it got meanwhile."""
         self.host.resume()
-        self._set_running(True)
+        self._set_running()
 
     @in_loop
     def isolate(self) -> None:
@@ -88,7 +88,7 @@ class FakeMember:
         self._cluster.heal(self.node, self._clock.now())
         self._changed()
 
-    def _set_running(self, is_running: bool) -> None:
-        self.node.is_running = is_running
+    def _set_running(self) -> None:
+        self.node.is_running = self.host.is_up and not self.host.is_paused
         self._cluster.availability_changed(self._clock.now())
         self._changed()

@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 from math import inf
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from etcd_aio.fake.refusals import Reason, Refusal
+from etcd_aio.fake.refusals import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 NEVER: Final = inf
-_REQUEST_TIMEOUT: Final = 7.0  # seconds; five and two election timeouts
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,14 @@ class Outcome:
     goes_away: bool = False
 
 
-def timed_out() -> Outcome:
-    """The outcome of a call that needs a leader, on a member that has none."""
-    return Outcome(refusal=Refusal(Reason.TIMEOUT), delay=_REQUEST_TIMEOUT)
+class Pending:
+    """The outcome of a call that waits for a leader: there will be one.
+
+    Attributes:
+        is_wanted: whether the caller still waits; a call that was given up is not run any more.
+        on_answer: called with the outcome.
+    """
+
+    def __init__(self) -> None:
+        self.is_wanted: Callable[[], bool] = lambda: True
+        self.on_answer: Callable[[bytes | Refusal], None] = lambda answer: None

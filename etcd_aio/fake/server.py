@@ -4,7 +4,7 @@ from typing import Protocol
 
 from etcd_aio.fake.cluster import Node
 from etcd_aio.fake.documents import Document
-from etcd_aio.fake.outcomes import Outcome
+from etcd_aio.fake.outcomes import Outcome, Pending
 from etcd_aio.fake.sessions import Session
 from etcd_aio.transport import Metadata
 
@@ -12,7 +12,7 @@ from etcd_aio.transport import Metadata
 class Server(Protocol):
     """The server, as connections use it."""
 
-    def unary(self, node: Node, path: str, payload: bytes, metadata: Metadata) -> bytes | Outcome:
+    def unary(self, node: Node, path: str, payload: bytes, metadata: Metadata) -> bytes | Outcome | Pending:
         """Answer a call, or raise Refusal."""
         ...
 

@@ -6,14 +6,35 @@ something has happened. The other side takes the replies when it likes.
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from etcd_aio import pb
 from etcd_aio.codec import decode, encode
+from etcd_aio.errors import StatusCode
 from etcd_aio.fake.calls import Call
 from etcd_aio.fake.refusals import Refusal
 
 Request = TypeVar("Request", bound=pb.Message)
+
+
+class Waits(Protocol):
+    """How the requests of a stream wait for a leader."""
+
+    def __call__(
+        self, request: pb.Message, now: float, go_on: Callable[[float], None], end: Callable[[Refusal], None], /
+    ) -> bool:
+        """Let a request wait if it has to.
+
+        Args:
+            request: the request.
+            now: the time, in seconds.
+            go_on: called when there is a leader, with the time.
+            end: called with the answer if there is none in time.
+
+        Returns:
+            bool: whether it waits.
+        """
+        ...
 
 
 class Session:
@@ -76,28 +97,44 @@ class ReplyStream(Session, Generic[Request]):
     Args:
         request: the class of the request.
         answer: yields the replies.
-        call: the call.
+        call: makes the call.
+        wait: lets the request wait for a leader.
     """
 
     def __init__(
-        self, request: type[Request], answer: Callable[[Call, Request], Iterator[pb.Message]], call: Call
+        self,
+        request: type[Request],
+        answer: Callable[[Call, Request], Iterator[pb.Message]],
+        call: Callable[[float], Call],
+        wait: Waits,
     ) -> None:
         super().__init__()
         self._request = request
         self._answer = answer
         self._call = call
+        self._wait = wait
+        self._has_request = False
 
     def receive(self, payload: bytes, now: float) -> None:
+        self._has_request = True
+        request = decode(self._request, payload)
+        if not self._wait(request, now, lambda at: self._reply(request, at), self.end):
+            self._reply(request, now)
+
+    def half_close(self) -> None:
+        """Nothing, unless there was no request: the replies end the stream."""
+        if not self._has_request:
+            text = "cardinality violation: received no request message from non-client-streaming RPC"
+            self.end(Refusal.other(StatusCode.INTERNAL, text))
+
+    def _reply(self, request: Request, now: float) -> None:
         try:
-            for message in self._answer(self._call, decode(self._request, payload)):
+            for message in self._answer(self._call(now), request):
                 self.send(message)
         except Refusal as refusal:
             self.end(refusal)
         else:
             self.end()
-
-    def half_close(self) -> None:
-        """Nothing: the replies end the stream."""
 
 
 class EchoStream(Session, Generic[Request]):
@@ -107,18 +144,54 @@ class EchoStream(Session, Generic[Request]):
         request: the class of the requests.
         answer: returns the reply.
         call: makes the call of a request.
+        wait: lets a request wait for a leader.
+        among: has the stream while it is open; None for nothing.
     """
 
     def __init__(
-        self, request: type[Request], answer: Callable[[Call, Request], pb.Message], call: Callable[[float], Call]
+        self,
+        request: type[Request],
+        answer: Callable[[Call, Request], pb.Message],
+        call: Callable[[float], Call],
+        wait: Waits,
+        among: "dict[Session, None] | None",
     ) -> None:
         super().__init__()
         self._request = request
         self._answer = answer
         self._call = call
+        self._wait = wait
+        self._waiting = 0  # requests that wait for a leader
+        self._is_half_closed = False
+        self._among = {} if among is None else among
+        self._among[self] = None
 
     def receive(self, payload: bytes, now: float) -> None:
+        request = decode(self._request, payload)
+        if self._wait(request, now, lambda at: self._reply_late(request, at), self.end):
+            self._waiting += 1
+        else:
+            self._reply(request, now)
+
+    def half_close(self) -> None:
+        """End the stream behind the answers to all requests."""
+        self._is_half_closed = True
+        if not self._waiting:
+            self.end()
+
+    def close(self) -> None:
+        self._among.pop(self, None)
+
+    def _reply_late(self, request: Request, now: float) -> None:
+        self._waiting -= 1
+        self._reply(request, now)
+        if self._is_half_closed and not self._waiting:
+            self.end()
+
+    def _reply(self, request: Request, now: float) -> None:
+        if self.is_over:  # a request before this one has ended it
+            return
         try:
-            self.send(self._answer(self._call(now), decode(self._request, payload)))
+            self.send(self._answer(self._call(now), request))
         except Refusal as refusal:
             self.end(refusal)

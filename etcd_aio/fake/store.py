@@ -9,7 +9,6 @@ Messages in the store are shared with replies, and must not be changed.
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 
 from etcd_aio import pb
@@ -62,9 +61,19 @@ class Store:
         """One key as it was at a revision; see `read`."""
         return self._at(key, self.check(revision))
 
-    def at(self, revision: int) -> "Past":
-        """The store as it was at a revision."""
-        return Past(self, revision)
+    def copy(self) -> "Store":
+        """The store as it is now, which goes its own way from here."""
+        copy = Store(keeps_tombstone=self._keeps_tombstone)
+        copy.revision, copy.compacted = self.revision, self.compacted
+        copy._keys, copy._changes = self._keys.copy(), self._changes.copy()
+        copy._histories = {key: history.copy() for key, history in self._histories.items()}
+        return copy
+
+    def follow(self, revision: int, changes: Sequence[pb.KeyValue]) -> None:
+        """Take the changes of the next transaction from the store that this one is a copy of."""
+        for change in changes:
+            self._write(change)
+        self.revision = revision
 
     def begin(self) -> "Batch":
         """Begin a transaction. The one before must have ended."""
@@ -148,26 +157,6 @@ class Store:
         else:
             history.append(version)
         self._changes.append(version)
-
-
-@dataclass(frozen=True, slots=True)
-class Past:
-    """The store as it was at a revision, which is the current one for its reader.
-
-    Attributes:
-        revision: the revision.
-    """
-
-    _store: Store
-    revision: int
-
-    def check(self, revision: int) -> int:
-        """As `Store.check`."""
-        return self._store._check(revision, self.revision)
-
-    def read(self, key: bytes, end: bytes, revision: int = 0) -> list[pb.KeyValue]:
-        """As `Store.read`."""
-        return self._store._read(key, end, self.check(revision))
 
 
 class Batch:

@@ -1,12 +1,13 @@
 """A unary call on its way to a member, within the process or over a socket."""
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 
 from etcd_aio.aio import resolve
 from etcd_aio.errors import AttemptFailure, Delivery
 from etcd_aio.fake.carrier import Carrier
-from etcd_aio.fake.outcomes import NEVER, Outcome
+from etcd_aio.fake.outcomes import NEVER, Outcome, Pending
 from etcd_aio.fake.refusals import Refusal
 from etcd_aio.transport import Metadata
 
@@ -47,6 +48,8 @@ class UnaryCall:
         else:
             if isinstance(reply, Outcome):
                 self._follow(reply)
+            elif isinstance(reply, Pending):
+                reply.is_wanted, reply.on_answer = lambda: not self.future.done(), partial(self._go_on, reply.on_answer)
             else:
                 link.answer(partial(resolve, self.future, reply))
 
@@ -55,12 +58,19 @@ class UnaryCall:
         if not self.future.done():
             self.future.set_exception(failure)
 
+    def _go_on(self, log: Callable[[bytes | Refusal], None], answer: bytes | Refusal) -> None:
+        """Take the answer to a call that has waited."""
+        log(answer)
+        settle = partial(self._refuse, answer) if isinstance(answer, Refusal) else partial(resolve, self.future, answer)
+        self._connection.link.answer_late(settle)
+
     def _follow(self, outcome: Outcome) -> None:
         """Let the outcome come, at its time."""
         if outcome.goes_away:
             self._connection.go_away("GOAWAY: injected by a test")
         if outcome.delay != NEVER:
-            asyncio.get_running_loop().call_later(outcome.delay, self._settle, outcome)
+            settle = partial(self._connection.link.answer_late, partial(self._settle, outcome))
+            asyncio.get_running_loop().call_later(outcome.delay, settle)
 
     def _settle(self, outcome: Outcome) -> None:
         if outcome.loses_connection:

@@ -91,6 +91,9 @@ class WatchStream(Session):
         elif request.progress_request is not None:
             self._tell_progress()
 
+    def half_close(self) -> None:
+        """Nothing: watchers go on until the stream is cancelled."""
+
     def tick(self, now: float) -> None:
         """Report the progress of the watchers that want it, and had no events since the last time."""
         if now < self.due:
@@ -144,18 +147,18 @@ class WatchStream(Session):
             without_deletes=_Filter.NODELETE in request.filters,
         )
         self._watches[watch_id] = _Watch(watcher, request.prev_kv, request.fragment, request.progress_notify)
-        self._reply(watch_id, self._cluster.revision_of(self._node), created=True)
+        self._reply(watch_id, self._node.store.revision, created=True)
         self._hub.add(watcher, now)
 
     def _refuse(self, reason: str) -> None:
-        revision = self._cluster.revision_of(self._node)
+        revision = self._node.store.revision
         self._reply(_NO_ID, revision, created=True, canceled=True, cancel_reason=reason)
 
     def _cancel(self, id: int) -> None:
         watch = self._watches.pop(id, None)
         if watch is not None:
             self._hub.remove(watch.watcher)
-            self._reply(id, self._cluster.revision_of(self._node), canceled=True)
+            self._reply(id, self._node.store.revision, canceled=True)
 
     def _tell_progress(self) -> None:
         """Say how far all watchers are, if they are equally far."""
@@ -186,7 +189,7 @@ class WatchStream(Session):
         change = event.kv
         if change is not None and change.create_revision != change.mod_revision:
             with suppress(Refusal):
-                event.prev_kv = self._cluster.store.get(change.key, change.mod_revision - 1)
+                event.prev_kv = self._node.store.get(change.key, change.mod_revision - 1)
         return event
 
     def _reply(

@@ -142,19 +142,6 @@ class WatchHub:
         is_whole = all(one.state is State.SYNCED and (one.start <= revision or not waits_for_start) for one in watchers)
         return revision if is_whole else 0
 
-    def fall_behind(self, now: float) -> None:
-        """Let all watchers catch up, since the member has missed transactions."""
-        synced = [*self._ranges, *(one for same in self._single.values() for one in same)]
-        self._single.clear()
-        self._ranges.clear()
-        for watcher in synced:
-            if watcher.next <= self.store.revision:
-                watcher.state = State.UNSYNCED
-                self._unsynced[watcher] = None
-                self._round = min(self._round, now)
-            else:
-                self._synced(watcher)
-
     def due(self) -> float:
         """When to call `catch_up` next; infinity if all are synced."""
         return self._round if self._unsynced else inf

@@ -74,3 +74,13 @@ def test_a_marker_that_is_wrong_is_reported_in_one_line(project: Project, marker
     assert done.counts.get("error") == 1, done.text
     assert MARKERS[marker] in done.text
     assert "pytest_etcd_aio/" not in done.text, "a traceback of the plugin"
+
+
+@pytest.mark.parametrize("given", ["no url", ",", "etcds://db/?ca=/nowhere", "etcds://db/?what=1"])
+def test_endpoints_that_are_none(project: Project, given: str) -> None:
+    project.write("test_it.py", TEST)
+    done = project.run("--etcd-endpoints", given)
+    assert done.counts["passed"] == 1, done.text
+    assert done.counts.get("error", 0) >= 2, done.text
+    assert "the server of --etcd-endpoints cannot be used" in done.text
+    assert "pytest_etcd_aio/" not in done.text, "a traceback of the plugin"

@@ -73,3 +73,13 @@ def test_members_of_another_fake_are_refused() -> None:
         pass
     with pytest.raises(ConfigError, match="another fake"):
         fake.elect(other.members[0])
+
+
+@pytest.mark.anyio
+async def test_a_fake_that_was_closed_is_not_entered_again() -> None:
+    async with FakeEtcd() as fake:
+        fake.load({"a": "1"})
+    assert fake.keys() == {b"a": b"1"}
+    with pytest.raises(ConfigError, match="was closed"):
+        async with fake:
+            pass

@@ -11,6 +11,7 @@ import pytest
 from etcd_aio import Client, ConfigError
 from etcd_aio.errors import NoAvailableEndpointsError, NotSupportedByServerError, RequestTooLargeError, TooManyOpsError
 from etcd_aio.fake import FakeEtcd
+from etcd_aio.fake.refusals import Refusal
 from etcd_aio.kv import op
 
 pytestmark = pytest.mark.anyio
@@ -46,6 +47,18 @@ async def raft(fake: FakeEtcd, client: Client) -> None:
     assert len({status.raft_index for status in statuses}) == 1
 
 
+async def isolation(fake: FakeEtcd, client: Client) -> None:
+    alone = fake.members[2]
+    alone.isolate()
+    granted = await client.leases.grant(10)
+    async with Client(alone.endpoint, engine=fake.engine, require_leader=False) as other:
+        assert [lease.id for lease in (await other.leases.list()).leases] == [granted.id]
+        await client.put("a", "1")
+        assert await other.get("a", serializable=True) is None
+        alone.heal()
+        assert await other.get("a", serializable=True) is not None
+
+
 async def disk(fake: FakeEtcd, client: Client) -> None:
     await client.put("a", "1")
     for member in fake.members:
@@ -74,6 +87,14 @@ async def auto_compaction(fake: FakeEtcd, client: Client) -> None:
     old = await client.get("a", revision=first.header.revision)
     assert old is not None
     assert old.text() == "0"
+
+
+async def services(fake: FakeEtcd, client: Client) -> None:
+    node = fake.members[0].node
+    for path in ("/v3lockpb.Lock/Lock", "/v3electionpb.Election/Leader"):
+        with pytest.raises(Refusal, match="is not imitated"):
+            fake.unary(node, path, b"", ())
+    assert fake.document(node, "/v3/kv/range").status == 404
 
 
 async def tokens(fake: FakeEtcd, client: Client) -> None:
@@ -107,9 +128,11 @@ LIMITS: dict[str, Callable[[FakeEtcd, Client], Awaitable[None]]] = {
     "Hashes": hashes,
     "Sizes": sizes,
     "Raft": raft,
+    "Isolation": isolation,
     "Disk": disk,
     "Flags": flags,
     "Auto-compaction": auto_compaction,
+    "Services": services,
     "Tokens": tokens,
     "TLS": tls,
     "Loops": loops,

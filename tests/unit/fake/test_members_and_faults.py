@@ -5,7 +5,13 @@ import asyncio
 import pytest
 
 from etcd_aio import Client, ConfigError
-from etcd_aio.errors import EtcdError, EtcdTimeoutError, NoLeaderError, RequestTimedOutError, UnavailableError
+from etcd_aio.errors import (
+    EtcdError,
+    EtcdTimeoutError,
+    NoLeaderError,
+    RequestDeadlineExceededError,
+    UnavailableError,
+)
 from etcd_aio.fake import FakeEtcd
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
@@ -50,7 +56,7 @@ async def test_an_isolated_member_serves_what_it_had_and_its_watches_catch_up() 
             assert stale.value == b"1"
             with pytest.raises(NoLeaderError):
                 await alone.get("a", retry="never", timeout=0.5)
-            with pytest.raises(RequestTimedOutError):
+            with pytest.raises(RequestDeadlineExceededError):
                 await alone_too.put("a", "3", retry="never", timeout=10.0)
             fake.members[2].heal()
             assert (await anext(watch)).value == b"2"

@@ -114,3 +114,23 @@ async def test_a_stream_that_ended_unheard_ends_when_its_connection_is_given_up(
             await asyncio.sleep(30.0)
             fake.load({"a": "1"})
             assert (await asyncio.wait_for(anext(watcher), 30.0)).value == b"1"
+
+
+@pytest.mark.parametrize("is_frozen", [False, True])
+async def test_an_answer_that_is_late_does_not_come_through_silence(is_frozen: bool) -> None:
+    """The answer was on its way when the network, or the member, went silent."""
+    async with FakeEtcd() as fake:
+        network = fake.network()
+        async with fake.client(engine=network.engine, timeout=None) as client:
+            with fake.fault("KV/Put", delay=1.0):
+                putting = asyncio.ensure_future(client.put("a", "1"))
+                await asyncio.sleep(0.5)
+            fail, heal = network.black_hole, network.heal
+            if is_frozen:
+                fail, heal = fake.members[0].pause, fake.members[0].resume
+            fail()
+            await asyncio.sleep(1.0)
+            assert not putting.done()
+            heal()
+            await asyncio.wait_for(putting, 0.5)
+            assert fake.keys() == {b"a": b"1"}
