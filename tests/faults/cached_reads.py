@@ -236,10 +236,17 @@ async def make_trouble(run: Run, cluster: EtcdCluster, proxies: Sequence[FaultPr
         await asyncio.sleep(run.random.random())
 
 
+async def enter(stack: AsyncExitStack, client: Client) -> Cache[KeyValue]:
+    """Enter a cache, which may be a matter of several attempts: the faults have begun."""
+    while True:
+        with suppress(EtcdError):
+            return await stack.enter_async_context(client.cache(prefix=PREFIX, max_outage=1.0))
+
+
 async def use(run: Run, clients: Sequence[Client], readers: int) -> None:
     """Write and read until there are enough operations."""
     async with AsyncExitStack() as stack:
-        caches = [await stack.enter_async_context(client.cache(prefix=PREFIX, max_outage=1.0)) for client in clients]
+        caches = [await enter(stack, client) for client in clients]
         async with asyncio.TaskGroup() as group:
             for client, cache in zip(clients, caches, strict=True):
                 for _ in range(2):

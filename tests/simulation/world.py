@@ -11,7 +11,7 @@ from etcd_aio import Client, methods
 from etcd_aio.fake import FakeEtcd
 from etcd_aio.fake.cluster import Node
 from etcd_aio.fake.network import Network
-from etcd_aio.fake.outcomes import Outcome
+from etcd_aio.fake.outcomes import Outcome, Pending
 from etcd_aio.fake.refusals import Refusal
 from etcd_aio.fake.sessions import Session
 from etcd_aio.transport import Metadata
@@ -39,7 +39,7 @@ class TracedEtcd(FakeEtcd):
             self._cluster.release = replace(self._cluster.release, version=RELEASES[plan.version])
         self.served = 0
 
-    def unary(self, node: Node, path: str, payload: bytes, metadata: Metadata) -> bytes | Outcome:
+    def unary(self, node: Node, path: str, payload: bytes, metadata: Metadata) -> bytes | Outcome | Pending:
         self.served += 1
         self._trace.add(f"{node.name} {path}", payload)
         try:
@@ -49,6 +49,8 @@ class TracedEtcd(FakeEtcd):
             raise
         if isinstance(outcome, Outcome):
             self._trace.add(f"{node.name} {outcome.delay} {outcome.loses_connection}", outcome.reply or b"")
+        elif isinstance(outcome, Pending):
+            self._trace.add(f"{node.name} waits for a leader")
         else:
             self._trace.add(f"{node.name} answered at revision {self.revision}", outcome)
         return outcome
