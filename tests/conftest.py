@@ -30,7 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the tier and the seed, and search logs, warnings and errors for secrets (`tests/support/canary.py`)."""
-    tiers.choose(config.getoption("tier"))
+    tiers.choose(str(config.getoption("tier")))
     seeds.choose()
     config.add_cleanup(_LEAK_DETECTOR.install())
 
@@ -75,7 +75,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what the tier does not run."""
-    marks = {"nightly": (), "default tier": ("nightly",), "quick": ("nightly", "slow")}[config.getoption("tier")]
+    marks = {"nightly": (), "default tier": ("nightly",), "quick": ("nightly", "slow")}[str(config.getoption("tier"))]
     left_out = [item for item in items if any(map(item.get_closest_marker, marks))]
     if left_out:
         items[:] = [item for item in items if not any(map(item.get_closest_marker, marks))]
