@@ -157,7 +157,7 @@ class Cluster:
         return header
 
     def term_of(self, node: Node) -> int:
-        """The Raft term that a member is in: one that reaches nobody begins no term of its own."""
+        """The Raft term that a member is in: a member that reaches no other does not begin a new one."""
         return self.term if node.isolated is None else node.isolated.term
 
     def index_of(self, node: Node) -> int:

@@ -347,7 +347,7 @@ async def test_a_second_question_without_an_answer_leaves_nothing(is_cancelled: 
         await asyncio.wait([dial])
         assert dial.cancelled() is is_cancelled
         async with asyncio.timeout(PATIENCE):
-            while peer.open_now:  # noqa: ASYNC110
+            while peer.open_now:  # noqa: ASYNC110 - the peer has no event for it
                 await asyncio.sleep(0.01)
         assert peer.sockets == 1
     assert is_cancelled or isinstance(dial.exception(), ConnectError)

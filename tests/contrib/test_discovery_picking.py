@@ -59,7 +59,7 @@ def test_of_two_different_ones_that_with_fewer_requests(running: list[int], seed
 
 @pytest.mark.parametrize("chosen", [None, "0:1", endpoint("9:1")])
 def test_a_function_that_returns_something_else(chosen: object) -> None:
-    picker: Picker[One] = Picker(lambda _: chosen, Random(1).randrange)  # type: ignore[arg-type, return-value]
+    picker: Picker[One] = Picker(lambda _: chosen, Random(1).randrange)  # type: ignore[arg-type, return-value] # on purpose
     with pytest.raises(InvalidRequestError, match=f"one of the endpoints that it gets, not {type(chosen).__name__}"):
         picker.pick(ones(2))
 

@@ -197,7 +197,7 @@ async def test_a_watch_loses_nothing_through_cut_connections(shared_server: Etcd
                     # What is cut while the stream is being opened does not count, so most cuts wait for that.
                     with suppress(TimeoutError):
                         async with asyncio.timeout(5.0 if number % 3 else 0.0):
-                            while reconnects(followers) == before:  # noqa: ASYNC110
+                            while reconnects(followers) == before:  # noqa: ASYNC110 - streams have no event for it
                                 await asyncio.sleep(0.02)
             end = await writes.finish()
             history = await read_history(shared_server.endpoint, prefix, end)

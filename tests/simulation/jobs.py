@@ -12,6 +12,7 @@ from etcd_aio.errors import ItemInDoubtError, JobLostError
 from etcd_aio.recipes import Job, Worker, WorkQueue
 from tests.faults.ownership import Violation
 from tests.simulation.processes import TIMEOUT, Crowd, Process
+from tests.simulation.puts import Put
 from tests.simulation.world import World
 
 _NAME: Final = "i/recipes/jobs"
@@ -19,21 +20,6 @@ _DONE: Final = "i/recipes/done/"
 _CONCURRENCY: Final = 2
 _LATE: Final = 10.0  # seconds after the faults, in which copies of puts are still applied
 _MOST_TRIES: Final = 10_000
-
-
-@dataclass(slots=True)
-class _Put:
-    """One call of `put`.
-
-    Attributes:
-        value: of the job; each one is put once.
-        key: that it has returned.
-        is_refused: it says that the job was not put.
-    """
-
-    value: bytes
-    key: bytes | None = None
-    is_refused: bool = False
 
 
 @dataclass(slots=True)
@@ -66,7 +52,7 @@ class Jobs(Crowd):
 
     def __init__(self, world: World) -> None:
         self._values = count(1)
-        self._puts: list[_Put] = []
+        self._puts: list[Put] = []
         self._attempts: list[_Attempt] = []
         self._running: dict[str, list[_Attempt]] = {}
         super().__init__(world, "jobs")
@@ -121,7 +107,7 @@ class Jobs(Crowd):
 
     async def _put(self, process: Process, queue: WorkQueue) -> None:
         while not self.world.calm.is_set():
-            put = _Put(b"%d" % next(self._values))
+            put = Put(b"%d" % next(self._values))
             self._puts.append(put)
             delay = process.random.choice((0.0, 0.0, 0.0, 1.5))
             name = put.value.decode() if process.random.random() < 0.5 else None

@@ -3,7 +3,6 @@
 import asyncio
 from collections import Counter
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +11,7 @@ from etcd_aio.errors import ItemInDoubtError, QueueTimeoutError
 from etcd_aio.recipes import Item, PriorityQueue, Queue
 from tests.faults.ownership import Violation
 from tests.simulation.processes import TIMEOUT, Crowd, Process
+from tests.simulation.puts import Put
 from tests.simulation.world import World
 
 if TYPE_CHECKING:
@@ -25,21 +25,6 @@ _LATE: Final = 10.0  # seconds after the faults, in which copies of puts are sti
 _DRAINED: Final = 5.0  # seconds without an item, after which there are no more
 
 
-@dataclass(slots=True)
-class _Put:
-    """One call of `put`.
-
-    Attributes:
-        value: of the item; each one is put once.
-        key: that it has returned.
-        is_refused: it says that the item was not put.
-    """
-
-    value: bytes
-    key: bytes | None = None
-    is_refused: bool = False
-
-
 class Queues(Crowd):
     """Processes that have one queue, some by exactly-once writes."""
 
@@ -47,7 +32,7 @@ class Queues(Crowd):
         self._kind = kind
         self._name = f"i/recipes/{kind.__name__.lower()}"
         self._values = count(1)
-        self._puts: list[_Put] = []
+        self._puts: list[Put] = []
         self._taken: list[tuple[str, Item]] = []
         self._in_doubt: set[bytes] = set()
         self._tried: dict[str, set[bytes]] = {}  # by process: the items that it has tried to take
@@ -81,7 +66,7 @@ class Queues(Crowd):
 
     async def _produce(self, process: Process, queue: Queue | PriorityQueue) -> None:
         while not self.world.calm.is_set():
-            put = _Put(b"%d" % next(self._values))
+            put = Put(b"%d" % next(self._values))
             self._puts.append(put)
             try:
                 key = await queue.put(put.value)

@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from tests.support.http1_proxies import copy_both_ways
 from tests.support.stream_server import stream_server
 
 
@@ -114,20 +115,10 @@ async def _ask(request: bytes, server: int) -> bytes:
 async def _tunnel(request: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, server: int) -> None:
     upstream, to_server = await asyncio.open_connection("127.0.0.1", server)
     to_server.write(request)
-    copies = [asyncio.ensure_future(_copy(*way)) for way in ((reader, to_server), (upstream, writer))]
     try:
-        await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
+        await copy_both_ways((reader, to_server), (upstream, writer))
     finally:
-        for copy in copies:
-            copy.cancel()
-        await asyncio.wait(copies)
         to_server.transport.abort()
-
-
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while data := await reader.read(2**16):
-        writer.write(data)
-        await writer.drain()
 
 
 def _length(head: bytes) -> int:

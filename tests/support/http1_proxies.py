@@ -164,16 +164,23 @@ class Relay:
             return
         self._open.add(writer)
         to_server.write(first)
-        copies = [asyncio.ensure_future(_copy(*way)) for way in ((reader, to_server), (upstream, writer))]
         try:
-            await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
+            await copy_both_ways((reader, to_server), (upstream, writer))
         finally:
-            for copy in copies:
-                copy.cancel()
-            await asyncio.wait(copies)
             self._open.discard(writer)
             for end in (to_server, writer):
                 end.transport.abort()
+
+
+async def copy_both_ways(*ways: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> None:
+    """Copy from each reader to its writer until one of them ends."""
+    copies = [asyncio.ensure_future(_copy(*way)) for way in ways]
+    try:
+        await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for copy in copies:
+            copy.cancel()
+        await asyncio.wait(copies)
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

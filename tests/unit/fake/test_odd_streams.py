@@ -1,4 +1,4 @@
-"""Streams that no client of ours opens: what etcd answers to them, and that others do not notice."""
+"""Streams that this library never opens: the fake answers them as etcd does, and other streams go on."""
 
 import pytest
 

@@ -59,7 +59,7 @@ def test_a_message_copies_and_pickles() -> None:
 
 
 def fresh() -> type[pb.Message]:
-    """A message class that nobody has used yet."""
+    """A message class that was not used yet."""
 
     class Fresh(pb.Message):
         number: int = betterproto2.field(1, betterproto2.TYPE_INT64)

@@ -12,6 +12,7 @@ import pytest
 from etcd_aio import Client, op
 from etcd_aio.errors import EtcdTimeoutError
 from etcd_aio.fake import FakeEtcd
+from etcd_aio.layers import OnConflict
 from etcd_aio.recipes import Barrier, Group, IdAllocator, Job, PriorityQueue, Queue, Worker, WorkQueue
 from tests.support.turns import ends_within
 from tests.support.virtual_time import tasks
@@ -200,14 +201,14 @@ async def test_ids_are_given_once() -> None:
 
 
 @pytest.mark.parametrize("on_conflict", ["keep", "replace"])
-async def test_a_member_that_is_cancelled_leaves_no_key_and_no_lease(on_conflict: str) -> None:
+async def test_a_member_that_is_cancelled_leaves_no_key_and_no_lease(on_conflict: OnConflict) -> None:
     async def act(client: Client, fake: FakeEtcd, turns: int) -> bool:
         group = Group(client, "g", ttl=60)
         if on_conflict == "replace":
             await client.put("g/m", "of a process that has crashed", lease=await client.leases.grant(600))
 
         async def take_part() -> None:
-            async with group.join("m", value="v", on_conflict=on_conflict) as membership:  # type: ignore[arg-type]
+            async with group.join("m", value="v", on_conflict=on_conflict) as membership:
                 await membership.update("w")
 
         ended = await ends_within(turns, take_part())

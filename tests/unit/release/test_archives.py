@@ -53,6 +53,8 @@ def test_what_a_wheel_lacks_and_what_does_not_belong_there() -> None:
 def test_what_an_sdist_lacks_and_what_does_not_belong_there() -> None:
     found = sdist_problems(["pyproject.toml", "etcd_aio/__pycache__/a.pyc", "dist/old.whl", "docs/distance.md"])
     assert "the sdist lacks SECURITY.md" in found
+    assert "the sdist lacks etcd_aio/codec/_speedups.c" in found
+    assert sdist_problems(["etcd_aio/codec/_speedups.abi3.so"])[-1].startswith("the sdist has the binary")
     assert [each for each in found if "has" in each.split()] == [
         "the sdist has etcd_aio/__pycache__/a.pyc",
         "the sdist has dist/old.whl",
