@@ -19,6 +19,7 @@ from etcd_aio.balancer.picker import Choice as Choice
 from etcd_aio.balancer.picker import PolicyName as PolicyName
 from etcd_aio.balancer.statistics import EndpointStatistics as EndpointStatistics
 from etcd_aio.balancer.sub_connection import SubConnection as SubConnection
+from etcd_aio.transport import Collector as Collector
 from etcd_aio.transport import Connection as Connection
 from etcd_aio.transport import Metadata as Metadata
 from etcd_aio.transport import Stream as Stream

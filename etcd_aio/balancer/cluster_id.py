@@ -113,7 +113,7 @@ async def _cluster_id_by_watch(connection: Connection, deadline: float) -> int:
         return 0
     finally:
         stream.cancel()
-    return 0 if raw is None else codec.decode(WatchReply, raw).header.cluster_id
+    return codec.decode(WatchReply, raw).header.cluster_id if isinstance(raw, bytes) else 0
 
 
 def _is_refused(failure: AttemptFailure, kind: type[Exception]) -> bool:

@@ -150,7 +150,12 @@ class SubConnection(TwoPartClose):
         return reply
 
     async def open_stream(
-        self, path: str, metadata: Metadata, deadline: float, on_leave: OnLeave | None = None
+        self,
+        path: str,
+        metadata: Metadata,
+        deadline: float,
+        on_leave: OnLeave | None = None,
+        collect: Collect | None = None,
     ) -> SubConnectionStream:
         """Open a stream, as `Connection.open_stream` does with the same arguments.
 
@@ -160,7 +165,8 @@ class SubConnection(TwoPartClose):
         connection, record = self._connection, self._record
         if connection is None:
             raise AttemptFailure(StatusCode.UNAVAILABLE, "the sub-connection is not ready", Delivery.UNSENT)
-        stream = SubConnectionStream(await connection.open_stream(path, metadata, deadline), record.streams, on_leave)
+        opened = await connection.open_stream(path, metadata, deadline, collect)
+        stream = SubConnectionStream(opened, record.streams, on_leave)
         if record.ended.is_set():  # the connection began to drain while the stream was being opened
             self._loop.call_soon(stream.leave, str(record.cause))
         return stream

@@ -18,9 +18,9 @@ from etcd_aio.codec.fields import MAX_DEPTH as MAX_DEPTH
 from etcd_aio.codec.fields import Field as Field
 from etcd_aio.codec.fields import fields_of as fields_of
 from etcd_aio.codec.incremental import IncrementalDecoder as IncrementalDecoder
-from etcd_aio.codec.incremental import leading_watch_id as leading_watch_id
-from etcd_aio.codec.incremental import without_events as without_events
 from etcd_aio.codec.speedups import BACKEND as BACKEND
 from etcd_aio.codec.targets import Decodable as Decodable
 from etcd_aio.codec.targets import header_of as header_of
 from etcd_aio.codec.targets import message_class_of as message_class_of
+from etcd_aio.codec.watch_replies import WatchReplyDecoder as WatchReplyDecoder
+from etcd_aio.codec.watch_replies import leading_watch_id as leading_watch_id

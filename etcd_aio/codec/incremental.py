@@ -6,17 +6,11 @@ needs, so the cost of copying does not grow with the size of the message.
 """
 
 from collections import deque
-from typing import Final, Generic
+from typing import Generic
 
 from etcd_aio.codec.compiled import DECODE_FAILURES, malformed, reason_of, steps_of
 from etcd_aio.codec.decoder import STEP
-from etcd_aio.codec.fields import LENGTH, VARINT
 from etcd_aio.codec.targets import Decodable
-from etcd_aio.codec.wire import WireFormatError, read_varint
-
-_HEADER: Final = b"\x0a"  # the tag of field 1, a message
-_WATCH_ID: Final = 0x10  # the tag of field 2, a number
-_EVENTS: Final = 0x5A  # the tag of field 11, messages
 
 
 class IncrementalDecoder(Generic[Decodable]):
@@ -44,13 +38,17 @@ class IncrementalDecoder(Generic[Decodable]):
 
     def __init__(self, decodable: type[Decodable]) -> None:
         self._decodable = decodable
-        self._steps = steps_of(decodable)
+        self._has_ended = False  # whether all pieces were fed
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget all that was fed: what is fed next is the beginning of the message."""
+        self._steps = steps_of(self._decodable)
         self._pieces: deque[bytes] = deque()  # not yet sent to the stepwise decoder, or returned by it
         self._size = 0  # of the pieces, in bytes
         self._needed = 1  # bytes that the next step needs at least
         self._data = b""  # what the stepwise decoder reads
         self._is_paused = False  # whether the stepwise decoder has more to do with `_data`
-        self._has_ended = False  # whether all pieces were fed
         self._message: Decodable | None = None
         self._error = ""  # why the message is malformed
 
@@ -131,36 +129,3 @@ class IncrementalDecoder(Generic[Decodable]):
             size += len(taken[-1])
         self._size -= size
         return taken[0] if len(taken) == 1 else b"".join(taken)
-
-
-def leading_watch_id(beginning: bytes) -> int | None:
-    """The watch id of an incomplete `WatchResponse`; None if the bytes end before it.
-
-    etcd, like all Go programs, writes fields in the order of their numbers: the id follows the header.
-    """
-    at = 0
-    try:
-        if beginning.startswith(_HEADER):
-            size, at = read_varint(beginning, 1)
-            at += size
-        if beginning[at] != _WATCH_ID:
-            return 0  # which is not written
-        return read_varint(beginning, at + 1)[0]
-    except (IndexError, WireFormatError):
-        return None
-
-
-def without_events(message: bytes) -> bytes:
-    """A `WatchResponse` up to its first event; the message itself if it cannot be told where that is."""
-    at = 0
-    try:
-        while at < len(message) and message[at] != _EVENTS:
-            wire_type = message[at] & 7
-            if wire_type not in {VARINT, LENGTH}:
-                return message
-            number, at = read_varint(message, at + 1)
-            if wire_type == LENGTH:
-                at += number
-    except (IndexError, WireFormatError):
-        return message
-    return message[:at]

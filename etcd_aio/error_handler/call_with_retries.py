@@ -238,7 +238,11 @@ class Call(Generic[Request, Reply]):
             if self._collector is None and len(raw) <= LARGE:
                 reply = self._decode(raw, sub_connection, started)
             else:
-                reply = await self._decode_in_steps(raw, sub_connection, started)
+                decoder = self._collector or self._collect()
+                self._collector = None
+                if raw:
+                    decoder.feed(raw)  # the engine has fed the collector none of it
+                reply = await self._decode_in_steps(decoder, sub_connection, started)
             if reply is not None:
                 if observed is not None:
                     observed.attempt_succeeded(sub_connection.endpoint_name)
@@ -274,20 +278,18 @@ class Call(Generic[Request, Reply]):
             return None
         return reply
 
-    async def _decode_in_steps(self, rest: bytes, sub_connection: SubConnection, started: float) -> Reply | None:
+    async def _decode_in_steps(
+        self, decoder: "codec.IncrementalDecoder[Reply]", sub_connection: SubConnection, started: float
+    ) -> Reply | None:
         """Do what `_decode` does for a large reply, and let other tasks run in between.
 
         Args:
-            rest: the bytes that the engine has not fed to the collector: none or all of them.
+            decoder: was fed all of the reply.
             sub_connection: where the reply came from.
             started: when the attempt began.
         """
-        collector = self._collector or self._collect()
-        self._collector = None
-        if rest:
-            collector.feed(rest)
         try:
-            reply = await finish_in_steps(collector)
+            reply = await finish_in_steps(decoder)
             check_cluster(reply, self._context.identity, sub_connection)
         except (MalformedReplyError, ClusterChangedError) as error:
             self._after_bad_reply(error, sub_connection, started)

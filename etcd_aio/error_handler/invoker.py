@@ -16,10 +16,11 @@ from etcd_aio.error_handler.description import explain
 from etcd_aio.error_handler.hedging import Hedging
 from etcd_aio.error_handler.lifetime import Lifetime
 from etcd_aio.error_handler.login import Login
+from etcd_aio.error_handler.reply import MakeDecoder
 from etcd_aio.error_handler.retry_policy import RetryPolicy
 from etcd_aio.error_handler.stream_handler import StreamHandler
 from etcd_aio.error_handler.stream_history import StreamStatistics
-from etcd_aio.error_handler.stream_supervisor import NeededPart, StreamContext, StreamSupervisor
+from etcd_aio.error_handler.stream_supervisor import StreamContext, StreamSupervisor
 from etcd_aio.error_handler.streamed_reply import NextReply, StreamedReply
 from etcd_aio.error_handler.token_manager import TokenManager
 from etcd_aio.error_handler.token_state import TokenState
@@ -282,11 +283,11 @@ class Invoker(TwoPartClose):
         name: str,
         *,
         needs_token: bool = True,
-        needed_part: NeededPart | None = None,
+        make_decoder: MakeDecoder[Reply] | None = None,
     ) -> StreamSupervisor[Request, Reply]:
         """Return the supervisor of a new stream, with these arguments. It opens nothing until its `wake`."""
         return StreamSupervisor(
-            self._streams, method, handler, name=name, needs_token=needs_token, needed_part=needed_part
+            self._streams, method, handler, name=name, needs_token=needs_token, make_decoder=make_decoder
         )
 
     def streams(self) -> tuple[StreamStatistics, ...]:

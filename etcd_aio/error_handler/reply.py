@@ -1,10 +1,11 @@
 """Replies: decoding them, large ones in steps, and checking which cluster they come from; for calls and streams."""
 
 import asyncio
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeAlias, cast
 
 from etcd_aio import codec
-from etcd_aio.balancer import ClusterIdentity, SubConnection
+from etcd_aio.balancer import ClusterIdentity, Collector, SubConnection
 from etcd_aio.errors import ClusterChangedError
 from etcd_aio.methods import Reply
 
@@ -12,27 +13,36 @@ LARGE: Final = 1 << 14
 """Bytes of the largest reply that is decoded at once: about 1000 small key-values, one millisecond."""
 
 
-async def decode_in_steps(reply: type[Reply], raw: bytes) -> Reply:
-    """Do what `codec.decode` does, and let other tasks run in between: 50 MB take a fifth of a second.
+MakeDecoder: TypeAlias = Callable[[], codec.IncrementalDecoder[Reply]]
+"""Makes the decoder of a large message."""
+
+
+def decoder_of(make_decoder: MakeDecoder[Reply], received: bytes | Collector) -> "codec.IncrementalDecoder[Reply]":
+    """Return a decoder that was fed all of a large message of a stream.
+
+    Args:
+        make_decoder: what the stream was opened with, to collect large messages.
+        received: the message, or the decoder that got it while it arrived.
+    """
+    if not isinstance(received, bytes):
+        return cast("codec.IncrementalDecoder[Reply]", received)  # the engine returns what `make_decoder` made
+    decoder = make_decoder()
+    decoder.feed(received)
+    return decoder
+
+
+async def finish_in_steps(decoder: "codec.IncrementalDecoder[Reply]") -> Reply:
+    """Return the message of a decoder that was fed all bytes, and let other tasks run in between.
+
+    50 MB take a fifth of a second.
 
     Raises:
         MalformedReplyError: as `codec.decode`.
     """
-    collector = codec.IncrementalDecoder(reply)
-    collector.feed(raw)
-    return await finish_in_steps(collector)
-
-
-async def finish_in_steps(collector: "codec.IncrementalDecoder[Reply]") -> Reply:
-    """Return the message of a collector that was fed all bytes, and let other tasks run in between.
-
-    Raises:
-        MalformedReplyError: as `codec.decode`.
-    """
-    collector.end()
-    while collector.work():  # noqa: ASYNC110 - it works and does not wait
+    decoder.end()
+    while decoder.work():  # noqa: ASYNC110 - it works and does not wait
         await asyncio.sleep(0)
-    return collector.finish()
+    return decoder.finish()
 
 
 def check_cluster(reply: object, identity: ClusterIdentity, sub_connection: SubConnection) -> None:

@@ -16,6 +16,7 @@ handler may change its `due`, so all of them go through `_tell`, which sets the 
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, Generic, ParamSpec, TypeAlias, TypeVar
 
 from etcd_aio import codec
@@ -25,7 +26,7 @@ from etcd_aio.closing import TwoPartClose, Unwinding
 from etcd_aio.deadline import NEVER
 from etcd_aio.error_handler.call_with_retries import CallContext
 from etcd_aio.error_handler.outcome import StreamEnd, unexpected_error
-from etcd_aio.error_handler.reply import LARGE, check_cluster, decode_in_steps
+from etcd_aio.error_handler.reply import LARGE, MakeDecoder, check_cluster, decoder_of, finish_in_steps
 from etcd_aio.error_handler.stream_handler import StreamHandler
 from etcd_aio.error_handler.stream_history import StreamHistory, StreamStatistics
 from etcd_aio.error_handler.stream_recovery import StreamRecovery
@@ -55,9 +56,6 @@ _RECEIVED_AT_ONCE: Final = 1 << 16  # bytes without a turn for other tasks
 
 # For closing all of them. `StreamSupervisor` is invariant, as `Method` is.
 AnySupervisor: TypeAlias = "StreamSupervisor[Any, Any]"
-
-NeededPart: TypeAlias = Callable[[bytes], bytes]
-"""The part of a large message that its handler still needs, which is a message too."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -89,7 +87,7 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
         name: of the task, and in the log.
         needs_token: wait for a token if one is due. If False, the stream is opened with the current token, and only a
             refusal renews it.
-        needed_part: called with each large message before it is decoded; by default all of it is needed.
+        make_decoder: for large messages, which are decoded while they arrive; by default all of a message is decoded.
     """
 
     def __init__(
@@ -100,11 +98,11 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
         *,
         name: str,
         needs_token: bool = True,
-        needed_part: NeededPart | None = None,
+        make_decoder: MakeDecoder[Reply] | None = None,
     ) -> None:
         self._context = context
         self._needs_token = needs_token
-        self._needed_part = needed_part
+        self._make_decoder = make_decoder or partial(codec.IncrementalDecoder, method.reply)
         self._method = method
         self._handler = handler
         self._name = name
@@ -366,7 +364,7 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
         self._recovery.on_open(metadata)
         try:
             stream = await sub_connection.open_stream(
-                self._method.path, metadata, began + _OPEN_TIMEOUT, self._on_leave
+                self._method.path, metadata, began + _OPEN_TIMEOUT, self._on_leave, self._make_decoder
             )
         except AttemptFailure as failure:
             return self._recovery.end_of(failure, name, began)
@@ -408,15 +406,14 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
                 if raw is None:
                     return self._own_end or StreamEnd.abandoned("the server ended the stream")
                 # Messages that are there already are received without a turn for other tasks.
-                received_bytes += len(raw)
+                received_bytes += len(raw) if isinstance(raw, bytes) else _RECEIVED_AT_ONCE
                 if received_bytes >= _RECEIVED_AT_ONCE:
                     received_bytes = 0
                     await asyncio.sleep(0)
-                if len(raw) <= LARGE:
+                if isinstance(raw, bytes) and len(raw) <= LARGE:
                     reply = codec.decode(self._method.reply, raw)
                 else:
-                    part = raw if self._needed_part is None else self._needed_part(raw)
-                    reply = await decode_in_steps(self._method.reply, part)
+                    reply = await finish_in_steps(decoder_of(self._make_decoder, raw))
                 check_cluster(reply, self._context.calls.identity, sub_connection)
             except AttemptFailure as failure:
                 if self._own_end is not None and failure.delivery is not Delivery.ANSWERED:

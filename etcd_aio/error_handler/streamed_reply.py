@@ -14,14 +14,16 @@ connection open: its stream is closed, and opened elsewhere.
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Generic
 from weakref import ref
 
-from etcd_aio.balancer import Metadata, Stream, SubConnection
+from etcd_aio import codec
+from etcd_aio.balancer import Collector, Metadata, Stream, SubConnection
 from etcd_aio.deadline import NEVER
 from etcd_aio.error_handler.call_with_retries import Call
 from etcd_aio.error_handler.outcome import attempt_of
-from etcd_aio.error_handler.reply import LARGE
+from etcd_aio.error_handler.reply import LARGE, decoder_of
 from etcd_aio.errors import (
     AttemptFailure,
     ConnectionLostError,
@@ -46,6 +48,7 @@ class StreamedReply(Generic[Request, Reply]):
         sub_connection: where the stream is open; None if it is not.
         endpoint: the endpoint that sent the last message; empty before the first.
         is_cancelled: whether `cancel()` ended it.
+        make_decoder: makes the decoder of a large message.
     """
 
     def __init__(self, method: Method[Request, Reply], *, resumes: bool = True) -> None:
@@ -54,6 +57,7 @@ class StreamedReply(Generic[Request, Reply]):
         self.endpoint = ""
         self.sub_connection: SubConnection | None = None
         self.is_cancelled = False
+        self.make_decoder = partial(codec.IncrementalDecoder, method.reply)
         self._stream: Stream | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_late = False
@@ -88,8 +92,10 @@ class StreamedReply(Generic[Request, Reply]):
 
     async def receive(
         self, sub_connection: SubConnection, request: bytes, metadata: Metadata, deadline: float
-    ) -> bytes | None:
-        """Make one attempt at the next message; None if the server has sent all. Opens the stream if it is not open.
+    ) -> bytes | Collector | None:
+        """Make one attempt at the next message, or its decoder if it is large; None if the server has sent all.
+
+        Opens the stream if it is not open.
 
         Args:
             sub_connection: where to open the stream.
@@ -108,7 +114,7 @@ class StreamedReply(Generic[Request, Reply]):
             is_new = stream is None
             if stream is None:
                 stream = self._stream = await sub_connection.open_stream(
-                    self.method.path, metadata, deadline, _leaver(self) if self.resumes else None
+                    self.method.path, metadata, deadline, _leaver(self) if self.resumes else None, self.make_decoder
                 )
                 self.sub_connection = sub_connection
                 if self.is_cancelled:
@@ -198,10 +204,10 @@ class NextReply(Call[Request, Reply]):
                 if observed is not None:
                     observed.attempt_succeeded(sub_connection.endpoint_name)
                 return None
-            if len(raw) <= LARGE:
+            if isinstance(raw, bytes) and len(raw) <= LARGE:
                 message = self._decode(raw, sub_connection, started)
             else:
-                message = await self._decode_in_steps(raw, sub_connection, started)
+                message = await self._decode_in_steps(decoder_of(reply.make_decoder, raw), sub_connection, started)
             if message is not None:
                 reply.endpoint = sub_connection.endpoint_name
                 if observed is not None:

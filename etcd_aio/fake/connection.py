@@ -6,6 +6,7 @@ from typing import Final
 from etcd_aio.closing import Unwinding
 from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, LocalReason, StatusCode
 from etcd_aio.fake.link import Link
+from etcd_aio.fake.pieces import PIECE, pieces_of
 from etcd_aio.fake.server import Server
 from etcd_aio.fake.stream import FakeStream
 from etcd_aio.fake.unary_call import UnaryCall
@@ -20,7 +21,6 @@ from etcd_aio.transport import (
     lost,
 )
 
-_PIECE: Final = 2**14  # bytes; a reply of more arrives in pieces, as in HTTP/2
 _NEVER: Final = float("inf")
 
 
@@ -70,20 +70,22 @@ class FakeConnection:
         failure = check_prefix(0, len(reply), self._options.max_receive_bytes)
         if failure is not None:
             raise failure
-        if collect is None or len(reply) <= _PIECE:
+        if collect is None or len(reply) <= PIECE:
             return reply
         collector = collect()
-        for start in range(0, len(reply), _PIECE):
-            collector.feed(reply[start : start + _PIECE])
+        for piece in pieces_of(reply):
+            collector.feed(piece)
             collector.work()
             await asyncio.sleep(0)
         return b""
 
-    async def open_stream(self, path: str, metadata: Metadata, deadline: float) -> "FakeStream":
+    async def open_stream(
+        self, path: str, metadata: Metadata, deadline: float, collect: Collect | None = None
+    ) -> "FakeStream":
         if deadline <= self._loop.time():
             raise expired(Delivery.UNSENT)
         self._check()
-        stream = FakeStream(self, path, metadata, self._options.max_receive_bytes)
+        stream = FakeStream(self, path, metadata, self._options.max_receive_bytes, collect)
         self._streams[stream] = None
         self.link.post(stream)
         if self.link.is_silent:

@@ -116,7 +116,7 @@ class ServedCalls(AbstractHandler):
         self.streams.add(stream)
         requests = start_background_task(_pass_requests(exchange, stream), name=f"etcd_aio.fake.requests {path}")
         try:
-            while (reply := await stream.receive()) is not None:
+            while (reply := await stream.receive_whole()) is not None:
                 await exchange.send(reply)
         finally:
             requests.cancel()

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from etcd_aio.aio import wake
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from etcd_aio.fake.carrier import Carrier
+from etcd_aio.fake.pieces import PIECE, pieces_of
 from etcd_aio.fake.refusals import Refusal
 from etcd_aio.fake.sessions import Session
-from etcd_aio.transport import BEGINNING, Metadata, check_prefix
+from etcd_aio.transport import BEGINNING, Collect, Collector, Metadata, check_prefix
 
 
 class FakeStream:
@@ -17,11 +18,14 @@ class FakeStream:
     As an arrival it stands for its oldest request that was not served yet: only one of a stream is on its way.
     """
 
-    def __init__(self, connection: Carrier, path: str, metadata: Metadata, limit: int) -> None:
+    def __init__(
+        self, connection: Carrier, path: str, metadata: Metadata, limit: int, collect: Collect | None = None
+    ) -> None:
         self._connection = connection
         self._path = path
         self._metadata = metadata
         self._limit = limit
+        self._collect = collect
         self._session: Session | None = None
         self._requests: list[Callable[[Session], None]] = []
         self._is_on_its_way = True  # its headers are
@@ -47,7 +51,18 @@ class FakeStream:
             self._is_half_closed = True
             self._post(lambda session: session.half_close())
 
-    async def receive(self) -> bytes | None:
+    async def receive(self) -> bytes | Collector | None:
+        message = await self.receive_whole()
+        if message is None or self._collect is None or len(message) <= PIECE:
+            return message
+        collector = self._collect()
+        for piece in pieces_of(message):  # without a turn for other tasks, whose cancellations lose no message
+            collector.feed(piece)
+            collector.work()
+        return collector
+
+    async def receive_whole(self) -> bytes | None:
+        """Receive the next message as `receive` does, but never collect it."""
         while True:
             session = self._session
             is_here = self._arrived > 0 and not self._connection.link.is_silent

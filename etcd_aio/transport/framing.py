@@ -1,11 +1,14 @@
 """gRPC's message framing: five bytes before every message. The same for every engine. Pure."""
 
 import struct
-from collections.abc import Callable, MutableSequence
-from io import BytesIO
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, MutableSequence
+
+M_co = TypeVar("M_co", covariant=True)
 
 PREFIX: Final = struct.Struct(">BI")  # compressed flag and length
 
@@ -27,18 +30,18 @@ def check_prefix(compressed: int, size: int, limit: int) -> AttemptFailure | Non
     return None
 
 
-class MessageSink(Protocol):
+class MessageSink(Protocol[M_co]):
     """Receives the pieces of a message that comes in several frames."""
 
     def write(self, piece: bytes, /) -> object:
         """Add a piece."""
 
-    def getvalue(self) -> bytes:
-        """The message."""
+    def getvalue(self) -> M_co:
+        """The message, or what stands for it."""
         ...
 
 
-class Deframer:
+class Deframer(Generic[M_co]):
     """Splits a body into gRPC messages.
 
     The pieces of a long message are written to memory that becomes the message itself, without a copy at its end, so
@@ -46,27 +49,31 @@ class Deframer:
 
     Args:
         limit: largest message.
-        begin: creates the sink for a message of several pieces.
+        begin: creates the sink for a message of several pieces, from its length.
         shown: how many bytes of a message that is too large the failure contains.
     """
 
     __slots__ = ("_begin", "_head", "_limit", "_message", "_missing", "_shown", "_size")
 
-    def __init__(self, limit: int, begin: "Callable[[], MessageSink]" = BytesIO, *, shown: int = 0) -> None:
+    def __init__(self, limit: int, begin: "Callable[[int], MessageSink[M_co]]", *, shown: int = 0) -> None:
         self._begin = begin
         self._limit = limit
         self._shown = shown
         self._head = b""  # an incomplete prefix
-        self._message: MessageSink | None = None
+        self._message: MessageSink[M_co] | None = None
         self._missing = 0
         self._size = 0
+
+    def forget(self) -> None:
+        """Keep nothing of an incomplete message: no more will be fed."""
+        self._message = None
 
     @property
     def partial_size(self) -> int:
         """Received bytes of an incomplete message, with its prefix."""
         return len(self._head) if self._message is None else self._size + PREFIX.size - self._missing
 
-    def feed(self, data: bytes, messages: MutableSequence[bytes]) -> AttemptFailure | None:
+    def feed(self, data: bytes, messages: "MutableSequence[bytes | M_co]") -> AttemptFailure | None:
         """Append the messages that `data` completes. Returns a failure if a message is rejected; then feed no more."""
         position = 0
         if self._message is not None:
@@ -90,7 +97,7 @@ class Deframer:
                 return failure
             position = start + length
             if position > size:
-                self._message = self._begin()
+                self._message = self._begin(length)
                 self._message.write(data[start:])
                 self._size = length
                 self._missing = position - size

@@ -123,7 +123,9 @@ class GrpclibConnection:
                 self.protocol.liveness.heavy_ended()
             call.close()
 
-    async def open_stream(self, path: str, metadata: Metadata, deadline: float) -> "GrpclibMessageStream":
+    async def open_stream(
+        self, path: str, metadata: Metadata, deadline: float, collect: Collect | None = None
+    ) -> "GrpclibMessageStream":
         call = _Call(self, path, metadata, NEVER, is_unary=False)  # the stream itself has no deadline
         try:
             await call.run(call.open, deadline)

@@ -105,11 +105,12 @@ class Stream(Protocol):
         half a message cannot be taken back.
         """
 
-    async def receive(self) -> bytes | None:
+    async def receive(self) -> "bytes | Collector | None":
         """The next message, or None once the server ended the stream with OK. Raises AttemptFailure otherwise.
 
-        A message that is too large ends the stream; the failure has the beginning that was received. Cancellation loses
-        no message: the next `receive` returns it.
+        Of a large message it may return the collector that got it, if the stream was opened with `collect`. A message
+        that is too large ends the stream; the failure has the beginning that was received. Cancellation loses no
+        message: the next `receive` returns it.
         """
 
     async def half_close(self) -> None:
@@ -120,7 +121,7 @@ class Stream(Protocol):
 
 
 class Collector(Protocol):
-    """Decodes a large reply while it arrives. Both methods are called from the loop, and must not raise."""
+    """Decodes a large message while it arrives. Both methods are called from the loop, and must not raise."""
 
     def feed(self, piece: bytes) -> None:
         """Add the next piece of the payload, quickly."""
@@ -131,7 +132,7 @@ class Collector(Protocol):
 
 
 Collect: TypeAlias = Callable[[], Collector]
-"""Creates a collector when a reply of several pieces begins."""
+"""Creates a collector when a message of several pieces begins."""
 
 
 class Connection(Protocol):
@@ -170,13 +171,18 @@ class Connection(Protocol):
         """
         ...
 
-    async def open_stream(self, path: str, metadata: Metadata, deadline: float) -> Stream:
+    async def open_stream(
+        self, path: str, metadata: Metadata, deadline: float, collect: Collect | None = None
+    ) -> Stream:
         """Open a stream; returns once its headers were sent.
 
         Args:
             path: gRPC path.
             metadata: request metadata.
             deadline: when the headers must be sent; the stream itself has no deadline.
+            collect: called for each large message that comes in several pieces: its collector gets them, works between
+                the turns of the loop, and is returned by `receive`. None joins the pieces. An engine that gets messages
+                whole calls it for none.
         """
         ...
 

@@ -20,7 +20,7 @@ from etcd_aio.transport.deadlines import Deadlines, DeadlineTimer
 from etcd_aio.transport.document import http_get
 from etcd_aio.transport.framing import PREFIX, frame_message
 from etcd_aio.transport.handshake import Handshake, HandshakingProtocol, connect
-from etcd_aio.transport.interface import Collect, ConnectionOwner, Metadata, Target, TransportOptions
+from etcd_aio.transport.interface import Collect, Collector, ConnectionOwner, Metadata, Target, TransportOptions
 from etcd_aio.transport.liveness import Liveness
 from etcd_aio.transport.liveness_timer import LivenessTimer
 from etcd_aio.transport.names import Names
@@ -202,11 +202,13 @@ class NativeConnection(HandshakingProtocol):
             if self._is_draining:
                 self._close_if_drained()
 
-    async def open_stream(self, path: str, metadata: Metadata, deadline: float) -> "NativeStream":
+    async def open_stream(
+        self, path: str, metadata: Metadata, deadline: float, collect: Collect | None = None
+    ) -> "NativeStream":
         now = self._loop.time()
         if deadline <= now:
             raise expired(Delivery.UNSENT)
-        call = StreamCall(self._headers.of(path, metadata), self._limit, self._took)
+        call = StreamCall(self._headers.of(path, metadata), self._limit, self._took, collect)
         call.deadline = deadline
         self._open(call, b"", end=False)
         self._streams += 1
@@ -405,7 +407,7 @@ class NativeStream:
     async def half_close(self) -> None:
         await self._send(b"", end=True)
 
-    async def receive(self) -> bytes | None:
+    async def receive(self) -> bytes | Collector | None:
         call = self._call
         self._taken_at_once += 1
         if self._taken_at_once >= _MAX_TAKEN_AT_ONCE:

@@ -7,7 +7,7 @@ import asyncio
 from collections import deque
 from enum import Enum
 from io import BytesIO
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from etcd_aio.aio import wake
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
@@ -19,6 +19,7 @@ from etcd_aio.transport.response import fields, judge_headers, judge_reset, judg
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_SMALL: Final = 2**14  # bytes of a stream's message that is decoded at once, though it may come in two pieces
 _EARLY_RETURN: Final = 2**20  # bytes of an incomplete message that are returned to the peer's window at once
 
 
@@ -45,21 +46,34 @@ def failure_in(headers: HeaderBlock, *, is_first: bool, ended: bool) -> AttemptF
 
 
 class IncrementalSink:
-    """Passes the pieces to a collector, which decodes them between the turns of the loop; keeps nothing itself."""
+    """Passes the pieces to a collector, which decodes them between the turns of the loop; keeps nothing itself.
 
-    __slots__ = ("_collector", "_future", "_is_due")
+    Args:
+        collector: the collector.
+        is_over: whether the call has ended; then its owner does the remaining work, or none is needed.
+        size: of the message, in bytes.
+    """
 
-    def __init__(self, collector: Collector, future: "asyncio.Future[bytes]") -> None:
+    __slots__ = ("_collector", "_is_due", "_is_over", "_is_released", "size")
+
+    def __init__(self, collector: Collector, is_over: "Callable[[], bool]", size: int) -> None:
+        self.size = size
         self._collector = collector
-        self._future = future
+        self._is_over = is_over
         self._is_due = False
+        self._is_released = False
 
     def write(self, piece: bytes, /) -> None:
         self._collector.feed(piece)
         self._schedule()
 
-    def getvalue(self) -> bytes:
-        return b""
+    def getvalue(self) -> Self:
+        return self
+
+    def release(self) -> Collector:
+        """Return the collector to the owner of the call, who does the remaining work."""
+        self._is_released = True
+        return self._collector
 
     def _schedule(self) -> None:
         if not self._is_due:
@@ -68,8 +82,7 @@ class IncrementalSink:
 
     def _work(self) -> None:
         self._is_due = False
-        # After the call has ended, its owner does the remaining work.
-        if not self._future.done() and self._collector.work():
+        if not self._is_released and not self._is_over() and self._collector.work():
             self._schedule()
 
 
@@ -160,7 +173,7 @@ class UnaryCall(GrpcCall):
         self.whole_by = deadline if whole_by is None else whole_by
         self._limit = limit
         self._message: bytes | None = None
-        self._deframer: Deframer | None = None  # for a reply in several pieces
+        self._deframer: Deframer[bytes | IncrementalSink] | None = None  # for a reply in several pieces
 
     def is_given_up(self) -> bool:
         # A cancelled task resets its stream only a turn later.
@@ -197,7 +210,7 @@ class UnaryCall(GrpcCall):
         if self.future.done():
             return  # the call is over: keep no more data
         failure: AttemptFailure | None = None
-        messages: list[bytes] = []
+        messages: list[bytes | IncrementalSink] = []
         if not self.has_headers:
             failure = _without_headers()
         elif self._message is None:
@@ -205,14 +218,15 @@ class UnaryCall(GrpcCall):
                 self._deframer = Deframer(self._limit, self._begin)
             failure = self._deframer.feed(data, messages)
         if failure is None and self._message is None and len(messages) == 1 and not self.is_partial:
-            self._message = messages[0]
+            message = messages[0]
+            self._message = message if isinstance(message, bytes) else b""
         elif failure is None and (self._message is not None or messages):
             failure = _broken("the server answered a unary call twice")
         if failure is not None:
             self.fail(failure)
 
-    def _begin(self) -> MessageSink:
-        return BytesIO() if self._collect is None else IncrementalSink(self._collect(), self.future)
+    def _begin(self, size: int) -> "MessageSink[bytes | IncrementalSink]":
+        return BytesIO() if self._collect is None else IncrementalSink(self._collect(), self.future.done, size)
 
     def complete(self) -> None:
         if self._message is None:
@@ -226,15 +240,22 @@ class StreamCall(GrpcCall):
 
     auto_return: ClassVar[bool] = False
 
-    def __init__(self, headers: RequestHeaders, limit: int, took: "Callable[[StreamCall, int], None]") -> None:
+    def __init__(
+        self,
+        headers: RequestHeaders,
+        limit: int,
+        took: "Callable[[StreamCall, int], None]",
+        collect: Collect | None = None,
+    ) -> None:
         super().__init__(headers)
         self.deadline = float("inf")
         self.has_headers = False
         self.may_move = False
         self._took = took  # returns bytes to the peer's window
-        self._deframer = Deframer(limit, shown=BEGINNING)
+        self._collect = collect
+        self._deframer: Deframer[bytes | IncrementalSink] = Deframer(limit, self._begin, shown=BEGINNING)
         self._returned_early = 0  # bytes of the next message that were returned before it was read
-        self._messages: deque[bytes] = deque()
+        self._messages: deque[bytes | IncrementalSink] = deque()
         self._failure: AttemptFailure | None = None
         self._has_ended = False
         self._wakes: asyncio.Future[None] | None = None  # the owner, waiting for a message
@@ -252,6 +273,7 @@ class StreamCall(GrpcCall):
     def fail(self, failure: AttemptFailure) -> None:
         if self._failure is None and not self._has_ended:
             self._failure = failure
+            self._deframer.forget()
         wake(self._wakes)
         wake(self._sent)
 
@@ -286,15 +308,16 @@ class StreamCall(GrpcCall):
 
     # Called by the owner.
 
-    def take(self) -> bytes | None:
-        """Remove and return the next message; None if there is none yet."""
+    def take(self) -> bytes | Collector | None:
+        """Remove and return the next message, or the collector that got it; None if there is none yet."""
         if not self._messages:
             return None
         message = self._messages.popleft()
-        self._took(self, len(message) + PREFIX.size - self._returned_early)
+        size = len(message) if isinstance(message, bytes) else message.size
+        self._took(self, size + PREFIX.size - self._returned_early)
         self._returned_early = 0
         self._return_early()
-        return message
+        return message if isinstance(message, bytes) else message.release()
 
     def check(self) -> bool:
         """Whether the server ended the stream with OK.
@@ -330,6 +353,11 @@ class StreamCall(GrpcCall):
             await self._sent
         finally:
             self._sent = None
+
+    def _begin(self, size: int) -> "MessageSink[bytes | IncrementalSink]":
+        if self._collect is None or size <= _SMALL:
+            return BytesIO()
+        return IncrementalSink(self._collect(), self.is_given_up, size)
 
     def _return_early(self) -> None:
         """Return the bytes of an incomplete message, which may exceed the window, unless other messages wait."""

@@ -38,7 +38,7 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
-from etcd_aio.codec import leading_watch_id, without_events
+from etcd_aio.codec import WatchReplyDecoder
 from etcd_aio.errors import (
     CompactedError,
     EmptyWatcherRangeError,
@@ -283,13 +283,9 @@ class WatchStream:
             if watch.phase is Phase.LISTING:
                 self._outages.end(watch)
 
-    def needed_part(self, message: bytes) -> bytes:
-        """A large message without its events, if its watch was taken off the server, and so drops them.
-
-        A message may hold several times what a consumer may leave untaken, and the next one is on its way already when
-        the watch is cancelled: to read it for nothing would take as long as to read the first.
-        """
-        return without_events(message) if leading_watch_id(message) in self._cancelled else message
+    def make_decoder(self) -> WatchReplyDecoder:
+        """The decoder of a large message: a watch that was taken off the server drops its events."""
+        return WatchReplyDecoder(self._cancelled.__contains__)
 
     def on_reply(self, reply: WatchReply, now: float) -> None:
         """A message of the server."""

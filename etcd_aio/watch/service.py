@@ -58,7 +58,7 @@ class WatchService:
         self._read_page = read_page
         self._stream = WatchStream(self, invoker.observers.watch_advanced, invoker.client)
         self._supervisor = invoker.supervise(
-            methods.WATCH, self._stream, f"watch {stream}".rstrip(), needed_part=self._stream.needed_part
+            methods.WATCH, self._stream, f"watch {stream}".rstrip(), make_decoder=self._stream.make_decoder
         )
         # Watchers call these directly.
         self.clock = invoker.clock

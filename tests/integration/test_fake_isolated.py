@@ -80,7 +80,7 @@ async def _ask(side: _Side, method: AnyMethod, request: pb.Message) -> object:
             await stream.send(encode(request))
             await stream.half_close()
             replies = []
-            while (reply := await stream.receive()) is not None:
+            while isinstance(reply := await stream.receive(), bytes):
                 replies.append(reply)
     except AttemptFailure as failure:
         return failure.code.name, failure.message
@@ -122,7 +122,7 @@ class _Watch:
         await asyncio.wait([self._task])
 
     async def _receive(self) -> None:
-        while (reply := await self._stream.receive()) is not None:
+        while isinstance(reply := await self._stream.receive(), bytes):
             one = decode(pb.WatchResponse, reply)
             revision = one.header.revision if one.header else 0
             events = [event.kv.mod_revision for event in one.events if event.kv]

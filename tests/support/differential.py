@@ -193,7 +193,7 @@ async def _replies(stream: Stream, method: AnyMethod, request: pb.Message) -> li
         if method.cardinality is Cardinality.SERVER_STREAMING:
             await stream.half_close()
         replies = []
-        while (reply := await stream.receive()) is not None:
+        while isinstance(reply := await stream.receive(), bytes):
             replies.append(reply)
             if method.path in _ONE_REPLY:
                 break

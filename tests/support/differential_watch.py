@@ -47,7 +47,7 @@ class Side:
         await asyncio.gather(self._reader, return_exceptions=True)
 
     async def _read(self) -> None:
-        while (payload := await self._stream.receive()) is not None:
+        while isinstance(payload := await self._stream.receive(), bytes):
             self._take(decode(pb.WatchResponse, payload))
             self.got.set()
 

@@ -17,11 +17,13 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from etcd_aio.closing import Unwinding, unwound
 from etcd_aio.errors import AttemptFailure, ConnectError, Delivery, LocalReason, StatusCode
-from etcd_aio.transport import Collect, Connection, ConnectionOwner, Metadata, Stream, Target
+from etcd_aio.transport import Collect, Collector, Connection, ConnectionOwner, Metadata, Stream, Target
+
+_LARGE: Final = 2**14  # bytes of a message that arrives in one piece, at most
 
 
 @dataclass(frozen=True)
@@ -247,13 +249,15 @@ class FakeConnection:
             collector.feed(answer.payload[middle:])
         return answer.then or b""
 
-    async def open_stream(self, path: str, metadata: Metadata, deadline: float) -> Stream:
+    async def open_stream(
+        self, path: str, metadata: Metadata, deadline: float, collect: Collect | None = None
+    ) -> Stream:
         """Open a stream, or raise the next of the member's `openings`."""
         if self.is_lost or self.is_draining:
             raise AttemptFailure(StatusCode.UNAVAILABLE, "the connection is closed", Delivery.UNSENT)
         if self._member.openings:
             raise self._member.openings.popleft()
-        stream = FakeStream(self, self._member, self._loop.time(), path, metadata)
+        stream = FakeStream(self, self._member, self._loop.time(), path, metadata, collect)
         self._streams.add(stream)
         self._member.streams.append(stream)
         self._engine.streams.append(stream)
@@ -334,10 +338,17 @@ class FakeStream:
         is_over: the stream has ended, from either side.
         is_cancelled: the client cancelled it while it was open.
         is_blocked: `send` waits, as for flow control.
+        collects: large messages arrive in pieces.
     """
 
     def __init__(
-        self, connection: FakeConnection, member: FakeMember, at: float, path: str, metadata: Metadata
+        self,
+        connection: FakeConnection,
+        member: FakeMember,
+        at: float,
+        path: str,
+        metadata: Metadata,
+        collect: Collect | None = None,
     ) -> None:
         self.member = member
         self.at = at
@@ -347,6 +358,8 @@ class FakeStream:
         self.is_over = False
         self.is_cancelled = False
         self.is_blocked = False
+        self.collects = False
+        self._collect = collect
         self.on_message: Callable[[bytes], None] | None = None
         self._connection = connection
         self._messages: deque[bytes] = deque()
@@ -385,11 +398,18 @@ class FakeStream:
         if self.on_message is not None:
             self.on_message(payload)
 
-    async def receive(self) -> bytes | None:
+    async def receive(self) -> bytes | Collector | None:
         """The next message, None at the end."""
         while True:
             if self._messages:
-                return self._messages.popleft()
+                message = self._messages.popleft()
+                if not self.collects or self._collect is None or len(message) <= _LARGE:
+                    return message
+                collector = self._collect()
+                for start in range(0, len(message), _LARGE):
+                    collector.feed(message[start : start + _LARGE])
+                    collector.work()
+                return collector
             if self._failure is not None:
                 raise self._failure
             if self.is_over:

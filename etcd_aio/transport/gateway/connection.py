@@ -155,7 +155,9 @@ class GatewayConnection:
             raise failure
         return reply
 
-    async def open_stream(self, path: str, metadata: Metadata, deadline: float) -> JsonStream:
+    async def open_stream(
+        self, path: str, metadata: Metadata, deadline: float, collect: Collect | None = None
+    ) -> JsonStream:
         if deadline <= self._loop.time():
             raise expired(Delivery.UNSENT)
         self._check_usable()

@@ -6,10 +6,8 @@ from typing import Any
 import pytest
 
 from etcd_aio import codec, pb
-from etcd_aio.codec import leading_watch_id, without_events
 from etcd_aio.codec.decoder import FREED, STEP
 from etcd_aio.errors import MalformedReplyError
-from etcd_aio.transport.interface import BEGINNING
 from etcd_aio.types import RangeChunk, RangeResult, TxnResult, WatchReply
 from tests.support.codec_backends import codec_backend as codec_backend
 
@@ -232,41 +230,3 @@ def test_a_value_of_many_pieces_is_joined_once() -> None:
         if start + 16_384 < len(data) - 16_384:
             assert peak < 400_000, "what is not whole is not touched"
     assert collector.finish() == codec.decode(RangeResult, data)
-
-
-LONGEST = 2**63 - 1
-HEADERS = [None, pb.ResponseHeader(), pb.ResponseHeader(2 * LONGEST, 2 * LONGEST, LONGEST, 2 * LONGEST)]
-
-
-@pytest.mark.parametrize("header", HEADERS)
-@pytest.mark.parametrize("watch_id", [0, 1, 1 << 32, LONGEST])
-def test_the_watch_id_is_found_and_never_guessed(header: pb.ResponseHeader | None, watch_id: int) -> None:
-    events = [pb.Event(kv=pb.KeyValue(key=b"k" * 100, value=b"v" * 100))]
-    message = codec.encode(pb.WatchResponse(header=header, watch_id=watch_id, events=events))
-    assert leading_watch_id(message[:BEGINNING]) == watch_id
-    whole = len(codec.encode(pb.WatchResponse(header=header, watch_id=watch_id)))
-    for size in range(whole):
-        assert leading_watch_id(message[:size]) is None
-
-
-@pytest.mark.parametrize("events", [0, 1, 3])
-def test_a_watch_reply_is_cut_before_its_events(events: int) -> None:
-    reply = pb.WatchResponse(
-        header=HEADER, watch_id=300, created=True, canceled=True, compact_revision=1 << 40, cancel_reason="Z" * 200
-    )
-    head = codec.encode(reply)
-    reply.fragment = True
-    cut = codec.encode(reply)
-    reply.events = [pb.Event(kv=pb.KeyValue(key=b"k" * 90, value=bytes(200)))] * events
-    assert without_events(codec.encode(reply)) == cut != head
-    assert codec.decode(WatchReply, cut).fragment
-
-
-@pytest.mark.parametrize("message", [b"", b"\x0a", b"\x0a\xff", b"\x10" + b"\xff" * 20, b"\x0d\0\0\0\0\x5a\0"])
-def test_what_is_no_watch_reply_is_not_cut(message: bytes) -> None:
-    assert without_events(message) == message
-
-
-def test_other_messages_have_no_watch_id() -> None:
-    for raw in (b"", b"\x0a", b"\x0a\xff", b"\x10" + b"\xff" * 20):
-        assert leading_watch_id(raw) is None

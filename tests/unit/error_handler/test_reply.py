@@ -6,7 +6,7 @@ import pytest
 
 from etcd_aio import codec, pb
 from etcd_aio.balancer import ClusterIdentity
-from etcd_aio.error_handler.reply import LARGE, check_cluster, decode_in_steps
+from etcd_aio.error_handler.reply import LARGE, check_cluster, decoder_of, finish_in_steps
 from etcd_aio.errors import ClusterChangedError, MalformedReplyError
 from etcd_aio.types import RangeResult
 from tests.support.calls import CLUSTER, Calls
@@ -17,6 +17,10 @@ pytestmark = pytest.mark.anyio
 def reply(keys: int) -> bytes:
     kvs = [pb.KeyValue(key=b"%d" % number, value=bytes(100), mod_revision=number + 1) for number in range(keys)]
     return codec.encode(pb.RangeResponse(header=pb.ResponseHeader(revision=9), kvs=kvs, count=keys))
+
+
+def make_decoder() -> codec.IncrementalDecoder[RangeResult]:
+    return codec.IncrementalDecoder(RangeResult)
 
 
 async def test_other_tasks_run_while_a_large_reply_is_decoded() -> None:
@@ -32,7 +36,7 @@ async def test_other_tasks_run_while_a_large_reply_is_decoded() -> None:
     assert len(raw) > 16 * LARGE
     counting = asyncio.create_task(count())
     try:
-        found = await decode_in_steps(RangeResult, raw)
+        found = await finish_in_steps(decoder_of(make_decoder, raw))
     finally:
         counting.cancel()
     assert found == codec.decode(RangeResult, raw)
@@ -41,7 +45,12 @@ async def test_other_tasks_run_while_a_large_reply_is_decoded() -> None:
 
 async def test_a_malformed_large_reply_is_the_same_error() -> None:
     with pytest.raises(MalformedReplyError):
-        await decode_in_steps(RangeResult, reply(1000)[:-1])
+        await finish_in_steps(decoder_of(make_decoder, reply(1000)[:-1]))
+
+
+async def test_the_decoder_of_a_message_that_was_decoded_while_it_arrived_is_the_one_that_got_it() -> None:
+    collector = make_decoder()
+    assert decoder_of(make_decoder, collector) is collector
 
 
 async def test_a_reply_of_another_cluster_raises_and_rejects_its_connection() -> None:

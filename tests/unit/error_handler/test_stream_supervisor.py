@@ -7,7 +7,6 @@ from contextvars import ContextVar
 import pytest
 
 from etcd_aio import codec, pb
-from etcd_aio.codec import without_events
 from etcd_aio.error_handler import Credentials
 from etcd_aio.error_handler.credentials import Password, StaticToken, TokenSource
 from etcd_aio.errors import (
@@ -202,23 +201,25 @@ async def test_a_reply_beyond_a_step_is_decoded_in_steps() -> None:
     await world.aclose()
 
 
-async def test_of_a_large_reply_only_the_needed_part_is_decoded() -> None:
-    asked: list[int] = []
+@pytest.mark.parametrize("arrives", ["whole", "in pieces"])
+async def test_large_replies_are_read_by_the_decoders_that_the_stream_was_given(arrives: str) -> None:
+    made: list[codec.IncrementalDecoder[pb.WatchResponse]] = []
 
-    def needed_part(message: bytes) -> bytes:
-        asked.append(len(message))
-        return without_events(message)
+    def make_decoder() -> codec.IncrementalDecoder[pb.WatchResponse]:
+        made.append(codec.IncrementalDecoder(pb.WatchResponse))
+        return made[-1]
 
     world = World()
-    world.supervisor._needed_part = needed_part
+    world.supervisor._make_decoder = make_decoder
     await world.open()
+    world.stream.collects = arrives == "in pieces"
     events = [pb.Event(kv=pb.KeyValue(key=b"k", mod_revision=number)) for number in range(1, 3000)]
     large = codec.encode(pb.WatchResponse(watch_id=9, events=events))
     world.stream.say(codec.encode(pb.WatchResponse(watch_id=8, events=events[:1])))
     world.stream.say(large)
     await turns(10)
-    assert [(reply.watch_id, len(reply.events)) for reply in world.talk.replies[-2:]] == [(8, 1), (9, 0)]
-    assert asked == [len(large)]
+    assert [(reply.watch_id, len(reply.events)) for reply in world.talk.replies[-2:]] == [(8, 1), (9, len(events))]
+    assert len(made) == 1
     await world.aclose()
 
 

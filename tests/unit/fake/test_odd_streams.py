@@ -43,11 +43,11 @@ async def test_a_watch_goes_on_behind_the_last_request() -> None:
         await stream.send(encode(pb.WatchRequest(create_request=pb.WatchCreateRequest(key=b"a"))))
         await stream.half_close()
         created = await stream.receive()
-        assert created is not None
+        assert isinstance(created, bytes)
         assert decode(pb.WatchResponse, created).created
         fake.load({"a": "1"})
         event = await stream.receive()
-        assert event is not None
+        assert isinstance(event, bytes)
         assert decode(pb.WatchResponse, event).header is not None
         stream.cancel()
         assert not fake.watchers

@@ -5,10 +5,15 @@ from io import BytesIO
 
 import pytest
 
-from etcd_aio.transport.framing import Deframer, MessageSink, frame_message
+from etcd_aio.transport.framing import Deframer, frame_message
 from etcd_aio.transport.native_calls import IncrementalSink
 
 pytestmark = pytest.mark.anyio
+
+
+def joined(size: int) -> BytesIO:
+    del size
+    return BytesIO()
 
 
 @pytest.mark.parametrize("pieces", [1, 2])
@@ -16,7 +21,7 @@ def test_a_message_may_be_as_large_as_the_limit_and_no_larger(pieces: int) -> No
     for size, is_accepted in ((4, True), (5, False)):
         data = frame_message(bytes(size))
         cut = len(data) // pieces
-        deframer, messages = Deframer(4), list[bytes]()
+        deframer, messages = Deframer(4, joined), list[bytes]()
         failure = deframer.feed(data[:cut], messages)
         if failure is None:
             failure = deframer.feed(data[cut:], messages)
@@ -39,21 +44,27 @@ class Kept:
         return self.worked < len(self.pieces)
 
 
-def given(*pieces: bytes) -> tuple[MessageSink, Kept, "asyncio.Future[bytes]"]:
+def given(*pieces: bytes) -> tuple[IncrementalSink, Kept, "asyncio.Future[bytes]"]:
     kept, future = Kept(), asyncio.get_running_loop().create_future()
-    collected = IncrementalSink(kept, future)
+    collected = IncrementalSink(kept, future.done, sum(map(len, pieces)))
     for piece in pieces:
         collected.write(piece)
     return collected, kept, future
 
 
-async def test_it_stands_for_memory_of_which_nothing_is_kept() -> None:
-    plain: MessageSink = BytesIO()
+async def test_it_passes_on_all_pieces() -> None:
     collected, kept, _ = given(b"one", b"two")
-    for piece in kept.pieces:
-        plain.write(piece)
-    assert plain.getvalue() == b"onetwo"
-    assert collected.getvalue() == b""
+    assert kept.pieces == [b"one", b"two"]
+    assert (collected.getvalue(), collected.size) == (collected, 6)
+
+
+async def test_it_works_no_more_once_its_collector_is_released() -> None:
+    collected, kept, _ = given(*[b"x"] * 5)
+    await asyncio.sleep(0)
+    assert collected.release() is kept
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert kept.worked == 1
 
 
 async def test_a_collector_works_once_a_turn_for_as_long_as_it_has_something_to_do() -> None:

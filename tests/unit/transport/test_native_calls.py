@@ -2,6 +2,8 @@
 
 import asyncio
 import tracemalloc
+from io import BytesIO
+from weakref import ref
 
 import pytest
 from hypothesis import given
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from etcd_aio.http2 import HeaderBlock, RequestHeaders
 from etcd_aio.transport.framing import PREFIX, Deframer
+from etcd_aio.transport.interface import Collect, Collector
 from etcd_aio.transport.native_calls import StreamCall, UnaryCall, failure_in
 
 LIMIT = 2**26
@@ -39,9 +42,9 @@ def unary(limit: int = LIMIT, *, head: bool = True) -> UnaryCall:
     return call
 
 
-def stream(limit: int = LIMIT) -> tuple[StreamCall, Given]:
+def stream(limit: int = LIMIT, collect: Collect | None = None) -> tuple[StreamCall, Given]:
     given_back = Given()
-    call = StreamCall(RequestHeaders(()), limit, given_back)
+    call = StreamCall(RequestHeaders(()), limit, given_back, collect)
     call.on_headers(HeaderBlock(HEAD), ended=False)
     return call, given_back
 
@@ -73,8 +76,8 @@ async def test_a_call_is_given_up_once_nobody_waits_or_it_failed() -> None:
     assert broken.is_given_up()
 
 
-def drain(call: StreamCall) -> list[bytes]:
-    taken: list[bytes] = []
+def drain(call: StreamCall) -> list[bytes | Collector]:
+    taken: list[bytes | Collector] = []
     while (message := call.take()) is not None:
         taken.append(message)
     return taken
@@ -83,10 +86,15 @@ def drain(call: StreamCall) -> list[bytes]:
 # Deframer.
 
 
+def joined(size: int) -> BytesIO:
+    del size
+    return BytesIO()
+
+
 @given(st.lists(st.binary(max_size=40), max_size=8), st.lists(st.integers(1, 50), max_size=40))
 def test_messages_come_out_whole_however_the_body_is_cut(payloads: list[bytes], cuts: list[int]) -> None:
     body = b"".join(map(framed, payloads))
-    deframer = Deframer(LIMIT)
+    deframer = Deframer(LIMIT, joined)
     messages: list[bytes] = []
     fed = 0
     for cut in [*cuts, len(body) + 1]:
@@ -110,7 +118,7 @@ def test_messages_come_out_whole_however_the_body_is_cut(payloads: list[bytes], 
 )
 def test_what_is_not_taken_is_refused_by_its_prefix(data: bytes, code: StatusCode) -> None:
     messages: list[bytes] = []
-    failure = Deframer(100).feed(data, messages)
+    failure = Deframer(100, joined).feed(data, messages)
     assert failure is not None
     assert failure.code is code
     assert messages == ([b"fine"] if data.startswith(framed(b"fine")) else [])
@@ -119,7 +127,7 @@ def test_what_is_not_taken_is_refused_by_its_prefix(data: bytes, code: StatusCod
 def test_a_message_of_many_pieces_is_never_held_twice() -> None:
     size = 32 * 2**20
     piece = b"x" * 16_384
-    deframer = Deframer(LIMIT)
+    deframer = Deframer(LIMIT, joined)
     messages: list[bytes] = []
     deframer.feed(PREFIX.pack(0, size), messages)
     tracemalloc.start()
@@ -335,8 +343,7 @@ def test_a_message_larger_than_any_window_returns_its_bytes_while_it_comes() -> 
         outstanding += 2**14
         highest = max(highest, outstanding - sum(given_back.sizes))
     assert highest < 2 * 2**20, "else a peer with a window of 4 MiB would wait for ever"
-    (message,) = drain(call)
-    assert len(message) == size
+    assert drain(call) == [b"x" * size]
     assert sum(given_back.sizes) == size + PREFIX.size, "all of it, and none of it twice"
 
 
@@ -379,3 +386,93 @@ async def test_a_failure_wakes_both_who_read_and_who_write() -> None:
     call.on_reset(8, by_peer=True)
     async with asyncio.timeout(15):
         await asyncio.gather(*waiting)
+
+
+# StreamCall with a collector.
+
+LARGE = 20_000  # bytes of a message that never comes in one frame
+
+
+class Worked(Kept):
+    """A collector that counts its steps; each piece is one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps = 0
+
+    def work(self) -> bool:
+        self.steps += self.steps < len(self.pieces)
+        return self.steps < len(self.pieces)
+
+
+def collecting() -> tuple[StreamCall, Given, list[Worked]]:
+    made: list[Worked] = []
+
+    def collect() -> Worked:
+        made.append(Worked())
+        return made[-1]
+
+    return *stream(collect=collect), made
+
+
+def feed(call: StreamCall, body: bytes, step: int = 1000) -> None:
+    for start in range(0, len(body), step):
+        call.on_data(body[start : start + step])
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("step", [1, 4, 5, 6, 100, 16_384])
+async def test_large_messages_of_a_stream_go_to_a_collector_each_and_keep_their_place(step: int) -> None:
+    call, given_back, made = collecting()
+    first, second = bytes(range(200)) * 100, b"2" * LARGE
+    feed(call, framed(b"small") + framed(first) + framed(b"") + framed(second) + framed(b"last"), step)
+    assert drain(call) == [b"small", made[0], b"", made[1], b"last"]
+    assert [b"".join(one.pieces) for one in made] == [first, second]
+    assert sum(given_back.sizes) == 5 + 5 + len(first) + 5 + 5 + len(second) + 5 + 4 + 5
+
+
+@pytest.mark.anyio
+async def test_a_small_message_is_not_collected_though_it_comes_in_pieces() -> None:
+    call, _, made = collecting()
+    feed(call, framed(b"x" * 16_384))
+    assert drain(call) == [b"x" * 16_384]
+    assert made == []
+
+
+@pytest.mark.anyio
+async def test_a_large_message_of_a_stream_is_worked_on_while_it_comes() -> None:
+    call, _, made = collecting()
+    call.on_data(PREFIX.pack(0, LARGE))
+    for count in range(1, LARGE // 1000):
+        call.on_data(bytes(1000))
+        await asyncio.sleep(0)
+        assert made[0].steps == count
+    assert call.take() is None
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("end", ["taken", "cancelled", "lost"])
+async def test_a_message_that_its_owner_has_or_does_not_want_is_not_worked_on(end: str) -> None:
+    call, _, made = collecting()
+    body = framed(bytes(LARGE))
+    feed(call, body if end == "taken" else body[:-1])
+    if end == "taken":
+        assert call.take() is made[0]
+    elif end == "cancelled":
+        call.fail(AttemptFailure(StatusCode.CANCELLED, "cancelled", Delivery.UNKNOWN))
+    else:
+        call.on_reset(8, by_peer=True)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert made[0].steps == 0
+
+
+@pytest.mark.anyio
+async def test_a_stream_that_fails_keeps_nothing_of_what_was_arriving() -> None:
+    call, _, made = collecting()
+    feed(call, framed(b"whole" * 4000) + framed(bytes(LARGE))[:-1])
+    call.on_reset(8, by_peer=True)
+    assert call.take() is made[0], "what came before the end can be taken after it"
+    kept = ref(made.pop())
+    await asyncio.sleep(0)
+    assert kept() is None

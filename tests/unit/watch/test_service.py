@@ -81,7 +81,7 @@ class Invoker:
         self.release: str | EtcdError = ""
         self.asked = 0
 
-    def supervise(self, method: object, handler: object, name: str, *, needed_part: object) -> Supervisor:
+    def supervise(self, method: object, handler: object, name: str, *, make_decoder: object) -> Supervisor:
         assert (getattr(method, "name", ""), name) == ("Watch/Watch", "watch")
         assert handler is not None
         return self.supervisor
