@@ -274,6 +274,48 @@ async def test_messages_of_a_stream_may_be_larger_than_any_window(name: EngineNa
 
 
 @pytest.mark.fake_too
+async def test_each_message_of_a_stream_is_returned_or_collected_in_its_place(name: EngineName) -> None:
+    sizes = (0, 100, 314_159, 0, 6 * 2**20, 16_384, 100_000, 1)
+    async with example_server() as (port, _), connected(name, port) as (connection, _):
+        made: list[Kept] = []
+
+        def collect() -> Kept:
+            made.append(Kept())
+            return made[-1]
+
+        stream = await connection.open_stream("/x/Chat", (), soon(30), collect)
+        collected = 0
+        for number, size in enumerate(sizes):
+            await stream.send(b"%d" % number * size)
+            received = await stream.receive()
+            if isinstance(received, Kept):
+                assert received is made[collected], "the collectors come in the order of the messages"
+                collected += 1
+                received = b"".join(received.pieces)
+            assert received == b"%d" % number * size
+        stream.cancel()
+        assert collected == len(made) <= sum(size > 16_384 for size in sizes)
+        assert collected or name != "native"
+
+
+async def test_a_cancelled_receive_loses_no_message_that_is_collected(name: EngineName) -> None:
+    async with example_server() as (port, _), connected(name, port) as (connection, _):
+        stream = await connection.open_stream("/x/Chat", (), soon(30), Kept)
+        await stream.send(b"x" * 300_000)
+        for turns in range(1, 30):
+            receiving = asyncio.ensure_future(stream.receive())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            if receiving.done():
+                break
+            receiving.cancel()
+            await asyncio.wait([receiving])
+        received = receiving.result() if not receiving.cancelled() else await stream.receive()
+        assert (b"".join(received.pieces) if isinstance(received, Kept) else received) == b"x" * 300_000
+        stream.cancel()
+
+
+@pytest.mark.fake_too
 async def test_twenty_streams_beside_calls(name: EngineName) -> None:
     async with example_server() as (port, _), connected(name, port) as (connection, _):
 
