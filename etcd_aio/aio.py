@@ -6,14 +6,19 @@ same attribute. The tasks started here take their first step in a later turn of 
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import Context
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from etcd_aio.deadline import NEVER
 from etcd_aio.errors import ClientClosedError, EtcdError, WrongLoopError
 
 T = TypeVar("T")
+
+ATTEMPT_SECONDS: Final = 10.0
+"""Of a call that is made again if it has no answer: the answer may be lost on a connection that works otherwise."""
+
+_LONGEST_ATTEMPT: Final = 60.0  # for answers that take long
 
 
 def start_task(work: Coroutine[object, object, T], *, name: str) -> "asyncio.Task[T]":
@@ -77,6 +82,34 @@ async def wait_until(future: "asyncio.Future[T]", deadline: float, late: T) -> T
     finally:
         if timer is not None:
             timer.cancel()
+
+
+async def repeat_unanswered(call: Callable[[], Awaitable[T]]) -> T:
+    """Wait for the answer of a call without a limit, and make the call again if an answer may be lost.
+
+    An attempt is cancelled after 10 seconds; each further one has twice the time of the one before, up to a minute.
+
+    Args:
+        call: makes the call, which has no timeout of its own and only reads.
+
+    Returns:
+        The first answer.
+
+    Raises:
+        Exception: what the call raises.
+
+    Cancellation ends the attempt.
+    """
+    seconds = ATTEMPT_SECONDS
+    while True:
+        limit = asyncio.timeout(seconds)
+        try:
+            async with limit:
+                return await call()
+        except TimeoutError:  # some errors of calls are one too
+            if not limit.expired():
+                raise
+        seconds = min(2 * seconds, _LONGEST_ATTEMPT)
 
 
 class Latch:

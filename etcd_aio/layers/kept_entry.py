@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import ClassVar, Final, Literal, Self, TypeAlias, get_args
 
 from etcd_aio import EtcdError, Key, KeyValue, Lease, Store, op
-from etcd_aio.aio import resolve, start_background_task, start_task
+from etcd_aio.aio import ATTEMPT_SECONDS, resolve, start_background_task, start_task
 from etcd_aio.backoff import Backoff
 from etcd_aio.call_options import Timeout
 from etcd_aio.errors import (
@@ -41,9 +41,6 @@ DEFAULT_TTL: Final = 10
 _BACKOFF: Final = Backoff(initial=0.5, multiplier=2.0, maximum=10.0, jitter=0.2)
 _LASTED: Final = 1.0
 """Seconds after which a registration that is lost is made again at once: until then, losing it is a failure too."""
-
-_ATTEMPT_SECONDS: Final = 10.0
-"""Of each call once the block was entered: there are other attempts, and a call may wait for an answer that is lost."""
 
 _LEAVE_SECONDS: Final = 2.0  # twice etcd's default election timeout
 
@@ -354,7 +351,7 @@ class KeptEntry(NotAwaitable):
             if self._is_left:
                 return
             resolve(entered, None)
-            timeout = _ATTEMPT_SECONDS
+            timeout = ATTEMPT_SECONDS  # there are other attempts
             if loop.time() - since >= _LASTED:
                 failures = 0
             else:

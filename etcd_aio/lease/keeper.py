@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
-from etcd_aio.aio import resolve, start_background_task, wait_until
+from etcd_aio.aio import resolve, start_background_task, start_task, wait_until
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.codec import header_of
 from etcd_aio.deadline import time_left
@@ -160,16 +160,25 @@ class LeaseKeeper:
             raise error
         return result
 
-    def run(self, coroutine: Coroutine[object, object, T], name: str) -> "asyncio.Task[T]":
-        """Run a coroutine in a background task, which may outlive its caller."""
-        task = start_background_task(coroutine, name=f"etcd_aio {name}")
+    def run(self, coroutine: Coroutine[object, object, T], name: str, *, is_awaited: bool = False) -> "asyncio.Task[T]":
+        """Run a coroutine in a task that may outlive its caller.
+
+        Args:
+            coroutine: what it runs.
+            name: of the task.
+            is_awaited: the caller waits for it, unless it is cancelled, so it is traced as a part of the caller.
+        """
+        start = start_task if is_awaited else start_background_task
+        task = start(coroutine, name=f"etcd_aio {name}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
-    def end(self, revocation: Coroutine[object, object, None], name: str) -> "asyncio.Task[None]":
-        """Run what revokes a lease in a background task, which may outlive its caller, but not a close for long."""
-        task = self.run(revocation, name)
+    def end(
+        self, revocation: Coroutine[object, object, None], name: str, *, is_awaited: bool = False
+    ) -> "asyncio.Task[None]":
+        """Run what revokes a lease, as `run` does; it does not outlive a close for long."""
+        task = self.run(revocation, name, is_awaited=is_awaited)
         self.endings.add(task)
         task.add_done_callback(self.endings.discard)
         return task

@@ -273,6 +273,7 @@ class Lease(NotAwaitable):
         granting = self._keeper.run(
             self._keeper.grant(self._id, self.ttl, timeout, is_own_id=self._is_own_id),
             f"grant lease 0x{self._id:x}",
+            is_awaited=True,
         )
         try:
             await asyncio.wait([granting])
@@ -303,7 +304,7 @@ class Lease(NotAwaitable):
             self._on_gone(None)
 
     async def _revoke_shielded(self, longest: float | None) -> None:
-        task = self._keeper.end(self._revoke_quietly(self._id), f"revoke lease 0x{self._id:x}")
+        task = self._keeper.end(self._revoke_quietly(self._id), f"revoke lease 0x{self._id:x}", is_awaited=True)
         from anyio import CancelScope  # with the first lease that is left
 
         # Scopes of anyio wait for this. A cancellation by asyncio ends the wait, and the task goes on by itself.

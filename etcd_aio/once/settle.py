@@ -6,7 +6,7 @@ import random
 from typing import Final, TypeAlias
 
 from etcd_aio import EtcdError, KeyValue, Store
-from etcd_aio.aio import start_background_task
+from etcd_aio.aio import ATTEMPT_SECONDS, start_background_task
 from etcd_aio.backoff import Backoff
 from etcd_aio.errors import ClientUsageError, CompactedError, StoreRolledBackError
 from etcd_aio.logs import log_for
@@ -87,7 +87,7 @@ class Settler:
 
     async def _delete(self, slot: Slot) -> Applied | Fate:
         """Delete the slot, so that no copy is applied any more, unless one was."""
-        result = await self._store.do(settle_slot(slot), timeout=None, retry="always")
+        result = await self._store.do(settle_slot(slot), timeout=ATTEMPT_SECONDS, retry="always")
         if result:
             slot.move(Transition.DELETED)
             return Fate.NOT_APPLIED

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from etcd_aio import DeleteResult, Event, Key, KeyValue, OutcomeUnknownError, Store, TxnResult, Watcher, Writer, op
-from etcd_aio.aio import check_loop, start_background_task, wait_until
+from etcd_aio.aio import check_loop, repeat_unanswered, start_background_task, wait_until
 from etcd_aio.concurrency import BACKOFF
 from etcd_aio.deadline import deadline_after
 from etcd_aio.errors import (
@@ -204,8 +204,9 @@ class Taker:
 
     async def _look(self) -> None:
         """List the first items. A key in their range that is no item must not hide those behind it."""
-        found = await self._store.range(
-            self._keys.key, range_end=self._keys.range_end, limit=self._limit, keys_only=True, timeout=None
+        key, range_end = self._keys.key, self._keys.range_end
+        found = await repeat_unanswered(
+            lambda: self._store.range(key, range_end=range_end, limit=self._limit, keys_only=True, timeout=None)
         )
         items = [Candidate(kv.key, kv.mod_revision) for kv in found if self._is_item(kv.key)]
         self._candidates.replace(items, is_complete=not found.more)

@@ -88,7 +88,7 @@ async def dial(route: Route, factory: Callable[[], P], *, over_http1: bool = Fal
         if route.tls is None:
             raise
         text = (
-            "the peer hung up during the TLS handshake: perhaps it does not serve TLS, "
+            "the peer hung up during the TLS handshake: perhaps it was stopped just now, or it does not serve TLS, "
             "or requires a client certificate (TLS(cert=, key=))"
         )
         raise TLSError(text) from error

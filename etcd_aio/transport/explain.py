@@ -27,6 +27,7 @@ _TURNED: Final = frozenset({"200", "404", "405", "415", "426", "464", "501", "50
 
 _OTHERS: Final = "etcd's peer port or another service"
 _OTHERS_IN_PLAIN_TEXT: Final = "a port with TLS (then https://), etcd's peer port or another service"
+_STOPPED: Final = "perhaps it was stopped just now"
 _USE_TLS: Final = "is the endpoint https:// ?"
 _HTTP1: Final = b"HTTP/1"
 _SETTINGS: Final = b"\x04\x00"  # type and flags of the frame that an HTTP/2 server begins with (RFC 9113, 3.4)
@@ -159,10 +160,12 @@ def explain_hang_up(error: BaseException, *, is_tls: bool, over_http1: bool = Fa
     if not is_gone and type(error) is not ConnectError:  # a subclass is already more specific
         return None
     if is_tls:
-        return TLSError(f"the peer hung up after the TLS handshake: does it want a client certificate? ({error})")
+        return TLSError(
+            f"the peer hung up after the TLS handshake: {_STOPPED}, or it wants a client certificate ({error})"
+        )
     said = str(error)
     if not isinstance(error, ConnectError):
         said = not_begun(said or type(error).__name__, over_http1=over_http1)
     # The port of etcd's --listen-client-http-urls ends HTTP/2 without a word.
     or_http1 = "" if over_http1 else ', or HTTP/1 only (then use engine="gateway")'
-    return ConnectError(f"{said}; perhaps it serves TLS (then https://){or_http1}")
+    return ConnectError(f"{said}; {_STOPPED}, or it serves TLS (then https://){or_http1}")

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from etcd_aio.aio import repeat_unanswered
 from etcd_aio.deadline import NEVER
 from etcd_aio.errors import CompactedError, EtcdError, EtcdTimeoutError
 from etcd_aio.types import KeyValue
@@ -20,7 +21,7 @@ async def wait_deleted(
 
     Args:
         watch: makes a watch of the key from now on, without the puts.
-        look: reads the key.
+        look: reads the key, without a timeout; called again if it has no answer.
         revision: of the key that is meant; 0 for the one that exists now.
         deadline: the instant at which the wait ends.
 
@@ -44,7 +45,7 @@ async def _is_deleted(
     """One watch and one read; False if the watch ended too early to know."""
     try:
         async with watch() as watcher:
-            found = await look()
+            found = await repeat_unanswered(look)
             if found is None or 0 < revision < found.create_revision:
                 return True
             async for event in watcher:

@@ -13,7 +13,7 @@ from math import inf
 from typing import Final, TypeAlias
 
 from etcd_aio import methods, pb
-from etcd_aio.aio import start_background_task
+from etcd_aio.aio import repeat_unanswered, start_background_task
 from etcd_aio.backoff import Backoff
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.deadline import time_left
@@ -230,7 +230,8 @@ class WatchService:
 
     async def _find_revision(self, keys: KeyRange) -> None:
         try:
-            result = await self._read_page(RangeOp(KeyRange(keys.key), count_only=True), timeout=None, retry=None)
+            operation = RangeOp(KeyRange(keys.key), count_only=True)
+            result = await repeat_unanswered(lambda: self._read_page(operation, timeout=None, retry=None))
         except EtcdError:
             return  # the next stream whose member is behind starts another check
         self._stream.store_is_at(result.revision)

@@ -344,3 +344,15 @@ async def test_database_attributes_are_added_on_request() -> None:
     found = dict(traced.span.attributes or {})
     assert (found["db.system.name"], found["db.operation.name"]) == ("etcd", "Range")
     assert not traced.span.events
+
+
+async def test_the_calls_of_a_lease_belong_to_the_code_that_enters_and_leaves_it() -> None:
+    traced = Traced()
+    async with FakeEtcd() as fake, fake.client(observers=[traced.observer]) as client:
+        with traced.tracer.start_as_current_span("request") as request:
+            async with client.lease(60):
+                pass
+    of_lease = {span.name: span for span in traced.spans if "Lease/" in span.name}
+    assert set(of_lease) == {"etcdserverpb.Lease/LeaseGrant", "etcdserverpb.Lease/LeaseRevoke"}
+    for span in of_lease.values():
+        assert parent_of(span) == request.get_span_context().span_id

@@ -14,9 +14,19 @@ from pathlib import Path
 import anyio
 import pytest
 
-from etcd_aio.aio import Latch, TaskCanceller, Waiters, resolve, start_background_task, start_task, wait_until, wake
+from etcd_aio.aio import (
+    Latch,
+    TaskCanceller,
+    Waiters,
+    repeat_unanswered,
+    resolve,
+    start_background_task,
+    start_task,
+    wait_until,
+    wake,
+)
 from etcd_aio.deadline import NEVER
-from etcd_aio.errors import ClientClosedError, LeaseLostError
+from etcd_aio.errors import ClientClosedError, LeaseLostError, RequestTimedOutError
 from tests.support.virtual_time import timers, turns
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
@@ -479,3 +489,40 @@ def test_every_task_is_started_here() -> None:
             assert (owner, name) != ("asyncio", "Task"), f"{path}:{call.lineno}"
             if name in {"start_task", "start_background_task"}:
                 assert any(keyword.arg == "name" for keyword in call.keywords), f"{path}:{call.lineno}"
+
+
+async def test_a_call_without_an_answer_is_made_again_with_more_time() -> None:
+    loop = asyncio.get_running_loop()
+    given: list[float] = []
+
+    async def call() -> str:
+        began = loop.time()
+        try:
+            await asyncio.sleep(100.0)
+        except asyncio.CancelledError:
+            given.append(loop.time() - began)
+            raise
+        return "answer"
+
+    calling = asyncio.create_task(repeat_unanswered(call))
+    await asyncio.sleep(155.0)
+    assert given == pytest.approx([10.0, 20.0, 40.0, 60.0])
+    assert not calling.done()
+    calling.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await calling
+    assert len(given) == 5
+    assert not timers()
+
+
+@pytest.mark.parametrize("error", [RequestTimedOutError(), ValueError("v")])
+async def test_a_call_that_fails_is_not_made_again(error: Exception) -> None:
+    calls: list[None] = []
+
+    async def call() -> None:
+        calls.append(None)
+        raise error
+
+    with pytest.raises(type(error)):
+        await repeat_unanswered(call)
+    assert len(calls) == 1

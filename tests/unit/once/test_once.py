@@ -6,6 +6,8 @@ import pytest
 
 from etcd_aio import Client, Header, PutResult, TxnResult, op
 from etcd_aio.call_options import RetryMode, Timeout
+from etcd_aio.errors import OutcomeUnknownError
+from etcd_aio.fake import FakeEtcd
 from etcd_aio.once import ExactlyOnce
 from etcd_aio.once.guarded import Answer
 from etcd_aio.once.write_verdicts import Branch
@@ -53,3 +55,18 @@ async def test_a_close_that_is_cancelled_stops_the_settling(monkeypatch: pytest.
         async with asyncio.timeout(0.01):
             await once.aclose()
     assert stopped == [True]
+
+
+@pytest.mark.anyio
+@pytest.mark.virtual_time
+async def test_a_settling_without_an_answer_is_tried_again() -> None:
+    async with FakeEtcd(latency=0.001) as fake, fake.client() as client, client.exactly_once() as once:
+        await once.put("k", "1")
+        with fake.fault("KV/Txn", hang=True, times=3) as fault:
+            with pytest.raises(OutcomeUnknownError) as caught:
+                await once.put("k", "2", timeout=1.0)
+            await asyncio.sleep(100.0)
+            assert fault.hits == 3, "the write, and two attempts to settle it"
+        assert once.statistics().unsettled == 0
+        assert (await once.settle(caught.value)).applied
+        assert fake.keys()[b"k"] == b"2"

@@ -39,6 +39,23 @@ async def test_waiting_ends_with_the_release() -> None:
         assert not fake.watchers or not [one for one in fake.watchers if one.key == b"b"]
 
 
+async def test_a_look_without_an_answer_does_not_hold_it_up_for_ever() -> None:
+    async with FakeEtcd(latency=0.001) as fake, fake.client() as client, fake.client() as other:
+        assert await Barrier(other, "b").hold()
+        with fake.fault("KV/Range", hang=True, times=1) as fault:
+            waits = [asyncio.create_task(Barrier(client, "b").wait())]
+            await asyncio.sleep(1.0)
+            assert fault.hits == 1
+        with fake.fault("KV/Range", hang=True, times=1) as fault:
+            waits.append(asyncio.create_task(client.wait_deleted("b")))
+            await asyncio.sleep(100.0)
+            assert fault.hits == 1
+        assert not any(wait.done() for wait in waits)
+        await other.delete("b")
+        async with asyncio.timeout(60):
+            await asyncio.gather(*waits)
+
+
 async def test_who_may_release() -> None:
     async with FakeEtcd() as fake, fake.client() as client:
         one, two = Barrier(client, "b"), Barrier(client, "b")

@@ -53,6 +53,45 @@ async def test_items_come_in_their_order_each_once(kind: Kind) -> None:
         assert await queue.put_all([]) == []
 
 
+@KINDS
+@pytest.mark.parametrize("lost", [1, 2, 3])
+async def test_looks_without_an_answer_do_not_hold_it_up_for_ever(kind: Kind, lost: int) -> None:
+    async with FakeEtcd(latency=0.001) as fake, fake.client() as client, fake.client() as other:
+        queue = kind(client, "q")
+        await kind(other, "q").put_all(["0", "1"])
+        with fake.fault("KV/Range", hang=True, times=lost) as fault:
+            async with asyncio.timeout(120):
+                assert (await queue.get()).value == b"0"
+            assert fault.hits == lost
+        assert [item.value for item in await kind(other, "q").peek(9)] == [b"1"], "an item was taken once"
+        assert (await queue.get()).value == b"1"
+
+
+async def test_the_look_of_an_empty_queue_may_be_lost_too() -> None:
+    async with FakeEtcd(latency=0.001) as fake, fake.client() as client, fake.client() as other:
+        with fake.fault("KV/Range", times=1), fake.fault("KV/Range", hang=True, times=1) as fault:
+            taking = asyncio.create_task(Queue(client, "q").get())
+            await asyncio.sleep(1000.0)
+            assert not taking.done(), "it waits for an item without a limit"
+            assert fault.hits == 1
+        await Queue(other, "q").put("0")
+        async with asyncio.timeout(60):
+            assert (await taking).value == b"0"
+
+
+async def test_a_look_without_an_answer_ends_with_its_consumer() -> None:
+    async with FakeEtcd(latency=0.001) as fake, fake.client() as client:
+        with fake.fault("KV/Range", hang=True):
+            with pytest.raises(QueueTimeoutError):
+                await Queue(client, "q").get(timeout=25.0)
+            taking = asyncio.create_task(Queue(client, "q").get())
+            await asyncio.sleep(25.0)
+            taking.cancel()
+            await turns()
+            assert taking.cancelled()
+            assert not [task for task in tasks() if "queue" in task.get_name()]
+
+
 async def test_lower_priorities_come_first() -> None:
     async with FakeEtcd(latency=0.001) as fake, fake.client() as client:
         queue = PriorityQueue(client, "q")

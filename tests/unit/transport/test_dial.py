@@ -149,7 +149,7 @@ async def test_a_peer_that_hangs_up_on_a_handshake_is_a_tls_error(authority: tru
 
     async with stream_server(hang_up) as port:
         with pytest.raises(
-            TLSError, match=r"hung up .* perhaps it does not serve TLS, or requires a client certificate"
+            TLSError, match=r"hung up .* it was stopped just now, or it does not serve TLS, or requires a client cert"
         ):
             await dialled(Target("127.0.0.1", port, "", "a", client_context(authority), "member.test"), Recorder)
 

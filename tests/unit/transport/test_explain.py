@@ -164,7 +164,7 @@ def test_a_peer_that_went_without_a_word_within_tls() -> None:
     for error in (*ENDS, ssl.SSLEOFError(8, "EOF")):
         explained = explain_hang_up(error, is_tls=True)
         assert isinstance(explained, TLSError)
-        assert "client certificate" in str(explained)
+        assert "perhaps it was stopped just now, or it wants a client certificate" in str(explained)
 
 
 def test_a_peer_that_went_without_a_word_in_plain_text() -> None:
@@ -173,9 +173,12 @@ def test_a_peer_that_went_without_a_word_in_plain_text() -> None:
         assert type(explained) is ConnectError
         assert not explained.lacks_http2
         assert str(error) in str(explained)
-        assert "perhaps it serves TLS (then https://), or HTTP/1 only (then use engine=" in str(explained)
+        hint = "perhaps it was stopped just now, or it serves TLS (then https://), or HTTP/1 only (then use engine="
+        assert hint in str(explained)
     over_http1 = explain_hang_up(ENDS[0], is_tls=False, over_http1=True)
-    assert str(over_http1).endswith("to answer over HTTP/1: reset; perhaps it serves TLS (then https://)")
+    assert str(over_http1).endswith(
+        "to answer over HTTP/1: reset; perhaps it was stopped just now, or it serves TLS (then https://)"
+    )
     assert "did not begin HTTP/2: reset" in str(explain_hang_up(ENDS[0], is_tls=False))
 
 

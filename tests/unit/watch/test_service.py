@@ -145,6 +145,25 @@ def page(revision: int, *kvs: tuple[bytes, int], more: bool = False) -> RangeRes
     return RangeResult(Header(revision=revision), found, more=more, count=len(found))
 
 
+async def test_a_check_of_the_store_without_an_answer_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store()
+    told: list[int] = []
+    monkeypatch.setattr(store.service._stream, "store_is_at", told.append)
+
+    async def read_page(operation: RangeOp, **options: object) -> RangeResult:
+        store.asked.append((operation, None))
+        if len(store.asked) < 3:
+            await asyncio.Event().wait()
+        return page(31)
+
+    store.service._read_page = read_page
+    store.service.check_store(WatchState(WatchOptions(KEYS), 8, lambda: None))
+    await asyncio.sleep(120)
+    assert told == [31]
+    assert [operation.keys.key for operation, _ in store.asked] == [b"k"] * 3
+    assert not tasks()
+
+
 async def test_the_first_keys_are_listed_as_they_were_before_the_beginning() -> None:
     store = Store(page(9, (b"ka", 1), more=True), page(9, (b"kb", 2)))
     state = store.watch(8, Phase.WAITING)
