@@ -86,6 +86,23 @@ class IncrementalSink:
             self._schedule()
 
 
+def _begin_with(
+    collect: Collect | None, is_over: "Callable[[], bool]", small: int = 0
+) -> "Callable[[int], MessageSink[bytes | IncrementalSink]]":
+    """Return what creates the sinks of a call. It does not refer to the call: that would be a reference cycle.
+
+    Args:
+        collect: creates the collectors; None joins the pieces.
+        is_over: whether the call has ended.
+        small: bytes of the largest message whose pieces are joined all the same.
+    """
+
+    def begin(size: int) -> "MessageSink[bytes | IncrementalSink]":
+        return BytesIO() if collect is None or size <= small else IncrementalSink(collect(), is_over, size)
+
+    return begin
+
+
 class GrpcCall(Http2Stream):
     """Base class of unary calls and streams of messages.
 
@@ -215,7 +232,7 @@ class UnaryCall(GrpcCall):
             failure = _without_headers()
         elif self._message is None:
             if self._deframer is None:
-                self._deframer = Deframer(self._limit, self._begin)
+                self._deframer = Deframer(self._limit, _begin_with(self._collect, self.future.done))
             failure = self._deframer.feed(data, messages)
         if failure is None and self._message is None and len(messages) == 1 and not self.is_partial:
             message = messages[0]
@@ -224,9 +241,6 @@ class UnaryCall(GrpcCall):
             failure = _broken("the server answered a unary call twice")
         if failure is not None:
             self.fail(failure)
-
-    def _begin(self, size: int) -> "MessageSink[bytes | IncrementalSink]":
-        return BytesIO() if self._collect is None else IncrementalSink(self._collect(), self.future.done, size)
 
     def complete(self) -> None:
         if self._message is None:
@@ -252,8 +266,9 @@ class StreamCall(GrpcCall):
         self.has_headers = False
         self.may_move = False
         self._took = took  # returns bytes to the peer's window
-        self._collect = collect
-        self._deframer: Deframer[bytes | IncrementalSink] = Deframer(limit, self._begin, shown=BEGINNING)
+        self._is_over = asyncio.Event()
+        begin = _begin_with(collect, self._is_over.is_set, small=_SMALL)
+        self._deframer: Deframer[bytes | IncrementalSink] = Deframer(limit, begin, shown=BEGINNING)
         self._returned_early = 0  # bytes of the next message that were returned before it was read
         self._messages: deque[bytes | IncrementalSink] = deque()
         self._failure: AttemptFailure | None = None
@@ -274,6 +289,7 @@ class StreamCall(GrpcCall):
         if self._failure is None and not self._has_ended:
             self._failure = failure
             self._deframer.forget()
+        self._is_over.set()
         wake(self._wakes)
         wake(self._sent)
 
@@ -353,11 +369,6 @@ class StreamCall(GrpcCall):
             await self._sent
         finally:
             self._sent = None
-
-    def _begin(self, size: int) -> "MessageSink[bytes | IncrementalSink]":
-        if self._collect is None or size <= _SMALL:
-            return BytesIO()
-        return IncrementalSink(self._collect(), self.is_given_up, size)
 
     def _return_early(self) -> None:
         """Return the bytes of an incomplete message, which may exceed the window, unless other messages wait."""
