@@ -529,3 +529,20 @@ async def test_a_whole_message_is_not_worked_on_once_its_stream_is_cancelled() -
         await asyncio.sleep(0)
     assert made[0].steps == 0
     assert call.take() is made[0]
+
+
+@pytest.mark.anyio
+async def test_of_many_large_messages_that_wait_one_is_worked_on_in_each_turn() -> None:
+    """A window holds hundreds of messages that are just large: a step of each would block the loop."""
+    call, _, made = collecting()
+    feed(call, framed(bytes(LARGE)) * 5 + framed(bytes(LARGE))[:-1])
+    for turn in range(1, 10):
+        await asyncio.sleep(0)
+        assert [one.steps for one in made] == [turn, 0, 0, 0, 0, 0]
+    assert call.take() is made[0]
+    for turn in range(1, 10):
+        await asyncio.sleep(0)
+        assert [one.steps for one in made] == [9, turn, 0, 0, 0, 0]
+    assert drain(call) == made[1:5]
+    await asyncio.sleep(0)
+    assert [one.steps for one in made] == [9, 9, 0, 0, 0, 1], "the last is worked on while it arrives"
