@@ -50,40 +50,72 @@ class IncrementalSink:
 
     Args:
         collector: the collector.
-        is_over: whether the call has ended; then its owner does the remaining work, or none is needed.
+        may_work: whether this sink is to work now. If not, its owner calls `schedule` later, or does the work itself.
         size: of the message, in bytes.
     """
 
-    __slots__ = ("_collector", "_is_due", "_is_over", "_is_released", "size")
+    __slots__ = ("_is_due", "_may_work", "collector", "size")
 
-    def __init__(self, collector: Collector, is_over: "Callable[[], bool]", size: int) -> None:
+    def __init__(self, collector: Collector, may_work: "Callable[[IncrementalSink], bool]", size: int) -> None:
+        self.collector = collector
         self.size = size
-        self._collector = collector
-        self._is_over = is_over
+        self._may_work = may_work
         self._is_due = False
-        self._is_released = False
 
     def write(self, piece: bytes, /) -> None:
-        self._collector.feed(piece)
-        self._schedule()
+        self.collector.feed(piece)
+        self.schedule()
 
     def getvalue(self) -> Self:
         return self
 
-    def release(self) -> Collector:
-        """Return the collector to the owner of the call, who does the remaining work."""
-        self._is_released = True
-        return self._collector
-
-    def _schedule(self) -> None:
+    def schedule(self) -> None:
+        """Work in the next turn of the loop, if it may."""
         if not self._is_due:
             self._is_due = True
             asyncio.get_running_loop().call_soon(self._work)
 
     def _work(self) -> None:
         self._is_due = False
-        if not self._is_released and not self._is_over() and self._collector.work():
-            self._schedule()
+        if self._may_work(self) and self.collector.work():
+            self.schedule()
+
+
+# What creates a sink does not refer to the call, which has it: a reference cycle would keep messages of many megabytes
+# until the garbage collector runs.
+
+
+def _begin_reply(
+    collect: Collect | None, future: "asyncio.Future[bytes]"
+) -> "Callable[[int], MessageSink[bytes | IncrementalSink]]":
+    """Return what creates the sink of a reply. After the call has ended, its owner does the remaining work."""
+
+    def begin(size: int) -> "MessageSink[bytes | IncrementalSink]":
+        return BytesIO() if collect is None else IncrementalSink(collect(), lambda _: not future.done(), size)
+
+    return begin
+
+
+def _begin_message(
+    collect: Collect | None, sinks: deque[IncrementalSink]
+) -> "Callable[[int], MessageSink[bytes | IncrementalSink]]":
+    """Return what creates the sinks of a stream.
+
+    Only the oldest works: a step of each message that waits would together block the loop.
+
+    Args:
+        collect: creates the collectors; None joins the pieces.
+        sinks: those whose messages were not taken, the oldest first; empty once the stream is over.
+    """
+
+    def begin(size: int) -> "MessageSink[bytes | IncrementalSink]":
+        if collect is None or size <= _SMALL:
+            return BytesIO()
+        sink = IncrementalSink(collect(), lambda sink: bool(sinks) and sinks[0] is sink, size)
+        sinks.append(sink)
+        return sink
+
+    return begin
 
 
 class GrpcCall(Http2Stream):
@@ -215,7 +247,7 @@ class UnaryCall(GrpcCall):
             failure = _without_headers()
         elif self._message is None:
             if self._deframer is None:
-                self._deframer = Deframer(self._limit, self._begin)
+                self._deframer = Deframer(self._limit, _begin_reply(self._collect, self.future))
             failure = self._deframer.feed(data, messages)
         if failure is None and self._message is None and len(messages) == 1 and not self.is_partial:
             message = messages[0]
@@ -224,9 +256,6 @@ class UnaryCall(GrpcCall):
             failure = _broken("the server answered a unary call twice")
         if failure is not None:
             self.fail(failure)
-
-    def _begin(self, size: int) -> "MessageSink[bytes | IncrementalSink]":
-        return BytesIO() if self._collect is None else IncrementalSink(self._collect(), self.future.done, size)
 
     def complete(self) -> None:
         if self._message is None:
@@ -252,8 +281,9 @@ class StreamCall(GrpcCall):
         self.has_headers = False
         self.may_move = False
         self._took = took  # returns bytes to the peer's window
-        self._collect = collect
-        self._deframer: Deframer[bytes | IncrementalSink] = Deframer(limit, self._begin, shown=BEGINNING)
+        self._sinks: deque[IncrementalSink] = deque()  # of messages that were not taken
+        begin = _begin_message(collect, self._sinks)
+        self._deframer: Deframer[bytes | IncrementalSink] = Deframer(limit, begin, shown=BEGINNING)
         self._returned_early = 0  # bytes of the next message that were returned before it was read
         self._messages: deque[bytes | IncrementalSink] = deque()
         self._failure: AttemptFailure | None = None
@@ -274,6 +304,7 @@ class StreamCall(GrpcCall):
         if self._failure is None and not self._has_ended:
             self._failure = failure
             self._deframer.forget()
+        self._sinks.clear()  # no more work
         wake(self._wakes)
         wake(self._sent)
 
@@ -317,7 +348,13 @@ class StreamCall(GrpcCall):
         self._took(self, size + PREFIX.size - self._returned_early)
         self._returned_early = 0
         self._return_early()
-        return message if isinstance(message, bytes) else message.release()
+        if isinstance(message, bytes):
+            return message
+        if self._sinks:
+            self._sinks.popleft()
+        if self._sinks:
+            self._sinks[0].schedule()
+        return message.collector
 
     def check(self) -> bool:
         """Whether the server ended the stream with OK.
@@ -353,11 +390,6 @@ class StreamCall(GrpcCall):
             await self._sent
         finally:
             self._sent = None
-
-    def _begin(self, size: int) -> "MessageSink[bytes | IncrementalSink]":
-        if self._collect is None or size <= _SMALL:
-            return BytesIO()
-        return IncrementalSink(self._collect(), self.is_given_up, size)
 
     def _return_early(self) -> None:
         """Return the bytes of an incomplete message, which may exceed the window, unless other messages wait."""

@@ -46,7 +46,7 @@ class Kept:
 
 def given(*pieces: bytes) -> tuple[IncrementalSink, Kept, "asyncio.Future[bytes]"]:
     kept, future = Kept(), asyncio.get_running_loop().create_future()
-    collected = IncrementalSink(kept, future.done, sum(map(len, pieces)))
+    collected = IncrementalSink(kept, lambda _: not future.done(), sum(map(len, pieces)))
     for piece in pieces:
         collected.write(piece)
     return collected, kept, future
@@ -58,12 +58,17 @@ async def test_it_passes_on_all_pieces() -> None:
     assert (collected.getvalue(), collected.size) == (collected, 6)
 
 
-async def test_it_works_no_more_once_its_collector_is_released() -> None:
-    collected, kept, _ = given(*[b"x"] * 5)
-    await asyncio.sleep(0)
-    assert collected.release() is kept
+async def test_one_that_had_to_wait_works_once_it_is_scheduled() -> None:
+    kept = Kept()
+    allowed: list[IncrementalSink] = []
+    collected = IncrementalSink(kept, allowed.__contains__, 1)
+    collected.write(b"x")
     for _ in range(3):
         await asyncio.sleep(0)
+    assert kept.worked == 0
+    allowed.append(collected)
+    collected.schedule()
+    await asyncio.sleep(0)
     assert kept.worked == 1
 
 

@@ -1,7 +1,9 @@
 """The native engine's calls, fed as the parser would feed them: every cut of a body, every end of a response."""
 
 import asyncio
+import gc
 import tracemalloc
+from collections.abc import Iterator
 from io import BytesIO
 from weakref import ref
 
@@ -476,3 +478,71 @@ async def test_a_stream_that_fails_keeps_nothing_of_what_was_arriving() -> None:
     kept = ref(made.pop())
     await asyncio.sleep(0)
     assert kept() is None
+
+
+@pytest.fixture
+def no_collection() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("is_whole", [True, False])
+@pytest.mark.parametrize("end", ["cancelled", "lost", "ended"])
+@pytest.mark.usefixtures("no_collection")
+async def test_a_stream_that_is_dropped_leaves_nothing_to_the_garbage_collector(end: str, is_whole: bool) -> None:
+    call, _, made = collecting()
+    body = framed(bytes(LARGE))
+    feed(call, body if is_whole else body[:-1])
+    if end == "lost":
+        call.on_reset(8, by_peer=True)
+    elif end == "ended":
+        call.on_headers(HeaderBlock(TAIL), ended=True)
+    call.fail(AttemptFailure(StatusCode.CANCELLED, "cancelled", Delivery.UNKNOWN))  # as every owner does at the end
+    kept = ref(made.pop()), ref(call)
+    await asyncio.sleep(0)
+    del call
+    assert [one() for one in kept] == [None, None]
+
+
+@pytest.mark.anyio
+@pytest.mark.usefixtures("no_collection")
+async def test_a_call_that_is_dropped_leaves_nothing_to_the_garbage_collector() -> None:
+    call, made = collected()
+    call.on_data(framed(b"reply")[:-1])
+    kept = ref(made.pop()), ref(call.future)
+    call.future.cancel()
+    await asyncio.sleep(0)
+    del call
+    assert [one() for one in kept] == [None, None]
+
+
+@pytest.mark.anyio
+async def test_a_whole_message_is_not_worked_on_once_its_stream_is_cancelled() -> None:
+    call, _, made = collecting()
+    feed(call, framed(bytes(LARGE)))
+    call.on_headers(HeaderBlock(TAIL), ended=True)
+    call.fail(AttemptFailure(StatusCode.CANCELLED, "cancelled", Delivery.UNKNOWN))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert made[0].steps == 0
+    assert call.take() is made[0]
+
+
+@pytest.mark.anyio
+async def test_of_many_large_messages_that_wait_one_is_worked_on_in_each_turn() -> None:
+    """A window holds hundreds of messages that are just large: a step of each would block the loop."""
+    call, _, made = collecting()
+    feed(call, framed(bytes(LARGE)) * 5 + framed(bytes(LARGE))[:-1])
+    for turn in range(1, 10):
+        await asyncio.sleep(0)
+        assert [one.steps for one in made] == [turn, 0, 0, 0, 0, 0]
+    assert call.take() is made[0]
+    for turn in range(1, 10):
+        await asyncio.sleep(0)
+        assert [one.steps for one in made] == [9, turn, 0, 0, 0, 0]
+    assert drain(call) == made[1:5]
+    await asyncio.sleep(0)
+    assert [one.steps for one in made] == [9, 9, 0, 0, 0, 1], "the last is worked on while it arrives"
