@@ -11,6 +11,7 @@ collect_ignore_glob = [
     pattern
     for pattern, library in (
         ("test_config*.py", "msgspec"),
+        ("test_dashboard.py", "prometheus_client"),
         ("test_discovery_aiohttp.py", "aiohttp"),
         ("test_discovery_grpc.py", "grpc"),
         ("test_discovery_page.py", "aiohttp"),

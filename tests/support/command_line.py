@@ -29,6 +29,7 @@ async def started(
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     """A command that runs; it is killed on leaving."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("ETCDCTL_")}
+    clean.pop("PYTHONDEVMODE", None)  # in which asyncio writes to stderr what takes long on a busy machine
     clean["XDG_CONFIG_HOME"] = os.devnull  # there are no contexts
     pipe = asyncio.subprocess.PIPE
     child = await asyncio.create_subprocess_exec(
