@@ -20,13 +20,12 @@ from typing import ClassVar, Final, Protocol, Self
 
 from etcd_aio import Key, KeyValue, PutResult, Store, TxnResult, Watcher, Writer, op
 from etcd_aio.aio import check_loop, start_background_task, wake
-from etcd_aio.concurrency import BACKOFF, LeasePool, LeaseSource, Loan
+from etcd_aio.concurrency import BACKOFF, LeasePool, LeaseSource
 from etcd_aio.errors import (
     ClientUsageError,
     CompactedError,
     EtcdError,
     JobLostError,
-    LeaseLostError,
     LeaseNotFoundError,
     NoSpaceError,
     StoreRolledBackError,
@@ -36,6 +35,7 @@ from etcd_aio.not_awaitable import NotAwaitable
 from etcd_aio.recipes.candidates import Spread
 from etcd_aio.recipes.job import Job
 from etcd_aio.recipes.jobs import Board, FreeJob, JobKeys, Kind
+from etcd_aio.recipes.shift import WorkerShift
 from etcd_aio.types import shown_key
 
 logger: Final = logging.getLogger("etcd_aio.queues")
@@ -50,85 +50,6 @@ class HasLeases(Store, Protocol):
     """A client: it has the leases of locks."""
 
     def _lease_pool(self) -> LeasePool: ...
-
-
-class _Shift:
-    """One lease of a worker, and the jobs that are claimed under it; a `Shift`."""
-
-    def __init__(self, worker: "Worker", loan: Loan, worker_key: bytes) -> None:
-        self._worker = worker
-        self._margin = worker.margin
-        self._timer: asyncio.TimerHandle | None = None
-        self.loan = loan
-        self.store: Store = worker.store
-        self.writer = worker.writer
-        self.keys = worker.keys
-        self.timeout = worker.timeout
-        self.max_tries = worker.max_tries
-        self.cancels = worker.cancels
-        self.worker_key = worker_key
-        self.revision = 0
-        self.jobs: dict[bytes, Job] = {}  # by name
-        self.claiming: frozenset[bytes] = frozenset()
-        self.dirty: set[bytes] = set()  # jobs that a late copy of a request may claim
-        self.is_over = False
-
-    def begin(self, revision: int) -> None:
-        """The worker's own key was created."""
-        self.revision = revision
-        self.loan.on_loss(self._on_loss)
-        if not self.is_over:
-            self._on_time()
-
-    @property
-    def left(self) -> float:
-        """Seconds until the jobs are lost, unless a renewal is acknowledged before. Thread-safe."""
-        return 0.0 if self.is_over else max(0.0, self.loan.remaining - self._margin)
-
-    def _on_time(self) -> None:
-        """The margin is looked at when it would have begun without the renewals since."""
-        if self.left <= 0:
-            self.end("no renewal of the worker's lease is acknowledged")
-        elif not self.is_over:
-            self._timer = asyncio.get_running_loop().call_later(max(self.left, 0.001), self._on_time)
-
-    def _on_loss(self, error: LeaseLostError) -> None:
-        self.end(error.message, error)
-
-    def end(self, reason: str, cause: BaseException | None = None) -> None:
-        """The lease is lost, or the worker is left: so are all jobs."""
-        if self.is_over:
-            return
-        for job in tuple(self.jobs.values()):
-            job.lose(reason, cause)
-        self.is_over = True
-        if self._timer is not None:
-            self._timer.cancel()
-        self.loan.on_loss(None)
-        self._worker.shift_over(self)
-
-    def ended(self, job: Job) -> None:
-        """The job is not this worker's any more."""
-        name = job.key[len(self.keys.of(Kind.ITEM)) :]
-        if self.jobs.get(name) is job:
-            del self.jobs[name]
-            self._worker.wake()
-
-    def run_later(self, job: Job, *, delay: float = 0.0, has_begun: bool = True) -> None:
-        """Release a job in the background, until that is answered or the lease is lost."""
-        self._worker.source.run(self._release(job, delay, has_begun), "release of a job")
-
-    async def _release(self, job: Job, delay: float, has_begun: bool) -> None:
-        failures = 0
-        while not (job.is_ended or job.is_lost):
-            try:
-                await job._release(delay=delay, has_begun=has_begun)
-            except EtcdError as error:
-                if not error.retryable:  # it is free when the lease ends, and the worker goes on without it
-                    self.ended(job)
-                    return
-            await asyncio.sleep(BACKOFF.wait(failures, random.random))
-            failures += 1
 
 
 class Worker(NotAwaitable, AsyncIterator[Job]):
@@ -172,7 +93,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         self._board = Board(keys)
         self._is_loaded = False
         self._spread = Spread()
-        self._shift: _Shift | None = None
+        self._shift: WorkerShift | None = None
         self._waiting: deque[asyncio.Future[Job | EtcdError | None]] = deque()
         self._kept: deque[Job] = deque()  # claimed for consumers that were cancelled
         self._changed: asyncio.Future[None] | None = None
@@ -214,12 +135,12 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
             if not isinstance(exc, asyncio.CancelledError):
                 await asyncio.wait([ending, *self._tasks], timeout=_LEAVE_SECONDS)
 
-    async def _begin(self) -> _Shift:
+    async def _begin(self) -> WorkerShift:
         """Borrow a lease, and create the worker's own key, which proves that the lease was never lost."""
         while True:
             loan = await self.source.borrow(self.keys.of(Kind.CLAIM))
             key = self.keys.worker_key(loan.id)
-            shift = _Shift(self, loan, key)
+            shift = WorkerShift(self, loan, key)
             put, look = op.put(key, self._owner, lease=loan.id), op.get(key)
             try:
                 result = await self.store.do(
@@ -239,7 +160,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
                 return shift
             self.source.run(loan.discard(), f"end of a worker of {self._what}")  # the answer took until its margin
 
-    def shift_over(self, shift: _Shift) -> None:
+    def shift_over(self, shift: WorkerShift) -> None:
         """The lease of a shift is lost, or the worker is left."""
         if self._shift is shift:
             self._shift = None
@@ -461,7 +382,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
             self._fail(error)
         await asyncio.sleep(BACKOFF.wait(failures, random.random))
 
-    async def _claim(self, shift: _Shift, found: Sequence[FreeJob]) -> None:
+    async def _claim(self, shift: WorkerShift, found: Sequence[FreeJob]) -> None:
         parts = [self._part(shift, one) for one in found]
         txn = op.txn(then=parts)
         names = frozenset(one.job for one in found)
@@ -500,7 +421,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
             if are_dirty:
                 self._sweep()
 
-    def _part(self, shift: _Shift, one: FreeJob) -> op.TxnOp:
+    def _part(self, shift: WorkerShift, one: FreeJob) -> op.TxnOp:
         item, claim = self.keys.of(Kind.ITEM, one.job), self.keys.of(Kind.CLAIM, one.job)
         tries, delay = self.keys.of(Kind.TRIES, one.job), self.keys.of(Kind.DELAY, one.job)
         return op.txn(
@@ -514,7 +435,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
             otherwise=[op.get(claim)],
         )
 
-    async def _claimed(self, shift: _Shift, one: FreeJob, reply: TxnResult, *, is_dirty: bool) -> Job | None:
+    async def _claimed(self, shift: WorkerShift, one: FreeJob, reply: TxnResult, *, is_dirty: bool) -> Job | None:
         """The job that an answer means; None if another worker has it."""
         if reply.succeeded:
             item, _, tries = reply.responses[:3]

@@ -308,7 +308,7 @@ class GatewayConnection:
         # If other sockets are answered, the peer is not dead, and this one must not be kept for nothing.
         seconds = max(self._options.silence_timeout, self._options.keepalive_timeout, HEAVY_TIMEOUT)
         call = Call(self, self._get(self._service.document), limit=LARGE, deadline=self._loop.time() + 2 * seconds)
-        self._pool.start_first(call)
+        self._pool.start_ping(call)
 
     def _over(self, error: BaseException | None) -> None:
         if self._is_lost:

@@ -21,7 +21,8 @@ from etcd_aio.transport.interface import Target
 from etcd_aio.transport.names import Names
 
 MOST_SOCKETS: Final = 64
-"""For unary calls to one endpoint; further calls wait. Browsers open 6, Go's HTTP client any number."""
+"""For unary calls to one endpoint; further calls wait, and a ping gets one more. Browsers open 6, Go's HTTP client any
+number."""
 
 _BUSY_LOOP: Final = 1.0  # seconds; a socket that ends sooner and has served nothing is not replaced
 
@@ -87,6 +88,7 @@ class Pool:
         self._idle: list[Channel] = []  # of these, the one that was used last comes last
         self._dials: set[asyncio.Task[Any]] = set()
         self._waiting: deque[Call] = deque()
+        self._ping: Call | None = None
         self._reaper: asyncio.TimerHandle | None = None
         self._is_open = False
         self._is_closed = False
@@ -117,12 +119,13 @@ class Pool:
         self._waiting.append(call)
         self._dial_more()
 
-    def start_first(self, call: Call) -> None:
-        """The same before all others, over one more socket if need be."""
+    def start_ping(self, call: Call) -> None:
+        """The same before all others, over one more socket if need be, which ends with it."""
         channel = self._take_idle()
         if channel is not None:
             call.begin(channel)
             return
+        self._ping = call
         self._waiting.appendleft(call)
         self._dial_more(spare=1)
 
@@ -162,6 +165,11 @@ class Pool:
 
     def _offer(self, channel: Channel) -> None:
         """Give a free socket to the call that has waited longest; else keep it."""
+        is_for_ping = bool(self._waiting) and self._waiting[0] is self._ping and not self._ping.future.done()
+        if len(self._channels) > MOST_SOCKETS and not is_for_ping:
+            self._channels.discard(channel)  # first: another is dialled in place of one that has ended
+            channel.abort(None)
+            return
         while self._waiting:
             call = self._waiting.popleft()
             if not call.future.done():
