@@ -19,7 +19,7 @@ async def main() -> None:
     url = endpoint if "://" in endpoint else f"http://{endpoint}"
     async with (
         FaultProxy(url) as proxy,  # forwards requests, and breaks the connection instead of forwarding replies
-        Client(proxy.endpoint, timeout=30) as client,
+        Client(proxy.endpoint, timeout=10) as client,
         client.exactly_once(prefix="example/once/", window=1) as once,
     ):
         await client.put(COUNTER, "0")

@@ -45,6 +45,7 @@ from tests.support.transport import (
     soon,
     target,
 )
+from tests.support.until import until
 
 pytestmark = pytest.mark.anyio
 
@@ -220,18 +221,15 @@ async def test_a_call_that_waits_for_a_socket_in_vain_is_unsent() -> None:
 
 
 async def test_the_socket_of_a_ping_is_not_one_more_for_calls() -> None:
-    async with link(Peer(silent), silence_time=0.05, silence_timeout=PATIENCE) as (connection, _, _):
-        pool = connection._pool
+    peer = Peer(silent)
+    async with link(peer, silence_time=10 * PATIENCE) as (connection, _, _), asyncio.timeout(PATIENCE):
+        sockets = connection._pool._channels
         busy = [asyncio.ensure_future(connection.unary("/x/Echo", b"", (), soon())) for _ in range(MOST_SOCKETS)]
         waiting = [asyncio.ensure_future(connection.unary("/x/Echo", b"", (), soon())) for _ in range(3)]
-        most = 0
-        async with asyncio.timeout(PATIENCE):
-            while (
-                most <= MOST_SOCKETS or len(pool._channels) > MOST_SOCKETS
-            ):  # until a ping had one more, and has ended
-                await asyncio.sleep(0)
-                most = max(most, len(pool._channels))
-        assert most == MOST_SOCKETS + 1
+        await until(lambda: len(peer.requests) == MOST_SOCKETS)
+        connection._ping()
+        await until(lambda: peer.sockets == MOST_SOCKETS + 1)
+        await until(lambda: len(sockets) == MOST_SOCKETS)
         await connection.aclose()
         deliveries = [(await failure_of(one)).delivery for one in (*busy, *waiting)]
         assert deliveries == [Delivery.UNKNOWN] * MOST_SOCKETS + [Delivery.UNSENT] * 3
