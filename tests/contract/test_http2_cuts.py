@@ -83,6 +83,7 @@ async def stream(connection: Connection, cut: int, seconds: float) -> bytes:
         await opened.half_close()
         async with asyncio.timeout(seconds):
             first = await opened.receive()
+            assert isinstance(first, bytes)
             assert first == b"answer", "nothing but the whole message is ever seen"
             assert cut >= MESSAGE_AT
             assert await opened.receive() is None

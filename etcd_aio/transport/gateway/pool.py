@@ -165,8 +165,7 @@ class Pool:
 
     def _offer(self, channel: Channel) -> None:
         """Give a free socket to the call that has waited longest; else keep it."""
-        is_for_ping = bool(self._waiting) and self._waiting[0] is self._ping and not self._ping.future.done()
-        if len(self._channels) > MOST_SOCKETS and not is_for_ping:
+        if len(self._channels) > MOST_SOCKETS and not self._is_ping_next():
             self._channels.discard(channel)  # first: another is dialled in place of one that has ended
             channel.abort(None)
             return
@@ -179,6 +178,10 @@ class Pool:
         self._idle.append(channel)
         if len(self._idle) > 1 and self._reaper is None:
             self._reaper = self._loop.call_later(channel.longest_idle, self._reap)
+
+    def _is_ping_next(self) -> bool:
+        ping = self._ping
+        return ping is not None and not ping.future.done() and bool(self._waiting) and self._waiting[0] is ping
 
     def _reap(self) -> None:
         """Close what has been idle for long, except for one."""
