@@ -339,6 +339,7 @@ class FakeStream:
         is_cancelled: the client cancelled it while it was open.
         is_blocked: `send` waits, as for flow control.
         collects: large messages arrive in pieces.
+        collected: how many messages a collector got.
     """
 
     def __init__(
@@ -359,6 +360,7 @@ class FakeStream:
         self.is_cancelled = False
         self.is_blocked = False
         self.collects = False
+        self.collected = 0
         self._collect = collect
         self.on_message: Callable[[bytes], None] | None = None
         self._connection = connection
@@ -409,6 +411,7 @@ class FakeStream:
                 for start in range(0, len(message), _LARGE):
                     collector.feed(message[start : start + _LARGE])
                     collector.work()
+                self.collected += 1
                 return collector
             if self._failure is not None:
                 raise self._failure

@@ -220,6 +220,7 @@ async def test_large_replies_are_read_by_the_decoders_that_the_stream_was_given(
     await turns(10)
     assert [(reply.watch_id, len(reply.events)) for reply in world.talk.replies[-2:]] == [(8, 1), (9, len(events))]
     assert len(made) == 1
+    assert world.stream.collected == (arrives == "in pieces")
     await world.aclose()
 
 

@@ -30,7 +30,7 @@ from etcd_aio.errors import (
     UnknownEndpointError,
 )
 from etcd_aio.methods import RANGE_STREAM
-from etcd_aio.transport import Metadata
+from etcd_aio.transport import Collect, Metadata
 from etcd_aio.types import RangeChunk
 from tests.support.calls import CLUSTER, Calls, answered, leader_changed, unknown, unprocessed
 from tests.support.fake_engine import FakeConnection, Hang
@@ -121,11 +121,12 @@ def streams(monkeypatch: pytest.MonkeyPatch) -> Streams:
     streams = Streams()
 
     async def open_stream(
-        connection: FakeConnection, path: str, metadata: Metadata, deadline: float, *_: object, **__: object
+        connection: FakeConnection, path: str, metadata: Metadata, deadline: float, collect: Collect | None = None
     ) -> ScriptedStream:
         if connection.is_lost or connection.is_draining:
             raise AttemptFailure(StatusCode.UNAVAILABLE, "the connection is closed", Delivery.UNSENT)
         assert path == RANGE_STREAM.path
+        assert collect is not None, "large messages are decoded while they arrive"
         assert deadline > asyncio.get_running_loop().time()
         await streams.may_open.wait()
         name = connection._member.authority[:2]
