@@ -277,6 +277,8 @@ async def test_given_up_calls_end_and_others_stay() -> None:
         (answer(b'{"code":14,"message":"etcdserver: no leader"}', 503), 14, ANSWERED, "etcdserver: no leader"),
         (answer(b'{"code":14,"message":"connection error: desc = \\"remote error: tls: bad certificate\\""}', 503),
          14, ANSWERED, 'bad certificate": the gateway uses the server\'s certificate'),
+        (answer(b'{"code":14,"message":"write tcp 10.0.0.1:5->10.0.0.1:2379: write: broken pipe"}', 503),
+         14, ANSWERED, "if it always does, the gateway uses the server's certificate"),
         (answer(b'{"error":"etcdserver: e","code":14}', 503), 14, ANSWERED, "etcdserver: e"),
         (answer(b'{"message":["Not Found"]}', 404), 12, UNKNOWN, "HTTP status 404"),
         (answer(b'{"code":503,"message":"no upstream"}', 503), 14, UNKNOWN, "HTTP status 503"),

@@ -6,6 +6,7 @@ not.
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
@@ -22,7 +23,10 @@ NO_GATEWAY: Final = (
 _NO_SUCH_PATH: Final = "Not Found"  # of the gateway itself
 _NO_HANDLER: Final = b"404 page not found"  # of Go's HTTP server without the gateway
 _ODD: Final = frozenset({200, 301, 302, 303, 307, 308, 404, 405, 410, 501})  # no status of a proxy in trouble
-_OWN_TLS: Final = "remote error: tls:"  # the gateway is a client of its member; these are the member's words to it
+# The gateway is a client of its member. A member that refuses the gateway's certificate says so and closes; when the
+# gateway still writes, it meets the closed connection before it reads the reason.
+_OWN_TLS: Final = "remote error: tls:"
+_OWN_CLOSED: Final = re.compile(r"write tcp \S+: write: (broken pipe|connection reset by peer)")
 _OWN_CERTIFICATE: Final = (
     "the gateway uses the server's certificate as its client certificate: it must be valid for clientAuth too"
 )
@@ -165,6 +169,8 @@ def _status(found: Mapping[str, object]) -> AttemptFailure | None:
         return None  # a proxy's code is often the HTTP status
     if _OWN_TLS in message:
         message = f"{message}: {_OWN_CERTIFICATE}"
+    elif _OWN_CLOSED.search(message):
+        message = f"{message}: the member closed the gateway's own connection; if it always does, {_OWN_CERTIFICATE}"
     return AttemptFailure(StatusCode.from_number(code), message, Delivery.ANSWERED)
 
 
