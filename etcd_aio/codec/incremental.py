@@ -6,11 +6,13 @@ needs, so the cost of copying does not grow with the size of the message.
 """
 
 from collections import deque
-from typing import Generic
+from typing import Final, Generic, cast
 
 from etcd_aio.codec.compiled import DECODE_FAILURES, malformed, reason_of, steps_of
-from etcd_aio.codec.decoder import STEP
 from etcd_aio.codec.targets import Decodable
+
+PIECE: Final = 1 << 18
+"""Bytes that are joined for one step, if they are there: most steps end with them, and not in their middle."""
 
 
 class IncrementalDecoder(Generic[Decodable]):
@@ -19,6 +21,8 @@ class IncrementalDecoder(Generic[Decodable]):
     `feed` the pieces, `work` a step at a time, then `finish`, which does the remaining work and raises if the message
     is malformed. After `end`, `work` does that work too, so that `finish` has nothing left to do.
 
+    A subclass may have parts: what is decoded of a message that still arrives, as a message of its own.
+
     Args:
         decodable: as for `decode`.
     """
@@ -26,6 +30,7 @@ class IncrementalDecoder(Generic[Decodable]):
     __slots__ = (
         "_data",
         "_decodable",
+        "_decoded",
         "_error",
         "_has_ended",
         "_is_paused",
@@ -44,6 +49,7 @@ class IncrementalDecoder(Generic[Decodable]):
     def restart(self) -> None:
         """Forget all that was fed: what is fed next is the beginning of the message."""
         self._steps = steps_of(self._decodable)
+        self._decoded = 0  # bytes of the whole fields that the stepwise decoder has read
         self._pieces: deque[bytes] = deque()  # not yet sent to the stepwise decoder, or returned by it
         self._size = 0  # of the pieces, in bytes
         self._needed = 1  # bytes that the next step needs at least
@@ -67,6 +73,20 @@ class IncrementalDecoder(Generic[Decodable]):
     def end(self) -> None:
         """All pieces were fed."""
         self._has_ended = True
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether all pieces were fed."""
+        return self._has_ended
+
+    @property
+    def has_part(self) -> bool:
+        """Whether `take_part` has something to take, until the next step."""
+        return False
+
+    def take_part(self) -> Decodable | None:
+        """Remove what is decoded, and return it; None if there is no part. `finish` returns the rest."""
+        return None
 
     def finish(self) -> Decodable:
         """The message, after all its pieces were fed.
@@ -112,6 +132,7 @@ class IncrementalDecoder(Generic[Decodable]):
         self._is_paused = reached is None
         if reached is not None:
             position, missing = reached
+            self._decoded += position
             rest = self._data[position:]
             self._data = b""
             self._needed = len(rest) + missing
@@ -119,9 +140,30 @@ class IncrementalDecoder(Generic[Decodable]):
                 self._pieces.appendleft(rest)
                 self._size += len(rest)
 
+    def _cut(self, ending: bytes, beginning: bytes) -> Decodable:
+        """Divide the message behind its last whole field, while the stepwise decoder waits for more.
+
+        Args:
+            ending: the last fields of the first part.
+            beginning: the first fields of the rest.
+        """
+        message = None
+        try:
+            self._steps.send((ending, 0, len(ending), True))
+            while True:  # a list of more than `FREED` items is freed in steps
+                next(self._steps)
+        except StopIteration as end:
+            message = end.value
+        self._steps = steps_of(self._decodable)
+        self._pieces.appendleft(beginning)
+        self._size += len(beginning)
+        self._needed += len(beginning)
+        self._decoded = 0
+        return cast("Decodable", message)
+
     def _taken(self) -> bytes:
         """Remove the pieces for one step, joined."""
-        wanted = max(self._needed, STEP)
+        wanted = max(self._needed, PIECE)
         taken: list[bytes] = []
         size = 0
         while self._pieces and size < wanted:

@@ -1,21 +1,26 @@
-"""Watch replies that are still arriving: which watch they are for, and decoding them without events that are dropped.
+"""Watch replies that are still arriving: which watch they are for, decoding them in parts, and without dropped events.
 
 etcd, like all Go programs, writes fields in the order of their numbers: the header, the watch id, what else is known of
-the watch, and the events last. So the first bytes of a message say for which watch its events are.
+the watch, and the events last. So the first bytes of a message say for which watch its events are, and the events that
+are here can be handed over before the others, as if the server had sent the message in fragments.
 """
 
 from collections.abc import Callable
 from typing import Final
 
+from etcd_aio.codec.compiled import decode
 from etcd_aio.codec.fields import LENGTH, VARINT
-from etcd_aio.codec.incremental import IncrementalDecoder
+from etcd_aio.codec.incremental import PIECE, IncrementalDecoder
 from etcd_aio.codec.wire import WireFormatError, read_varint
 from etcd_aio.types import WatchReply
 
 _HEADER: Final = b"\x0a"  # the tag of field 1, a message
 _WATCH_ID: Final = 0x10  # the tag of field 2, a number
+_FRAGMENT: Final = b"\x38\x01"  # field 7, true: the message goes on in another one
 _EVENTS: Final = 0x5A  # the tag of field 11, messages
+_EVENT: Final = bytes([_EVENTS])
 _BEGINNING: Final = 128  # bytes; more than etcd writes before the first event
+_PART: Final = PIECE // 2  # bytes; to hand over a part takes as long as to decode some hundred events
 
 
 def leading_watch_id(beginning: bytes) -> int | None:
@@ -54,16 +59,20 @@ class WatchReplyDecoder(IncrementalDecoder[WatchReply]):
     A message may hold several times what a consumer may leave untaken, and the next one is on its way already when the
     watch is cancelled: to decode it for nothing would take as long as the one before.
 
+    A part is a fragment: a reply with the events that are here, of which the last revision may go on. The reply that
+    `finish` returns has one event at least, as the message: a reply without events would say that there are no more.
+
     Args:
         drops_events: whether the watch with this id drops its events by now.
     """
 
-    __slots__ = ("_beginning", "_drops_events", "_is_dropping", "_watch_id")
+    __slots__ = ("_beginning", "_drops_events", "_head", "_is_dropping", "_watch_id")
 
     def __init__(self, drops_events: Callable[[int], bool]) -> None:
         super().__init__(WatchReply)
         self._drops_events = drops_events
         self._beginning = b""
+        self._head: bytes | None = None  # what is before the events; empty if the message has no parts
         self._watch_id: int | None = None
         self._is_dropping = False
 
@@ -86,3 +95,31 @@ class WatchReplyDecoder(IncrementalDecoder[WatchReply]):
                 self.restart()
                 super().feed(kept)
         return super().work()
+
+    @property
+    def has_part(self) -> bool:
+        """Whether there are events to hand over, and the message goes on with another one."""
+        return (
+            self._decoded >= _PART
+            and not (self._is_paused or self._has_ended or self._is_dropping or self._error)
+            and bool(self._pieces)
+            and self._pieces[0][:1] == _EVENT
+            and bool(self._dividable_head)
+        )
+
+    def take_part(self) -> WatchReply | None:
+        """Remove the events that are here, and return them as a fragment; None if there is no part."""
+        return self._cut(_FRAGMENT, self._dividable_head) if self.has_part else None
+
+    @property
+    def _dividable_head(self) -> bytes:
+        """What is before the events; empty if it does not say whose they are, or more than that."""
+        head = self._head
+        if head is None:
+            head = without_events(self._beginning) or b""
+            if head:
+                reply = decode(WatchReply, head)
+                if not reply.watch_id or reply.created or reply.canceled or reply.compact_revision:
+                    head = b""
+            self._head = head
+        return head

@@ -18,16 +18,17 @@ MakeDecoder: TypeAlias = Callable[[], codec.IncrementalDecoder[Reply]]
 
 
 def decoder_of(make_decoder: MakeDecoder[Reply], received: bytes | Collector) -> "codec.IncrementalDecoder[Reply]":
-    """Return a decoder that was fed all of a large message of a stream.
+    """Return the decoder of a large message of a stream.
 
     Args:
         make_decoder: what the stream was opened with, to collect large messages.
-        received: the message, or the decoder that got it while it arrived.
+        received: the message, or the decoder that gets it while it arrives.
     """
     if not isinstance(received, bytes):
         return cast("codec.IncrementalDecoder[Reply]", received)  # the engine returns what `make_decoder` made
     decoder = make_decoder()
     decoder.feed(received)
+    decoder.end()
     return decoder
 
 

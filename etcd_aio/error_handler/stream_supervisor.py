@@ -21,7 +21,7 @@ from typing import Any, Final, Generic, ParamSpec, TypeAlias, TypeVar
 
 from etcd_aio import codec
 from etcd_aio.aio import start_background_task
-from etcd_aio.balancer import Balancer, Stream, SubConnection
+from etcd_aio.balancer import Balancer, Collector, Stream, SubConnection
 from etcd_aio.closing import TwoPartClose, Unwinding
 from etcd_aio.deadline import NEVER
 from etcd_aio.error_handler.call_with_retries import CallContext
@@ -405,15 +405,14 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
                 raw = await stream.receive()
                 if raw is None:
                     return self._own_end or StreamEnd.abandoned("the server ended the stream")
+                reply = await self._decode(raw)
+                if reply is None:
+                    continue
                 # Messages that are there already are received without a turn for other tasks.
                 received_bytes += len(raw) if isinstance(raw, bytes) else _RECEIVED_AT_ONCE
                 if received_bytes >= _RECEIVED_AT_ONCE:
                     received_bytes = 0
                     await asyncio.sleep(0)
-                if isinstance(raw, bytes) and len(raw) <= LARGE:
-                    reply = codec.decode(self._method.reply, raw)
-                else:
-                    reply = await finish_in_steps(decoder_of(self._make_decoder, raw))
                 check_cluster(reply, self._context.calls.identity, sub_connection)
             except AttemptFailure as failure:
                 if self._own_end is not None and failure.delivery is not Delivery.ANSWERED:
@@ -429,6 +428,13 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
                 self._history.on_first_reply(now)
             self._received += 1
             self._tell(handler.on_reply, reply, now)
+
+    async def _decode(self, raw: bytes | Collector) -> Reply | None:
+        """Return the reply that was received, or the part of it that is here; None if there is none."""
+        if isinstance(raw, bytes) and len(raw) <= LARGE:
+            return codec.decode(self._method.reply, raw)
+        decoder = decoder_of(self._make_decoder, raw)
+        return await finish_in_steps(decoder) if decoder.has_ended else decoder.take_part()
 
     def _notify_lost(self, error: EtcdError) -> None:
         """Tell the handler that the stream is gone, once for each stream that it knows of."""

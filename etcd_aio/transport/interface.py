@@ -108,7 +108,8 @@ class Stream(Protocol):
     async def receive(self) -> "bytes | Collector | None":
         """The next message, or None once the server ended the stream with OK. Raises AttemptFailure otherwise.
 
-        Of a large message it may return the collector that got it, if the stream was opened with `collect`. A message
+        Of a large message it may return the collector that gets it, if the stream was opened with `collect`: whenever
+        the collector has a part, which is to be taken before the next `receive`, and once it has ended. A message
         that is too large ends the stream; the failure has the beginning that was received. Cancellation loses no
         message: the next `receive` returns it.
         """
@@ -121,13 +122,21 @@ class Stream(Protocol):
 
 
 class Collector(Protocol):
-    """Decodes a large message while it arrives. Both methods are called from the loop, and must not raise."""
+    """Decodes a large message while it arrives. The methods are called from the loop, and must not raise."""
 
     def feed(self, piece: bytes) -> None:
         """Add the next piece of the payload, quickly."""
 
     def work(self) -> bool:
         """Work for a few milliseconds at most. Returns whether more can be done at once."""
+        ...
+
+    def end(self) -> None:
+        """All pieces of a stream's message were fed, and it has no part."""
+
+    @property
+    def has_part(self) -> bool:
+        """Whether the owner of a stream can take a part of its message before all of it is here."""
         ...
 
 

@@ -45,6 +45,18 @@ def failure_in(headers: HeaderBlock, *, is_first: bool, ended: bool) -> AttemptF
     return failure
 
 
+class _Waiting:
+    """The owner of a stream, while it waits for a message."""
+
+    __slots__ = ("future",)
+
+    def __init__(self) -> None:
+        self.future: asyncio.Future[None] | None = None
+
+    def wake(self) -> None:
+        wake(self.future)
+
+
 class IncrementalSink:
     """Passes the pieces to a collector, which decodes them between the turns of the loop; keeps nothing itself.
 
@@ -52,14 +64,22 @@ class IncrementalSink:
         collector: the collector.
         may_work: whether this sink is to work now. If not, its owner calls `schedule` later, or does the work itself.
         size: of the message, in bytes.
+        on_part: called when the collector has a part. The collector rests until it was taken, and `schedule` called.
     """
 
-    __slots__ = ("_is_due", "_may_work", "collector", "size")
+    __slots__ = ("_is_due", "_may_work", "_on_part", "collector", "size")
 
-    def __init__(self, collector: Collector, may_work: "Callable[[IncrementalSink], bool]", size: int) -> None:
+    def __init__(
+        self,
+        collector: Collector,
+        may_work: "Callable[[IncrementalSink], bool]",
+        size: int,
+        on_part: "Callable[[], None] | None" = None,
+    ) -> None:
         self.collector = collector
         self.size = size
         self._may_work = may_work
+        self._on_part = on_part
         self._is_due = False
 
     def write(self, piece: bytes, /) -> None:
@@ -77,7 +97,13 @@ class IncrementalSink:
 
     def _work(self) -> None:
         self._is_due = False
-        if self._may_work(self) and self.collector.work():
+        if not self._may_work(self):
+            return
+        collector, on_part = self.collector, self._on_part
+        goes_on = (on_part is None or not collector.has_part) and collector.work()
+        if on_part is not None and collector.has_part:
+            on_part()
+        elif goes_on:
             self.schedule()
 
 
@@ -97,7 +123,7 @@ def _begin_reply(
 
 
 def _begin_message(
-    collect: Collect | None, sinks: deque[IncrementalSink]
+    collect: Collect | None, sinks: deque[IncrementalSink], waiting: _Waiting
 ) -> "Callable[[int], MessageSink[bytes | IncrementalSink]]":
     """Return what creates the sinks of a stream.
 
@@ -106,12 +132,13 @@ def _begin_message(
     Args:
         collect: creates the collectors; None joins the pieces.
         sinks: those whose messages were not taken, the oldest first; empty once the stream is over.
+        waiting: the owner of the stream.
     """
 
     def begin(size: int) -> "MessageSink[bytes | IncrementalSink]":
         if collect is None or size <= _SMALL:
             return BytesIO()
-        sink = IncrementalSink(collect(), lambda sink: bool(sinks) and sinks[0] is sink, size)
+        sink = IncrementalSink(collect(), lambda sink: bool(sinks) and sinks[0] is sink, size, waiting.wake)
         sinks.append(sink)
         return sink
 
@@ -282,13 +309,13 @@ class StreamCall(GrpcCall):
         self.may_move = False
         self._took = took  # returns bytes to the peer's window
         self._sinks: deque[IncrementalSink] = deque()  # of messages that were not taken
-        begin = _begin_message(collect, self._sinks)
+        self._waiting = _Waiting()
+        begin = _begin_message(collect, self._sinks, self._waiting)
         self._deframer: Deframer[bytes | IncrementalSink] = Deframer(limit, begin, shown=BEGINNING)
         self._returned_early = 0  # bytes of the next message that were returned before it was read
         self._messages: deque[bytes | IncrementalSink] = deque()
         self._failure: AttemptFailure | None = None
         self._has_ended = False
-        self._wakes: asyncio.Future[None] | None = None  # the owner, waiting for a message
         self._sent: asyncio.Future[None] | None = None  # the owner, waiting until its bytes are written
 
     # Called by the HTTP/2 connection.
@@ -305,7 +332,7 @@ class StreamCall(GrpcCall):
             self._failure = failure
             self._deframer.forget()
         self._sinks.clear()  # no more work
-        wake(self._wakes)
+        self._waiting.wake()
         wake(self._sent)
 
     @property
@@ -317,7 +344,7 @@ class StreamCall(GrpcCall):
             self.fail(_cut_short())
             return
         self._has_ended = True
-        wake(self._wakes)
+        self._waiting.wake()
         wake(self._sent)
 
     def on_data(self, data: bytes) -> None:
@@ -330,7 +357,7 @@ class StreamCall(GrpcCall):
         if failure is not None:
             self.fail(failure)
         elif self._messages:
-            wake(self._wakes)
+            self._waiting.wake()
         else:
             self._return_early()
 
@@ -340,7 +367,15 @@ class StreamCall(GrpcCall):
     # Called by the owner.
 
     def take(self) -> bytes | Collector | None:
-        """Remove and return the next message, or the collector that got it; None if there is none yet."""
+        """Return the next message, or the collector that gets it; None if there is none yet.
+
+        It is removed, except a collector that has a part.
+        """
+        if self._sinks and (not self._messages or self._messages[0] is self._sinks[0]):
+            oldest = self._sinks[0]
+            if oldest.collector.has_part:
+                return oldest.collector
+            oldest.schedule()  # it rests if a part was taken
         if not self._messages:
             return None
         message = self._messages.popleft()
@@ -354,6 +389,7 @@ class StreamCall(GrpcCall):
             self._sinks.popleft()
         if self._sinks:
             self._sinks[0].schedule()
+        message.collector.end()
         return message.collector
 
     def check(self) -> bool:
@@ -368,11 +404,11 @@ class StreamCall(GrpcCall):
 
     async def wait_for_more(self) -> None:
         """Wait for a message, or for the end of the stream."""
-        self._wakes = asyncio.get_running_loop().create_future()
+        self._waiting.future = asyncio.get_running_loop().create_future()
         try:
-            await self._wakes
+            await self._waiting.future
         finally:
-            self._wakes = None
+            self._waiting.future = None
 
     async def wait_until_opened(self) -> None:
         """Wait until the headers were written, or the stream failed."""

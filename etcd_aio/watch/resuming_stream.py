@@ -29,6 +29,10 @@ Many watches. Work for thousands of watches is done in steps of `STEP`, with tur
 
 Slow consumers. A watch whose consumer has left more than `max_pending` bytes untaken is cancelled on the server, and
 created again from its next revision once half of them are taken. The stream is always read, however slow a consumer is.
+
+Large messages. The server joins up to a thousand revisions in one message. It is handed over in parts while it arrives,
+each like a fragment: consumers work while the server sends, and what was handed over is not sent again if the
+connection is lost in the middle.
 """
 
 import copy
@@ -317,7 +321,9 @@ class WatchStream:
             before = len(watch.pending)
             watch.add_events(reply.events, is_fragment=reply.fragment, encoded_size=reply.encoded_size)
             if len(watch.pending) != before:
-                if watch.pending_bytes > watch.max_pending:
+                # What was not requested as a fragment is a part of a message; the rest would have to be sent again.
+                is_part = reply.fragment and not self._fragments.is_requested_for(watch)
+                if watch.is_full and not is_part:
                     self._leave_server(watch, Transition.FILLED)
                     watch.pauses += 1
                 watch.on_change()

@@ -151,6 +151,7 @@ class WatchState:
     renewals: int = 0  # of the token, since it was last on a server
     wants_progress: bool = False
     partial: list[Event] | None = None  # a revision of which the rest is still to come
+    partial_size: int = 0  # encoded bytes of it, as far as no batch counts them
     pending: _Pending = field(default_factory=lambda: _NOTHING)  # with their sizes
     max_pending: int = field(init=False)
     pending_bytes: int = 0
@@ -200,8 +201,9 @@ class WatchState:
             is_fragment: more events of the last revision may follow.
             encoded_size: bytes of that message; 0 if not known.
         """
-        received = events
         partial, self.partial = self.partial, None
+        if partial:
+            encoded_size += self.partial_size
         if is_fragment:
             # Only the new events are read: one delete of a prefix may come in hundreds of fragments.
             last = events[-1].kv.mod_revision
@@ -210,22 +212,24 @@ class WatchState:
                 whole -= 1
             if not whole and partial and partial[-1].kv.mod_revision == last:
                 partial.extend(events)
-                self.partial = partial
+                self.partial, self.partial_size = partial, encoded_size
                 return
-            self.partial = list(events[whole:])
+            # What waits for the rest of its revision counts with the batch that is handed over now, if there is one.
+            self.partial, self.partial_size = list(events[whole:]), 0 if whole or partial else encoded_size
             events = events[:whole]
         if partial:
             events = (*partial, *events)
         if events and events[0].kv.mod_revision <= self.seen:
             seen = self.seen
             events = tuple(event for event in events if event.kv.mod_revision > seen)
+            encoded_size = 0
         if not events:
             return
         if self.known is not None:
             self.known.note(events)
         revision = self.seen = events[-1].kv.mod_revision
         self.resume_revision = max(self.resume_revision, revision + 1)
-        self._push(WatchBatch(events, max(revision, self.next_revision - 1)), encoded_size if events is received else 0)
+        self._push(WatchBatch(events, max(revision, self.next_revision - 1)), encoded_size)
 
     def add_resync(self, events: tuple[Event, ...], revision: int) -> None:
         """Hand over the events that replace a compacted history up to a revision."""

@@ -10,6 +10,7 @@ from h2.settings import SettingCodes
 
 from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
 from etcd_aio.transport import EngineName, TransportOptions, create_engine, with_headers
+from tests.support.collectors import Kept
 from tests.support.scripted import GRPC, OK, Wire, scripted
 from tests.support.transport import PATIENCE, Owner, connected, example_server, failure_of, soon, target
 
@@ -29,19 +30,6 @@ async def test_a_message_of_any_size_goes_there_and_comes_back(name: EngineName,
 async def test_a_reply_may_be_larger_than_any_window(name: EngineName, size: int) -> None:
     async with example_server() as (port, _), connected(name, port) as (connection, _):
         assert await connection.unary("/x/Sized", str(size).encode(), (), soon(20)) == b"x" * size
-
-
-class Kept:
-    """A collector that keeps what it gets."""
-
-    def __init__(self) -> None:
-        self.pieces: list[bytes] = []
-
-    def feed(self, piece: bytes) -> None:
-        self.pieces.append(piece)
-
-    def work(self) -> bool:
-        return False
 
 
 @pytest.mark.fake_too

@@ -340,6 +340,7 @@ class FakeStream:
         is_blocked: `send` waits, as for flow control.
         collects: large messages arrive in pieces.
         collected: how many messages a collector got.
+        parts: how often it was returned before it had all.
     """
 
     def __init__(
@@ -361,7 +362,9 @@ class FakeStream:
         self.is_blocked = False
         self.collects = False
         self.collected = 0
+        self.parts = 0
         self._collect = collect
+        self._collecting: tuple[Collector, deque[bytes]] | None = None  # and what it has yet to get
         self.on_message: Callable[[bytes], None] | None = None
         self._connection = connection
         self._messages: deque[bytes] = deque()
@@ -403,22 +406,34 @@ class FakeStream:
     async def receive(self) -> bytes | Collector | None:
         """The next message, None at the end."""
         while True:
+            if self._collecting is not None:
+                return self._collected(*self._collecting)
             if self._messages:
                 message = self._messages.popleft()
                 if not self.collects or self._collect is None or len(message) <= _LARGE:
                     return message
-                collector = self._collect()
-                for start in range(0, len(message), _LARGE):
-                    collector.feed(message[start : start + _LARGE])
-                    collector.work()
-                self.collected += 1
-                return collector
+                pieces = deque(message[start : start + _LARGE] for start in range(0, len(message), _LARGE))
+                self._collecting = self._collect(), pieces
+                continue
             if self._failure is not None:
                 raise self._failure
             if self.is_over:
                 return None
             self._changed.clear()
             await self._changed.wait()
+
+    def _collected(self, collector: Collector, pieces: deque[bytes]) -> Collector:
+        """Give a collector its pieces until it has a part, or all."""
+        while pieces:
+            collector.feed(pieces.popleft())
+            collector.work()
+            if pieces and collector.has_part:
+                self.parts += 1
+                return collector
+        collector.end()
+        self.collected += 1
+        self._collecting = None
+        return collector
 
     async def half_close(self) -> None:
         """Do nothing."""

@@ -1,8 +1,11 @@
 """Watch replies that are still arriving: whose they are, and decoding them without events that their watch drops."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from etcd_aio import codec, pb
+from etcd_aio.codec.incremental import PIECE
 from etcd_aio.codec.watch_replies import WatchReplyDecoder, leading_watch_id, without_events
 from etcd_aio.errors import MalformedReplyError
 from etcd_aio.transport.interface import BEGINNING
@@ -103,3 +106,118 @@ def test_what_was_dropped_is_not_kept_nor_read() -> None:
 def test_a_malformed_message_is_refused_although_events_would_be_dropped(message: bytes) -> None:
     with pytest.raises(MalformedReplyError):
         read(WatchReplyDecoder(lambda watch_id: True), message, 1)
+
+
+# --- parts ---
+
+
+def large_reply(sizes: list[int], **fields: object) -> bytes:
+    """A reply to watch 7, whose events have values of these sizes."""
+    changes = [
+        pb.Event(kv=pb.KeyValue(key=b"%d" % number, value=bytes(size), mod_revision=number + 1))
+        for number, size in enumerate(sizes)
+    ]
+    reply = pb.WatchResponse(header=HEADER, watch_id=7, events=changes)
+    for name, content in fields.items():
+        setattr(reply, name, content)
+    return codec.encode(reply)
+
+
+def in_parts(message: bytes, cuts: list[int]) -> list[WatchReply]:
+    """The parts of a message that arrives in such pieces, and the rest of it."""
+    decoder = WatchReplyDecoder(lambda watch_id: False)
+    found: list[WatchReply] = []
+
+    def take() -> None:
+        has_part = decoder.has_part
+        part = decoder.take_part()
+        assert (part is not None) is has_part
+        if part is not None:
+            found.append(part)
+            assert not decoder.has_part
+
+    at = 0
+    for cut in cuts:
+        decoder.feed(message[at : at + cut])
+        at += cut
+        while decoder.work():
+            take()
+        take()
+    decoder.feed(message[at:])
+    return [*found, decoder.finish()]
+
+
+@given(
+    st.lists(st.sampled_from([0, 5, 300, 100_000, 200_000]), min_size=1, max_size=12),
+    st.lists(st.integers(0, 300_000), max_size=12),
+    st.booleans(),
+)
+def test_the_parts_of_a_message_are_fragments_with_all_its_events(
+    sizes: list[int], cuts: list[int], is_fragment: bool
+) -> None:
+    message = large_reply(sizes, fragment=is_fragment)
+    whole = codec.decode(WatchReply, message)
+    *parts, rest = in_parts(message, cuts)
+    assert tuple(event for part in (*parts, rest) for event in part.events) == whole.events
+    assert all(part.events for part in (*parts, rest)), "a reply without events would say that there are no more"
+    assert all(part.fragment for part in parts)
+    assert rest.fragment is is_fragment
+    assert all((part.header, part.watch_id) == (whole.header, 7) for part in (*parts, rest))
+    sizes_read = sum(part.encoded_size for part in (*parts, rest))
+    assert whole.encoded_size <= sizes_read <= whole.encoded_size + 40 * len(parts)
+
+
+def test_a_large_message_has_parts_of_some_size() -> None:
+    message = large_reply([1000] * 2000)
+    parts = in_parts(message, [10_000] * (len(message) // 10_000))
+    assert len(parts) >= 4
+    assert all(part.encoded_size >= PIECE // 2 for part in parts[:-1])
+
+
+@pytest.mark.parametrize("more", [b"", b"\x62\x03new", b"\x38\x01"], ids=["nothing", "unknown", "known"])
+def test_a_message_is_not_divided_behind_its_last_event(more: bytes) -> None:
+    """The rest would have no events, and mean that all events up to the store's revision were sent."""
+    decoder = WatchReplyDecoder(lambda watch_id: False)
+    decoder.feed(large_reply([1000] * 500))
+    while decoder.work():
+        pass
+    decoder.feed(more)
+    assert not decoder.has_part
+    assert decoder.take_part() is None
+    assert len(decoder.finish().events) == 500
+
+
+@pytest.mark.parametrize("fields", [{"created": True}, {"canceled": True}, {"compact_revision": 3}, {"watch_id": 0}])
+def test_a_message_that_says_more_than_whose_events_it_has_comes_whole(fields: dict[str, object]) -> None:
+    message = large_reply([1000] * 500, **fields)
+    (found,) = in_parts(message, [100_000] * 4)
+    assert found == codec.decode(WatchReply, message)
+
+
+def test_an_event_that_is_malformed_is_refused_after_the_parts_before_it() -> None:
+    decoder = WatchReplyDecoder(lambda watch_id: False)
+    decoder.feed(large_reply([1000] * 500))
+    while decoder.work():
+        pass
+    decoder.feed(b"\x5a\x02\x12\x05")
+    part = decoder.take_part()
+    assert part is not None
+    assert len(part.events) == 500
+    with pytest.raises(MalformedReplyError):
+        decoder.finish()
+    assert not decoder.has_part
+
+
+def test_events_that_are_dropped_have_no_parts() -> None:
+    dropping = set[int]()
+    decoder = WatchReplyDecoder(dropping.__contains__)
+    message = large_reply([1000] * 1000)
+    decoder.feed(message[:500_000])
+    while decoder.work():
+        pass
+    assert decoder.has_part
+    dropping.add(7)
+    decoder.work()
+    assert not decoder.has_part
+    decoder.feed(message[500_000:])
+    assert decoder.finish().events == ()

@@ -857,7 +857,7 @@ async def test_a_large_reply_is_read_in_steps_with_others_in_between() -> None:
         before = await turns_during(calls)
         for name in calls.names:
             calls.engine[name].otherwise = large_reply()
-        assert await turns_during(calls) - before >= 3, "a megabyte takes four steps"
+        assert await turns_during(calls) - before >= 1, "a megabyte takes two steps"
 
 
 async def test_a_reply_in_pieces_is_read_as_it_comes() -> None:

@@ -3,10 +3,13 @@ import itertools
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from contextvars import ContextVar
+from functools import partial
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from etcd_aio import codec, pb
+from etcd_aio.codec.watch_replies import WatchReplyDecoder
 from etcd_aio.error_handler import Credentials
 from etcd_aio.error_handler.credentials import Password, StaticToken, TokenSource
 from etcd_aio.errors import (
@@ -33,6 +36,9 @@ from tests.support.conversations import Recorder
 from tests.support.fake_engine import FakeStream, Refuse
 from tests.support.tokens import Doorman
 from tests.support.virtual_time import tasks, timers, turns
+
+if TYPE_CHECKING:
+    from etcd_aio.error_handler.reply import MakeDecoder
 
 pytestmark = pytest.mark.anyio
 
@@ -221,6 +227,45 @@ async def test_large_replies_are_read_by_the_decoders_that_the_stream_was_given(
     assert [(reply.watch_id, len(reply.events)) for reply in world.talk.replies[-2:]] == [(8, 1), (9, len(events))]
     assert len(made) == 1
     assert world.stream.collected == (arrives == "in pieces")
+    await world.aclose()
+
+
+def large_reply(cluster_id: int = CLUSTER) -> bytes:
+    events = [pb.Event(kv=pb.KeyValue(key=b"k", value=bytes(300), mod_revision=number)) for number in range(1, 2000)]
+    return codec.encode(pb.WatchResponse(header=pb.ResponseHeader(cluster_id), watch_id=9, events=events))
+
+
+async def with_parts() -> World:
+    """A stream whose large replies have parts."""
+    world = World()
+    make_decoder = partial(WatchReplyDecoder, lambda watch_id: False)
+    world.supervisor._make_decoder = cast("MakeDecoder[pb.WatchResponse]", make_decoder)
+    await world.open()
+    world.stream.collects = True
+    return world
+
+
+async def test_parts_of_a_reply_are_told_while_the_rest_arrives() -> None:
+    world = await with_parts()
+    world.stream.say(codec.encode(pb.WatchResponse(watch_id=8)))
+    world.stream.say(large_reply())
+    world.stream.say(codec.encode(pb.WatchResponse(watch_id=10)))
+    await turns(50)
+    assert world.stream.parts >= 2
+    first, *parts, last = world.talk.replies[-(world.stream.parts + 3) :]
+    assert (first.watch_id, last.watch_id) == (8, 10)
+    assert [part.fragment for part in parts] == [True] * world.stream.parts + [False]
+    assert [event.kv.mod_revision for part in parts for event in part.events if event.kv] == list(range(1, 2000))
+    await world.aclose()
+
+
+async def test_parts_from_another_cluster_are_not_told() -> None:
+    world = await with_parts()
+    stream = world.stream
+    stream.say(large_reply(cluster_id=CLUSTER + 1))
+    await turns(50)
+    assert stream.parts == 1
+    assert not any(reply.events for reply in world.talk.replies)
     await world.aclose()
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from etcd_aio.transport.framing import Deframer, frame_message
 from etcd_aio.transport.native_calls import IncrementalSink
+from tests.support.collectors import Worked
 
 pytestmark = pytest.mark.anyio
 
@@ -29,23 +30,8 @@ def test_a_message_may_be_as_large_as_the_limit_and_no_larger(pieces: int) -> No
         assert (failure is None) is is_accepted
 
 
-class Kept:
-    """A collector that keeps what it gets, and works on one piece at a time."""
-
-    def __init__(self) -> None:
-        self.pieces: list[bytes] = []
-        self.worked = 0
-
-    def feed(self, piece: bytes) -> None:
-        self.pieces.append(piece)
-
-    def work(self) -> bool:
-        self.worked += 1
-        return self.worked < len(self.pieces)
-
-
-def given(*pieces: bytes) -> tuple[IncrementalSink, Kept, "asyncio.Future[bytes]"]:
-    kept, future = Kept(), asyncio.get_running_loop().create_future()
+def given(*pieces: bytes) -> tuple[IncrementalSink, Worked, "asyncio.Future[bytes]"]:
+    kept, future = Worked(), asyncio.get_running_loop().create_future()
     collected = IncrementalSink(kept, lambda _: not future.done(), sum(map(len, pieces)))
     for piece in pieces:
         collected.write(piece)
@@ -59,30 +45,30 @@ async def test_it_passes_on_all_pieces() -> None:
 
 
 async def test_one_that_had_to_wait_works_once_it_is_scheduled() -> None:
-    kept = Kept()
+    kept = Worked()
     allowed: list[IncrementalSink] = []
     collected = IncrementalSink(kept, allowed.__contains__, 1)
     collected.write(b"x")
     for _ in range(3):
         await asyncio.sleep(0)
-    assert kept.worked == 0
+    assert kept.steps == 0
     allowed.append(collected)
     collected.schedule()
     await asyncio.sleep(0)
-    assert kept.worked == 1
+    assert kept.steps == 1
 
 
 async def test_a_collector_works_once_a_turn_for_as_long_as_it_has_something_to_do() -> None:
     collected, kept, _ = given(*[b"x"] * 5)
-    assert kept.worked == 0, "whoever writes is not kept waiting"
+    assert kept.steps == 0, "whoever writes is not kept waiting"
     for turn in range(1, 6):
         await asyncio.sleep(0)
-        assert kept.worked == turn
+        assert kept.steps == turn
     await asyncio.sleep(0)
-    assert kept.worked == 5
+    assert kept.steps == 5
     collected.write(b"x")
     await asyncio.sleep(0)
-    assert kept.worked == 6
+    assert kept.steps == 6
 
 
 @pytest.mark.parametrize("end", ["result", "failure", "cancellation"])
@@ -98,7 +84,7 @@ async def test_it_works_no_more_once_the_call_is_over(end: str) -> None:
         future.cancel()
     for _ in range(3):
         await asyncio.sleep(0)
-    assert kept.worked == 1
+    assert kept.steps == 1
     collected.write(b"x")
     await asyncio.sleep(0)
-    assert kept.worked == 1
+    assert kept.steps == 1

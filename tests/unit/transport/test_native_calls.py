@@ -16,6 +16,7 @@ from etcd_aio.http2 import HeaderBlock, RequestHeaders
 from etcd_aio.transport.framing import PREFIX, Deframer
 from etcd_aio.transport.interface import Collect, Collector
 from etcd_aio.transport.native_calls import StreamCall, UnaryCall, failure_in
+from tests.support.collectors import Kept, Worked
 
 LIMIT = 2**26
 
@@ -247,19 +248,6 @@ async def test_a_body_without_an_end_is_not_kept() -> None:
     assert held < 200_000
 
 
-class Kept:
-    """A collector that keeps what it gets."""
-
-    def __init__(self) -> None:
-        self.pieces: list[bytes] = []
-
-    def feed(self, piece: bytes) -> None:
-        self.pieces.append(piece)
-
-    def work(self) -> bool:
-        return False
-
-
 def collected(limit: int = LIMIT) -> tuple[UnaryCall, list[Kept]]:
     made: list[Kept] = []
 
@@ -393,18 +381,6 @@ async def test_a_failure_wakes_both_who_read_and_who_write() -> None:
 # StreamCall with a collector.
 
 LARGE = 20_000  # bytes of a message that never comes in one frame
-
-
-class Worked(Kept):
-    """A collector that counts its steps; each piece is one."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.steps = 0
-
-    def work(self) -> bool:
-        self.steps += self.steps < len(self.pieces)
-        return self.steps < len(self.pieces)
 
 
 def collecting() -> tuple[StreamCall, Given, list[Worked]]:
@@ -546,3 +522,68 @@ async def test_of_many_large_messages_that_wait_one_is_worked_on_in_each_turn() 
     assert drain(call) == made[1:5]
     await asyncio.sleep(0)
     assert [one.steps for one in made] == [9, 9, 0, 0, 0, 1], "the last is worked on while it arrives"
+
+
+@pytest.mark.anyio
+async def test_a_part_wakes_the_owner_who_gets_the_collector_until_all_is_here() -> None:
+    call, given_back, made = collecting()
+    body = framed(bytes(LARGE))
+    feed(call, body[:-1])
+    assert call.take() is None
+    waiting = asyncio.create_task(call.wait_for_more())
+    await asyncio.sleep(0)
+    made[0].has_part = True
+    await asyncio.wait([waiting], timeout=10)
+    assert waiting.done()
+    feed(call, body[-1:])
+    for _ in range(2):
+        assert call.take() is made[0], "it is not removed"
+    assert not made[0].has_ended
+    assert given_back.sizes == []
+    made[0].has_part = False
+    assert call.take() is made[0]
+    assert made[0].has_ended
+    assert call.take() is None
+    assert sum(given_back.sizes) == LARGE + 5
+
+
+@pytest.mark.anyio
+async def test_a_collector_rests_while_it_has_a_part() -> None:
+    call, _, made = collecting()
+    feed(call, framed(bytes(LARGE))[:-1])
+    await asyncio.sleep(0)
+    assert made[0].steps == 1
+    made[0].has_part = True
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert made[0].steps == 1
+    assert call.take() is made[0]
+    made[0].has_part = False  # the owner took it, and asks for more
+    assert call.take() is None
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert made[0].steps > 3
+
+
+@pytest.mark.anyio
+async def test_a_part_does_not_overtake_the_messages_before_it() -> None:
+    call, _, made = collecting()
+    feed(call, framed(b"first") + framed(bytes(LARGE)) + framed(b"small") + framed(bytes(LARGE))[:-1])
+    for one in made:
+        one.has_part = True
+    assert call.take() == b"first"
+    assert call.take() is made[0]
+    made[0].has_part = False
+    assert call.take() is made[0]
+    assert call.take() == b"small"
+    assert call.take() is made[1]
+    assert not made[1].has_ended
+
+
+@pytest.mark.anyio
+async def test_a_stream_that_fails_has_no_part_of_what_was_arriving() -> None:
+    call, _, made = collecting()
+    feed(call, framed(bytes(LARGE))[:-1])
+    made[0].has_part = True
+    call.on_reset(8, by_peer=True)
+    assert call.take() is None

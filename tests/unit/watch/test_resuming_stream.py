@@ -840,6 +840,19 @@ def test_a_slow_consumer_stays_off_over_a_new_stream() -> None:
     assert bench.said() == [("create", 21)]
 
 
+@pytest.mark.parametrize("fragment", [None, True])
+def test_the_rest_of_a_message_is_taken_before_a_watch_is_paused(fragment: bool | None) -> None:
+    """It is on its way, and would have to be sent again. Of fragments, which were asked for, there may be many."""
+    bench = Bench()
+    watch = bench.live(0, 5, max_pending=EVENT_BYTES, fragment=fragment)
+    bench.hear(WatchReply(watch_id=0, fragment=True, events=events(20, 21, 22)))
+    assert watch.is_full
+    assert watch.phase is (Phase.LIVE if fragment is None else Phase.PAUSED)
+    bench.hear(changed(0, 22, 23))
+    assert watch.phase is Phase.PAUSED
+    assert sum(len(batch) for batch, _ in watch.pending) == (5 if fragment is None else 2)
+
+
 def test_a_batch_beyond_the_bound_is_taken_alone() -> None:
     bench = Bench()
     watch = bench.live(0, 5, max_pending=EVENT_BYTES)

@@ -190,14 +190,30 @@ def test_the_size_of_a_whole_message_is_that_of_its_bytes() -> None:
     assert watch.pending_bytes == 0
 
 
-def test_the_size_of_a_part_of_a_message_is_that_of_its_keys_and_values() -> None:
+def test_the_sizes_of_the_fragments_of_a_message_are_counted_once() -> None:
     watch = state()
     watch.add_events(events(2, 3), is_fragment=True, encoded_size=50)  # the last revision may go on
-    assert watch.pending_bytes == 2 * EVENT_BYTES + 2
+    assert watch.pending_bytes == 2 * EVENT_BYTES + 50
     watch.add_events(events(3), is_fragment=False, encoded_size=25)
-    assert watch.pending_bytes == 2 * EVENT_BYTES + 2 + 3 * EVENT_BYTES + 4
+    assert watch.pending_bytes == 2 * EVENT_BYTES + 50 + 3 * EVENT_BYTES + 25
+
+
+def test_the_size_of_a_fragment_counts_with_the_batch_that_has_its_events() -> None:
+    watch = state()
+    watch.add_events(events(3, 3), is_fragment=True, encoded_size=20)
+    watch.add_events(events(3), is_fragment=True, encoded_size=10)
+    assert watch.pending_bytes == 0
+    watch.add_events(events(4), is_fragment=True, encoded_size=5)
+    assert watch.pending_bytes == 4 * EVENT_BYTES + 35
+    watch.add_events(events(5), is_fragment=False, encoded_size=5)
+    assert watch.pending_bytes == 4 * EVENT_BYTES + 35 + 3 * EVENT_BYTES + 5
+
+
+def test_the_size_of_a_part_of_a_message_is_that_of_its_keys_and_values() -> None:
+    watch = state()
+    watch.add_events(events(2, 3), is_fragment=False, encoded_size=50)
     watch.add_events(events(3, 4), is_fragment=False, encoded_size=50)  # the first was handed over already
-    assert watch.pending_bytes == 2 * EVENT_BYTES + 2 + 3 * EVENT_BYTES + 4 + 2 * EVENT_BYTES + 2
+    assert watch.pending_bytes == 3 * EVENT_BYTES + 50 + 2 * EVENT_BYTES + 2
 
 
 @pytest.mark.parametrize("transition", [Transition.ENDED])
