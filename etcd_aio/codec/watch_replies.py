@@ -101,7 +101,7 @@ class WatchReplyDecoder(IncrementalDecoder[WatchReply]):
         """Whether there are events to hand over, and the message goes on with another one."""
         return (
             self._decoded >= _PART
-            and not (self._is_paused or self._has_ended or self._is_dropping or self._error)
+            and not (self._is_paused or self._has_ended or self._error)
             and bool(self._pieces)
             and self._pieces[0][:1] == _EVENT
             and bool(self._dividable_head)

@@ -208,6 +208,17 @@ def test_an_event_that_is_malformed_is_refused_after_the_parts_before_it() -> No
     assert not decoder.has_part
 
 
+def test_a_message_that_has_ended_has_no_more_parts() -> None:
+    decoder = WatchReplyDecoder(lambda watch_id: False)
+    decoder.feed(large_reply([1000] * 300) + large_reply([1000] * 300))
+    while decoder.work():
+        pass
+    decoder.feed(b"\x5a")
+    assert decoder.has_part
+    decoder.end()
+    assert not decoder.has_part
+
+
 def test_events_that_are_dropped_have_no_parts() -> None:
     dropping = set[int]()
     decoder = WatchReplyDecoder(dropping.__contains__)
