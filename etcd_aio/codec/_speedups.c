@@ -234,6 +234,49 @@ read_events(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
     return read_run(module, arguments, count, read_event);
 }
 
+/* move_items(items, made, most): moves items from the end of a list into a tuple, which the first call puts into the
+   empty list `made`. Returns how many are left.
+
+   To make a tuple of a long list and then free the list is to write to every item twice, long after it was made. So it
+   is done in steps, and each item is in the processor's cache the second time. The tuple is untracked as the items are:
+   the collector would traverse it once to find out that it need not. */
+static PyObject *
+move_items(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
+{
+    if (count != 3 || !PyList_Check(arguments[0]) || !PyList_Check(arguments[1])) {
+        PyErr_SetString(PyExc_TypeError, "move_items(items: list, made: list, most)");
+        return NULL;
+    }
+    PyObject *items = arguments[0], *made = arguments[1];
+    Py_ssize_t most = PyLong_AsSsize_t(arguments[2]), left = PyList_Size(items);
+    if (PyErr_Occurred())
+        return NULL;
+    if (most < 1) {
+        PyErr_SetString(PyExc_ValueError, "no items to move");
+        return NULL;
+    }
+    if (PyList_Size(made) == 0) {
+        PyObject *empty = PyTuple_New(left);
+        if (empty == NULL)
+            return NULL;
+        PyObject_GC_UnTrack(empty);
+        int failed = PyList_Append(made, empty);
+        Py_DECREF(empty);
+        if (failed)
+            return NULL;
+    }
+    PyObject *tuple = PyList_GetItem(made, 0);
+    Py_ssize_t first = most < left ? left - most : 0;
+    for (Py_ssize_t at = left; at > first; at--) {
+        /* It raises SystemError if the tuple is none, too short, or referred to from elsewhere. */
+        if (PyTuple_SetItem(tuple, at - 1, Py_NewRef(PyList_GetItem(items, at - 1))) < 0)
+            return NULL;
+    }
+    if (PyList_SetSlice(items, first, left, NULL) < 0)
+        return NULL;
+    return PyLong_FromSsize_t(first);
+}
+
 /* Finds the descriptors of a class's slots. Returns -1, with an exception, if objects of the class cannot be filled. */
 static int
 find_slots(PyTypeObject *type, const char *const *names, PyObject **slots, int count)
@@ -316,6 +359,7 @@ deallocate(void *module)
 static PyMethodDef methods[] = {
     {"read_key_values", (PyCFunction)(void (*)(void))read_key_values, METH_FASTCALL, NULL},
     {"read_events", (PyCFunction)(void (*)(void))read_events, METH_FASTCALL, NULL},
+    {"move_items", (PyCFunction)(void (*)(void))move_items, METH_FASTCALL, NULL},
     {"set_classes", set_classes, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -74,7 +74,7 @@ _NUMBER_BYTES: Final = 5  # read inline: up to 34 thousand million revisions
 _RESERVED: Final = frozenset(
     {
         *("data", "at", "end", "depth", "tag", "stop", "b", "c", "d", "e"),
-        *("number", "start", "unknown", "pause", "is_whole", "before", "message", "result", "new", "read"),
+        *("number", "start", "unknown", "pause", "is_whole", "before", "message", "result", "new", "read", "made"),
     }
 )
 _INLINE: Final = "bcde"
@@ -134,8 +134,9 @@ class Decoder:
             names[f"Mutable{result_class.__name__}"] = mutable_twin(result_class)
             for field in self.target.fields.values():
                 read = self.native_run(field)
-                if read is not None:
+                if read is not None and self.accelerator is not None:
                     names[_native_name(field)] = read
+                    names["move_items"] = self.accelerator.move_items
         return names
 
     def callees(self) -> Iterator[GeneratedFunction]:
@@ -424,14 +425,21 @@ class _Writing:
             with block(f"if len({self._name(field)}) > {FREED}:"):
                 line("yield")
         line(f"result = Mutable{name}()")
+        moved = [field for field in runs if self._decoder.native_run(field) is not None]
+        for field in moved:
+            line("made = []")
+            with block(f"while {self._name(field)} and move_items({self._name(field)}, made, {FREED}):"):
+                line("yield")
+            line(f"result.{field.name} = made[0] if made else ()")
         for field in self._fields:
-            value = self._name(field)
-            line(f"result.{field.name} = {f'tuple({value})' if field.repeated else value}")
+            if field not in moved:
+                value = self._name(field)
+                line(f"result.{field.name} = {f'tuple({value})' if field.repeated else value}")
         if target.has_size:
             line(f"result.{SIZE} = read + end")
         line(f"result.__class__ = {name}  # frozen from here on")
         for field in runs:
-            # To free the list, every item is written to once more; so was it to make the tuple.
+            # To free the list, every item is written to once more; so was it to make the tuple. What was moved is gone.
             with block(f"while len({self._name(field)}) > {FREED}:"):
                 line("yield")
                 line(f"del {self._name(field)}[-{FREED}:]")

@@ -20,6 +20,10 @@ ReadRun: TypeAlias = Callable[[bytes, int, int, int, int, int, list[Any]], int]
 """`read(data, at, end, pause, cost, tag, items)` appends items while they begin with `tag` and at or before `pause`,
 which each item moves back by `cost`. Returns the position of the first item that it did not read."""
 
+MoveItems: TypeAlias = Callable[[list[Any], list[tuple[Any, ...]], int], int]
+"""`move_items(items, made, most)` moves items from the end of a list into the tuple that it puts into `made`. Returns
+how many are left."""
+
 _TAG: Final = 10
 _KEY_VALUE: Final = b"\x0a\x01k\x10\x02\x18\x03\x20\x04\x2a\x01v\x30\x05"
 _SAMPLE_KEY_VALUE: Final = KeyValue(b"k", b"v", 2, 3, 4, 5)
@@ -35,6 +39,7 @@ class Accelerator:
 
     read_key_values: ReadRun
     read_events: ReadRun
+    move_items: MoveItems
 
 
 class UnusableError(Exception):
@@ -70,7 +75,7 @@ def check(module: ModuleType) -> Accelerator:
             if set(result_class.__dict__["__slots__"]) != names or result_class.__dictoffset__:
                 raise UnusableError(f"{result_class.__name__} has other slots")
         module.set_classes(KeyValue, Event, EventType.PUT, EventType.DELETE)
-        found = Accelerator(module.read_key_values, module.read_events)
+        found = Accelerator(module.read_key_values, module.read_events, module.move_items)
         put, delete = b"\x12\x0e" + _KEY_VALUE, b"\x08\x01\x12\x0e" + _KEY_VALUE + b"\x1a\x0e" + _KEY_VALUE
         events = [
             Event(EventType.PUT, _SAMPLE_KEY_VALUE),
@@ -78,6 +83,9 @@ def check(module: ModuleType) -> Accelerator:
         ]
         _compare(found.read_key_values, [_KEY_VALUE, b""], [_SAMPLE_KEY_VALUE, KeyValue(b"")])
         _compare(found.read_events, [put, delete], events)
+        items, made = [*events, *events], list[tuple[Any, ...]]()
+        if [found.move_items(items, made, 3) for _ in range(2)] != [1, 0] or items or made != [(*events, *events)]:
+            raise UnusableError("it does not fit: it moves something else")
     except (AttributeError, TypeError, ValueError) as error:
         raise UnusableError(f"it does not fit: {error}") from None
     return found

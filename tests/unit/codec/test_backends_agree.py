@@ -42,6 +42,12 @@ def test_a_length_beyond_every_message_is_refused_alike(length: int) -> None:
     assert all("cut short" in str(outcome) for outcome in found[0])
 
 
+def move_items(items: list[Any], made: list[tuple[Any, ...]], most: int) -> int:
+    made.append(tuple(items))
+    items.clear()
+    return 0
+
+
 def test_a_decoder_that_differs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codegen, "_functions", {})  # which those of this accelerator must not enter
 
@@ -49,5 +55,6 @@ def test_a_decoder_that_differs_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
         stop = at + 2 + data[at + 1]
         return stop if data[at + 1] < 128 and stop <= end else at
 
+    found = Accelerator(skips_one, skips_one, move_items)
     with pytest.raises(mutated_replies.Disagreement):
-        mutated_replies.compare((None, Accelerator(skips_one, skips_one)), Random(1), 300, reference_every=300)
+        mutated_replies.compare((None, found), Random(1), 300, reference_every=300)

@@ -74,7 +74,7 @@ def test_an_accelerated_decoder_has_another_name_and_calls_the_accelerator() -> 
     def read_key_values(*arguments: Any) -> int:
         raise AssertionError("not called here")
 
-    accelerator = Accelerator(read_key_values, read_key_values)
+    accelerator = Accelerator(read_key_values, read_key_values, read_key_values)
     found = Decoder(target_of(RangeResult), in_steps=True, accelerator=accelerator)
     assert found.name == "decode_RangeResponse_result_in_steps_accelerated"
     one = Decoder(target_of(KeyValue), accelerator=accelerator)

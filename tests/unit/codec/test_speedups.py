@@ -89,6 +89,12 @@ class PythonModule:
     def read_events(self, data: bytes, at: int, end: int, pause: int, cost: int, tag: int, items: list[Any]) -> int:
         return self._read(Event, data, at, end, items)
 
+    def move_items(self, items: list[Any], made: list[tuple[Any, ...]], most: int) -> int:
+        if self._fault != "moved":
+            made[:] = [(*items[-most:], *(made[0] if made else ()))]
+        del items[-most:]
+        return len(items)
+
     def _read(self, result_class: Any, data: bytes, at: int, end: int, items: list[Any]) -> int:
         while at < end:
             stop = at + 2 + data[at + 1]
@@ -116,6 +122,7 @@ def test_a_sound_module_passes() -> None:
         ("swapped", "something else"),
         ("class", "something else"),
         ("position", "does not read"),
+        ("moved", "moves something else"),
     ],
 )
 def test_a_module_that_makes_other_objects_is_not_used(fault: str, reason: str) -> None:
@@ -160,6 +167,46 @@ def test_the_cycle_collector_is_not_shown_them() -> None:
     assert not any(map(gc.is_tracked, found))
 
 
+@pytest.mark.usefixtures("accelerator")
+def test_the_cycle_collector_is_not_shown_the_tuple_of_a_large_reply() -> None:
+    decoder = codec.IncrementalDecoder(RangeResult)
+    decoder.feed(codec.encode(pb.RangeResponse(kvs=[KV] * 3)))
+    assert not gc.is_tracked(decoder.finish().kvs)
+
+
+# Moving items into a tuple.
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 6, 7, 1 << 40])
+def test_items_are_moved_from_the_end_in_steps(accelerator: Accelerator, most: int) -> None:
+    items: list[object] = [object() for _ in range(7)]
+    whole, made = tuple(items), list[tuple[object, ...]]()
+    for left in range(7 - most, 0, -most):
+        assert accelerator.move_items(items, made, most) == left == len(items)
+    assert accelerator.move_items(items, made, most) == 0
+    assert (items, made) == ([], [whole])
+
+
+def test_a_tuple_that_others_have_is_not_written_to(accelerator: Accelerator) -> None:
+    mine = (None, None)
+    for made in ([mine], [(None,)], [[1, 2]], [None]):
+        with pytest.raises((SystemError, IndexError)):
+            accelerator.move_items([1, 2], cast("Any", made), 2)
+    assert mine == (None, None)
+
+
+@pytest.mark.parametrize("arguments", [(), ([], []), ((), [], 1), ([], (), 1), ([], [], "1")])
+def test_only_lists_are_moved(accelerator: Accelerator, arguments: tuple[Any, ...]) -> None:
+    with pytest.raises(TypeError):
+        cast("Any", accelerator.move_items)(*arguments)
+
+
+@pytest.mark.parametrize("most", [0, -1])
+def test_a_step_moves_something(accelerator: Accelerator, most: int) -> None:
+    with pytest.raises(ValueError, match="no items"):
+        accelerator.move_items([1], [], most)
+
+
 # Counts of references, and memory.
 
 EVENT = pb.Event(type=pb.EventEventType.DELETE, kv=KV, prev_kv=KV)
@@ -172,7 +219,9 @@ COUNTED: tuple[object, ...] = (KeyValue, Event, EventType.PUT, EventType.DELETE,
 def read_once(accelerator: Accelerator) -> None:
     for kind, read in enumerate((accelerator.read_key_values, accelerator.read_events)):
         for data in (SOUND[kind], UNUSUAL[kind]):
-            read(data, 0, len(data), len(data), 128, data[0], [])
+            items: list[Any] = []
+            read(data, 0, len(data), len(data), 128, data[0], items)
+            accelerator.move_items(items, [], 1)
 
 
 def test_a_thousand_rounds_leave_no_reference_and_no_memory(accelerator: Accelerator) -> None:
