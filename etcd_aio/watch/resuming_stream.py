@@ -29,6 +29,7 @@ Many watches. Work for thousands of watches is done in steps of `STEP`, with tur
 
 Slow consumers. A watch whose consumer has left more than `max_pending` bytes untaken is cancelled on the server, and
 created again from its next revision once half of them are taken. The stream is always read, however slow a consumer is.
+A message that is arriving is taken whole: the rest of it would have to be sent again.
 
 Large messages. The server joins up to a thousand revisions in one message. It is handed over in parts while it arrives,
 each like a fragment: consumers work while the server sends, and what was handed over is not sent again if the
@@ -368,6 +369,9 @@ class WatchStream:
             if watch.phase is Phase.LIVE:
                 watch.reconnects += 1
                 watch.since = now
+                if watch.is_full:  # parts of a message that was being taken whole
+                    watch.move(Transition.FILLED)
+                    watch.pauses += 1
             watch.move(Transition.LOST)
             watch.watch_id = -1
             watch.partial = None

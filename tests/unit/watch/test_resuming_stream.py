@@ -853,6 +853,20 @@ def test_the_rest_of_a_message_is_taken_before_a_watch_is_paused(fragment: bool 
     assert sum(len(batch) for batch, _ in watch.pending) == (5 if fragment is None else 2)
 
 
+def test_a_slow_consumer_is_sent_no_more_after_the_stream_was_lost_within_a_message() -> None:
+    bench = Bench()
+    watch = bench.live(0, 5, max_pending=EVENT_BYTES)
+    bench.hear(WatchReply(watch_id=0, fragment=True, events=events(20, 21, 22)))
+    assert watch.is_full
+    bench.reopen()
+    assert watch.phase is Phase.PAUSED
+    assert bench.said() == []
+    assert (watch.pauses, watch.reconnects) == (1, 1)
+    assert len(watch.take()) == 2
+    bench.machine.resume(watch)
+    assert bench.said() == [("create", 22)]
+
+
 def test_a_batch_beyond_the_bound_is_taken_alone() -> None:
     bench = Bench()
     watch = bench.live(0, 5, max_pending=EVENT_BYTES)
