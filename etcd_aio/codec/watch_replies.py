@@ -19,6 +19,7 @@ _WATCH_ID: Final = 0x10  # the tag of field 2, a number
 _FRAGMENT: Final = b"\x38\x01"  # field 7, true: the message goes on in another one
 _EVENTS: Final = 0x5A  # the tag of field 11, messages
 _EVENT: Final = bytes([_EVENTS])
+_LONG_TAG: Final = 0x80  # of a field with a number above 15, which etcd does not have: the tag has another byte
 _BEGINNING: Final = 128  # bytes; more than etcd writes before the first event
 _PART: Final = PIECE // 2  # bytes; to hand over a part takes as long as to decode some hundred events
 
@@ -43,7 +44,7 @@ def without_events(beginning: bytes) -> bytes | None:
     try:
         while beginning[at] != _EVENTS:
             wire_type = beginning[at] & 7
-            if wire_type not in {VARINT, LENGTH}:
+            if wire_type not in {VARINT, LENGTH} or beginning[at] >= _LONG_TAG:
                 return None
             number, at = read_varint(beginning, at + 1)
             if wire_type == LENGTH:

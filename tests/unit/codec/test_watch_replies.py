@@ -194,6 +194,14 @@ def test_a_message_that_says_more_than_whose_events_it_has_comes_whole(fields: d
     assert found == codec.decode(WatchReply, message)
 
 
+@pytest.mark.parametrize("before", [b"\xa2\x06\x03new", b"\x82\x01\x02\x5a\x5a"])
+def test_a_message_with_an_unknown_field_of_a_high_number_before_its_events_comes_whole(before: bytes) -> None:
+    message = large_reply([1000] * 500)
+    at = message.index(b"\x5a")
+    (found,) = in_parts(message[:at] + before + message[at:], [100_000] * 4)
+    assert len(found.events) == 500
+
+
 def test_an_event_that_is_malformed_is_refused_after_the_parts_before_it() -> None:
     decoder = WatchReplyDecoder(lambda watch_id: False)
     decoder.feed(large_reply([1000] * 500))
