@@ -65,13 +65,16 @@ class WatchReplyDecoder(IncrementalDecoder[WatchReply]):
 
     Args:
         drops_events: whether the watch with this id drops its events by now.
+        has_fragments: whether the watch with this id gets fragments from the server. These have no parts: the watch may
+            be cancelled between any two fragments, and the rest of the first would have to be sent again.
     """
 
-    __slots__ = ("_beginning", "_drops_events", "_head", "_is_dropping", "_watch_id")
+    __slots__ = ("_beginning", "_drops_events", "_has_fragments", "_head", "_is_dropping", "_watch_id")
 
-    def __init__(self, drops_events: Callable[[int], bool]) -> None:
+    def __init__(self, drops_events: Callable[[int], bool], has_fragments: Callable[[int], bool]) -> None:
         super().__init__(WatchReply)
         self._drops_events = drops_events
+        self._has_fragments = has_fragments
         self._beginning = b""
         self._head: bytes | None = None  # what is before the events; empty if the message has no parts
         self._watch_id: int | None = None
@@ -114,13 +117,14 @@ class WatchReplyDecoder(IncrementalDecoder[WatchReply]):
 
     @property
     def _dividable_head(self) -> bytes:
-        """What is before the events; empty if it does not say whose they are, or more than that."""
+        """What is before the events; empty if it says more than whose they are, or less, or if they have no parts."""
         head = self._head
         if head is None:
             head = without_events(self._beginning) or b""
             if head:
                 reply = decode(WatchReply, head)
-                if not reply.watch_id or reply.created or reply.canceled or reply.compact_revision:
+                says_more = reply.created or reply.canceled or reply.compact_revision
+                if not reply.watch_id or says_more or self._has_fragments(reply.watch_id):
                     head = b""
             self._head = head
         return head

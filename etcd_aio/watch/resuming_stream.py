@@ -29,7 +29,7 @@ Many watches. Work for thousands of watches is done in steps of `STEP`, with tur
 
 Slow consumers. A watch whose consumer has left more than `max_pending` bytes untaken is cancelled on the server, and
 created again from its next revision once half of them are taken. The stream is always read, however slow a consumer is.
-A message that is arriving is taken whole: the rest of it would have to be sent again.
+A message or fragment that is arriving is taken whole: the rest of it would have to be sent again.
 
 Large messages. The server joins up to a thousand revisions in one message. It is handed over in parts while it arrives,
 each like a fragment: consumers work while the server sends, and what was handed over is not sent again if the
@@ -290,7 +290,11 @@ class WatchStream:
 
     def make_decoder(self) -> WatchReplyDecoder:
         """The decoder of a large message: a watch that was taken off the server drops its events."""
-        return WatchReplyDecoder(self._cancelled.__contains__)
+        return WatchReplyDecoder(self._cancelled.__contains__, self._has_fragments)
+
+    def _has_fragments(self, watch_id: int) -> bool:
+        watch = self._live.get(watch_id)
+        return watch is not None and self._fragments.is_requested_for(watch)
 
     def on_reply(self, reply: WatchReply, now: float) -> None:
         """A message of the server."""

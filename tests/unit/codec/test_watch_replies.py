@@ -1,5 +1,7 @@
 """Watch replies that are still arriving: whose they are, and decoding them without events that their watch drops."""
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +19,14 @@ pytestmark = pytest.mark.usefixtures("codec_backend")
 HEADER = pb.ResponseHeader(cluster_id=1, member_id=2, revision=7, raft_term=3)
 LONGEST = 2**63 - 1
 HEADERS = [None, pb.ResponseHeader(), pb.ResponseHeader(2 * LONGEST, 2 * LONGEST, LONGEST, 2 * LONGEST)]
+
+
+def decoder_of(
+    drops_events: Callable[[int], bool] = lambda watch_id: False,
+    has_fragments: Callable[[int], bool] = lambda watch_id: False,
+) -> WatchReplyDecoder:
+    """The decoder of a message whose watch is live, and did not request fragments."""
+    return WatchReplyDecoder(drops_events, has_fragments)
 
 
 @pytest.mark.parametrize("header", HEADERS)
@@ -72,7 +82,7 @@ def test_only_the_events_of_a_watch_that_drops_them_are_left_out(size: int) -> N
     dropping = {7}
     for watch_id in (0, 7, 300):
         message = watch_reply(watch_id)
-        found = read(WatchReplyDecoder(dropping.__contains__), message, size)
+        found = read(decoder_of(dropping.__contains__), message, size)
         whole = codec.decode(WatchReply, message)
         assert (found.header, found.watch_id, found.fragment) == (whole.header, watch_id, True)
         assert found.events == (() if watch_id in dropping else whole.events)
@@ -82,7 +92,7 @@ def test_only_the_events_of_a_watch_that_drops_them_are_left_out(size: int) -> N
 def test_a_watch_may_drop_its_events_while_they_arrive(fed: int) -> None:
     dropping = set[int]()
     message = watch_reply(7)
-    decoder = WatchReplyDecoder(dropping.__contains__)
+    decoder = decoder_of(dropping.__contains__)
     decoder.feed(message[:fed])
     decoder.work()
     dropping.add(7)
@@ -92,7 +102,7 @@ def test_a_watch_may_drop_its_events_while_they_arrive(fed: int) -> None:
 
 
 def test_what_was_dropped_is_not_kept_nor_read() -> None:
-    decoder = WatchReplyDecoder({7}.__contains__)
+    decoder = decoder_of({7}.__contains__)
     decoder.feed(watch_reply(7)[:1000])
     decoder.work()
     for _ in range(10):
@@ -105,7 +115,7 @@ def test_what_was_dropped_is_not_kept_nor_read() -> None:
 @pytest.mark.parametrize("message", [b"\x0a\xff", b"\x10" + b"\xff" * 20, b"\x0d\0\0"])
 def test_a_malformed_message_is_refused_although_events_would_be_dropped(message: bytes) -> None:
     with pytest.raises(MalformedReplyError):
-        read(WatchReplyDecoder(lambda watch_id: True), message, 1)
+        read(decoder_of(lambda watch_id: True), message, 1)
 
 
 # --- parts ---
@@ -125,7 +135,7 @@ def large_reply(sizes: list[int], **fields: object) -> bytes:
 
 def in_parts(message: bytes, cuts: list[int]) -> list[WatchReply]:
     """The parts of a message that arrives in such pieces, and the rest of it."""
-    decoder = WatchReplyDecoder(lambda watch_id: False)
+    decoder = decoder_of()
     found: list[WatchReply] = []
 
     def take() -> None:
@@ -177,7 +187,7 @@ def test_a_large_message_has_parts_of_some_size() -> None:
 @pytest.mark.parametrize("more", [b"", b"\x62\x03new", b"\x38\x01"], ids=["nothing", "unknown", "known"])
 def test_a_message_is_not_divided_behind_its_last_event(more: bytes) -> None:
     """The rest would have no events, and mean that all events up to the store's revision were sent."""
-    decoder = WatchReplyDecoder(lambda watch_id: False)
+    decoder = decoder_of()
     decoder.feed(large_reply([1000] * 500))
     while decoder.work():
         pass
@@ -203,7 +213,7 @@ def test_a_message_with_an_unknown_field_of_a_high_number_before_its_events_come
 
 
 def test_an_event_that_is_malformed_is_refused_after_the_parts_before_it() -> None:
-    decoder = WatchReplyDecoder(lambda watch_id: False)
+    decoder = decoder_of()
     decoder.feed(large_reply([1000] * 500))
     while decoder.work():
         pass
@@ -216,8 +226,18 @@ def test_an_event_that_is_malformed_is_refused_after_the_parts_before_it() -> No
     assert not decoder.has_part
 
 
+@pytest.mark.parametrize("fragment", [True, False])
+def test_the_fragments_of_a_server_have_no_parts(fragment: bool) -> None:
+    decoder = decoder_of(has_fragments={7}.__contains__)
+    decoder.feed(large_reply([1000] * 500, fragment=fragment)[:-1])
+    while decoder.work():
+        assert not decoder.has_part
+    assert not decoder.has_part
+    assert decoder.take_part() is None
+
+
 def test_a_message_that_has_ended_has_no_more_parts() -> None:
-    decoder = WatchReplyDecoder(lambda watch_id: False)
+    decoder = decoder_of()
     decoder.feed(large_reply([1000] * 300) + large_reply([1000] * 300))
     while decoder.work():
         pass
@@ -229,7 +249,7 @@ def test_a_message_that_has_ended_has_no_more_parts() -> None:
 
 def test_events_that_are_dropped_have_no_parts() -> None:
     dropping = set[int]()
-    decoder = WatchReplyDecoder(dropping.__contains__)
+    decoder = decoder_of(dropping.__contains__)
     message = large_reply([1000] * 1000)
     decoder.feed(message[:500_000])
     while decoder.work():

@@ -238,7 +238,7 @@ def large_reply(cluster_id: int = CLUSTER) -> bytes:
 async def with_parts() -> World:
     """A stream whose large replies have parts."""
     world = World()
-    make_decoder = partial(WatchReplyDecoder, lambda watch_id: False)
+    make_decoder = partial(WatchReplyDecoder, lambda watch_id: False, lambda watch_id: False)
     world.supervisor._make_decoder = cast("MakeDecoder[pb.WatchResponse]", make_decoder)
     await world.open()
     world.stream.collects = True

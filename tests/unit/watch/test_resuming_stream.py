@@ -827,6 +827,22 @@ def test_the_events_of_a_watch_that_was_taken_off_the_server_are_not_needed() ->
     assert [events_read(slow_id), events_read(other.watch_id)] == [0, 1]
 
 
+def test_fragments_have_no_parts_of_their_own() -> None:
+    """A watch may be paused behind each fragment: what was not taken of one would be sent again."""
+    bench = Bench()
+    whole, split = bench.live(0, 5), bench.live(1, 5, fragment=True)
+
+    def has_part(watch_id: int) -> bool:
+        decoder = bench.machine.make_decoder()
+        changes = [pb.Event(kv=pb.KeyValue(key=b"k", value=bytes(1000))) for _ in range(500)]
+        decoder.feed(codec.encode(pb.WatchResponse(watch_id=watch_id, events=changes))[:-1])
+        while decoder.work():
+            pass
+        return decoder.has_part
+
+    assert [has_part(whole.watch_id), has_part(split.watch_id)] == [True, False]
+
+
 def test_a_slow_consumer_stays_off_over_a_new_stream() -> None:
     bench = Bench()
     slow = bench.live(0, 5, max_pending=EVENT_BYTES)
