@@ -428,6 +428,7 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
                 self._history.on_first_reply(now)
             self._received += 1
             self._tell(handler.on_reply, reply, now)
+            del raw, reply  # of many megabytes, perhaps; the next may come in hours, or the stream fail
 
     async def _decode(self, raw: bytes | Collector) -> Reply | None:
         """Return the reply that was received, or the part of it that is here; None if there is none."""

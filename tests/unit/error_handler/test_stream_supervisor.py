@@ -1,6 +1,8 @@
 import asyncio
+import gc
 import itertools
 import logging
+import weakref
 from collections.abc import Awaitable, Callable, Iterable
 from contextvars import ContextVar
 from functools import partial
@@ -256,6 +258,40 @@ async def test_parts_of_a_reply_are_told_while_the_rest_arrives() -> None:
     assert (first.watch_id, last.watch_id) == (8, 10)
     assert [part.fragment for part in parts] == [True] * world.stream.parts + [False]
     assert [event.kv.mod_revision for part in parts for event in part.events if event.kv] == list(range(1, 2000))
+    await world.aclose()
+
+
+@pytest.mark.parametrize("ends", ["not", "lost", "cancelled"])
+async def test_a_reply_that_was_told_is_not_kept(ends: str) -> None:
+    kept: list[weakref.ref[object]] = []
+
+    class Decoder(codec.IncrementalDecoder[pb.WatchResponse]):
+        pass
+
+    def make_decoder() -> Decoder:
+        decoder = Decoder(pb.WatchResponse)
+        kept.append(weakref.ref(decoder))
+        return decoder
+
+    world = World()
+    world.supervisor._make_decoder = make_decoder
+    await world.open()
+    world.stream.collects = True
+    gc.disable()
+    try:
+        world.stream.say(large_reply())
+        await turns(50)
+        kept.append(weakref.ref(world.talk.replies[-1]))
+        assert world.talk.replies[-1].events
+        world.talk.replies.clear()
+        if ends == "lost":
+            await lose_connection(world)
+        elif ends == "cancelled":
+            world.supervisor.close()
+        await turns(50)
+        assert [reference() for reference in kept] == [None] * 2
+    finally:
+        gc.enable()
     await world.aclose()
 
 
