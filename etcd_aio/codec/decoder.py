@@ -67,7 +67,7 @@ ITEM: Final = 1 << 8
 ACCELERATED_ITEM: Final = 1 << 5
 _WITHIN: Final = 16
 FREED: Final = 1 << 15
-"""Items of a list that is freed in one step, which takes 0.3 ms and more."""
+"""Items of a list that are freed, or moved into a tuple, in one step, which takes 0.3 ms and more."""
 
 _LENGTH_BYTES: Final = 3  # read inline: up to 2 MiB, etcd's limit for a message
 _NUMBER_BYTES: Final = 5  # read inline: up to 34 thousand million revisions

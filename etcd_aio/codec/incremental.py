@@ -6,7 +6,7 @@ needs, so the cost of copying does not grow with the size of the message.
 """
 
 from collections import deque
-from typing import Final, Generic, cast
+from typing import Final, Generic
 
 from etcd_aio.codec.compiled import DECODE_FAILURES, malformed, reason_of, steps_of
 from etcd_aio.codec.targets import Decodable
@@ -147,19 +147,18 @@ class IncrementalDecoder(Generic[Decodable]):
             ending: the last fields of the first part.
             beginning: the first fields of the rest.
         """
-        message = None
         try:
             self._steps.send((ending, 0, len(ending), True))
             while True:  # a list of more than `FREED` items is freed in steps
                 next(self._steps)
         except StopIteration as end:
-            message = end.value
+            message: Decodable = end.value
         self._steps = steps_of(self._decodable)
         self._pieces.appendleft(beginning)
         self._size += len(beginning)
         self._needed += len(beginning)
         self._decoded = 0
-        return cast("Decodable", message)
+        return message
 
     def _taken(self) -> bytes:
         """Remove the pieces for one step, joined."""

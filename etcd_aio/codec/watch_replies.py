@@ -60,8 +60,8 @@ class WatchReplyDecoder(IncrementalDecoder[WatchReply]):
     A message may hold several times what a consumer may leave untaken, and the next one is on its way already when the
     watch is cancelled: to decode it for nothing would take as long as the one before.
 
-    A part is a fragment: a reply with the events that are here, of which the last revision may go on. The reply that
-    `finish` returns has one event at least, as the message: a reply without events would say that there are no more.
+    A part is a fragment: a reply with the events that are here; more events of its last revision may follow. `finish`
+    returns a reply with at least one event, because a reply without events is a progress notification.
 
     Args:
         drops_events: whether the watch with this id drops its events by now.

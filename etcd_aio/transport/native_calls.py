@@ -64,7 +64,8 @@ class IncrementalSink:
         collector: the collector.
         may_work: whether this sink is to work now. If not, its owner calls `schedule` later, or does the work itself.
         size: of the message, in bytes.
-        on_part: called when the collector has a part. The collector rests until it was taken, and `schedule` called.
+        on_part: called when the collector has a part. The collector does no work until the owner has taken the part
+            and called `schedule`. None if the message has no parts.
     """
 
     __slots__ = ("_is_due", "_may_work", "_on_part", "collector", "size")
@@ -99,10 +100,10 @@ class IncrementalSink:
         self._is_due = False
         if not self._may_work(self):
             return
-        collector, on_part = self.collector, self._on_part
-        goes_on = (on_part is None or not collector.has_part) and collector.work()
-        if on_part is not None and collector.has_part:
-            on_part()
+        collector = self.collector
+        goes_on = not collector.has_part and collector.work()
+        if collector.has_part and self._on_part is not None:
+            self._on_part()
         elif goes_on:
             self.schedule()
 
@@ -375,7 +376,7 @@ class StreamCall(GrpcCall):
             oldest = self._sinks[0]
             if oldest.collector.has_part:
                 return oldest.collector
-            oldest.schedule()  # it rests if a part was taken
+            oldest.schedule()  # its collector did no work while it had a part
         if not self._messages:
             return None
         message = self._messages.popleft()

@@ -60,7 +60,7 @@ async def test_one_that_had_to_wait_works_once_it_is_scheduled() -> None:
 
 async def test_a_collector_works_once_a_turn_for_as_long_as_it_has_something_to_do() -> None:
     collected, kept, _ = given(*[b"x"] * 5)
-    assert kept.steps == 0, "whoever writes is not kept waiting"
+    assert kept.steps == 0, "`write` does not wait for the work"
     for turn in range(1, 6):
         await asyncio.sleep(0)
         assert kept.steps == turn
