@@ -6,7 +6,7 @@ needs, so the cost of copying does not grow with the size of the message.
 """
 
 from collections import deque
-from typing import Final, Generic
+from typing import Final, Generic, cast
 
 from etcd_aio.codec.compiled import DECODE_FAILURES, malformed, reason_of, steps_of
 from etcd_aio.codec.targets import Decodable
@@ -147,18 +147,17 @@ class IncrementalDecoder(Generic[Decodable]):
             ending: the last fields of the first part.
             beginning: the first fields of the rest.
         """
-        try:
-            self._steps.send((ending, 0, len(ending), True))
-            while True:  # a list of more than `FREED` items is freed in steps
-                next(self._steps)
-        except StopIteration as end:
-            message: Decodable = end.value
-        self._steps = steps_of(self._decodable)
+        steps, self._steps = self._steps, steps_of(self._decodable)
         self._pieces.appendleft(beginning)
         self._size += len(beginning)
         self._needed += len(beginning)
         self._decoded = 0
-        return message
+        try:
+            steps.send((ending, 0, len(ending), True))
+            while True:  # a list of more than `FREED` items is freed in steps
+                next(steps)
+        except StopIteration as end:
+            return cast("Decodable", end.value)
 
     def _taken(self) -> bytes:
         """Remove the pieces for one step, joined."""
