@@ -188,6 +188,7 @@ PURE = (
     "fake/watchers",
     "http2",
     "kv/compare",
+    "kv/endless_deletes",
     "kv/op",
     "kv/operations",
     "layers/batching",

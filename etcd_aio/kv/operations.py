@@ -12,7 +12,9 @@ from etcd_aio import methods, pb
 from etcd_aio.codec import MAX_DEPTH, writers
 from etcd_aio.errors import InvalidRequestError, LeaseProvidedError, MalformedReplyError, ValueProvidedError
 from etcd_aio.kv.compare import Compare
+from etcd_aio.kv.endless_deletes import NOTHING, Extent
 from etcd_aio.types import (
+    NO_END,
     DeleteResult,
     Header,
     KeyLike,
@@ -64,6 +66,15 @@ class KVOperation(Operation[T_co]):
         """Encode the request message of this operation, sent alone."""
         raise NotImplementedError  # every operation below has its own
 
+    @property
+    def has_endless_delete(self) -> bool:
+        """Whether this is, or contains, a delete of all keys from one on."""
+        return False
+
+    def extent(self) -> Extent:
+        """What this operation may write within a txn; reads write nothing."""
+        return NOTHING
+
     def result(self, reply: Any) -> T_co:
         """Return the result that a decoded reply of `method` means for this operation.
 
@@ -97,6 +108,9 @@ class PutOp(KVOperation[PutResult]):
             ignore_value=self.ignore_value,
             ignore_lease=self.ignore_lease,
         )
+
+    def extent(self) -> Extent:
+        return Extent(self.key)
 
     def result(self, reply: PutResult) -> PutResult:
         return reply
@@ -202,6 +216,13 @@ class DeleteOp(KVOperation[DeleteResult]):
     def message(self) -> bytes:
         return writers[pb.DeleteRangeRequest](key=self.keys.key, range_end=self.keys.range_end, prev_kv=self.prev_kv)
 
+    @property
+    def has_endless_delete(self) -> bool:
+        return self.keys.range_end == NO_END
+
+    def extent(self) -> Extent:
+        return Extent(b"", self.keys.key) if self.has_endless_delete else NOTHING
+
     def result(self, reply: DeleteResult) -> DeleteResult:
         return reply
 
@@ -238,9 +259,28 @@ class TxnOp(KVOperation[TxnResult]):
 
     def message(self) -> bytes:
         if not self._message:
-            encoded = self._linearizable()._encode(1, writes=not self.is_read_only)
+            encoded = self._linearizable()._encode(1, writes=not self.is_read_only)  # checks how deep it nests
+            if self.has_endless_delete:
+                self.extent()
             object.__setattr__(self, "_message", encoded)
         return self._message
+
+    @property
+    def has_endless_delete(self) -> bool:
+        return any(operation.has_endless_delete for operation in self.then + self.otherwise)
+
+    def extent(self) -> Extent:
+        """What either branch may write.
+
+        Raises:
+            DuplicateKeyError: a branch would end the members of etcd, see `endless_deletes`.
+        """
+        then = otherwise = NOTHING
+        for operation in self.then:
+            then = then.beside(operation.extent())
+        for operation in self.otherwise:
+            otherwise = otherwise.beside(operation.extent())
+        return then.instead_of(otherwise)
 
     def result(self, reply: TxnResult, outer: Header = _NO_HEADER) -> TxnResult:
         """As for every operation; `outer` is the header of the txn around this one.

@@ -117,7 +117,8 @@ class Txn:
             InvalidRequestError: the txn writes, in either branch, and has a get or range with `revision=`. Nothing was
                 sent.
             TooManyOpsError: more operations than the server allows in one txn (128 by default).
-            DuplicateKeyError: one branch puts a key twice.
+            DuplicateKeyError: one branch puts a key twice, or deletes a range with a key that it puts. If the range
+                has no end, nothing was sent: etcd would accept the txn, and its members would crash.
             EtcdError: as every call; `maybe_applied` is True if the txn may have been applied.
         """
         self._is_pending = False

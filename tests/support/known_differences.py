@@ -122,8 +122,8 @@ KNOWN_DIFFERENCES: Final = (
     ),
     KnownDifference(
         "transactions that delete all keys from one on, without an end, and put one of these",
-        "the server does not see that they write a key twice; it crashes if the put keeps the value or the lease, and"
-        " at later reads if a compaction at this revision follows",
+        "the server does not see that they write a key twice, and crashes at once or later; the fake refuses them, as"
+        " the client does",
         avoid=_bound_deletions,
     ),
     KnownDifference(

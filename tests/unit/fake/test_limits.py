@@ -8,10 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from etcd_aio import Client, ConfigError
-from etcd_aio.errors import NoAvailableEndpointsError, NotSupportedByServerError, RequestTooLargeError, TooManyOpsError
+from etcd_aio import Client, ConfigError, pb
+from etcd_aio.errors import (
+    DuplicateKeyError,
+    NoAvailableEndpointsError,
+    NotSupportedByServerError,
+    RequestTooLargeError,
+    TooManyOpsError,
+)
 from etcd_aio.fake import FakeEtcd
 from etcd_aio.fake.refusals import Refusal
+from etcd_aio.fake.releases import NEWEST, RELEASES
+from etcd_aio.fake.txns import check_txn
 from etcd_aio.kv import op
 
 pytestmark = pytest.mark.anyio
@@ -67,6 +75,15 @@ async def disk(fake: FakeEtcd, client: Client) -> None:
         member.start()
     assert fake.keys() == {b"a": b"1"}
     assert await client.get("a") is not None
+
+
+async def transactions(fake: FakeEtcd, client: Client) -> None:
+    put = pb.RequestOp(request_put=pb.PutRequest(key=b"k"))
+    endless = pb.RequestOp(request_delete_range=pb.DeleteRangeRequest(key=b"a", range_end=b"\x00"))
+    with pytest.raises(Refusal, match="duplicate key"):
+        check_txn(pb.TxnRequest(success=[endless, put]), RELEASES[NEWEST])
+    with pytest.raises(DuplicateKeyError):
+        await client.do(op.txn(then=[op.delete(from_key="a"), op.put("k", "v")]))
 
 
 async def flags(fake: FakeEtcd, client: Client) -> None:
@@ -131,6 +148,7 @@ LIMITS: dict[str, Callable[[FakeEtcd, Client], Awaitable[None]]] = {
     "Isolation": isolation,
     "Disk": disk,
     "Flags": flags,
+    "Transactions": transactions,
     "Auto-compaction": auto_compaction,
     "Services": services,
     "Tokens": tokens,
