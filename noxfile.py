@@ -279,8 +279,8 @@ def docs(session: nox.Session) -> None:
     """Build the documentation into `build/docs`, strictly, and check that it needs nothing from elsewhere."""
     install(session, "docs")
     session.env["NO_MKDOCS_2_WARNING"] = "1"  # an advertisement, which would hide warnings that matter
-    session.run("mkdocs", "build", "--strict", "--config-file", "docs/mkdocs.yml")
-    session.run("python", "docs/check.py", "build/docs")
+    session.run("python", "-m", "mkdocs", "build", "--strict", "--config-file", "docs/mkdocs.yml")
+    session.run("python", "-m", "docs.check", "build/docs")
 
 
 @nox.session

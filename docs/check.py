@@ -8,18 +8,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Final
 
-import etcd_aio
-import etcd_aio.errors
-import etcd_aio.testing
+from release.api import public_names, undocumented
+from release.public import INTERNAL
 
 LOADING: Final = {"audio", "embed", "iframe", "img", "input", "link", "object", "script", "source", "track", "video"}
 ATTRIBUTES: Final = {"data", "href", "poster", "src", "srcset"}
 EXTERNAL: Final = re.compile(r"^\s*(https?:)?//", re.IGNORECASE)
-INTERNAL: Final = {
-    f"etcd_aio.errors.{name}"
-    for name in ("AttemptFailure", "LocalReason", "RetryHint", "sanitize", "server_error", "with_history")
-}
-"""Used between the layers only, so not in the reference."""
 IN_STYLES: Final = re.compile(r"(?:url\(|@import)\s*[\"']?\s*((?:https?:)?//[^\"')\s]+)", re.IGNORECASE)
 
 
@@ -59,13 +53,12 @@ def documented(site: Path) -> set[str]:
     return {line.split()[0] for line in zlib.decompress(packed).decode().splitlines()}
 
 
-def public() -> set[str]:
-    """The public names of the public packages."""
-    return {
-        f"{package.__name__}.{name}"
-        for package in (etcd_aio, etcd_aio.errors, etcd_aio.testing)
-        for name in package.__all__
-    }
+def problems_of(names: set[str]) -> Iterator[str]:
+    """What the reference lacks of the public names, and what it shows that is internal."""
+    for name in undocumented(public_names(), names):
+        yield f"not in the reference: {name}"
+    for name in sorted(names & INTERNAL):
+        yield f"internal, but in the reference: {name}"
 
 
 def main(site: Path) -> None:
@@ -73,11 +66,11 @@ def main(site: Path) -> None:
     problems = [f"loaded from another host: {url}" for url in loads(site)]
     names = documented(site)
     names |= {name.rpartition(".")[0] for name in names}  # a module is documented if one of its names is
-    problems += [f"not in the reference: {name}" for name in sorted(public() - INTERNAL - names)]
+    problems += problems_of(names)
     for problem in problems:
         print(problem)
     pages = sum(1 for _ in site.rglob("*.html"))
-    print(f"{site}: {pages} pages, {len(public())} public names, {len(problems)} problems")
+    print(f"{site}: {pages} pages, {len(public_names())} public names, {len(problems)} problems")
     sys.exit(bool(problems) or not pages)
 
 

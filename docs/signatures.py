@@ -1,19 +1,34 @@
-"""Makes signatures readable: a default that is a constant of the code is shown as its value."""
+"""Makes the reference readable: a default that is a constant is shown as its value; internal members are left out."""
 
 from typing import Any, Final
 
 import griffe
 
+from release.public import INTERNAL
+
 OMITTED: Final = "..."
 """Stands for UNSET; the docstring says what the default is."""
 
 
-class Defaults(griffe.Extension):
-    """Replaces `UNSET` by `...`, and names in capitals by their values."""
+class Readable(griffe.Extension):
+    """Replaces `UNSET` by `...`, and names in capitals by their values; removes internal members of public classes."""
 
     def on_package(self, *, pkg: griffe.Module, **kwargs: Any) -> None:
-        """Replace the defaults in a package. griffe calls this when everything is loaded, so names can be looked up."""
+        """Change a package. griffe calls this when everything is loaded, so names can be looked up."""
         replace(pkg)
+        hide(pkg)
+
+
+def hide(package: griffe.Module) -> None:
+    """Remove the internal members of public classes."""
+    for name in INTERNAL:
+        path, _, member = name.rpartition(".")
+        if path.partition(".")[0] != package.name:
+            continue
+        owner = package[path.partition(".")[2]]
+        owner = owner.final_target if isinstance(owner, griffe.Alias) else owner
+        if isinstance(owner, griffe.Class):
+            owner.members.pop(member, None)
 
 
 def replace(owner: griffe.Module | griffe.Class) -> None:

@@ -4,8 +4,8 @@ python -m release.api                  compares this checkout with the last tag,
 python -m release.api --write          writes `api.txt`
 python -m release.api --against REF    compares with a commit
 
-Public is what the public packages export, with the members of classes. The sources are read and not run (griffe), so
-that any commit can be compared, on any Python. A fact that disappears may break a user: then the changelog has to
+Public is what `public.py` lists. The sources are read and not run (griffe), so that any commit can be compared, on any
+Python. A fact that disappears may break a user: then the changelog has to
 name it.
 """
 
@@ -16,48 +16,18 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import griffe
 
+from release.public import INTERNAL, PUBLIC
 from release.version import notes, read_version
 
 ROOT: Final = Path(__file__).parent.parent
 FILE: Final = Path(__file__).parent / "api.txt"
-PUBLIC: Final = (
-    "etcd_aio.errors",
-    "etcd_aio",
-    *(
-        f"etcd_aio.contrib.{name}"
-        for name in ("aiohttp", "asgi", "config", "fastapi", "litestar", "otel", "prometheus")
-    ),
-    *(f"etcd_aio.contrib.{name}" for name in ("pydantic_settings", "quart", "sanic", "web")),
-    *(f"etcd_aio.contrib.discovery{name}" for name in ("", ".aiohttp", ".grpc", ".httpx")),
-    "etcd_aio.fake",
-    "etcd_aio.observing",
-    "etcd_aio.recipes",
-    "etcd_aio.testing",
-    "pytest_etcd_aio",
-)
-"""The public packages. What two of them export is listed with the first."""
-
-_INTERNAL: Final = frozenset(
-    {
-        *("etcd_aio.errors.AttemptFailure", "etcd_aio.errors.LocalReason", "etcd_aio.errors.RetryHint"),
-        *("etcd_aio.errors.sanitize", "etcd_aio.errors.server_error", "etcd_aio.errors.with_history"),
-        *(
-            "etcd_aio.observing.ObservedCall",
-            "etcd_aio.observing.ObserverGroup",
-            "etcd_aio.observing.default_observers",
-        ),
-        *("etcd_aio.recipes.Turnstile", "etcd_aio.recipes.run_stm"),
-    }
-)
-"""Exported for other packages of the library; no page of the documentation has them."""
-
 _PACKAGES: Final = ("etcd_aio", "pytest_etcd_aio")
 _TOOLS: Final = ("TYPE_CHECKING", "public_names")
 _SPECIAL: Final = frozenset({"__aenter__", "__anext__", "__contains__", "__getitem__", "__iter__", "__len__"})
@@ -72,30 +42,56 @@ _REQUIRED: Final = re.compile(r"[\w.]+\([*\d]+, \w(?!.* = )")
 
 def facts_of(folder: Path) -> list[str]:
     """The facts of the packages in a folder, sorted."""
+    loader = _load(folder)
+    names: dict[str, str] = {}  # the first public name of each object, by its path
+    found: set[str] = set()
+    for name, value in _public(loader):
+        if names.setdefault(value.path, name) != name:
+            found.add(f"{name} is {names[value.path]}")
+    for path, name in names.items():
+        value = loader.modules_collection[path]
+        found.update(fact for fact in _facts(name, value, names) if name_of(fact) not in INTERNAL)
+    return sorted(found)
+
+
+def public_names(folder: Path = ROOT) -> dict[str, str]:
+    """The public names of the packages in a folder, without the members of classes, and the path of what each names."""
+    return {name: value.path for name, value in _public(_load(folder))}
+
+
+def undocumented(public: Mapping[str, str], shown: Collection[str]) -> list[str]:
+    """The public names that are not shown, and no other name of the same object; defaults are shown in signatures."""
+    paths = {public[name] for name in shown if name in public}
+    return sorted(
+        name
+        for name, path in public.items()
+        if path not in paths and not name.rpartition(".")[2].startswith("DEFAULT_")
+    )
+
+
+def _load(folder: Path) -> griffe.GriffeLoader:
     loader = griffe.GriffeLoader(search_paths=[folder])
     for package in _PACKAGES:
         if (folder / package).exists():
             loader.load(package, try_relative_path=False)  # not those of the current folder
     loader.resolve_aliases(implicit=True, external=False)
-    names: dict[str, str] = {}  # the first public name of each object, by its path
-    found: set[str] = set()
-    public = [(f"{name}.{member}", value) for name in PUBLIC for member, value in _exported(loader, name)]
-    public = [(name, value) for name, value in public if name not in _INTERNAL]
-    for name, value in public:
-        if names.setdefault(value.path, name) != name:
-            found.add(f"{name} is {names[value.path]}")
-    for path, name in names.items():
-        value = loader.modules_collection[path]
-        found.update(_facts(name, value, names))
-    return sorted(found)
+    return loader
+
+
+def _public(loader: griffe.GriffeLoader) -> Iterator[tuple[str, griffe.Object]]:
+    for module in PUBLIC:
+        for member, value in _exported(loader, module):
+            if f"{module}.{member}" not in INTERNAL:
+                yield f"{module}.{member}", value
 
 
 def _exported(loader: griffe.GriffeLoader, module: str) -> Iterator[tuple[str, griffe.Object]]:
     """The names that a package exports, as `etcd_aio.exports` has it; of a module, those that it defines."""
     try:
-        package = loader.modules_collection[module]
+        found = loader.modules_collection[module]
     except KeyError:  # an older commit may not have it
         return
+    package = found.final_target if isinstance(found, griffe.Alias) else found
     for name, member in sorted(package.members.items()):
         is_hidden = name.startswith("_") or name in _TOOLS or member.is_alias != package.is_init_module
         if is_hidden and name != "__version__":

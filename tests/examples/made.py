@@ -39,6 +39,7 @@ from etcd_aio.fake.releases import RELEASES
 from etcd_aio.transport import TransportOptions
 from pytest_etcd_aio import fixtures
 from pytest_etcd_aio.options import OPTIONS
+from release.public import PUBLIC
 from tests.examples.blocks import read
 from tests.examples.paths import PAGES, ROOT
 
@@ -414,6 +415,11 @@ def fake_refused() -> str:
     return table(("refused", "releases"), ((name, names or "all") for name, names in rows))
 
 
+def public_modules() -> str:
+    """The public modules."""
+    return table(("module", "has"), ((f"`{module}`", text) for module, text in PUBLIC.items()))
+
+
 def fake_releases() -> str:
     """What a fake etcd can be."""
     rows = ((f'`"{name}"`', release.version) for name, release in RELEASES.items())
@@ -452,7 +458,7 @@ MADE: Final[Mapping[str, Callable[[], str]]] = {
         *(verdicts, stream_verdicts, remedies, repeatable, defaults),
         *(policies, performance, locks, elections, cache, failover_reads, failover_writes, error_tree, errors),
         *(client_options, client_calls),
-        *(fake_refused, fake_releases, fake_reasons, pytest_fixtures, pytest_options),
+        *(public_modules, fake_refused, fake_releases, fake_reasons, pytest_fixtures, pytest_options),
     )
 }
 

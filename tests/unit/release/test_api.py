@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from release.api import compare, facts_of, name_of, unexplained
+from release.api import ROOT, compare, facts_of, name_of, undocumented, unexplained
+from release.public import INTERNAL, PUBLIC
 
 SOURCES = {
     "etcd_aio/__init__.py": """
@@ -134,3 +135,16 @@ def test_the_changelog_explains_what_breaks_by_its_name() -> None:
     assert unexplained(changes, "- `connect` is `Client.connect` now; `client.is_open` is gone") == []
     assert [change.name for change in unexplained(changes, "- `connect_timeout`, `is_open`")] == ["etcd_aio.connect"]
     assert compare(FACTS, FACTS) == []
+
+
+def test_an_object_is_documented_by_any_of_its_public_names() -> None:
+    public = {"a.One": "a.module.One", "b.One": "a.module.One", "a.Two": "a.Two", "a.DEFAULT_TTL": "a.DEFAULT_TTL"}
+    assert undocumented(public, {"b.One", "c.Other"}) == ["a.Two"]
+
+
+def test_what_is_internal_is_no_fact_and_has_a_public_owner() -> None:
+    facts = {name_of(fact) for fact in facts_of(ROOT)}
+    assert not facts & INTERNAL
+    for name in INTERNAL:
+        owner = name.rpartition(".")[0]
+        assert owner in PUBLIC or owner in facts, name

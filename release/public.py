@@ -1,0 +1,61 @@
+"""What is public: one list, from which the interface file, the reference and the page about versions are checked.
+
+Public is what these modules export, with the members of classes, but for what is internal.
+"""
+
+from typing import Final
+
+PUBLIC: Final = {
+    "etcd_aio.errors": "every error",
+    "etcd_aio": "the client, results, options and the errors that are caught most",
+    "etcd_aio.op": "operations of transactions",
+    "etcd_aio.concurrency": "what locks, elections and sessions give, for annotations",
+    "etcd_aio.once": "exactly-once writes",
+    "etcd_aio.cache": "caches",
+    "etcd_aio.recipes": "counters, barriers, queues, groups, schedules",
+    "etcd_aio.layers": "namespaces, ordered reads, mirrors, services, Kubernetes",
+    "etcd_aio.layers.mirror": "mirrors",
+    "etcd_aio.layers.naming": "etcd's own format of service entries",
+    "etcd_aio.observing": "observers of calls",
+    "etcd_aio.contrib.aiohttp": "applications of aiohttp",
+    "etcd_aio.contrib.asgi": "applications of Starlette and other ASGI frameworks",
+    "etcd_aio.contrib.fastapi": "applications of FastAPI",
+    "etcd_aio.contrib.litestar": "applications of Litestar",
+    "etcd_aio.contrib.quart": "applications of Quart",
+    "etcd_aio.contrib.sanic": "applications of Sanic",
+    "etcd_aio.contrib.web": "what the applications of all frameworks have",
+    "etcd_aio.contrib.config": "live configuration",
+    "etcd_aio.contrib.pydantic_settings": "settings of pydantic",
+    "etcd_aio.contrib.discovery": "endpoints of a service",
+    "etcd_aio.contrib.discovery.aiohttp": "endpoints for aiohttp",
+    "etcd_aio.contrib.discovery.grpc": "endpoints for grpcio",
+    "etcd_aio.contrib.discovery.httpx": "endpoints for httpx",
+    "etcd_aio.contrib.otel": "OpenTelemetry",
+    "etcd_aio.contrib.prometheus": "Prometheus",
+    "etcd_aio.fake": "an etcd in memory",
+    "etcd_aio.fake.time": "event loops in virtual time",
+    "etcd_aio.testing": "real etcd servers for tests",
+    "pytest_etcd_aio": "the types that the fixtures give",
+}
+"""The public modules, and what each is for. A name that several of them export belongs to the first."""
+
+
+def _of(owner: str, names: str) -> set[str]:
+    return {f"{owner}.{name}" for name in names.split()}
+
+
+INTERNAL: Final = frozenset(
+    _of("etcd_aio.errors", "AttemptFailure LocalReason RetryHint sanitize server_error with_history")
+    | _of("etcd_aio.concurrency", "BACKOFF CANCELLED_SECONDS Held Interruption LeasePool LeaseSource Loan Subject")
+    | _of("etcd_aio.concurrency", "check_timeout checked_margin")
+    | _of("etcd_aio.concurrency.Session", "borrow try_borrow adopting run end delete close is_lent over")
+    | _of("etcd_aio.observing", "ObservedCall ObserverGroup with_defaults")
+    | _of("etcd_aio.recipes", "Turnstile run_stm")
+    | _of("etcd_aio.recipes.Worker", "store writer keys source wake shift_over")
+    | _of("etcd_aio.recipes.Job", "lose claim_deleted is_ending")
+    | _of("etcd_aio.layers", "JSONValue KeptEntry")
+    | _of("etcd_aio.contrib.discovery.grpc", "State")
+    | _of("etcd_aio.contrib.discovery.httpx", "logger")
+    | _of("etcd_aio.contrib.sanic", "AnySanic")
+)
+"""Exported, or a member of a public class, for other packages of the library; the documentation has none of these."""
