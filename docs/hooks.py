@@ -1,4 +1,4 @@
-"""Adds pages and pictures from outside of the site's folder; lists guides before the reference in search results."""
+"""Adds pages and pictures from outside of the site's folder; lists the main guides first in search results."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +21,18 @@ OUTSIDE: Final = {
     "how-to/dashboard.svg": ROOT / "docs" / "dashboard.svg",
     "explanation/elections.svg": ROOT / "docs" / "elections.svg",
 }
-SEARCHED_LAST: Final = ("reference/", "changelog.md")
+# The beginning of a path: its weight in search results. The search joins the words of a question by "or", so without
+# weights long pages that have all of the small words come first.
+WEIGHTS: Final = {
+    "reference/": 0.3,
+    "changelog.md": 0.1,
+    "explanation/": 0.6,
+    "examples.md": 0.6,
+    **{
+        f"how-to/{guide}.md": 2.0
+        for guide in ("watches", "locks", "leader-election", "leases", "retries", "errors", "transactions", "testing")
+    },
+}
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -33,6 +44,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, **kwargs: Any) -> str:
     """Set the weight of a page in search results. mkdocs calls this with the text of each page."""
-    if page.file.src_uri.startswith(SEARCHED_LAST):
-        page.meta["search"] = {"boost": 0.3}
+    for path, weight in WEIGHTS.items():
+        if page.file.src_uri.startswith(path):
+            page.meta["search"] = {"boost": weight}
     return markdown

@@ -45,6 +45,16 @@ class Event:
         return self.type is EventType.DELETE
 
     @property
+    def is_create(self) -> bool:
+        """Whether the put created the key: it did not exist just before."""
+        return self.type is EventType.PUT and self.kv.create_revision == self.kv.mod_revision
+
+    @property
+    def is_modify(self) -> bool:
+        """Whether the put changed a key that existed."""
+        return self.type is EventType.PUT and self.kv.create_revision != self.kv.mod_revision
+
+    @property
     def key(self) -> bytes:
         """The key."""
         return self.kv.key

@@ -198,6 +198,12 @@ def test_the_calls_on_a_page_exist(page: Path) -> None:
             owner = get_type_hints(value.fget)["return"]
 
 
+def test_the_page_about_logging_has_every_logger() -> None:
+    sources = (ROOT / "etcd_aio").rglob("*.py")
+    loggers = {found for path in sources for found in re.findall(r'getLogger\("(etcd_aio\.\w+)"\)', read(path))}
+    assert loggers == set(re.findall(r"^\| `(etcd_aio\.\w+)` \|", read(PAGES / "how-to" / "logging.md"), re.MULTILINE))
+
+
 def test_every_example_is_in_the_list_of_examples() -> None:
     page = read(PAGES / "examples.md")
     for path in (ROOT / "examples").glob("*.py"):

@@ -18,6 +18,13 @@ def test_an_event_says_what_happened() -> None:
     assert not PUT.is_resync
 
 
+def test_an_event_says_whether_a_put_created_its_key() -> None:
+    created = Event(EventType.PUT, KeyValue(b"k", create_revision=7, mod_revision=7))
+    modified = Event(EventType.PUT, KeyValue(b"k", create_revision=7, mod_revision=8))
+    kinds = [(event.is_create, event.is_modify) for event in (created, modified, DELETE)]
+    assert kinds == [(True, False), (False, True), (False, False)]
+
+
 def test_an_event_as_text() -> None:
     event = Event(EventType.PUT, KeyValue("\u00e9".encode(), b"1"))
     assert (event.key_text(), event.text()) == ("\u00e9", "1")
