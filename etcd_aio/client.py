@@ -32,6 +32,7 @@ from etcd_aio.errors import PermissionDeniedError
 from etcd_aio.kv import KV
 from etcd_aio.lease import Lease, LeaseKeeper, Leases, OnLost
 from etcd_aio.methods import API_VERSION
+from etcd_aio.not_awaitable import AsyncBlock
 from etcd_aio.observing import Observer, ObserverGroup, with_defaults
 from etcd_aio.shortcuts import Block, Shortcuts
 from etcd_aio.transport import EngineFactory, EngineName, RequestMetadata, TransportOptions, alpn_of, create_engine
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 _PING_KEY: Final = "health"  # the key of etcdctl's health check; it need not exist
 
 
-class Client(KV, WatchCalls, Shortcuts):
+class Client(KV, WatchCalls, Shortcuts, AsyncBlock):
     """An etcd client. An application needs one for each event loop, for as long as the loop runs.
 
     The constructor opens no connection; `async with`, `connect()` and the first call begin to dial. Calls are spread

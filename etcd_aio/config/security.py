@@ -56,8 +56,8 @@ class EndpointSecurity:
         for endpoint in endpoints:
             if self._needs_secrecy and endpoint.host and self.tls_for(endpoint) is None:
                 raise ConfigError(
-                    f"credentials would go to {endpoint.name} in plain text: use https:// or tls=, "
-                    "or pass allow_insecure_auth=True"
+                    f"credentials would go to {endpoint.name} in plain text: use https:// "
+                    "(etcds:// in a connection URL) or tls=, or pass allow_insecure_auth=True"
                 )
 
 

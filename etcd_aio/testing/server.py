@@ -33,7 +33,7 @@ class EtcdServer:
 
     `async with EtcdServer() as server:` starts it, waits until it is ready and leaves neither process nor file behind:
     not after an exception, not after cancellation, and on Linux not even if the test process is killed (its temporary
-    directory stays then). It lives no longer than the thread in which `start()` ran.
+    directory stays then). It ends with the thread that called `start()`.
 
     Starting and ending are for one task at a time; the faults may come from anywhere.
 

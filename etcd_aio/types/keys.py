@@ -75,6 +75,10 @@ class KeyRange:
             if end < first:
                 raise InvalidRequestError(f"range_end {shown_key(end)} is before the first key {shown_key(first)}")
             return cls(first, end)
+        for form, value in (("prefix", prefix), ("from_key", from_key)):
+            if isinstance(value, bool):  # as other clients name these forms
+                shown = "..." if key is None else shown_key(encode_key(key)).removeprefix("b")
+                raise TypeError(f"{form}= takes the key itself: write {form}={shown} and no other key")
         given = [
             name
             for name, is_given in (

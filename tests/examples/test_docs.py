@@ -204,6 +204,11 @@ def test_the_page_about_logging_has_every_logger() -> None:
     assert loggers == set(re.findall(r"^\| `(etcd_aio\.\w+)` \|", read(PAGES / "how-to" / "logging.md"), re.MULTILINE))
 
 
+def test_the_home_page_has_every_guide() -> None:
+    linked = set(re.findall(r"\((how-to/[\w-]+\.md)\)", read(PAGES / "index.md")))
+    assert {f"how-to/{guide.name}" for guide in (PAGES / "how-to").glob("*.md")} == linked
+
+
 def test_every_example_is_in_the_list_of_examples() -> None:
     page = read(PAGES / "examples.md")
     for path in (ROOT / "examples").glob("*.py"):

@@ -82,7 +82,8 @@ class LiveConfig(Generic[T]):
 
     All changes of one revision are one new object: a txn that changes several keys is never seen in part. If changes
     come faster than they can be validated, some are left out, and the newest always comes. Settings that do not fit the
-    model replace nothing; `error` says why. Lost connections, compactions and outages need no care.
+    model replace nothing; `error` says why. Lost connections, compactions and outages need no care. Entering is tried
+    until `timeout`; once it is entered, reading is tried for ever.
 
     Args:
         client: the client, or a namespace.
@@ -280,7 +281,10 @@ class LiveConfig(Generic[T]):
 
     @property
     def is_stale(self) -> bool:
-        """Whether the settings are from the file, or may not be the newest: see `error`; or an outage lasts."""
+        """Whether the settings may not be the newest: from the file, with an `error`, or without a connection to etcd.
+
+        An outage counts from its tenth second on, as for `client.cache()`: shorter ones happen at each election.
+        """
         cache = self._cache
         is_followed = cache is not None and cache.state is CacheState.READY
         return self._is_saved_version or self._error is not None or not is_followed
@@ -368,7 +372,8 @@ class LiveConfig(Generic[T]):
                 self._tell()
                 if isinstance(error, ClientUsageError):  # the client is closed
                     return
-                self._log.warning("the %s cannot be read from etcd; this is tried again: %s", self._what, error)
+                again = "" if self._version is None and self._saved is None else "; this is tried again"
+                self._log.warning("the %s cannot be read from etcd%s: %s", self._what, again, error)
             await asyncio.sleep(_AGAIN.wait(failures, random.random))
             failures += 1
 

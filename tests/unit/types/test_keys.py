@@ -52,6 +52,14 @@ def test_the_error_for_two_forms_names_both() -> None:
         KeyRange.of(range_end="z", from_key="k", all_keys=True)
 
 
+@pytest.mark.parametrize("form", ["prefix", "from_key"])
+def test_a_flag_in_place_of_a_key_is_refused_with_what_to_write(form: str) -> None:
+    with pytest.raises(TypeError, match=f"write {form}='svc/' and no other key"):
+        KeyRange.of("svc/", **{form: True})  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=f"write {form}=... and no other key"):
+        KeyRange.of(**{form: True})  # type: ignore[arg-type]
+
+
 def test_an_interval_does_not_end_before_its_first_key() -> None:
     assert b"b" not in KeyRange.of("b", range_end="b")
     with pytest.raises(InvalidRequestError, match=r"range_end b'a' is before the first key b'b'$"):
