@@ -52,7 +52,18 @@ MAY_USE: dict[str, frozenset[str]] = {
 }
 # What every package may use, and which uses nothing but itself.
 BASE = frozenset(
-    {"_version", "aio", "backoff", "call_options", "closing", "deadline", "errors", "exports", "not_awaitable"}
+    {
+        "_version",
+        "aio",
+        "backoff",
+        "call_options",
+        "closing",
+        "contention",
+        "deadline",
+        "errors",
+        "exports",
+        "not_awaitable",
+    }
     | {"logs", "observing", "suspension", "threads", "types"}
 )
 # etcd's messages, and what reads and writes them.
@@ -102,6 +113,7 @@ IMPURE = frozenset({"asyncio", "logging", "os", "random", "select", "socket", "s
 PURE = (
     "admin/replies",
     "backoff",
+    "contention",
     "balancer/connection_set",
     "balancer/connectivity",
     "balancer/health_verdicts",

@@ -4,10 +4,10 @@ import asyncio
 import inspect
 import random
 from collections.abc import Awaitable, Callable
-from typing import Final, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from etcd_aio.backoff import Backoff
 from etcd_aio.call_options import RetryMode, Timeout
+from etcd_aio.contention import Contention
 from etcd_aio.deadline import NEVER, time_left
 from etcd_aio.errors import EtcdTimeoutError
 from etcd_aio.kv.compare import Key
@@ -15,9 +15,6 @@ from etcd_aio.kv.operations import GetOp, PutOp, TxnOp, checked_put
 from etcd_aio.types import KeyLike, KeyValue, LeaseLike, Operation, ValueLike, encode_key, lease_id, shown_keys
 
 _R = TypeVar("_R")
-
-# Writers that collide spread over some round trips; many of them over as many as make a conflict rare.
-_BACKOFF: Final = Backoff(initial=0.002, multiplier=2.0, maximum=0.05, jitter=1.0)
 
 
 class Does(Protocol):
@@ -48,17 +45,20 @@ class Update:
     async def run(self, deadline: float, clock: Callable[[], float]) -> KeyValue:
         """Update the key; see `KV.update`."""
         began = clock()
-        conflicts = 0
+        # Each attempt reads, so none knows more than the others: all of them wait.
+        contention, conflicts = Contention(8.0), 0
         while True:
             found = await self._store.do(GetOp(self._key), timeout=_left(deadline, clock()), retry=None)
             put = self._next(found)
             unchanged = Key(self._key).mod_revision == (0 if found is None else found.mod_revision)
             # Not "always", even if that is the client's mode: a repeated copy would take the first one for a conflict.
-            result = await self._store.do(TxnOp((unchanged,), (put,)), timeout=_left(deadline, clock()), retry="safe")
+            sent = clock()
+            result = await self._store.do(TxnOp((unchanged,), (put,)), timeout=_left(deadline, sent), retry="safe")
             if result:
                 return _written(put, found, result.revision)
-            wait = _BACKOFF.wait(conflicts, random.random)
+            contention.measured(clock() - sent)
             conflicts += 1
+            wait = contention.after_conflict(conflicts + 1, random.random)
             if clock() + wait >= deadline:
                 raise self._timeout_error(conflicts, clock() - began)
             await asyncio.sleep(wait)

@@ -1,7 +1,9 @@
 """Candidates: the items that a process knows of, and which of them it tries to take. Pure.
 
-Consumers of several processes that all try the first item would mostly fail. So a process that has failed tries an item
-further back, and after a put it waits for a random time, in which it may see that another was faster.
+Consumers of several processes that all try the first item would mostly fail. So each draws one of the first items of a
+window, which doubles with each claim that fails and shrinks slowly with each that succeeds: one claim in ten or so
+fails, with any number of consumers. And after a put it waits for a random time, in which it may see that another was
+faster.
 """
 
 from bisect import bisect_left, insort
@@ -15,6 +17,11 @@ MOST: Final = 256
 _FIRST_SPREAD: Final = 0.001  # seconds, after the first lost claim
 _LONGEST_SPREAD: Final = 0.050  # seconds
 _GROWTH: Final = 4  # many idle processes are apart after three lost claims
+
+LARGEST_WINDOW: Final = 128
+"""Items; with more than about sixteen consumers, more than one claim in ten fails."""
+
+_SHRINKING: Final = 15 / 16  # of the window, by a claim that succeeds
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -67,15 +74,15 @@ class Candidates:
         if self._revisions.pop(key, None) is not None:
             del self._keys[bisect_left(self._keys, key)]
 
-    def pick(self, count: int, losses: int, random: Callable[[], float]) -> list[Candidate]:
-        """Choose items to try: the first ones, or some further back if claims were lost.
+    def pick(self, count: int, window: float, random: Callable[[], float]) -> list[Candidate]:
+        """Choose items to try: the first ones, or some further back if others compete.
 
         Args:
             count: how many at most.
-            losses: how many claims were lost lately.
+            window: of how many items one is drawn; 1 for the first.
             random: returns a number in [0, 1).
         """
-        first = int(random() * min(len(self._keys), losses + 1))
+        first = int(random() * min(len(self._keys), window))
         return [Candidate(key, self._revisions[key]) for key in self._keys[first : first + count]]
 
 
@@ -83,20 +90,20 @@ class Spread:
     """How far the consumers of several processes keep apart, by how their claims have ended.
 
     Attributes:
-        losses: how many claims were lost lately; a win halves it.
+        window: of how many items one is drawn.
         seconds: the longest time to wait after a put.
     """
 
     def __init__(self) -> None:
-        self.losses = 0
+        self.window = 1.0
         self.seconds = 0.0
 
     def won(self) -> None:
         """A claim has succeeded."""
-        self.losses //= 2
+        self.window = max(self.window * _SHRINKING, 1.0)
         self.seconds = self.seconds / 2 if self.seconds > _FIRST_SPREAD else 0.0
 
     def lost(self) -> None:
         """Another process was faster."""
-        self.losses += 1
+        self.window = min(2 * self.window, LARGEST_WINDOW)
         self.seconds = min(max(self.seconds * _GROWTH, _FIRST_SPREAD), _LONGEST_SPREAD)

@@ -14,13 +14,12 @@ from typing import Final, Generic, TypeVar
 from etcd_aio import EtcdError
 from etcd_aio.aio import check_loop, start_background_task, wait_until
 from etcd_aio.aio import resolve as resolve_future
-from etcd_aio.backoff import Backoff
+from etcd_aio.contention import Contention
+
+_REMEMBERED: Final = 1.0  # seconds without a call; after these, nothing is known of the contention
 
 W = TypeVar("W")
 T = TypeVar("T")
-
-# Processes that collide spread over some round trips.
-_BACKOFF: Final = Backoff(initial=0.001, multiplier=2.0, maximum=0.064, jitter=1.0)
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -77,6 +76,8 @@ class Combiner(Generic[W, T]):
         self._waiting: list[Call[W, T]] = []
         self._sending: list[Call[W, T]] = []
         self._task: asyncio.Task[None] | None = None
+        self._contention = Contention()
+        self._ended_at = 0.0
 
     async def call(self, work: W, deadline: float, late: Callable[[bool], EtcdError]) -> T:
         """Make a call.
@@ -122,8 +123,13 @@ class Combiner(Generic[W, T]):
 
     async def _run(self) -> None:
         """Send what waits, batch after batch, until nothing waits."""
-        conflicts = 0
+        clock, conflicts = asyncio.get_running_loop().time, 0
+        if clock() > self._ended_at + _REMEMBERED:
+            self._contention = Contention()
+        contention = self._contention
+        await self._pause(contention.before_change(random.random))
         while self._collect():
+            began = clock()
             try:
                 has_ended = await self._send(self._sending)
             except EtcdError as error:
@@ -131,16 +137,25 @@ class Combiner(Generic[W, T]):
                 for one in self._sending:
                     one.resolve(self._failed(error, one.work))
                 has_ended = True
+            contention.measured(clock() - began)
             if has_ended:
                 self._sending = []
+                contention.succeeded(conflicts)
                 conflicts = 0
-                continue
-            for one in self._sending:
-                one.is_sent = False
-            conflicts += 1
-            if conflicts > 1:  # the first answer tells the state, so the next txn mostly succeeds
-                await asyncio.sleep(_BACKOFF.wait(conflicts - 2, random.random))
-        self._task = None
+                wait = contention.before_change(random.random) if self._waiting else 0.0
+            else:
+                for one in self._sending:
+                    one.is_sent = False
+                conflicts += 1
+                wait = contention.after_conflict(conflicts, random.random)
+            await self._pause(wait)
+        self._task, self._ended_at = None, clock()
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait; afterwards what is known of the state is old, and a read costs the members less than a txn in vain."""
+        if seconds:
+            await asyncio.sleep(seconds)
+            self._forget()
 
     def _collect(self) -> bool:
         """Choose what is sent next: as many of the first calls as fit. Returns whether there is anything."""

@@ -227,13 +227,13 @@ class Board:
         if revision > self._applied:
             self._doubtful[job] = revision
 
-    def free(self, count: int, now: float, losses: int, random: Callable[[], float]) -> list[FreeJob]:
+    def free(self, count: int, now: float, window: float, random: Callable[[], float]) -> list[FreeJob]:
         """Choose free jobs: the first ones, or some further back if claims were lost.
 
         Args:
             count: how many at most.
             now: seconds since 1970.
-            losses: how many claims were lost lately.
+            window: of how many jobs one is drawn; 1 for the first.
             random: returns a number in [0, 1).
         """
         found: list[FreeJob] = []
@@ -241,9 +241,9 @@ class Board:
             delay = self._delays.get(job)
             if self._is_open(job) and (delay is None or delay.until <= now):
                 found.append(FreeJob(job, self._items[job], 0 if delay is None else delay.revision))
-                if len(found) == count + losses:
+                if len(found) >= count + window - 1:
                     break
-        first = int(random() * min(len(found), losses + 1))
+        first = int(random() * min(len(found), window))
         return found[first : first + count]
 
     def next_due(self, now: float) -> float | None:

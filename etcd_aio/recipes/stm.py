@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from etcd_aio import EtcdTimeoutError, ResultLostError, Store, TxnResult, Writer
-from etcd_aio.backoff import Backoff
 from etcd_aio.deadline import NEVER, time_left
 from etcd_aio.errors import TxnConflictError
 from etcd_aio.recipes.isolation import Isolation, level_of
@@ -27,9 +26,6 @@ T_co = TypeVar("T_co", covariant=True)
 
 DEFAULT_MAX_ATTEMPTS: Final = 100
 """Commits of one transaction: with a turnstile in each client, this many conflicts mean that it never gets through."""
-
-# Clients that collide spread over some round trips; the tasks of one client pass one after the other.
-_BACKOFF: Final = Backoff(initial=0.001, multiplier=2.0, maximum=0.064, jitter=1.0)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -83,6 +79,7 @@ class _Stm(Generic[T]):
         self._began = self._clock()
         self._runs = 0
         self._commits = 0
+        self._has_paused = False
         self._pass: Pass | None = None
 
     async def run(self) -> StmResult[T]:
@@ -103,15 +100,20 @@ class _Stm(Generic[T]):
                 if busy:  # others of this client are changing these keys now: this attempt would conflict
                     known = await self._enter(busy, None)
                     continue
+                if await self._pause(reads):
+                    known = None
+                    continue
+                sent = self._clock()
                 try:
                     result: TxnResult | ResultLostError = await self._commit(reads)
                 except ResultLostError as lost:  # what it has read is compacted, but not whether it has committed
                     result = lost
                 if result.succeeded:
+                    self._turnstile.changed(reads.guarded_keys(), self._commits - 1)
                     if self._pass is not None:
                         committed = reads.after_commit(result.revision)
                     return StmResult(value, result.revision, self._runs)
-                known = await self._after_conflict(reads, result)
+                known = await self._after_conflict(reads, result, self._clock() - sent)
         finally:
             if self._pass is not None:
                 self._turnstile.leave(self._pass, committed)
@@ -144,7 +146,19 @@ class _Stm(Generic[T]):
         through = self._writer.txn().when(*txn.when).then(*txn.then).otherwise(*txn.otherwise)
         return await through.commit(timeout=self._left(), retry=None if self._is_exact else "safe")
 
-    async def _after_conflict(self, reads: ReadSet, result: TxnResult | ResultLostError) -> Snapshot | None:
+    async def _pause(self, reads: ReadSet) -> bool:
+        """Wait once if other clients have changed these keys lately. Returns whether what was read is old now."""
+        contention = None if self._has_paused or self._commits else self._turnstile.contention(reads.guarded_keys())
+        self._has_paused = True
+        wait = 0.0 if contention is None else contention.before_change(random.random)
+        if not wait or self._clock() + wait >= self._deadline:
+            return False
+        await asyncio.sleep(wait)
+        return True
+
+    async def _after_conflict(
+        self, reads: ReadSet, result: TxnResult | ResultLostError, seconds: float
+    ) -> Snapshot | None:
         """Wait for the next attempt. Returns what it may begin with."""
         found = None if isinstance(result, ResultLostError) else reads.after_conflict(result)
         conflicts = tuple(reads.guarded_keys()) if found is None else reads.conflicts(found)
@@ -152,6 +166,9 @@ class _Stm(Generic[T]):
             shown = ", ".join(shown_key(key) for key in conflicts)
             text = f"other writers were faster in each of {self._commits} attempts, lastly on {shown}"
             raise TxnConflictError(text, attempts_made=self._commits, conflicts=conflicts)
+        contention = self._turnstile.contend(conflicts)
+        contention.measured(seconds)
+        wait = contention.after_conflict(self._commits, random.random)
         if self._pass is None:
             return await self._enter(frozenset(conflicts), found)
         if not self._pass.keys.issuperset(conflicts):
@@ -159,11 +176,12 @@ class _Stm(Generic[T]):
             self._turnstile.leave(own, None)
             return await self._enter(own.keys.union(conflicts), found)
         # Another client, or one of this client's that began now and has read sooner.
-        wait = _BACKOFF.wait(self._commits - 2, random.random)
         if self._clock() + wait >= self._deadline:
             raise self._timeout_error("another writer was faster")
+        if not wait:
+            return found
         await asyncio.sleep(wait)
-        return found
+        return None  # by now it is old
 
     async def _enter(self, keys: frozenset[bytes], found: Snapshot | None) -> Snapshot | None:
         """Wait for the turn. Returns what is known then: what was found before is old if this has waited."""

@@ -8,6 +8,9 @@ Each item is deleted under the condition that it is what it was. So a late copy 
 it can be sent again: if that copy deletes an item, the item is this process's. If the item is gone by then, either the
 first copy has deleted it or another process has: only this is in doubt.
 
+If others compete, what is known of the first items is soon old. So a claim that comes too late is answered by a new
+list: it costs no round trip of its own.
+
 A consumer that is cancelled while its item is being taken loses nothing: the item is for the next one.
 """
 
@@ -20,7 +23,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from etcd_aio import DeleteResult, Event, Key, KeyValue, OutcomeUnknownError, Store, TxnResult, Watcher, Writer, op
+from etcd_aio import (
+    DeleteResult,
+    Event,
+    Key,
+    KeyValue,
+    OutcomeUnknownError,
+    RangeResult,
+    Store,
+    TxnResult,
+    Watcher,
+    Writer,
+    op,
+)
 from etcd_aio.aio import check_loop, repeat_unanswered, start_background_task, wait_until
 from etcd_aio.concurrency import BACKOFF
 from etcd_aio.deadline import deadline_after
@@ -33,7 +48,7 @@ from etcd_aio.errors import (
     StoreRolledBackError,
 )
 from etcd_aio.logs import log_for
-from etcd_aio.recipes.candidates import Candidate, Candidates, Spread
+from etcd_aio.recipes.candidates import LARGEST_WINDOW, Candidate, Candidates, Spread
 from etcd_aio.types import EventType, KeyRange, shown_key
 
 logger: Final = logging.getLogger("etcd_aio.queues")
@@ -41,7 +56,7 @@ logger: Final = logging.getLogger("etcd_aio.queues")
 MOST_AT_A_TIME: Final = 16
 """Items of one txn: with the largest values that etcd accepts by default, the answer is 24 MiB."""
 
-_LISTED: Final = 64  # keys of a look, for several claims
+_FEWEST_LISTED: Final = MOST_AT_A_TIME  # keys of a look that is for one claim
 _KNOWN_SECONDS: Final = 1.0  # that a look is good for
 
 
@@ -114,7 +129,7 @@ class Taker:
         self._candidates = Candidates()
         self._listed_at = 0.0
         self._revision = 0  # of the last look
-        self._limit = _LISTED
+        self._factor = 1  # of the limit of a look, while keys that are no items come first
         self._spread = Spread()
         self._failures = 0  # claims that were refused, one after the other
         self._task: asyncio.Task[None] | None = None
@@ -204,16 +219,25 @@ class Taker:
 
     async def _look(self) -> None:
         """List the first items. A key in their range that is no item must not hide those behind it."""
-        key, range_end = self._keys.key, self._keys.range_end
         found = await repeat_unanswered(
-            lambda: self._store.range(key, range_end=range_end, limit=self._limit, keys_only=True, timeout=None)
+            lambda: self._store.range(
+                self._keys.key, range_end=self._keys.range_end, limit=self._limit(), keys_only=True, timeout=None
+            )
         )
+        self._know(found)
+
+    def _limit(self) -> int:
+        """Keys of a look: for several claims, or for the next one alone."""
+        most = max(_FEWEST_LISTED, 2 * int(self._spread.window)) if self._looks_again else LARGEST_WINDOW
+        return min(most, LARGEST_WINDOW) * self._factor
+
+    def _know(self, found: RangeResult) -> None:
         items = [Candidate(kv.key, kv.mod_revision) for kv in found if self._is_item(kv.key)]
         self._candidates.replace(items, is_complete=not found.more)
         self._revision = found.revision
         self._listed_at = asyncio.get_running_loop().time()
         if found.more and not items:
-            self._limit *= 2
+            self._factor *= 2
 
     async def _wait(self) -> None:
         """The queue is empty: wait for puts."""
@@ -248,12 +272,12 @@ class Taker:
 
     async def _claim(self, *, is_watching: bool = False) -> None:
         """Take items for the consumers that wait."""
-        picked = self._candidates.pick(min(self._wanted(), MOST_AT_A_TIME), self._spread.losses, random.random)
+        picked = self._candidates.pick(min(self._wanted(), MOST_AT_A_TIME), self._spread.window, random.random)
         for one in picked:
             self._candidates.remove(one.key)
         self._is_claiming = True
         try:
-            taken = await self._take(picked)
+            taken = await self._take(picked, is_watching=is_watching)
         except (ItemInDoubtError, OutcomeUnknownError) as error:
             self._left.append(error)
             self._hand_out()
@@ -274,12 +298,16 @@ class Taker:
         self._hand_out()
         if len(taken) < len(picked):
             self._spread.lost()
-            if not (taken or is_watching):  # others take the rest too
+            if not (taken or is_watching or self._lists(picked)):  # others take the rest too
                 self._candidates.replace((), is_complete=False)
         else:
             self._spread.won()
 
-    async def _take(self, picked: Sequence[Candidate]) -> list[Item]:
+    def _lists(self, picked: Sequence[Candidate]) -> bool:
+        """Whether a claim that comes too late is answered by a new list: not where replies are computed anew."""
+        return len(picked) == 1 and not self._is_exact
+
+    async def _take(self, picked: Sequence[Candidate], *, is_watching: bool) -> list[Item]:
         """Delete the items that are still there, and return them.
 
         Raises:
@@ -291,9 +319,14 @@ class Taker:
             for one in picked
         ]
         whole = parts[0] if len(parts) == 1 else op.txn(then=parts)
+        if self._lists(picked) and not is_watching:
+            look = op.range(self._keys.key, range_end=self._keys.range_end, limit=self._limit(), keys_only=True)
+            whole = op.txn(when=whole.when, then=whole.then, otherwise=[look])
         try:
-            txn = self._writer.txn().when(*whole.when).then(*whole.then)
+            txn = self._writer.txn().when(*whole.when).then(*whole.then).otherwise(*whole.otherwise)
             result = await txn.commit(timeout=self._timeout, retry=None if self._is_exact else "safe")
+            if result.responses and isinstance(found := result.responses[0], RangeResult):
+                self._know(found)
             return [item for item in _deleted(result, len(parts)) if item is not None]
         except ResultLostError as lost:
             if not lost.succeeded:  # of a txn for one item: another process has taken it
@@ -308,14 +341,14 @@ class Taker:
         if self._is_exact:
             raise self._in_doubt(picked) from first
         try:
-            found = _deleted(await self._store.do(whole, timeout=self._timeout, retry="always"), len(parts))
+            again = _deleted(await self._store.do(whole, timeout=self._timeout, retry="always"), len(parts))
         except EtcdError as error:
             raise self._in_doubt(picked) from error
-        gone = [one for one, item in zip(picked, found, strict=True) if item is None]
+        gone = [one for one, item in zip(picked, again, strict=True) if item is None]
         if gone:
-            self._left.extend(item for item in found if item is not None)
+            self._left.extend(item for item in again if item is not None)
             raise self._in_doubt(gone) from first
-        return [item for item in found if item is not None]
+        return [item for item in again if item is not None]
 
     def _lost(self, picked: Sequence[Candidate]) -> ItemInDoubtError:
         keys = tuple(one.key for one in picked)

@@ -5,14 +5,20 @@ line of each of its keys, and passes when it is the first in all of them. It ent
 stand in the same order in every line that they share: there is no deadlock.
 
 The one that leaves hands what it knows of the store to those that pass next: mostly they need no read.
+
+Other clients are not in these lines. For keys that they change too, the client remembers how much contention there is.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Iterable
+from typing import Final
 
 from etcd_aio.aio import wake
+from etcd_aio.contention import Contention
 from etcd_aio.recipes.read_set import Snapshot
+
+_MOST_CONTENDED: Final = 256  # keys whose contention is remembered
 
 
 class Pass:
@@ -48,6 +54,7 @@ class Turnstile:
 
     def __init__(self) -> None:
         self._lines: dict[bytes, deque[Pass]] = {}
+        self._contended: dict[bytes, Contention] = {}
 
     def __len__(self) -> int:
         return len(self._lines)
@@ -55,6 +62,28 @@ class Turnstile:
     def busy(self, keys: Iterable[bytes]) -> frozenset[bytes]:
         """Those of the keys that have a line."""
         return frozenset(key for key in keys if key in self._lines)
+
+    def contention(self, keys: Iterable[bytes]) -> Contention | None:
+        """That for the first of the keys for which there is any; None without."""
+        return next((self._contended[key] for key in keys if key in self._contended), None)
+
+    def contend(self, keys: Iterable[bytes]) -> Contention:
+        """The contention for keys that another client has changed just now."""
+        known = self.contention(keys)
+        if known is None:
+            known = Contention()
+            if len(self._contended) >= _MOST_CONTENDED:
+                del self._contended[next(iter(self._contended))]
+            self._contended.update(dict.fromkeys(sorted(keys)[:1], known))
+        return known
+
+    def changed(self, keys: Iterable[bytes], conflicts: int) -> None:
+        """Keys were changed, after so many conflicts with other clients."""
+        known = self.contention(keys)
+        if known is not None:
+            known.succeeded(conflicts)
+            if known.is_over:
+                self._contended = {key: one for key, one in self._contended.items() if one is not known}
 
     async def enter(self, keys: frozenset[bytes]) -> Pass:
         """Stand in the lines of these keys, and wait for the turn. Then `leave`, whatever happens.

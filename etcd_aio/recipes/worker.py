@@ -362,7 +362,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
     def _find(self) -> list[FreeJob]:
         if not self._is_loaded or self._wanted() <= 0:
             return []
-        return self._board.free(self._wanted(), time.time(), self._spread.losses, random.random)
+        return self._board.free(self._wanted(), time.time(), self._spread.window, random.random)
 
     async def _pause(self, due: float | None) -> None:
         """Wait for a change, or until a delay is over."""

@@ -371,7 +371,7 @@ async def test_it_gives_up_and_names_the_keys() -> None:
         assert (raised.value.attempts_made, raised.value.conflicts) == (3, (b"b",))
         assert not raised.value.maybe_applied
         with pytest.raises(EtcdTimeoutError):
-            await client.stm(function, timeout=0.5)
+            await client.stm(function, max_attempts=10**6, timeout=0.5)
         assert fake.keys("a") == {}
         assert not len(client._turnstile())
 
