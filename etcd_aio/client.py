@@ -180,6 +180,7 @@ class Client(KV, WatchCalls, Shortcuts):
         self._unwinding: Unwinding = ()
         transport = TransportOptions(
             connect_timeout=connect_timeout,
+            is_patient=not fail_fast,
             keepalive_time=keepalive_time,
             keepalive_timeout=keepalive_timeout,
             max_receive_bytes=max_receive_bytes,
@@ -196,6 +197,7 @@ class Client(KV, WatchCalls, Shortcuts):
             tls_for=security.tls_for,
             policy=policy,
             verify_all=has_credentials,
+            connect_timeout=connect_timeout,
             fail_fast=fail_fast,
             on_change=told.endpoint_changed,
             client=name,

@@ -6,11 +6,13 @@ from typing import NoReturn
 import pytest
 
 from etcd_aio.errors import ConnectError, ConnectionLostError
-from etcd_aio.transport import Target, handshake
+from etcd_aio.transport import Target, TransportOptions, handshake
 from etcd_aio.transport.handshake import Handshake
 from etcd_aio.transport.names import Names
 
 pytestmark = pytest.mark.anyio
+
+OPTIONS = TransportOptions(connect_timeout=1.0)
 
 
 async def test_settings_end_it_well_and_only_once() -> None:
@@ -57,7 +59,7 @@ async def test_a_timeout_of_the_system_says_more_than_that_of_the_dial(
 
     monkeypatch.setattr(handshake, "dial", dial)
     with pytest.raises((OSError, ConnectError), match="no route" if is_the_systems else "no answer within 1 s"):
-        await handshake.connect(Target("127.0.0.1", 1, "", "m1"), Names(), 1.0, handshake.HandshakingProtocol)
+        await handshake.connect(Target("127.0.0.1", 1, "", "m1"), Names(), OPTIONS, handshake.HandshakingProtocol)
 
 
 async def test_another_protocol_is_the_end_at_once_though_the_peer_stays() -> None:
