@@ -72,8 +72,12 @@ class Client(KV, WatchCalls, Shortcuts):
         timeout: seconds for a call with all its attempts, unless the call has its own `timeout`; None for no limit.
             Default: 5, as etcdctl's `--command-timeout`.
         connect_timeout: seconds for dialling one endpoint, its TLS handshake and its first HTTP/2 frame. Default: 2, as
-            etcdctl's `--dial-timeout`. The lookup of a host name before that may take as long again; a longer
-            lookup continues, and the next dial uses its result. The same is true for reading the files of `tls`.
+            etcdctl's `--dial-timeout`. Time in which the event loop was blocked does not count, nor the wait of a
+            dial behind many others to the same endpoint. An endpoint that accepts connections but does not answer in
+            time has twice as long with the next dial, up to 20 s, until it answers; not with `fail_fast`. The
+            question which cluster a new member belongs to, which comes before the credentials, has the same timeout
+            once more. The lookup of a host name before that may take as long again; a longer lookup continues, and
+            the next dial uses its result. The same is true for reading the files of `tls`.
         policy: how calls are spread over the members. Every policy prefers healthy members.
             `"round_robin"`: all in turn. `"power_of_two"`: of two random members, the one that is less busy and faster.
             `"leader_first"`: the leader, which is searched for after every election. `"pinned"`: one connection, to
