@@ -59,7 +59,7 @@ _QUEUE_TIME: Final = 0.001  # seconds for each attempt that the member is workin
 _SLOW_FACTOR: Final = 8.0  # times the 99th percentile: more than slow
 _NO_TIME_LEFT: Final = (LocalReason.DEADLINE, LocalReason.GIVEN_UP)
 _CLOSED_DURING_CALL: Final = "the client was closed during the call"
-_TOKEN_REFUSED_LATE: Final = "the deadline passed before another token could take the place of one that was refused"
+_REFUSED_TOO_LATE: Final = "the deadline passed before another token could take the place of one that was refused"
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -497,7 +497,7 @@ class Call(Generic[Request, Reply]):
             )
             if could_renew and not was_renewed and self._may_retry and self._loop.time() >= self._deadline:
                 # An error of the token would say that something is wrong with the user or the password.
-                raise self._finish(EtcdTimeoutError(_TOKEN_REFUSED_LATE)) from None
+                raise self._finish(EtcdTimeoutError(_REFUSED_TOO_LATE)) from None
         raise self._finish(error if error is not None else self._local_error(failure)) from None
 
     def _local_error(self, failure: AttemptFailure) -> EtcdError:
