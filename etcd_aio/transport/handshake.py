@@ -130,6 +130,7 @@ async def connect(
     """
     is_tls = target.tls is not None
     seconds = options.connect_timeout
+    is_reached = False
     shared = crowd()
     clock = asyncio.get_running_loop().time
     peer = (target.host, target.port, target.path)
@@ -149,7 +150,7 @@ async def connect(
 
     route = await find_route(target, names, seconds)
     protocol: C | None = None
-    is_reached = has_succeeded = False
+    has_succeeded = False
     try:
         async with shared.gate.turn(peer):
             began = clock()
