@@ -8,12 +8,13 @@ same attribute. The tasks started here take their first step in a later turn of 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import Context
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, TypeVarTuple
 
 from etcd_aio.deadline import NEVER
 from etcd_aio.errors import ClientClosedError, EtcdError, WrongLoopError
 
 T = TypeVar("T")
+A = TypeVarTuple("A")
 
 ATTEMPT_SECONDS: Final = 10.0
 """Of a call that is made again if it has no answer: the answer may be lost on a connection that works otherwise."""
@@ -39,6 +40,22 @@ def start_background_task(work: Coroutine[object, object, T], *, name: str) -> "
         name: of the task, for logs and debuggers.
     """
     return asyncio.Task(work, loop=asyncio.get_running_loop(), name=name, context=Context())
+
+
+def start_timer_at(at: float, call: Callable[[*A], object], *arguments: *A) -> asyncio.TimerHandle:
+    """Call back at an instant, in an empty context: like a background task, a timer may outlive what sets it.
+
+    Args:
+        at: an instant of the running loop's clock.
+        call: what to call.
+        arguments: what to call it with.
+    """
+    return asyncio.get_running_loop().call_at(at, call, *arguments, context=Context())
+
+
+def start_timer(seconds: float, call: Callable[[*A], object], *arguments: *A) -> asyncio.TimerHandle:
+    """Call back after some seconds, as `start_timer_at` does."""
+    return asyncio.get_running_loop().call_later(seconds, call, *arguments, context=Context())
 
 
 def check_loop(task: "asyncio.Task[object]") -> None:

@@ -73,8 +73,12 @@ class Client(KV, WatchCalls, Shortcuts, AsyncBlock):
         timeout: seconds for a call with all its attempts, unless the call has its own `timeout`; None for no limit.
             Default: 5, as etcdctl's `--command-timeout`.
         connect_timeout: seconds for dialling one endpoint, its TLS handshake and its first HTTP/2 frame. Default: 2, as
-            etcdctl's `--dial-timeout`. The lookup of a host name before that may take as long again; a longer
-            lookup continues, and the next dial uses its result. The same is true for reading the files of `tls`.
+            etcdctl's `--dial-timeout`. Time in which the event loop was blocked does not count, nor the wait of a
+            dial behind many others to the same endpoint. An endpoint that accepts connections but does not answer in
+            time has twice as long with the next dial, up to 20 s, until it answers; not with `fail_fast`. The
+            question which cluster a new member belongs to, which comes before the credentials, has the same timeout
+            once more. The lookup of a host name before that may take as long again; a longer lookup continues, and
+            the next dial uses its result. The same is true for reading the files of `tls`.
         policy: how calls are spread over the members. Every policy prefers healthy members.
             `"round_robin"`: all in turn. `"power_of_two"`: of two random members, the one that is less busy and faster.
             `"leader_first"`: the leader, which is searched for after every election. `"pinned"`: one connection, to
@@ -181,6 +185,7 @@ class Client(KV, WatchCalls, Shortcuts, AsyncBlock):
         self._unwinding: Unwinding = ()
         transport = TransportOptions(
             connect_timeout=connect_timeout,
+            is_patient=not fail_fast,
             keepalive_time=keepalive_time,
             keepalive_timeout=keepalive_timeout,
             max_receive_bytes=max_receive_bytes,
@@ -197,6 +202,7 @@ class Client(KV, WatchCalls, Shortcuts, AsyncBlock):
             tls_for=security.tls_for,
             policy=policy,
             verify_all=has_credentials,
+            connect_timeout=connect_timeout,
             fail_fast=fail_fast,
             on_change=told.endpoint_changed,
             client=name,

@@ -229,6 +229,7 @@ PURE = (
     "transport/gateway/replies",
     "transport/liveness",
     "transport/metadata",
+    "transport/patience",
     "transport/response",
     "transport/uploads",
     "types",

@@ -43,6 +43,7 @@ class Balancer(TwoPartClose):
         policy: how attempts are spread.
         verify_all: check the cluster id of every new connection before it is used, not only after a rejection:
             credentials are for one cluster alone.
+        connect_timeout: seconds for the question to which cluster a new peer belongs.
         fail_fast: do not let attempts wait for a connection once every endpoint has refused one.
         random: returns a number in [0, 1).
         on_change: called when the state or the health of an endpoint has changed; None if that is not observed.
@@ -62,12 +63,13 @@ class Balancer(TwoPartClose):
         tls_for: Callable[[Endpoint], TLSContext | None],
         policy: PolicyName | Choice = "round_robin",
         verify_all: bool = False,
+        connect_timeout: float = 2.0,
         fail_fast: bool = False,
         random: Callable[[], float] = random_module.random,
         on_change: Callable[[EndpointChange], None] | None = None,
         client: str = "",
     ) -> None:
-        self.identity = ClusterIdentity(self.look_for_leader)
+        self.identity = ClusterIdentity(self.look_for_leader, connect_timeout, is_patient=not fail_fast, random=random)
         self.unresolved: Mapping[str, BaseException] = {}
         self._fail_fast = fail_fast
         self._generation = generation = Generation(policy, random)

@@ -5,10 +5,11 @@ authentication on, new releases answer nothing without a token. The header of a 
 """
 
 import asyncio
+import random as random_module
 from collections.abc import Callable
-from typing import Final
 
 from etcd_aio import codec
+from etcd_aio.deadline import NEVER
 from etcd_aio.errors import (
     AttemptFailure,
     AuthError,
@@ -20,10 +21,8 @@ from etcd_aio.errors import (
 )
 from etcd_aio.methods import STATUS, WATCH
 from etcd_aio.pb import StatusRequest, WatchCreateRequest, WatchRequest
-from etcd_aio.transport import Connection
+from etcd_aio.transport import Connection, TimeLimit, shared_patience
 from etcd_aio.types import WatchReply
-
-_VERIFY_TIMEOUT: Final = 2.0  # seconds for the requests to one member that was just dialled
 
 
 class ClusterIdentity:
@@ -31,16 +30,29 @@ class ClusterIdentity:
 
     Args:
         on_election: called when an answer shows that there was an election.
+        connect_timeout: seconds for the requests to one member that was just dialled.
+        is_patient: a member that did not answer them in time has longer, as with dials.
+        random: returns a number in [0, 1).
 
     Attributes:
         cluster_id: 0 before the first answer.
         raft_term: the newest term.
     """
 
-    def __init__(self, on_election: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        on_election: Callable[[], None],
+        connect_timeout: float = 2.0,
+        *,
+        is_patient: bool = True,
+        random: Callable[[], float] = random_module.random,
+    ) -> None:
         self.cluster_id = 0
         self.raft_term = 0
         self._on_election = on_election
+        self._connect_timeout = connect_timeout
+        self._is_patient = is_patient
+        self._random = random
 
     def note_term(self, raft_term: int) -> None:
         """Note the term of an answer. Members that were cut off have older terms; those are ignored."""
@@ -75,38 +87,45 @@ class ClusterIdentity:
             ConnectError: it did not answer.
             MalformedReplyError: its answer cannot be decoded.
         """
-        deadline = asyncio.get_running_loop().time() + _VERIFY_TIMEOUT
+        clock = asyncio.get_running_loop().time
+        began, seconds = clock(), self._connect_timeout
+        patience, peer = shared_patience(), ("cluster id", endpoint)
+        if self._is_patient:
+            seconds = patience.of(peer, seconds, self._random)
         try:
-            cluster_id = await _cluster_id_of(connection, deadline)
+            async with TimeLimit(seconds):
+                cluster_id = await _cluster_id_of(connection)
         except AttemptFailure as failure:
             raise ConnectError(f"the member did not report its cluster id: {failure.message}") from failure
         except TimeoutError:
-            raise ConnectError("the member did not report its cluster id in time") from None
+            patience.timed_out(peer, seconds)
+            raise ConnectError(f"the member did not report its cluster id within {seconds:.3g} s") from None
+        patience.answered(peer, clock() - began)
         self.check(cluster_id, endpoint)
 
 
-async def _cluster_id_of(connection: Connection, deadline: float) -> int:
+async def _cluster_id_of(connection: Connection) -> int:
     try:
-        raw = await connection.unary(STATUS.path, codec.encode(StatusRequest()), (), deadline)
+        # Heavy, like a login: members that hash passwords answer this late too, and pings.
+        raw = await connection.unary(STATUS.path, codec.encode(StatusRequest()), (), NEVER, is_heavy=True)
     except AttemptFailure as failure:
         if not _is_refused(failure, AuthError):
             raise
     else:
         return codec.decode(STATUS.reply, raw).header.cluster_id
-    return await _cluster_id_by_watch(connection, deadline)
+    return await _cluster_id_by_watch(connection)
 
 
-async def _cluster_id_by_watch(connection: Connection, deadline: float) -> int:
+async def _cluster_id_by_watch(connection: Connection) -> int:
     """The cluster id in the header of a refused watch.
 
     A learner refuses the stream before it looks at the watch. Its cluster id stays unknown (0), and its answers are
     checked like all others.
     """
-    stream = await connection.open_stream(WATCH.path, (), deadline)
+    stream = await connection.open_stream(WATCH.path, (), NEVER)
     try:
-        async with asyncio.timeout_at(deadline):
-            await stream.send(codec.encode(WatchRequest(create_request=WatchCreateRequest(key=b"\0"))))
-            raw = await stream.receive()
+        await stream.send(codec.encode(WatchRequest(create_request=WatchCreateRequest(key=b"\0"))))
+        raw = await stream.receive()
     except AttemptFailure as failure:
         if not _is_refused(failure, NotSupportedForLearnerError):
             raise

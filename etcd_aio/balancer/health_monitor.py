@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Final, TypeAlias
 
 from etcd_aio import codec
-from etcd_aio.aio import start_background_task
+from etcd_aio.aio import start_background_task, start_timer
 from etcd_aio.backoff import Backoff
 from etcd_aio.balancer.connectivity import ConnectivityState
 from etcd_aio.balancer.health_verdicts import Finding, Health, ServiceHealth, percentile_99, silence_limit
@@ -158,7 +158,7 @@ class HealthMonitor(TwoPartClose):
             self._timer.cancel()
         if not self._is_closed:
             self.is_armed = seconds <= _INTERVAL
-            self._timer = asyncio.get_running_loop().call_later(seconds, self._check)
+            self._timer = start_timer(seconds, self._check)
 
     def _judge(self, sub_connection: SubConnection, service: ServiceHealth, sides: Sequence[_Side], now: float) -> None:
         if service.is_calm(now):

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
 
+from etcd_aio.aio import start_timer_at
 from etcd_aio.balancer.connection_set import ConnectionSet, EndpointState, Keep
 from etcd_aio.balancer.connectivity import ConnectivityState
 from etcd_aio.balancer.dialler import DIAL_BACKOFF, Dialling
@@ -94,7 +95,7 @@ class EndpointPool:
         wanted = demands.choose(states, busy, loop.time())
         self._stop_timer()
         if demands.choose_again_at != NEVER:
-            self._choose_again = loop.call_at(demands.choose_again_at, self._on_change)
+            self._choose_again = start_timer_at(demands.choose_again_at, self._on_change)
         return wanted
 
     def _stop_timer(self) -> None:

@@ -17,7 +17,7 @@ from contextlib import suppress
 from math import inf
 from typing import Final, Protocol, TypeVar
 
-from etcd_aio.aio import start_background_task, wake
+from etcd_aio.aio import start_background_task, start_timer, start_timer_at, wake
 from etcd_aio.concurrency.loans import BACKOFF, Loan
 from etcd_aio.concurrency.pooled_lease import PooledLease
 from etcd_aio.errors import (
@@ -174,7 +174,7 @@ class LeasePool:
         lease.idle_since = loop.time()
         idle.append(lease)
         if self._timer is None:
-            self._timer = loop.call_later(IDLE_SECONDS, self._retire_idle)
+            self._timer = start_timer(IDLE_SECONDS, self._retire_idle)
 
     def forget(self, lease: PooledLease) -> None:
         """A lease is lent no longer."""
@@ -199,7 +199,7 @@ class LeasePool:
                 self.run(idle.pop(0).retire(), "revocation of an idle lease")
             oldest = min([oldest, *(lease.idle_since for lease in idle)])
         if oldest < inf:
-            self._timer = loop.call_at(oldest + IDLE_SECONDS, self._retire_idle)
+            self._timer = start_timer_at(oldest + IDLE_SECONDS, self._retire_idle)
 
     def join(self, session: Closing) -> None:
         """Close this session together with the pool."""

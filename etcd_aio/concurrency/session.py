@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import ClassVar, Final, Self, TypeVar
 
 from etcd_aio import Key, Lease, op
-from etcd_aio.aio import start_background_task, wake
+from etcd_aio.aio import start_background_task, start_timer, wake
 from etcd_aio.concurrency.election import Election
 from etcd_aio.concurrency.held import OnLost
 from etcd_aio.concurrency.lease_pool import LeasePool
@@ -168,7 +168,7 @@ class Session(NotAwaitable):
         self._is_orphan = True
         if self._timer is None:
             late = LeaseLostError("its session was orphaned, and the TTL has ended since")
-            self._timer = asyncio.get_running_loop().call_later(self._lease.remaining, self._tell, late)
+            self._timer = start_timer(self._lease.remaining, self._tell, late)
         return id_
 
     # What stands on it.

@@ -59,6 +59,7 @@ _QUEUE_TIME: Final = 0.001  # seconds for each attempt that the member is workin
 _SLOW_FACTOR: Final = 8.0  # times the 99th percentile: more than slow
 _NO_TIME_LEFT: Final = (LocalReason.DEADLINE, LocalReason.GIVEN_UP)
 _CLOSED_DURING_CALL: Final = "the client was closed during the call"
+_REFUSED_TOO_LATE: Final = "the deadline passed before another token could take the place of one that was refused"
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -341,7 +342,7 @@ class Call(Generic[Request, Reply]):
             )
         )
         if verdict is Verdict.FAIL:
-            self._raise(failure, error)
+            self._raise(failure, error, could_renew=token_remedy is TokenRemedy.RENEW)
         if verdict is Verdict.REFRESH_TOKEN and error is not None and token_remedy is TokenRemedy.RENEW:
             await self._renew_token(error)
             return
@@ -487,12 +488,16 @@ class Call(Generic[Request, Reply]):
         if self._context.observed is not None:
             self._context.observed.attempt_failed(attempt)
 
-    def _raise(self, failure: AttemptFailure, error: ServerError | None) -> NoReturn:
+    def _raise(self, failure: AttemptFailure, error: ServerError | None, *, could_renew: bool = False) -> NoReturn:
+        """Raise the error of a failed attempt; `could_renew`: with more time another token would have been fetched."""
         if error is not None and error.retry_hint is RetryHint.REFRESH_TOKEN:
             was_renewed = self._refusals is not None and self._refusals.has_renewed
             self._context.tokens.refused_for_good(
                 token_of(self._metadata), error, self._loop.time(), was_renewed=was_renewed
             )
+            if could_renew and not was_renewed and self._may_retry and self._loop.time() >= self._deadline:
+                # An error of the token would say that something is wrong with the user or the password.
+                raise self._finish(EtcdTimeoutError(_REFUSED_TOO_LATE)) from None
         raise self._finish(error if error is not None else self._local_error(failure)) from None
 
     def _local_error(self, failure: AttemptFailure) -> EtcdError:

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
+from etcd_aio.aio import start_timer_at
 from etcd_aio.deadline import NEVER
 
 _TURNS: Final = 8  # of the loop, from the socket through either engine to the stream's handler
@@ -39,7 +40,7 @@ class ReadThenFireTimer:
             self.stop()
             loop = asyncio.get_running_loop()
             self._at = due
-            self._handle = loop.call_at(max(due, loop.time() + _SHORTEST), self._fired)
+            self._handle = start_timer_at(max(due, loop.time() + _SHORTEST), self._fired)
 
     def stop(self) -> None:
         """Do not fire until the next `watch`."""

@@ -49,6 +49,7 @@ class StreamedReply(Generic[Request, Reply]):
         endpoint: the endpoint that sent the last message; empty before the first.
         is_cancelled: whether `cancel()` ended it.
         make_decoder: makes the decoder of a large message.
+        began: when its first message was asked for; None before.
     """
 
     def __init__(self, method: Method[Request, Reply], *, resumes: bool = True) -> None:
@@ -57,6 +58,7 @@ class StreamedReply(Generic[Request, Reply]):
         self.endpoint = ""
         self.sub_connection: SubConnection | None = None
         self.is_cancelled = False
+        self.began: float | None = None
         self.make_decoder = partial(codec.IncrementalDecoder, method.reply)
         self._stream: Stream | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -170,7 +172,9 @@ class NextReply(Call[Request, Reply]):
 
     async def take(self, reply: StreamedReply[Request, Reply]) -> Reply | None:
         """Make attempts until a message comes; None after the last message, or if the reply was cancelled."""
-        self._began = self._loop.time()
+        if reply.began is None:
+            reply.began = self._loop.time()
+        self._began = reply.began  # an error tells for how long the reply was read, not how long this step took
         try:
             return await self._take(reply)
         except BaseException:  # a cancellation too: a message that was not returned is asked for again

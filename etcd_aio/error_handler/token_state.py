@@ -20,8 +20,10 @@ which token.
     request, without a login. Both go on as often as there are changes, until the call's deadline. Two JWTs of one
     revision mean that there was no change.
   - "invalid auth token" means that the token has expired, or was lost in a restart: another one is needed. If that one
-    is refused too, the member may only lag behind, since tokens are replicated: the other members are tried first. If
-    every member refuses a few tokens, the answer is final.
+    is refused too, the member may only lag behind, since simple tokens are replicated: the other members are tried
+    first, and then all once more, with the waits between the attempts of a call. If all refuse it even then, it was
+    lost too, as in a rolling restart, and there is another one, until the call's deadline. A JWT is not replicated: if
+    every member refuses a few of them, the answer is final.
   - Without a token ("user name is empty") one is fetched; if there still is none, the answer is final.
 """
 
@@ -43,7 +45,8 @@ _BACKOFF: Final = Backoff(initial=0.1, multiplier=2.0, maximum=2.0, jitter=0.5)
 """Waits after logins that failed for a temporary reason. Calls wait with them, so they stay well below a timeout."""
 _SPREAD: Final = 1.0  # seconds over which clients that lose their tokens together log in
 _SOON: Final = 10.0  # seconds between two losses that are no coincidence
-_MOST_TOKENS: Final = 3  # of one call, that are refused as invalid
+_MOST_TOKENS: Final = 3  # JWTs of one call, that are refused as invalid
+_ROUNDS: Final = 2  # over all members, with a simple token that was fetched for the call
 _JWT_PARTS: Final = 3
 
 
@@ -168,11 +171,12 @@ class TokenRefusals:
         self._count += 1
         if not may_renew:
             return TokenRemedy.RAISE
+        is_replicated = bool(token) and auth_revision(token) is None
         is_new = self._tokens > 1 and not isinstance(error, UserEmptyError)
-        enough = endpoints if is_new else 1
+        enough = 1 if not is_new else endpoints * _ROUNDS if is_replicated else endpoints
         if self._count < enough:
             return TokenRemedy.REPEAT
-        if self._count == enough and self._tokens < _MOST_TOKENS:
+        if self._count == enough and (is_replicated or self._tokens < _MOST_TOKENS):
             return TokenRemedy.RENEW
         return TokenRemedy.RAISE  # also if the other token is the same
 

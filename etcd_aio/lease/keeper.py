@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
-from etcd_aio.aio import resolve, start_background_task, start_task, wait_until
+from etcd_aio.aio import resolve, start_background_task, start_task, start_timer_at, wait_until
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.codec import header_of
 from etcd_aio.deadline import time_left
@@ -334,7 +334,7 @@ class RateLimitedWarning:
             return
         self._first = text
         loop = asyncio.get_running_loop()
-        loop.call_at(max(loop.time(), self._quiet_until), self._log)
+        start_timer_at(max(loop.time(), self._quiet_until), self._log)
 
     def _log(self) -> None:
         if self._count == 1:

@@ -7,6 +7,7 @@ import asyncio
 import random
 from typing import TYPE_CHECKING
 
+from etcd_aio.aio import start_timer
 from etcd_aio.concurrency import BACKOFF, Loan
 from etcd_aio.errors import EtcdError, LeaseLostError
 from etcd_aio.recipes.job import Job
@@ -54,7 +55,7 @@ class WorkerShift:
         if self.left <= 0:
             self.end("no renewal of the worker's lease is acknowledged")
         elif not self.is_over:
-            self._timer = asyncio.get_running_loop().call_later(max(self.left, 0.001), self._on_time)
+            self._timer = start_timer(max(self.left, 0.001), self._on_time)
 
     def _on_loss(self, error: LeaseLostError) -> None:
         self.end(error.message, error)

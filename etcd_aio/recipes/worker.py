@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import ClassVar, Final, Protocol, Self
 
 from etcd_aio import Key, KeyValue, PutResult, Store, TxnResult, Watcher, Writer, op
-from etcd_aio.aio import check_loop, start_background_task, wake
+from etcd_aio.aio import check_loop, start_background_task, start_timer, wake
 from etcd_aio.concurrency import BACKOFF, LeasePool, LeaseSource
 from etcd_aio.errors import (
     ClientUsageError,
@@ -211,7 +211,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         """The consumer of a job was cancelled: it is for the next one, or free again if none comes soon."""
         self._kept.appendleft(job)
         self.wake()
-        asyncio.get_running_loop().call_later(_KEPT_SECONDS, self._free_kept, job)
+        start_timer(_KEPT_SECONDS, self._free_kept, job)
 
     def _free_kept(self, job: Job) -> None:
         if job in self._kept:

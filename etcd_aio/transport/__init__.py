@@ -6,6 +6,7 @@ got (`Delivery`). It does not choose endpoints, retry, or interpret messages.
 
 from typing import Final, Literal, TypeAlias
 
+from etcd_aio.transport.crowd import shared_patience as shared_patience
 from etcd_aio.transport.framing import check_prefix as check_prefix
 from etcd_aio.transport.interface import BEGINNING as BEGINNING
 from etcd_aio.transport.interface import Collect as Collect
@@ -27,6 +28,7 @@ from etcd_aio.transport.metadata import with_headers as with_headers
 from etcd_aio.transport.response import closed as closed
 from etcd_aio.transport.response import expired as expired
 from etcd_aio.transport.response import lost as lost
+from etcd_aio.transport.time_limit import TimeLimit as TimeLimit
 
 EngineName: TypeAlias = Literal["native", "grpclib", "gateway", "auto"]
 ENGINES: Final[tuple[EngineName, ...]] = ("native", "grpclib", "gateway", "auto")

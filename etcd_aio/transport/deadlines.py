@@ -12,6 +12,7 @@ late, and by `_MOST` at most.
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextvars import Context
 from heapq import heapify, heappop, heappush
 from itertools import count
 from math import inf
@@ -119,7 +120,7 @@ class DeadlineTimer:
     def _start(self, at: float, now: float) -> None:
         if self._handle is not None:
             self._handle.cancel()
-        self._handle = self._loop.call_at(max(at, now + _SHORTEST), self._fired)
+        self._handle = self._loop.call_at(max(at, now + _SHORTEST), self._fired, context=Context())
 
     def _fired(self) -> None:
         self._handle = None

@@ -17,6 +17,7 @@ from etcd_aio.errors import ConnectError, TLSError
 from etcd_aio.transport.explain import no_http2_by_alpn
 from etcd_aio.transport.interface import Target
 from etcd_aio.transport.names import Address, Names
+from etcd_aio.transport.time_limit import TimeLimit
 
 P = TypeVar("P", bound=asyncio.Protocol)
 
@@ -55,12 +56,12 @@ async def find_route(target: Target, names: Names, seconds: float) -> Route:
     """
     tls = target.tls
     if tls is not None and not isinstance(tls, ssl.SSLContext):
-        patience = asyncio.timeout(seconds)
+        limit = TimeLimit(seconds)
         try:
-            async with patience:
+            async with limit:
                 tls = await tls.context()
         except TimeoutError:
-            if not patience.expired():
+            if not limit.expired():
                 raise
             raise ConnectError(f"the certificate files were not read within {seconds:g} s") from None
     try:
@@ -70,20 +71,23 @@ async def find_route(target: Target, names: Names, seconds: float) -> Route:
     return Route(target, addresses, tls)
 
 
-async def dial(route: Route, factory: Callable[[], P], *, over_http1: bool = False) -> tuple[asyncio.Transport, P]:
+async def dial(
+    route: Route, factory: Callable[[], P], *, over_http1: bool = False, on_reached: Callable[[], None] = lambda: None
+) -> tuple[asyncio.Transport, P]:
     """Connect along `route` with a protocol from `factory`. The caller bounds the time.
 
     Args:
         route: where to.
         factory: makes the protocol.
         over_http1: the protocol is one of HTTP/1; else of HTTP/2. With TLS, the peer must agree.
+        on_reached: called once the peer's machine has accepted the connection, before TLS.
 
     Raises:
         OSError: the operating system's or TLS's reason.
         TLSError: the peer hung up during the handshake, or did not agree on the version of HTTP.
     """
     try:
-        transport, protocol = await _connect(route, factory)
+        transport, protocol = await _connect(route, factory, on_reached)
     except (ConnectionResetError, ConnectionAbortedError, BrokenPipeError) as error:
         if route.tls is None:
             raise
@@ -103,16 +107,20 @@ async def dial(route: Route, factory: Callable[[], P], *, over_http1: bool = Fal
     return transport, protocol
 
 
-async def _connect(route: Route, factory: Callable[[], P]) -> tuple[asyncio.Transport, P]:
+async def _connect(
+    route: Route, factory: Callable[[], P], on_reached: Callable[[], None]
+) -> tuple[asyncio.Transport, P]:
     loop = asyncio.get_running_loop()
     target, tls = route.target, route.tls
     server_name = target.server_name if tls is not None else None
     shutdown_timeout = _TLS_SHUTDOWN_TIMEOUT if tls is not None else None
     if target.path:
+        on_reached()  # or it is refused at once
         return await loop.create_unix_connection(
             factory, target.path, ssl=tls, server_hostname=server_name, ssl_shutdown_timeout=shutdown_timeout
         )
     sock = await _race(route.addresses)
+    on_reached()
     try:
         # The transport owns the socket before this first waits.
         return await loop.create_connection(

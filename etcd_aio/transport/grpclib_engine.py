@@ -59,7 +59,7 @@ class GrpclibEngine:
     async def connect(self, target: Target, owner: ConnectionOwner) -> "GrpclibConnection":
         options, pace = self._options, self._pace
         connection = GrpclibConnection(target, options, owner, pace)
-        await connect(target, self._names, options.connect_timeout, lambda: connection.protocol)
+        await connect(target, self._names, options, lambda: connection.protocol)
         return connection
 
     async def http_get(self, target: Target, path: str) -> bytes:

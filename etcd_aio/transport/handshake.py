@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Callable
+from random import random
 from typing import TypeVar
 
 from etcd_aio.errors import ConnectError, ConnectionLostError
+from etcd_aio.transport.crowd import crowd
 from etcd_aio.transport.dial import dial, find_route
 from etcd_aio.transport.explain import (
     ENOUGH,
@@ -15,8 +17,9 @@ from etcd_aio.transport.explain import (
     lacks_http2,
     not_begun,
 )
-from etcd_aio.transport.interface import Target
+from etcd_aio.transport.interface import Target, TransportOptions
 from etcd_aio.transport.names import Names
+from etcd_aio.transport.time_limit import TimeLimit
 
 
 class Handshake:
@@ -68,7 +71,7 @@ class Handshake:
 
     def explain_silence(self, seconds: float) -> ConnectError:
         """The error for a timeout."""
-        return self._error(self._explained() or f"connected, but no answer within {seconds:g} s of dialling")
+        return self._error(self._explained() or f"connected, but no answer within {seconds:.3g} s of dialling")
 
     def _explained(self) -> str:
         return explain_first_bytes(self._first_bytes, over_http1=self._over_http1, is_tls=self.is_tls)
@@ -108,14 +111,15 @@ C = TypeVar("C", bound=HandshakingProtocol)
 
 
 async def connect(
-    target: Target, names: Names, seconds: float, make: Callable[[], C], *, over_http1: bool = False
+    target: Target, names: Names, options: TransportOptions, make: Callable[[], C], *, over_http1: bool = False
 ) -> C:
     """Dial `target` and wait for the handshake. Cleans up if that fails.
 
     Args:
         target: the server.
         names: resolves host names.
-        seconds: timeout of the dial with the handshake, and before that of `find_route`.
+        options: `connect_timeout` bounds the dial with the handshake, and before that `find_route`. The time in which
+            the loop is blocked, or the dial waits for its turn, does not count.
         make: creates the protocol.
         over_http1: it is one of HTTP/1.
 
@@ -125,20 +129,36 @@ async def connect(
         TLSError: TLS failed. An invalid certificate of the peer is an `ssl.SSLCertVerificationError` instead.
     """
     is_tls = target.tls is not None
+    seconds = options.connect_timeout
+    is_reached = False
+    shared = crowd()
+    clock = asyncio.get_running_loop().time
+    peer = (target.host, target.port, target.path)
 
     def made() -> C:
         new = make()
         new.handshake.is_tls = is_tls
         return new
 
+    def on_reached() -> None:
+        nonlocal is_reached, seconds
+        is_reached = True
+        if options.is_patient:
+            longer = shared.patience.of(peer, seconds, random)
+            limit.extend(longer - seconds)
+            seconds = longer
+
     route = await find_route(target, names, seconds)
     protocol: C | None = None
     has_succeeded = False
     try:
-        async with asyncio.timeout(seconds):
-            _, protocol = await dial(route, made, over_http1=over_http1)
-            await protocol.handshake.wait()
+        async with shared.gate.turn(peer):
+            began = clock()
+            async with TimeLimit(seconds) as limit:
+                _, protocol = await dial(route, made, over_http1=over_http1, on_reached=on_reached)
+                await protocol.handshake.wait()
         has_succeeded = True
+        shared.patience.answered(peer, clock() - began)
         # A GOAWAY or the end may have arrived right after the SETTINGS.
         if not protocol.takes_calls:
             raise ConnectError("the peer ended the connection as soon as it was open")
@@ -147,9 +167,13 @@ async def connect(
             protocol.abort(None)
         # The kernel's ETIMEDOUT is a TimeoutError too, and more specific.
         if isinstance(error, TimeoutError) and error.errno is None:
+            if is_reached:
+                shared.patience.timed_out(peer, seconds)
             if protocol is not None:
                 raise protocol.handshake.explain_silence(seconds) from None
-            raise ConnectError(f"no answer within {seconds:g} s of dialling") from None
+            raise ConnectError(f"no answer within {seconds:.3g} s of dialling") from None
+        if isinstance(error, Exception):
+            shared.patience.answered(peer)  # in some way
         explained: ConnectError | None = explain_tls(error, over_http1=over_http1) if is_tls else None
         # In plain text a peer that hangs up later, perhaps on a further connection, says nothing about TLS.
         is_mute = protocol is not None and not protocol.handshake.has_heard and (is_tls or not has_succeeded)

@@ -60,6 +60,7 @@ class TransportOptions:
 
     Attributes:
         connect_timeout: for dialling, the TLS handshake and the peer's SETTINGS together.
+        is_patient: a peer that was reached, and did not answer earlier dials in time, has longer than that.
         keepalive_time: silence with a stream open after which the peer is pinged. etcd refuses pings more often than
             every 5 seconds.
         keepalive_timeout: silence after such a ping after which the connection is dead.
@@ -72,6 +73,7 @@ class TransportOptions:
     """
 
     connect_timeout: float = 2.0
+    is_patient: bool = True
     keepalive_time: float = 10.0
     keepalive_timeout: float = 3.0
     silence_time: float = 0.5

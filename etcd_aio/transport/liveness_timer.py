@@ -5,6 +5,7 @@ from collections.abc import Callable
 from math import inf
 from typing import Final
 
+from etcd_aio.aio import start_timer_at
 from etcd_aio.errors import ConnectionLostError
 from etcd_aio.transport.liveness import Action, Liveness
 
@@ -41,7 +42,7 @@ class LivenessTimer:
         if due < self.due:
             self._stop()
             self.due = due
-            self._handle = self._loop.call_at(max(due, self._loop.time() + _SHORTEST), self._check)
+            self._handle = start_timer_at(max(due, self._loop.time() + _SHORTEST), self._check)
 
     def close(self) -> None:
         """Stop for good, and release the callbacks."""

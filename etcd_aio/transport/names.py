@@ -8,11 +8,13 @@ timeout of a dial still succeeds, and a dead name server costs one thread for ea
 import asyncio
 import socket
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from ipaddress import ip_address
 from typing import Any, Final, TypeAlias
 
 from etcd_aio.errors import ConnectError
 from etcd_aio.threads import in_thread
+from etcd_aio.transport.time_limit import TimeLimit
 
 Address: TypeAlias = tuple[int, int, int, str, Any]
 """An entry of getaddrinfo: family, type, protocol, canonical name, socket address."""
@@ -58,7 +60,9 @@ class Names:
         lookup = self._lookups.get(host)
         if lookup is None or lookup.is_stale(now):
             lookup = self._lookups[host] = _Lookup(lambda: self._lookup(host), host, now)
-        await asyncio.wait([lookup.future], timeout=seconds)  # not by awaiting it: a cancellation must not reach it
+        with suppress(TimeoutError):
+            async with TimeLimit(seconds):
+                await asyncio.wait([lookup.future])  # not by awaiting it: a cancellation must not reach it
         if not lookup.future.done():
             raise ConnectError(f"the name {host!r} was not resolved in time: no answer from DNS within {seconds:g} s")
         if self._lookups.get(host) is lookup:

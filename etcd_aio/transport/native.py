@@ -47,9 +47,7 @@ class NativeEngine:
 
     async def connect(self, target: Target, owner: ConnectionOwner) -> "NativeConnection":
         options, pace = self._options, self._pace
-        return await connect(
-            target, self._names, options.connect_timeout, lambda: NativeConnection(target, options, owner, pace)
-        )
+        return await connect(target, self._names, options, lambda: NativeConnection(target, options, owner, pace))
 
     async def http_get(self, target: Target, path: str) -> bytes:
         return await http_get(target, path, self._names)

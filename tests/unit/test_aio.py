@@ -22,6 +22,8 @@ from etcd_aio.aio import (
     resolve,
     start_background_task,
     start_task,
+    start_timer,
+    start_timer_at,
     wait_until,
     wake,
 )
@@ -82,6 +84,22 @@ async def test_only_a_background_task_forgets_for_which_request_it_was_started()
 
     assert await start_task(work(), name="etcd_aio test") == "one"
     assert await start_background_task(work(), name="etcd_aio test") == "none"
+
+
+async def test_a_timer_forgets_for_which_request_it_was_set() -> None:
+    REQUEST.set("one")
+    seen: list[tuple[str, float, str]] = []
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+
+    def note(name: str) -> None:
+        seen.append((name, loop.time() - began, REQUEST.get()))
+
+    start_timer(2.0, note, "later")
+    start_timer_at(began + 1.0, note, "at")
+    start_timer(0.5, note, "never").cancel()
+    await asyncio.sleep(3.0)
+    assert seen == [("at", 1.0, "none"), ("later", 2.0, "none")]
 
 
 # --- waiting ---
@@ -526,3 +544,24 @@ async def test_a_call_that_fails_is_not_made_again(error: Exception) -> None:
     with pytest.raises(type(error)):
         await repeat_unanswered(call)
     assert len(calls) == 1
+
+
+TIMERS = re.compile(r"call_later|call_at")
+OF_THE_CALLER = {
+    "concurrency/held.py": "ends with the block that sets it",
+    "concurrency/interruption.py": "ends with the block that sets it",
+    "error_handler/streamed_reply.py": "ends with the step that sets it",
+}
+"""Whose timers end with what sets them, so that they may have its context."""
+
+
+def test_every_other_timer_has_a_context_of_its_own() -> None:
+    """What a timer logs, or tells an observer, must not look as if it were a part of the request that set it."""
+    own = {PACKAGE / "aio.py", *(PACKAGE / path for path in OF_THE_CALLER)}
+    assert all(path.exists() for path in own)
+    for path in sorted(set(PACKAGE.rglob("*.py")) - own):
+        if path.relative_to(PACKAGE).parts[0] in {"fake", "testing"} or not TIMERS.search(path.read_text()):
+            continue  # the fake is a server
+        for call in calls_of(path):
+            if name_of(call).endswith((".call_later", ".call_at")):
+                assert "context" in {keyword.arg for keyword in call.keywords}, f"{path}:{call.lineno}"

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import ClassVar, Final, Protocol, Self
 
 from etcd_aio import EtcdError, EtcdTimeoutError, KeyLike
-from etcd_aio.aio import Waiters, resolve, start_background_task
+from etcd_aio.aio import Waiters, resolve, start_background_task, start_timer_at
 from etcd_aio.backoff import Backoff
 from etcd_aio.contrib.discovery.last_list import DirectoryChange, LastList, change_between
 from etcd_aio.deadline import NEVER, deadline_after
@@ -280,7 +280,7 @@ class Directory(NotAwaitable):
         if due is not None and not was_kept:
             count, seconds = len(self._list.endpoints), due - loop.time()
             self._log.warning("%s has no endpoint; the last %d are kept for %.0f s", self._shown, count, seconds)
-            self._timer = loop.call_at(due, self._give_up)
+            self._timer = start_timer_at(due, self._give_up)
         elif due is None and was_kept:
             self._log.info("%s has %d endpoints again", self._shown, len(endpoints))
             self._stop_timer()

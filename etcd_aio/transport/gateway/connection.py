@@ -70,7 +70,7 @@ class GatewayConnection:
             ("User-Agent", options.user_agent),
             ("Content-Type", "application/json"),
         )
-        self._pool = Pool(target, names, options.connect_timeout, service, self._get, self)
+        self._pool = Pool(target, names, options, service, self._get, self)
         self._others: set[Channel] = set()  # of streams
         self._tasks: set[asyncio.Task[Any]] = set()
         self._calls: set[Call] = set()

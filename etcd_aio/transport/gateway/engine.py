@@ -41,10 +41,8 @@ class GatewayEngine:
         return connection
 
     async def http_get(self, target: Target, path: str) -> bytes:
-        seconds = self._options.connect_timeout
-        channel = await connect(
-            target, self._names, seconds, lambda: Channel(lambda: None, lambda channel, error: None), over_http1=True
-        )
+        make = lambda: Channel(lambda: None, lambda channel, error: None)  # noqa: E731 - short
+        channel = await connect(target, self._names, self._options, make, over_http1=True)
         headers = (("Host", target.authority), ("User-Agent", self._options.user_agent))
         most = most_bytes(path)
         call = Call(_NoPool(), request_bytes("GET", path, headers), limit=most, deadline=NEVER)

@@ -11,13 +11,14 @@ from collections.abc import Callable, Coroutine
 from itertools import islice
 from typing import Any, Final, Protocol, cast
 
+from etcd_aio.aio import start_timer, start_timer_at
 from etcd_aio.errors import AttemptFailure, ConnectError, ConnectionLostError
 from etcd_aio.transport.gateway.call import Call
 from etcd_aio.transport.gateway.channel import Channel
 from etcd_aio.transport.gateway.recognition import Recognition
 from etcd_aio.transport.gateway.service import Service
 from etcd_aio.transport.handshake import connect
-from etcd_aio.transport.interface import Target
+from etcd_aio.transport.interface import Target, TransportOptions
 from etcd_aio.transport.names import Names
 
 MOST_SOCKETS: Final = 64
@@ -59,7 +60,7 @@ class Pool:
     Args:
         target: the server.
         names: resolves host names.
-        connect_timeout: seconds for a dial.
+        options: limits and times.
         service: what the server should be.
         get: makes the request for a document.
         owner: the connection.
@@ -72,7 +73,7 @@ class Pool:
         self,
         target: Target,
         names: Names,
-        connect_timeout: float,
+        options: TransportOptions,
         service: Service,
         get: Callable[[str], bytes],
         owner: PoolOwner,
@@ -80,7 +81,7 @@ class Pool:
         self._loop = asyncio.get_running_loop()
         self._target = target
         self._names = names
-        self._connect_timeout = connect_timeout
+        self._options = options
         self._service = service
         self._get = get
         self._owner = owner
@@ -145,7 +146,7 @@ class Pool:
     async def connect(self, on_over: Callable[[Channel, BaseException | None], None]) -> Channel:
         """A new socket, which is not of the pool. Raises OSError or ConnectError."""
         make = lambda: Channel(self._owner.on_received, on_over)  # noqa: E731 - short
-        channel = await connect(self._target, self._names, self._connect_timeout, make, over_http1=True)
+        channel = await connect(self._target, self._names, self._options, make, over_http1=True)
         if self._is_closed:
             channel.abort(None)
         if not channel.is_open:
@@ -177,7 +178,7 @@ class Pool:
         channel.since = self._loop.time()
         self._idle.append(channel)
         if len(self._idle) > 1 and self._reaper is None:
-            self._reaper = self._loop.call_later(channel.longest_idle, self._reap)
+            self._reaper = start_timer(channel.longest_idle, self._reap)
 
     def _is_ping_next(self) -> bool:
         ping = self._ping
@@ -193,7 +194,7 @@ class Pool:
             self._channels.discard(channel)
             channel.abort(None)
         if len(self._idle) > 1:
-            self._reaper = self._loop.call_at(self._idle[0].since + self._idle[0].longest_idle, self._reap)
+            self._reaper = start_timer_at(self._idle[0].since + self._idle[0].longest_idle, self._reap)
 
     # Dials.
 
@@ -242,7 +243,7 @@ class Pool:
             self._channels.add(channel)
             return channel
 
-        await connect(self._target, self._names, self._connect_timeout, make, over_http1=True)
+        await connect(self._target, self._names, self._options, make, over_http1=True)
 
     def _on_recognised(self, no_streams: str) -> None:
         self.no_streams = no_streams

@@ -72,6 +72,21 @@ async def test_a_silent_peer_is_refused_in_time() -> None:
     assert loop.time() - started == pytest.approx(2.0)
 
 
+async def test_a_peer_that_is_late_has_longer_the_next_time_as_with_dials() -> None:
+    loop = asyncio.get_running_loop()
+
+    async def verified(**options: bool) -> float:
+        identity, started = ClusterIdentity(noted, 3.0, random=lambda: 0.0, **options), loop.time()
+        with pytest.raises(ConnectError, match="cluster id"):
+            await identity.verify(await connected(Hang()), "m1:2379")
+        return loop.time() - started
+
+    assert [await verified() for _ in range(3)] == pytest.approx([3.0, 6.0, 12.0]), "for all clients"
+    assert await verified(is_patient=False) == pytest.approx(3.0)
+    await ClusterIdentity(noted).verify(await connected(status(7)), "m1:2379")
+    assert await verified() == pytest.approx(3.0)
+
+
 async def test_a_peer_with_a_malformed_reply_is_refused() -> None:
     with pytest.raises(MalformedReplyError):
         await ClusterIdentity(noted).verify(await connected(b"\xff\xff\xff"), "m1:2379")

@@ -1201,14 +1201,55 @@ async def test_a_new_token_that_a_member_does_not_know_yet_is_taken_to_another_o
         assert tokens_of(calls)[-3:] == ["t1-c4n4ry", "t2-c4n4ry", "t2-c4n4ry"]
 
 
-async def test_new_tokens_that_every_member_refuses_are_a_final_answer() -> None:
+async def test_new_tokens_that_every_member_refuses_are_tried_until_the_deadline_without_a_storm_of_logins() -> None:
     async with guarded() as (calls, doorman):
         for name in calls.names:
             calls.engine[name].otherwise = lambda attempt: doorman.answer(attempt) if "Auth" in attempt.path else no()
+        started = calls.loop.time()
         with pytest.raises(InvalidTokenError) as caught:
             await calls.put()
+        assert 3 < calls.loop.time() - started <= 5
         assert not caught.value.maybe_applied
-        assert doorman.given == 3
+        assert 2 < doorman.given <= 8
+        assert len(caught.value.attempts) < 40
+
+
+async def test_a_token_that_is_refused_as_the_time_runs_out_is_a_timeout_and_no_error_of_the_user() -> None:
+    async with guarded() as (calls, doorman):
+        doorman.valid.clear()
+
+        def block(attempt: FakeAttempt) -> bytes:
+            if "Auth" in attempt.path:
+                return doorman.answer(attempt)
+            calls.loop._selector.now += TIMEOUT  # type: ignore[attr-defined]  # the loop is blocked before it reads
+            raise INVALID
+
+        for name in calls.names:
+            calls.engine[name].otherwise = block
+        with pytest.raises(EtcdTimeoutError, match="refused") as caught:
+            await calls.put()
+        assert not caught.value.maybe_applied
+        assert [attempt.message for attempt in caught.value.attempts] == ["etcdserver: invalid auth token"]
+        with pytest.raises(InvalidTokenError):
+            await calls.put(retry="never")
+
+
+@pytest.mark.parametrize("seconds", [0.5, 3.0])
+async def test_members_that_lag_behind_the_logins_delay_the_call_and_do_not_end_it(seconds: float) -> None:
+    async with guarded() as (calls, doorman):
+        doorman.valid.clear()
+        caught_up = calls.loop.time() + seconds
+
+        def answer(attempt: FakeAttempt) -> bytes:
+            if "Auth" not in attempt.path and calls.loop.time() < caught_up:
+                raise INVALID
+            return doorman.answer(attempt)
+
+        for name in calls.names:
+            calls.engine[name].otherwise = answer
+        await calls.put()
+        assert caught_up <= calls.loop.time() < caught_up + 1.5
+        assert doorman.given <= 2 + 2 * seconds
 
 
 def no() -> bytes:

@@ -18,6 +18,7 @@ from etcd_aio.errors import (
     CompactedError,
     ConnectionLostError,
     Delivery,
+    EtcdError,
     EtcdTimeoutError,
     LeaderChangedError,
     LocalReason,
@@ -294,6 +295,18 @@ async def test_the_timeout_is_of_each_step(streams: Streams) -> None:
         await asyncio.sleep(60)  # what the reader does meanwhile does not count
         assert await read(calls, reading, timeout=1.0) == [key]
     assert len(streams.opened) == 1
+    await calls.aclose()
+
+
+async def test_an_error_tells_for_how_long_the_reply_was_read(streams: Streams) -> None:
+    calls = await Calls(members=1).ready()
+    streams.script("m1", chunk("a"))
+    reading = new(resumes=False)
+    assert await read(calls, reading) == ["a"]
+    await asyncio.sleep(5.0)
+    streams.opened[0].give(unknown())
+    with pytest.raises(EtcdError, match=r"\(at m1:2379 after 5 s"):
+        await read(calls, reading)
     await calls.aclose()
 
 

@@ -172,11 +172,16 @@ def test_a_new_token_that_one_member_does_not_know_is_good_elsewhere() -> None:
         (3, [RENEW, REPEAT, REPEAT, RENEW, REPEAT, REPEAT, RAISE]),
     ],
 )
-def test_a_few_new_tokens_that_all_members_refuse_are_a_final_answer(
-    endpoints: int, remedies: list[TokenRemedy]
-) -> None:
-    tokens = ["a", *"b" * endpoints, *"c" * endpoints]
+def test_a_few_new_jwts_that_all_members_refuse_are_a_final_answer(endpoints: int, remedies: list[TokenRemedy]) -> None:
+    tokens = [jwt(1, "a"), *[jwt(1, "b")] * endpoints, *[jwt(1, "c")] * endpoints]
     assert judged(*[(INVALID, token) for token in tokens], endpoints=endpoints) == remedies
+
+
+@pytest.mark.parametrize("endpoints", [1, 3])
+def test_a_new_simple_token_has_two_rounds_and_there_is_always_another_one(endpoints: int) -> None:
+    tokens = ["a", *(f"b{number}" for number in range(20) for _ in range(2 * endpoints))]
+    rounds = [*[REPEAT] * (2 * endpoints - 1), RENEW] * 20
+    assert judged(*[(INVALID, token) for token in tokens], endpoints=endpoints) == [RENEW, *rounds]
 
 
 def test_the_same_token_again_is_no_other_one() -> None:

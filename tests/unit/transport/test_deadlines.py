@@ -1,6 +1,7 @@
 """Deadlines: the calls that expire next, and the timer that lets pending data be read first."""
 
 from collections.abc import Callable
+from contextvars import Context
 from math import inf
 from typing import Any
 
@@ -155,7 +156,8 @@ class Loop:
     def time(self) -> float:
         return self.now
 
-    def call_at(self, when: float, call: Callable[[], None]) -> Handle:
+    def call_at(self, when: float, call: Callable[[], None], *, context: Context) -> Handle:
+        assert not context, "the timer serves many calls"
         self.timers.append(Handle(when, call))
         return self.timers[-1]
 

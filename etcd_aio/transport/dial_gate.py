@@ -1,0 +1,93 @@
+"""The gate of dials: of many clients that dial one target, a few begin at a time.
+
+Handshakes compute, here and in the member. If hundreds begin together, all of them end late, and none in time. So the
+others wait, in the order in which they came. Each target has its own turns, and a turn ends after `HOLD` at the latest,
+since a dial that lasts longer only waits: a dead endpoint delays no other endpoint, and its own dials little.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Hashable
+from contextlib import asynccontextmanager
+from typing import Final
+
+from etcd_aio.aio import start_timer, wake
+
+WIDTH: Final = 16
+"""Dials to one target that may begin together: enough to keep a member busy, and each is done within milliseconds."""
+
+HOLD: Final = 0.25
+"""Seconds after which a dial no longer counts."""
+
+
+class DialGate:
+    """The turns of all targets, of one event loop."""
+
+    def __init__(self) -> None:
+        self._queues: dict[Hashable, _Queue] = {}
+
+    def __len__(self) -> int:
+        return len(self._queues)
+
+    @asynccontextmanager
+    async def turn(self, target: Hashable) -> AsyncIterator[None]:
+        """Wait for a turn to dial `target`; the block is the dial."""
+        turn = _Turn(self, target)
+        queue = self._queues.setdefault(target, _Queue())
+        if queue.taken < WIDTH:
+            queue.taken += 1
+        else:
+            await self._wait(queue, turn)
+        timer = start_timer(HOLD, turn.end)
+        try:
+            yield
+        finally:
+            timer.cancel()
+            turn.end()
+
+    async def _wait(self, queue: "_Queue", turn: "_Turn") -> None:
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        queue.waiters.append(waiter)
+        try:
+            await waiter
+        except BaseException:
+            if waiter.done() and not waiter.cancelled():  # the turn came together with the cancellation
+                turn.end()
+            raise
+
+    def release(self, target: Hashable) -> None:
+        """Give a turn to the dial that has waited longest."""
+        queue = self._queues[target]
+        while queue.waiters:
+            waiter = queue.waiters.popleft()
+            if not waiter.done():
+                wake(waiter)
+                return
+        queue.taken -= 1
+        if not queue.taken:
+            del self._queues[target]
+
+
+class _Queue:
+    """The dials to one target: those that have a turn, and those that wait for one."""
+
+    __slots__ = ("taken", "waiters")
+
+    def __init__(self) -> None:
+        self.taken = 0
+        self.waiters: deque[asyncio.Future[None]] = deque()
+
+
+class _Turn:
+    """Ends once."""
+
+    __slots__ = ("_gate", "_target")
+
+    def __init__(self, gate: DialGate, target: Hashable) -> None:
+        self._gate: DialGate | None = gate
+        self._target = target
+
+    def end(self) -> None:
+        gate, self._gate = self._gate, None
+        if gate is not None:
+            gate.release(self._target)
