@@ -114,6 +114,8 @@ class KeptEntry(NotAwaitable):
         self._lost: asyncio.Future[EtcdError | None] | None = None  # of the entry that is there
         self._registered = asyncio.Event()  # or the block was left
         self._is_left = False
+        self._is_doubtful = False  # the store may be another one since the entry was put
+        self._looking: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
@@ -332,7 +334,9 @@ class KeptEntry(NotAwaitable):
         while True:
             since = inf
             try:
-                async with self._store.lease(self._ttl, on_lost="signal", timeout=timeout) as lease:
+                made = self._store.lease(self._ttl, on_lost="signal", timeout=timeout)
+                made._on_doubt = self._on_doubt
+                async with made as lease:
                     while await self._put(lease, timeout) != self._value:
                         pass  # an update came meanwhile, and has returned, since the entry was not there
                     since = loop.time()
@@ -366,17 +370,54 @@ class KeptEntry(NotAwaitable):
         self._lost = lost = asyncio.get_running_loop().create_future()
         self._lease, self._error, self._reported = lease, None, None
         self._registered.set()
+        if self._is_doubtful:
+            self._on_doubt()
         error: EtcdError | None = None
         try:
             error = await lease.lost()
         finally:
             if watching is not None:
                 watching.cancel()
+            if self._looking is not None:
+                self._looking.cancel()
             self._lease = self._lost = None
             self._error = error = error or self._error
             if not self._is_left:
                 self._registered.clear()
             resolve(lost, None if self._is_left else error)
+
+    def _on_doubt(self) -> None:
+        """The store may be another one, which has the lease and not the entry, or an older one: look."""
+        lease = self._lease
+        self._is_doubtful = lease is None  # it is being put: look afterwards
+        if lease is not None:
+            if self._looking is not None:
+                self._looking.cancel()
+            self._looking = start_background_task(self._look(lease), name=f"etcd_aio look at {self._what}")
+
+    async def _look(self, lease: Lease) -> None:
+        """Put the entry again if the store has lost it, or has an older one of this process."""
+        failures = 0
+        while True:
+            try:
+                kv = await self._store.get(self.key)
+                if kv is not None and kv.lease not in self._leases:
+                    self._error = self._lost_by(kv)
+                    break
+                if kv is None or kv.mod_revision != self._revision:
+                    await self._put(lease, ATTEMPT_SECONDS)
+            except (LeaseNotFoundError, self._conflict) as error:
+                self._error = error
+                break
+            except EtcdError as error:
+                if not error.retryable:
+                    return
+                await asyncio.sleep(_BACKOFF.wait(failures, random.random))
+                failures += 1
+            else:
+                return
+        with suppress(EtcdError):  # it starts over
+            await lease.revoke(timeout=_LEAVE_SECONDS)
 
     async def _notice(self, lease: Lease) -> None:
         """If the entry is not this one's any more, give its lease back: so it starts over."""
@@ -390,7 +431,7 @@ class KeptEntry(NotAwaitable):
                         lost = self._lost_by(event.kv if event.is_put else None)
             except (CompactedError, StoreRolledBackError):
                 with suppress(EtcdError):
-                    found = await self._store.range(self.key, keys_only=True)
+                    found = await self._store.range(self.key)  # with its lease, which keys_only may leave out
                     revision = found.revision + 1
                     lost = self._lost_by(found[0] if found else None)
             except EtcdError as error:

@@ -2,7 +2,7 @@
 
 A read of keys only has no values, and in etcd 3.7 no leases either. What is left out reads as zero, which is also what
 a key without a lease has, so code that reads it is wrong on one release and right on another. Here it is wrong on each:
-while the tests run, a test fails in which a module of the library reads such a field, of whichever release the server or the fake is.
+a test fails in which a module of the library reads such a field, of whichever release the server or the fake is.
 What only hands a result on may read it: the types themselves, and what prints or translates answers.
 """
 
