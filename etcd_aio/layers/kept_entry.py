@@ -24,6 +24,7 @@ from etcd_aio.call_options import Timeout
 from etcd_aio.errors import (
     ClientUsageError,
     CompactedError,
+    FutureRevisionError,
     InvalidRequestError,
     LeaseExpiredError,
     LeaseNotFoundError,
@@ -387,7 +388,7 @@ class KeptEntry(NotAwaitable):
             resolve(lost, None if self._is_left else error)
 
     def _on_doubt(self) -> None:
-        """The store may be another one, which has the lease and not the entry, or an older one: look."""
+        """The store may be another one, which has the lease, and an older entry or none."""
         lease = self._lease
         self._is_doubtful = lease is None  # it is being put: look afterwards
         if lease is not None:
@@ -396,15 +397,11 @@ class KeptEntry(NotAwaitable):
             self._looking = start_background_task(self._look(lease), name=f"etcd_aio look at {self._what}")
 
     async def _look(self, lease: Lease) -> None:
-        """Put the entry again if the store has lost it, or has an older one of this process."""
+        """Put the entry again if the store is another one, which lacks it or has an older one of this process."""
         failures = 0
         while True:
             try:
-                kv = await self._store.get(self.key)
-                if kv is not None and kv.lease not in self._leases:
-                    self._error = self._lost_by(kv)
-                    break
-                if kv is None or kv.mod_revision != self._revision:
+                if await self._is_of_another_store():
                     await self._put(lease, ATTEMPT_SECONDS)
             except (LeaseNotFoundError, self._conflict) as error:
                 self._error = error
@@ -418,6 +415,20 @@ class KeptEntry(NotAwaitable):
                 return
         with suppress(EtcdError):  # it starts over
             await lease.revoke(timeout=_LEAVE_SECONDS)
+
+    async def _is_of_another_store(self) -> bool:
+        """Whether the entry was not put in this store; an entry that another client has deleted or replaced was."""
+        revision = self._revision
+        try:
+            kv = await self._store.get(self.key)
+            if kv is None or kv.mod_revision != revision or kv.lease not in self._leases:
+                kv = await self._store.get(self.key, revision=revision)
+        except FutureRevisionError:
+            kv = None
+        except CompactedError:
+            return False  # which cannot be found out
+        is_here = kv is not None and kv.mod_revision == revision and kv.lease in self._leases
+        return revision == self._revision and not is_here
 
     async def _notice(self, lease: Lease) -> None:
         """If the entry is not this one's any more, give its lease back: so it starts over."""

@@ -10,7 +10,7 @@ import shutil
 from collections import Counter as Counts
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from etcd_aio import Client, EtcdError
@@ -31,15 +31,38 @@ from etcd_aio.recipes import (
 )
 from etcd_aio.testing import EtcdServer
 
-TTL: Final = 5
-LIMIT: Final = TTL + 5.0
 _PAUSE: Final = 0.2  # seconds between two rounds
 
-Told = Callable[[], None]
+
+@dataclass
+class Told:
+    """Called when a use has come round.
+
+    Attributes:
+        ttl: of its leases, in seconds.
+        limit: seconds within which it has to come round after the restore.
+        rounds: how often it has.
+        errors: what has ended it, by class.
+    """
+
+    ttl: int
+    rounds: int = 0
+    errors: Counts[str] = field(default_factory=Counts)
+
+    @property
+    def limit(self) -> float:
+        return self.ttl + 5.0
+
+    def __call__(self) -> None:
+        self.rounds += 1
 
 
 class World(Protocol):
     """A store that can go back."""
+
+    @property
+    def ttl(self) -> int:
+        """The TTL to use, in seconds: it outlasts the making of a backup."""
 
     def client(self) -> Client: ...
 
@@ -51,10 +74,10 @@ class World(Protocol):
 # The uses. Each runs until it is cancelled, or an `EtcdError` ends it: then it is begun again.
 
 
-def _rounds(step: Callable[[Client], Awaitable[object]]) -> "Use":
+def _rounds(step: Callable[[Client, Told], Awaitable[object]]) -> "Use":
     async def use(client: Client, told: Told) -> None:
         while True:
-            await step(client)
+            await step(client, told)
             told()
             await asyncio.sleep(_PAUSE)
 
@@ -64,27 +87,27 @@ def _rounds(step: Callable[[Client], Awaitable[object]]) -> "Use":
 Use = Callable[[Client, Told], Awaitable[None]]
 
 
-async def _lock(client: Client) -> None:
-    async with client.lock("lock", ttl=TTL, timeout=LIMIT) as lock:
+async def _lock(client: Client, told: Told) -> None:
+    async with client.lock("lock", ttl=told.ttl, timeout=told.limit) as lock:
         await lock.fenced.put("fenced", "x")
 
 
-async def _semaphore(client: Client) -> None:
-    async with client.semaphore("permits", limit=1, ttl=TTL, timeout=LIMIT):
+async def _semaphore(client: Client, told: Told) -> None:
+    async with client.semaphore("permits", limit=1, ttl=told.ttl, timeout=told.limit):
         pass
 
 
-async def _reader(client: Client) -> None:
-    async with client.rwlock("rw", ttl=TTL).reading(timeout=LIMIT):
+async def _reader(client: Client, told: Told) -> None:
+    async with client.rwlock("rw", ttl=told.ttl).reading(timeout=told.limit):
         pass
 
 
-async def _writer(client: Client) -> None:
-    async with client.rwlock("rw", ttl=TTL).writing(timeout=LIMIT):
+async def _writer(client: Client, told: Told) -> None:
+    async with client.rwlock("rw", ttl=told.ttl).writing(timeout=told.limit):
         pass
 
 
-async def _stm(client: Client) -> None:
+async def _stm(client: Client, told: Told) -> None:
     async def add(tx: object) -> None:
         kv = await tx.get("stm")  # type: ignore[attr-defined]
         tx.put("stm", str(int(kv.text() if kv else 0) + 1))  # type: ignore[attr-defined]
@@ -92,10 +115,10 @@ async def _stm(client: Client) -> None:
     await client.stm(add)
 
 
-async def _barrier(client: Client) -> None:
+async def _barrier(client: Client, told: Told) -> None:
     barrier = Barrier(client, f"barrier-{client.name}")
     await barrier.hold()
-    waiting = asyncio.ensure_future(barrier.wait(timeout=LIMIT))
+    waiting = asyncio.ensure_future(barrier.wait(timeout=told.limit))
     try:
         await asyncio.sleep(_PAUSE)
         await barrier.release(force=True)
@@ -106,9 +129,9 @@ async def _barrier(client: Client) -> None:
 
 
 async def _session(client: Client, told: Told) -> None:
-    async with client.session(ttl=TTL) as session:
+    async with client.session(ttl=told.ttl) as session:
         while True:
-            async with session.lock("session", timeout=LIMIT):
+            async with session.lock("session", timeout=told.limit):
                 told()
             await asyncio.sleep(_PAUSE)
 
@@ -120,7 +143,7 @@ async def _election(client: Client, told: Told) -> None:
             told()
             await asyncio.sleep(_PAUSE)
 
-    await client.election("election", ttl=TTL).run(lead, client.name, again=True)
+    await client.election("election", ttl=told.ttl).run(lead, client.name, again=True)
 
 
 async def _observer(client: Client, told: Told) -> None:
@@ -129,14 +152,14 @@ async def _observer(client: Client, told: Told) -> None:
             told()
 
 
-async def _meeting(client: Client) -> None:
-    async with DoubleBarrier(client, "meeting", count=2, ttl=TTL, timeout=LIMIT):
+async def _meeting(client: Client, told: Told) -> None:
+    async with DoubleBarrier(client, "meeting", count=2, ttl=told.ttl, timeout=told.limit):
         pass
 
 
 async def _counter(client: Client, told: Told) -> None:
     counter = Counter(client, "counter")
-    await _rounds(lambda _: counter.add())(client, told)
+    await _rounds(lambda client, told: counter.add())(client, told)
 
 
 async def _ids(client: Client, told: Told) -> None:
@@ -154,22 +177,22 @@ async def _ids(client: Client, told: Told) -> None:
         await asyncio.sleep(_PAUSE)
 
 
-async def _puts(client: Client) -> None:
+async def _puts(client: Client, told: Told) -> None:
     await Queue(client, "queue").put("x")
     await PriorityQueue(client, "priorities").put("x")
-    await WorkQueue(client, "work", ttl=TTL).put("x")
+    await WorkQueue(client, "work", ttl=told.ttl).put("x")
 
 
-async def _takes(client: Client) -> None:
+async def _takes(client: Client, told: Told) -> None:
     await Queue(client, "queue").get()
 
 
-async def _takes_by_priority(client: Client) -> None:
+async def _takes_by_priority(client: Client, told: Told) -> None:
     await PriorityQueue(client, "priorities").get()
 
 
 async def _works(client: Client, told: Told) -> None:
-    async with WorkQueue(client, "work", ttl=TTL).worker(concurrency=2) as worker:
+    async with WorkQueue(client, "work", ttl=told.ttl).worker(concurrency=2) as worker:
         async for job in worker:
             async with job:
                 told()
@@ -186,11 +209,11 @@ async def _claimed_schedule(client: Client, told: Told) -> None:
     async def work(tick: Tick) -> None:
         told()
 
-    await Schedule(client, "claimed", every=1, claim=True, ttl=TTL).run(work)
+    await Schedule(client, "claimed", every=1, claim=True, ttl=told.ttl).run(work)
 
 
 async def _member(client: Client, told: Told) -> None:
-    group = Group(client, "group", ttl=TTL)
+    group = Group(client, "group", ttl=told.ttl)
     async with group.join(client.name) as membership:
         number = 0
         while True:
@@ -203,7 +226,7 @@ async def _member(client: Client, told: Told) -> None:
 
 
 async def _service(client: Client, told: Told) -> None:
-    async with client.register("svc", f"{client.name}:80", ttl=TTL) as registration:
+    async with client.register("svc", f"{client.name}:80", ttl=told.ttl) as registration:
         while True:
             if registration.is_registered and await client.get(registration.key):
                 told()
@@ -259,12 +282,12 @@ USES: Final[dict[str, Use]] = {
 }
 
 
-async def _for_ever(use: Use, client: Client, told: Told, errors: Counts[str]) -> None:
+async def _for_ever(use: Use, client: Client, told: Told) -> None:
     while True:
         try:
             await use(client, told)
         except EtcdError as error:
-            errors[type(error).__name__] += 1
+            told.errors[type(error).__name__] += 1
             await asyncio.sleep(0.1)
 
 
@@ -283,28 +306,31 @@ class Ghosts:
     Attributes:
         client: held it, and lives on.
         began: the jobs that its worker has begun, in order.
+        ttl: of the leases.
     """
 
     client: Client
     began: list[str]
+    ttl: int
 
-    async def are_free(self, other: Client) -> None:
-        """Another client gets what was held."""
+    async def are_free(self, other: Client, limit: float) -> None:
+        """Another client gets what was held, within a limit."""
+        ttl = self.ttl
 
         async def lock(name: str) -> None:
-            async with other.lock(name, ttl=TTL, timeout=LIMIT):
+            async with other.lock(name, ttl=ttl, timeout=limit):
                 pass
 
         async def permit() -> None:
-            async with other.semaphore("ghost/permits", limit=1, ttl=TTL, timeout=LIMIT):
+            async with other.semaphore("ghost/permits", limit=1, ttl=ttl, timeout=limit):
                 pass
 
         async def write() -> None:
-            async with other.rwlock("ghost/rw", ttl=TTL).writing(timeout=LIMIT):
+            async with other.rwlock("ghost/rw", ttl=ttl).writing(timeout=limit):
                 pass
 
         async def job() -> None:
-            async with asyncio.timeout(LIMIT):
+            async with asyncio.timeout(limit):
                 await _empty(WorkQueue(other, "ghost/work"))
 
         await asyncio.gather(lock("ghost/lock"), lock("ghost/session"), permit(), write(), job())
@@ -312,10 +338,11 @@ class Ghosts:
 
 
 @asynccontextmanager
-async def ghosts(client: Client, back_up: Callable[[], Awaitable[None]]) -> AsyncIterator[Ghosts]:
+async def ghosts(client: Client, world: World) -> AsyncIterator[Ghosts]:
     """Make a backup while a lock and the like are held. The client goes on with the leases that they had."""
-    found = Ghosts(client, [])
-    queue = WorkQueue(client, "ghost/work", ttl=TTL)
+    ttl = world.ttl
+    found = Ghosts(client, [], ttl)
+    queue = WorkQueue(client, "ghost/work", ttl=ttl)
     await queue.put("job")
     begun, end = asyncio.Event(), asyncio.Event()
 
@@ -333,22 +360,22 @@ async def ghosts(client: Client, back_up: Callable[[], Awaitable[None]]) -> Asyn
     async def busy(number: int) -> None:
         while True:  # with the leases that the others have given back
             try:
-                async with client.lock(f"busy/{number}", ttl=TTL, timeout=LIMIT):
+                async with client.lock(f"busy/{number}", ttl=ttl, timeout=60.0):
                     await asyncio.sleep(0.1)
             except EtcdError:
                 await asyncio.sleep(0.1)
 
     async with AsyncExitStack() as stack:
-        session = await stack.enter_async_context(client.session(ttl=TTL, on_lost="signal"))
+        session = await stack.enter_async_context(client.session(ttl=ttl, on_lost="signal"))
         tasks = [asyncio.ensure_future(work())]
         await begun.wait()
         async with (
-            client.lock("ghost/lock", ttl=TTL, on_lost="signal"),
+            client.lock("ghost/lock", ttl=ttl, on_lost="signal"),
             session.lock("ghost/session", on_lost="signal"),
-            client.semaphore("ghost/permits", limit=1, ttl=TTL, on_lost="signal"),
-            client.rwlock("ghost/rw", ttl=TTL, on_lost="signal").writing(),
+            client.semaphore("ghost/permits", limit=1, ttl=ttl, on_lost="signal"),
+            client.rwlock("ghost/rw", ttl=ttl, on_lost="signal").writing(),
         ):
-            await back_up()
+            await world.back_up()
         end.set()
         await _empty(queue)
         tasks += [asyncio.ensure_future(busy(number)) for number in range(4)]
@@ -368,36 +395,26 @@ async def everything_goes_on(world: World, uses: dict[str, Use] | None = None, *
         uses: what is in use; all by default.
         spare: seconds more, of a machine that is busy.
     """
-    uses = USES if uses is None else uses
     loop = asyncio.get_running_loop()
-    rounds: Counts[tuple[str, str]] = Counts()
-    errors: dict[tuple[str, str], Counts[str]] = {}
+    all_told: dict[tuple[str, str], Told] = {}
     async with world.client() as one, world.client() as two:
         tasks: list[asyncio.Task[None]] = []
-
-        def begin(name: str, use: Use, client: Client) -> None:
-            key = name, client.name
-            rounds[key], errors[key] = 0, Counts()
-
-            def told() -> None:
-                rounds[key] += 1
-
-            tasks.append(asyncio.create_task(_for_ever(use, client, told, errors[key]), name=f"{key}"))
-
-        for name, use in uses.items():
+        for name, use in (USES if uses is None else uses).items():
             for client in (one, two):
-                begin(name, use, client)
+                told = all_told[name, client.name] = Told(world.ttl)
+                tasks.append(asyncio.create_task(_for_ever(use, client, told), name=f"{name} of {client.name}"))
         try:
-            await _all_come_round(rounds, errors, tasks, loop.time() + 6 * LIMIT)
-            async with ghosts(one, world.back_up) as held:
+            await _all_come_round(all_told, tasks, loop.time() + 60.0)
+            async with ghosts(one, world) as held:
                 await asyncio.sleep(2.0)
                 await world.restore()
-                restored = loop.time()
-                rounds.clear()
-                rounds.update(dict.fromkeys(errors, 0))
-                free = asyncio.ensure_future(held.are_free(two))
-                await _all_come_round(rounds, errors, tasks, restored + LIMIT + spare)
-                await free
+                limit = world.ttl + 5.0 + spare
+                deadline = loop.time() + limit
+                for told in all_told.values():
+                    told.rounds, told.errors = 0, Counts()
+                async with asyncio.TaskGroup() as checks:
+                    checks.create_task(held.are_free(two, limit))
+                    checks.create_task(_all_come_round(all_told, tasks, deadline))
         finally:
             for task in tasks:
                 task.cancel()
@@ -405,31 +422,28 @@ async def everything_goes_on(world: World, uses: dict[str, Use] | None = None, *
 
 
 async def _all_come_round(
-    rounds: Counts[tuple[str, str]],
-    errors: dict[tuple[str, str], Counts[str]],
-    tasks: list[asyncio.Task[None]],
-    deadline: float,
+    all_told: dict[tuple[str, str], Told], tasks: list[asyncio.Task[None]], deadline: float
 ) -> None:
-    """Wait until each use has come round by some client, or by both if each can."""
+    """Wait until each use has come round, by both clients unless one is enough."""
     loop = asyncio.get_running_loop()
     while True:
         for task in tasks:
             if task.done():
                 task.result()
-        late = sorted(key for key, count in rounds.items() if not count and not _is_served(key, rounds))
+        late = [key for key, told in all_told.items() if not told.rounds and not _is_served(key, all_told)]
         if not late:
             return
-        assert loop.time() < deadline, {key: dict(errors[key]) for key in late}
+        assert loop.time() < deadline, {key: dict(all_told[key].errors) for key in late}
         await asyncio.sleep(0.1)
 
 
-def _is_served(key: tuple[str, str], rounds: Counts[tuple[str, str]]) -> bool:
+def _is_served(key: tuple[str, str], all_told: dict[tuple[str, str], Told]) -> bool:
     """Whether the other client's round is enough: one of them leads, takes, runs a tick."""
     name = key[0]
     if name == "observer":
         return True  # it is told of changes alone; the election has its own use
     shared = {"election", "queue", "priority queue", "work queue", "schedule", "claimed schedule"}
-    return name in shared and any(count for (other, _), count in rounds.items() if other == name)
+    return name in shared and any(told.rounds for (other, _), told in all_told.items() if other == name)
 
 
 # The stores.
@@ -437,6 +451,8 @@ def _is_served(key: tuple[str, str], rounds: Counts[tuple[str, str]]) -> bool:
 
 class FakeWorld:
     """A fake etcd; its members stop for a second while the backup is put back."""
+
+    ttl = 5
 
     def __init__(self, fake: FakeEtcd) -> None:
         self._fake = fake
@@ -460,6 +476,8 @@ class FakeWorld:
 
 class ServerWorld:
     """A real server: the backup is a copy of its data directory, while it is stopped."""
+
+    ttl = 15  # of a machine that is busy, where a start takes seconds
 
     def __init__(self, server: EtcdServer) -> None:
         self._server = server

@@ -6,6 +6,7 @@ import pytest
 
 from etcd_aio import recipes
 from etcd_aio.fake import FakeEtcd
+from etcd_aio.fake.releases import RELEASES
 from tests.support.auth import ROOT, WEB
 from tests.support.recipe_cases import (
     CASES,
@@ -51,6 +52,13 @@ async def test_a_full_store_refuses_what_adds(case: RecipeCase) -> None:
         await is_refused_when_full(client, case)
         await client.maintenance.disarm()
         await case.use(client, "again")
+
+
+@ALL
+@pytest.mark.parametrize("version", RELEASES)
+async def test_every_recipe_on_every_release(version: str, case: RecipeCase) -> None:
+    async with FakeEtcd(version, latency=0.001) as fake, fake.client() as client:
+        await case.use(client, "app")
 
 
 async def test_what_was_begun_is_ended_in_a_full_store() -> None:
