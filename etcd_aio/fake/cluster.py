@@ -93,7 +93,7 @@ class Isolated:
 
 
 @dataclass(frozen=True, slots=True)
-class Backup:
+class FakeBackup:
     """The keys, the leases and the place in the log of a cluster at one time; see `FakeEtcd.back_up`."""
 
     store: Store = field(repr=False)
@@ -201,11 +201,11 @@ class Cluster:
 
     # Backups.
 
-    def back_up(self) -> "Backup":
+    def back_up(self) -> "FakeBackup":
         """What the members have on their disks, but for users and alarms."""
-        return Backup(self.store.copy(), self.leases.copy(), self.term, self.index)
+        return FakeBackup(self.store.copy(), self.leases.copy(), self.term, self.index)
 
-    def restore(self, backup: "Backup") -> None:
+    def restore(self, backup: "FakeBackup") -> None:
         """Let the members, none of which runs, have the disks of a backup."""
         self.store.become(backup.store)
         self.leases.become(backup.leases)

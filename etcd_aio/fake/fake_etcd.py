@@ -12,7 +12,7 @@ from weakref import WeakSet
 
 from etcd_aio.errors import ConfigError, MalformedReplyError, StatusCode
 from etcd_aio.fake.clock import Clock, in_loop
-from etcd_aio.fake.cluster import CLIENT_PORT, Backup, Cluster, Node
+from etcd_aio.fake.cluster import CLIENT_PORT, Cluster, FakeBackup, Node
 from etcd_aio.fake.dispatch import Dispatcher
 from etcd_aio.fake.documents import Document, document
 from etcd_aio.fake.faults import Fault, Faults, check, refusal_of
@@ -309,12 +309,12 @@ class FakeEtcd:
             raise ConfigError(text) from None
 
     @in_loop
-    def back_up(self) -> Backup:
+    def back_up(self) -> FakeBackup:
         """Copy the keys and leases, as a copy of a data directory has them; `restore` puts them back."""
         return self._cluster.back_up()
 
     @in_loop
-    def restore(self, backup: Backup) -> None:
+    def restore(self, backup: FakeBackup) -> None:
         """Put a backup back: what was written since is gone, and what was deleted since is there.
 
             backup = fake.back_up()
