@@ -63,6 +63,7 @@ class World(Protocol):
     @property
     def ttl(self) -> int:
         """The TTL to use, in seconds: it outlasts the making of a backup."""
+        ...
 
     def client(self) -> Client: ...
 
