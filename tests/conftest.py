@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import loops, seeds, tiers, virtual_time
+from tests.support import left_out, loops, seeds, tiers, virtual_time
 from tests.support.canary import LeakDetector
 
 _LEAK_DETECTOR = LeakDetector()
@@ -29,10 +29,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the tier and the seed, and search logs, warnings and errors for secrets (`tests/support/canary.py`)."""
+    """Choose the tier and the seed, and guard all tests.
+
+    `tests/support/canary.py` searches logs, warnings and errors for secrets; `tests/support/left_out.py` guards the
+    fields that etcd may leave out of an answer.
+    """
     tiers.choose(str(config.getoption("tier")))
     seeds.choose()
     config.add_cleanup(_LEAK_DETECTOR.install())
+    config.add_cleanup(left_out.install())
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -54,16 +59,19 @@ def pytest_collection_finish() -> None:
 def pytest_runtest_makereport(
     call: pytest.CallInfo[None],
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Fail a test in which a secret was found."""
+    """Fail a test in which a secret was found, or in which the library has read a field that etcd may leave out."""
     report = yield
     _LEAK_DETECTOR.look("captured output", *(text for title, text in report.sections if title.endswith(call.when)))
     if call.excinfo is not None:
         _LEAK_DETECTOR.look_at_error("raised by the test", call.excinfo.value)
-    seen = _LEAK_DETECTOR.seen()
-    if seen:
-        report.outcome = "failed"
-        text = f"a secret was seen (see tests/support/canary.py): {'; '.join(dict.fromkeys(seen))}"
-        report.longrepr = text if report.longrepr is None else f"{report.longrepr}\n{text}"
+    for what, seen in (
+        ("a secret was seen (see tests/support/canary.py)", list(dict.fromkeys(_LEAK_DETECTOR.seen()))),
+        ("a field that etcd may leave out was read (see tests/support/left_out.py)", left_out.seen()),
+    ):
+        if seen:
+            report.outcome = "failed"
+            text = f"{what}: {'; '.join(seen)}"
+            report.longrepr = text if report.longrepr is None else f"{report.longrepr}\n{text}"
     return report
 
 

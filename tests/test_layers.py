@@ -118,6 +118,7 @@ PURE = (
     "balancer/connectivity",
     "balancer/health_verdicts",
     "balancer/picker",
+    "balancer/store_doubts",
     "cache/base",
     "cache/conflation",
     "cache/results",

@@ -18,6 +18,7 @@ from etcd_aio.balancer.picker import Candidate as Candidate
 from etcd_aio.balancer.picker import Choice as Choice
 from etcd_aio.balancer.picker import PolicyName as PolicyName
 from etcd_aio.balancer.statistics import EndpointStatistics as EndpointStatistics
+from etcd_aio.balancer.store_doubts import StoreDoubts as StoreDoubts
 from etcd_aio.balancer.sub_connection import SubConnection as SubConnection
 from etcd_aio.transport import Collector as Collector
 from etcd_aio.transport import Connection as Connection

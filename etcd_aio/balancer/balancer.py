@@ -23,6 +23,7 @@ from etcd_aio.balancer.leader_monitor import LeaderMonitor
 from etcd_aio.balancer.picker import Choice, PolicyName
 from etcd_aio.balancer.pool import EndpointPool, by_name
 from etcd_aio.balancer.statistics import EndpointStatistics
+from etcd_aio.balancer.store_doubts import StoreDoubts
 from etcd_aio.balancer.sub_connection import SubConnection
 from etcd_aio.closing import TwoPartClose, Unwinding, close_all
 from etcd_aio.errors import NoAvailableEndpointsError, UnknownEndpointError
@@ -51,6 +52,7 @@ class Balancer(TwoPartClose):
 
     Attributes:
         identity: the cluster that every answer must come from.
+        doubts: who is told when the store of that cluster may be another one than before.
         unresolved: for each source of endpoints that failed, its error; shown by `NoAvailableEndpointsError`.
     """
 
@@ -70,6 +72,8 @@ class Balancer(TwoPartClose):
         client: str = "",
     ) -> None:
         self.identity = ClusterIdentity(self.look_for_leader, connect_timeout, is_patient=not fail_fast, random=random)
+        self.doubts = StoreDoubts()
+        self._was_connected = False
         self.unresolved: Mapping[str, BaseException] = {}
         self._fail_fast = fail_fast
         self._generation = generation = Generation(policy, random)
@@ -267,10 +271,15 @@ class Balancer(TwoPartClose):
             self._is_publishing = False
 
     def _renew_generation(self) -> None:
+        was_out = self._was_connected and not self._generation.ready
         has_changed = self._generation.renew(self._pool.current.values())
         if self._generation.ready:
             self._pool.forget_refusals()
         if has_changed:
+            if self._generation.ready:
+                self._was_connected = True
+                if was_out:  # every connection was lost, and the members may have been restored meanwhile
+                    self.doubts.tell()
             self.look_for_leader()
             (self._changes if self._generation.ready else self._outages).wake()
 

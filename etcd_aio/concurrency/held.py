@@ -167,6 +167,7 @@ class Held(Generic[E]):
         self._since = loop.time()
         self._timer = loop.call_later(min(WATCH_AFTER, max(left, 0.0)), self._on_time)
         loan.on_loss(self._on_lease_lost)
+        loan.on_doubt(self._on_doubt)
 
     # State.
 
@@ -262,11 +263,20 @@ class Held(Generic[E]):
         wait = self.remaining
         if self._watching is None:
             if elapsed >= WATCH_AFTER:
-                watching = self._watch_key()
-                self._watching = start_background_task(watching, name=f"etcd_aio key of {self._subject.what}")
+                self._begin_watching()
             else:
                 wait = min(wait, WATCH_AFTER - elapsed)
         self._timer = self._loop.call_later(max(wait, _SHORTEST_WAIT), self._on_time)
+
+    def _on_doubt(self) -> None:
+        """The store may be another one, which lacks the key: look again, without the watch of the store before."""
+        if self._watching is not None and not self._is_over and self.error is None:
+            self._watching.cancel()
+            self._begin_watching()
+
+    def _begin_watching(self) -> None:
+        watching = self._watch_key()
+        self._watching = start_background_task(watching, name=f"etcd_aio key of {self._subject.what}")
 
     async def _watch_key(self) -> None:
         """Lose it when its key is deleted: watch from now, then look, so that no deletion falls in between."""
@@ -296,6 +306,7 @@ class Held(Generic[E]):
         self._is_over = True
         self._timer.cancel()
         self._loan.on_loss(None)
+        self._loan.on_doubt(None)
         if self._watching is not None:
             self._watching.cancel()
         self._gone.set()

@@ -6,7 +6,10 @@ request that may still travel is refused by etcd from then on, since it attaches
 revocation for each acquisition would cost as much as the acquisition, so leases are used again.
 
 A lease goes back into the pool only if it is clean: every request that attached a key to it was answered, and the key
-is deleted. Any other is revoked. Idle leases are renewed like any other; after `IDLE_SECONDS` they are revoked.
+is deleted. Any other is revoked. That is true of one store: in one that was restored from a backup a lease may have the
+keys of that time, and would keep them for as long as it is used. So when the store may be another one, idle leases are
+revoked, and the others when they are given back. Idle leases are renewed like any other; after `IDLE_SECONDS` they are
+revoked.
 """
 
 import asyncio
@@ -187,6 +190,13 @@ class LeasePool:
         idle = self._idle.get(lease.wanted_ttl, [])
         if lease in idle:
             idle.remove(lease)
+
+    def doubt(self, lease: PooledLease) -> None:
+        """The store may be another one than that in which this lease was clean: it is not lent any more."""
+        idle = self._idle.get(lease.wanted_ttl, [])
+        if lease in idle:
+            idle.remove(lease)
+            self.run(lease.retire(), "revocation of an idle lease")
 
     def _retire_idle(self) -> None:
         """Revoke what was idle for too long, and come back for the next."""

@@ -16,6 +16,10 @@ OnLoss: TypeAlias = Callable[[LeaseLostError], None]
 """Called once with the reason, when a lease is lost."""
 
 
+OnDoubt: TypeAlias = Callable[[], None]
+"""Called when the store may be another one than before, which may lack the keys of the lease."""
+
+
 class Loan(Protocol):
     """A lease for one acquisition. It ends by `give_back`, `let_go` or `discard`, whichever comes first."""
 
@@ -56,6 +60,10 @@ class Loan(Protocol):
 
     def on_loss(self, callback: OnLoss | None) -> None:
         """Call this when the lease is lost, at once if it is lost already; None: the acquisition is ending."""
+        ...
+
+    def on_doubt(self, callback: OnDoubt | None) -> None:
+        """Call this whenever the store may be another one than before; None: no more."""
         ...
 
     def give_back(self) -> None:

@@ -9,7 +9,7 @@ from typing import Final, Protocol, TypeVar
 
 from etcd_aio import Lease
 from etcd_aio.aio import resolve, start_background_task
-from etcd_aio.concurrency.loans import BACKOFF, OnLoss
+from etcd_aio.concurrency.loans import BACKOFF, OnDoubt, OnLoss
 from etcd_aio.errors import ClientClosedError, EtcdError, LeaseLostError, LeaseNotFoundError
 from etcd_aio.logs import log_for
 from etcd_aio.store import Store
@@ -36,6 +36,10 @@ class Lender(Protocol):
         """The lease is gone: lend it no more."""
         ...
 
+    def doubt(self, lease: "PooledLease") -> None:
+        """The lease may have keys that were deleted: lend it no more."""
+        ...
+
     def run(self, work: Coroutine[object, object, T], name: str) -> "asyncio.Task[T]":
         """Run clean-up that may outlive the caller."""
         ...
@@ -50,10 +54,14 @@ class PooledLease:
         wanted_ttl: the TTL to ask for.
         adopted: the id of a lease that exists already, to take over in place of a new one. It is revoked when its
             holder gives it back.
+
+    Attributes:
+        is_doubtful: the store may be another one than that in which the lease was clean.
     """
 
     __slots__ = (
         "_callback",
+        "_doubted",
         "_error",
         "_granted",
         "_granting",
@@ -65,6 +73,7 @@ class PooledLease:
         "holder",
         "id",
         "idle_since",
+        "is_doubtful",
         "wanted_ttl",
     )
 
@@ -75,6 +84,8 @@ class PooledLease:
         self.id = 0  # until it is granted
         self._granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._callback: OnLoss | None = None
+        self._doubted: OnDoubt | None = None
+        self.is_doubtful = False
         self._error: LeaseLostError | None = None
         self._is_retired = False
         self.wanted_ttl = wanted_ttl
@@ -84,6 +95,7 @@ class PooledLease:
         # Raises for a wrong TTL, or a wrong id.
         lease = store.lease(wanted_ttl, id=adopted, adopt=self._is_adopted, on_lost="signal")
         lease._on_gone = self._on_gone
+        lease._on_doubt = self._on_doubt
         granting = start_background_task(self._grant(lease), name="etcd_aio lease of a lock")
         self._granting: asyncio.Task[None] | None = granting
 
@@ -105,6 +117,12 @@ class PooledLease:
         self._pool.drop_idle(self)
         if error is not None:
             self.tell(error)
+
+    def _on_doubt(self) -> None:
+        self.is_doubtful = True
+        self._pool.doubt(self)
+        if self._doubted is not None:
+            self._doubted()
 
     async def granted(self) -> None:
         """Wait until it is granted; cancelling the wait does not stop the grant.
@@ -201,18 +219,22 @@ class PooledLease:
             self._callback = None
             callback(self._error)
 
+    def on_doubt(self, callback: OnDoubt | None) -> None:
+        """See `Loan.on_doubt`."""
+        self._doubted = callback
+
     def give_back(self) -> None:
         """See `Loan.give_back`."""
-        self._callback = None
-        if self._is_adopted:
+        self._callback = self._doubted = None
+        if self._is_adopted or self.is_doubtful:
             self._pool.forget(self)
-            self._pool.run(self.retire(), "revocation of an adopted lease")
+            self._pool.run(self.retire(), "revocation of a lease")
         else:
             self._pool.take_back(self)
 
     def let_go(self) -> None:
         """See `Loan.let_go`: it is not renewed any more, and not revoked."""
-        self._callback = None
+        self._callback = self._doubted = None
         if self._lease is not None:
             self._lease.orphan()
         if self._granting is not None:
@@ -221,7 +243,7 @@ class PooledLease:
 
     async def discard(self) -> bool:
         """See `Loan.discard`."""
-        self._callback = None
+        self._callback = self._doubted = None
         try:
             return await self.retire()
         finally:

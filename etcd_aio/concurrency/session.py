@@ -6,6 +6,10 @@ process wait for each other in a queue of the session, and one at a time stands 
 The lease cannot be revoked when the outcome of a request is in doubt: the other things need it. Such a key is swept
 instead: until the session ends, whatever a late copy of the request creates is deleted, except while this session uses
 the key. A sweep compares the `create_revision` that it has seen, so it never deletes a later key.
+
+A store that was restored from a backup has the keys that the session had then, and its lease. So when the store may be
+another one, all keys that the session has used are looked for once, and swept in the same way. One task asks etcd which
+keys the lease has, and deletes those whose names it knows: the lease may have keys of the application, too.
 """
 
 import asyncio
@@ -13,16 +17,16 @@ import logging
 import random
 from collections import deque
 from collections.abc import Coroutine
-from contextlib import suppress
 from types import TracebackType
 from typing import ClassVar, Final, Self, TypeVar
 
 from etcd_aio import Key, Lease, op
 from etcd_aio.aio import start_background_task, start_timer, wake
+from etcd_aio.backoff import Backoff
 from etcd_aio.concurrency.election import Election
 from etcd_aio.concurrency.held import OnLost
 from etcd_aio.concurrency.lease_pool import LeasePool
-from etcd_aio.concurrency.loans import BACKOFF, LeaseSource, Loan, OnLoss
+from etcd_aio.concurrency.loans import BACKOFF, LeaseSource, Loan, OnDoubt, OnLoss
 from etcd_aio.concurrency.lock import Lock
 from etcd_aio.concurrency.rwlock import RWLock
 from etcd_aio.concurrency.semaphore import Semaphore
@@ -35,6 +39,9 @@ from etcd_aio.types import KeyLike, ValueLike, shown_key
 T = TypeVar("T")
 
 logger: Final = logging.getLogger("etcd_aio.locks")
+
+_MOST_NAMES: Final = 10_000  # that a session keeps in mind, of those that it uses no more; the oldest are forgotten
+_LONGEST_PAUSE: Final = 5.0  # seconds between two looks for keys in doubt, at most; half of the TTL if that is less
 
 _NOT_ENTERED: Final = "the session is not entered: write `async with client.session(...) as session:`"
 
@@ -67,13 +74,18 @@ class Session(NotAwaitable):
         self._is_orphan = False
         self._queues: dict[bytes, deque[asyncio.Future[None]]] = {}  # of names in use: who waits for them
         self._loans: dict[_SessionLoan, None] = {}
-        self._sweeps: dict[bytes, asyncio.Task[None]] = {}  # by prefix; of keys in doubt that are not in use
-        self._doubtful: set[bytes] = set()
+        self._used: dict[bytes, None] = {}  # names whose keys were deleted, in the store of that time
+        self._doubtful: dict[bytes, None] = {}  # names whose keys a late copy of a request may create
+        self._suspect: dict[bytes, None] = {}  # names whose keys may be back, since the store may be another one
+        self._sweeping: asyncio.Task[None] | None = None
+        self._deleting = asyncio.Lock()  # held by a sweep
+        self._more: asyncio.Future[None] | None = None  # awaited by the sweep between two looks
         self._error: LeaseLostError | None = None  # why it is over
         self._closing: LeaseLostError | None = None  # why it is about to be over: the client is being closed
         self.over = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None  # of an orphan
         self._lease._on_gone = self._on_gone
+        self._lease._on_doubt = self._on_doubt
 
     def __repr__(self) -> str:
         return f"<Session {self._lease!r}>"
@@ -93,6 +105,12 @@ class Session(NotAwaitable):
     def _on_gone(self, error: LeaseLostError | None) -> None:
         self._tell(error or LeaseLostError("the lease of its session was revoked by this process"))
 
+    def _on_doubt(self) -> None:
+        self._suspect |= self._used
+        for loan in tuple(self._loans):
+            loan.doubt()
+        self._sweep_soon()
+
     def _tell(self, error: LeaseLostError) -> None:
         """The session is over, for all that uses it; told before the lease is revoked, so before others may hold."""
         if self._error is not None:
@@ -100,8 +118,8 @@ class Session(NotAwaitable):
         self._error = error
         if self._timer is not None:
             self._timer.cancel()
-        for sweep in self._sweeps.values():
-            sweep.cancel()
+        if self._sweeping is not None:
+            self._sweeping.cancel()
         self._lend_no_more(error)
         self._pool.part(self)
 
@@ -263,7 +281,10 @@ class Session(NotAwaitable):
         self._loans.pop(loan, None)
         self._pool.wake()
         if not is_clean:
-            self._doubtful.add(loan.key_prefix)
+            _remember(self._doubtful, loan.key_prefix)
+        elif loan.is_doubtful:
+            self._suspect[loan.key_prefix] = None
+        _remember(self._used, loan.key_prefix)
         self._next(loan.key_prefix)
 
     def _next(self, key_prefix: bytes) -> None:
@@ -276,35 +297,50 @@ class Session(NotAwaitable):
                 wake(turn)
                 return
         del self._queues[key_prefix]
-        if key_prefix in self._doubtful and not self._is_orphan and not self._lease.is_lost:
-            name = f"etcd_aio sweep of {key_prefix!r}"
-            self._sweeps[key_prefix] = start_background_task(self._sweep(key_prefix), name=name)
+        if key_prefix in self._doubtful or key_prefix in self._suspect:
+            self._sweep_soon()
 
     # Keys in doubt.
 
     async def _stop_sweeping(self, key_prefix: bytes, id_: int) -> None:
         """Before the key is used again: no deletion is under way, and what is there goes."""
-        if key_prefix not in self._doubtful:
-            return
-        sweep = self._sweeps.pop(key_prefix, None)
-        if sweep is not None:
-            sweep.cancel()
-            await asyncio.wait([sweep])
-        await self.delete(key_prefix + f"{id_:x}".encode())
+        if key_prefix in self._doubtful or key_prefix in self._suspect:
+            async with self._deleting:
+                if await self.delete(key_prefix + f"{id_:x}".encode()):
+                    self._suspect.pop(key_prefix, None)
 
-    async def _sweep(self, key_prefix: bytes) -> None:
-        key = key_prefix + f"{self.id:x}".encode()
-        failures = 0
-        while True:
-            with suppress(EtcdError):
-                async with self._store.watch(key, filters=("no_delete",), timeout=None) as watcher:
-                    await self.delete(key)
-                    failures = 0
-                    while True:
-                        await anext(watcher)
-                        await self.delete(key)
-            await asyncio.sleep(BACKOFF.wait(failures, random.random))
-            failures += 1
+    def _sweep_soon(self) -> None:
+        if self.over.is_set() or self._is_orphan or self._lease.is_lost:
+            return
+        wake(self._more)
+        if self._sweeping is None or self._sweeping.done():
+            name = f"etcd_aio sweep of session 0x{self.id:x}"
+            self._sweeping = start_background_task(self._sweep(), name=name)
+
+    async def _sweep(self) -> None:
+        failures, looks = 0, Backoff(BACKOFF.initial, 2.0, min(_LONGEST_PAUSE, self._ttl / 2), 0.2)
+        while self._doubtful or self._suspect:
+            self._more = asyncio.get_running_loop().create_future()
+            try:
+                async with self._deleting:
+                    await self._sweep_once()
+            except EtcdError:  # also of a user who may not see a key of the application on this lease
+                pass
+            done, _ = await asyncio.wait([self._more], timeout=looks.wait(failures, random.random))
+            failures = 0 if done else failures + 1
+
+    async def _sweep_once(self) -> None:
+        suspect = dict(self._suspect)
+        attached = await self._store.leases.time_to_live(self._lease, keys=True)
+        suffix = f"{self.id:x}".encode()
+        for key in attached.keys:
+            name = key[: -len(suffix)]
+            is_known = name in self._doubtful or name in suspect
+            if is_known and key.endswith(suffix) and name not in self._queues:
+                await self.delete(key)
+        for name in suspect:
+            if name not in self._queues:
+                self._suspect.pop(name, None)
 
     async def delete(self, key: bytes) -> bool:
         """Delete the key that is there now, until that is answered; a session that is over takes its keys along.
@@ -330,16 +366,26 @@ class Session(NotAwaitable):
         return False
 
 
+def _remember(names: dict[bytes, None], name: bytes) -> None:
+    """Make it the newest of the names."""
+    names.pop(name, None)
+    names[name] = None
+    if len(names) > _MOST_NAMES:
+        del names[next(iter(names))]
+
+
 class _SessionLoan:
     """The session's lease for one acquisition: a `Loan`."""
 
-    __slots__ = ("_callback", "_error", "_lease", "_session", "holder", "key_prefix")
+    __slots__ = ("_callback", "_doubted", "_error", "_lease", "_session", "holder", "is_doubtful", "key_prefix")
 
     def __init__(self, session: Session, lease: Lease, key_prefix: bytes) -> None:
         self._session = session
         self._lease = lease
         self._callback: OnLoss | None = None
+        self._doubted: OnDoubt | None = None
         self._error: LeaseLostError | None = None
+        self.is_doubtful = False  # the store may be another one than at its beginning
         self.key_prefix = key_prefix
         self.holder = asyncio.current_task()  # which must not wait for itself; None once the acquisition is ending
 
@@ -393,6 +439,16 @@ class _SessionLoan:
         if callback is not None and self._error is not None:
             self._callback = None
             callback(self._error)
+
+    def on_doubt(self, callback: OnDoubt | None) -> None:
+        """See `Loan.on_doubt`."""
+        self._doubted = callback
+
+    def doubt(self) -> None:
+        """The store may be another one."""
+        self.is_doubtful = True
+        if self._doubted is not None:
+            self._doubted()
 
     def give_back(self) -> None:
         """See `Loan.give_back`."""

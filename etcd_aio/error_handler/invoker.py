@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, get_args
 
 from etcd_aio import codec
-from etcd_aio.balancer import Balancer, ClusterIdentity, Endpoint
+from etcd_aio.balancer import Balancer, ClusterIdentity, Endpoint, StoreDoubts
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.closing import TwoPartClose, Unwinding, close_all
 from etcd_aio.deadline import deadline_after, time_left
@@ -78,6 +78,7 @@ class Invoker(TwoPartClose):
         self._sees_calls = self.observers.sees_calls
         self._named: tuple[tuple[Endpoint, ...], tuple[str, ...]] = (), ()  # endpoints of the last call observed
         self._balancer = balancer
+        self.doubts: StoreDoubts = balancer.doubts
         self._lifetime = lifetime
         self._credentials = credentials
         self._metadata = metadata

@@ -7,6 +7,7 @@ async with FakeEtcd() as fake, fake.client() as client:
     assert fake.keys() == {b"a": b"1"}
 """
 
+from etcd_aio.fake.cluster import FakeBackup as FakeBackup
 from etcd_aio.fake.fake_etcd import FakeEtcd as FakeEtcd
 from etcd_aio.fake.inspection import FakeCall as FakeCall
 from etcd_aio.fake.inspection import FakeLease as FakeLease

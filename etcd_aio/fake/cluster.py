@@ -92,6 +92,16 @@ class Isolated:
     missed: list[tuple[int, Sequence[pb.KeyValue]]] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class FakeBackup:
+    """The keys, the leases and the place in the log of a cluster at one time; see `FakeEtcd.back_up`."""
+
+    store: Store = field(repr=False)
+    leases: LeaseTable = field(repr=False)
+    term: int
+    index: int
+
+
 @dataclass(slots=True, eq=False)
 class Waiter:
     """A request that waits until its member has a leader.
@@ -188,6 +198,18 @@ class Cluster:
         for key in keys:
             batch.delete(key, b"")
         self.committed(batch.commit())
+
+    # Backups.
+
+    def back_up(self) -> "FakeBackup":
+        """What the members have on their disks, but for users and alarms."""
+        return FakeBackup(self.store.copy(), self.leases.copy(), self.term, self.index)
+
+    def restore(self, backup: "FakeBackup") -> None:
+        """Let the members, none of which runs, have the disks of a backup."""
+        self.store.become(backup.store)
+        self.leases.become(backup.leases)
+        self.term, self.index = backup.term, backup.index
 
     # Members.
 

@@ -12,7 +12,7 @@ from weakref import WeakSet
 
 from etcd_aio.errors import ConfigError, MalformedReplyError, StatusCode
 from etcd_aio.fake.clock import Clock, in_loop
-from etcd_aio.fake.cluster import CLIENT_PORT, Cluster, Node
+from etcd_aio.fake.cluster import CLIENT_PORT, Cluster, FakeBackup, Node
 from etcd_aio.fake.dispatch import Dispatcher
 from etcd_aio.fake.documents import Document, document
 from etcd_aio.fake.faults import Fault, Faults, check, refusal_of
@@ -307,6 +307,34 @@ class FakeEtcd:
             now, compacted = self._cluster.store.revision, self._cluster.store.compacted
             text = f"compact({revision}): {refusal.text}; the revision is {now}, and compacted is {compacted}"
             raise ConfigError(text) from None
+
+    @in_loop
+    def back_up(self) -> FakeBackup:
+        """Copy the keys and leases, as a copy of a data directory has them; `restore` puts them back."""
+        return self._cluster.back_up()
+
+    @in_loop
+    def restore(self, backup: FakeBackup) -> None:
+        """Put a backup back: what was written since is gone, and what was deleted since is there.
+
+            backup = fake.back_up()
+            ...
+            for member in fake.members:
+                member.stop()
+            fake.restore(backup)
+            for member in fake.members:
+                member.start()
+
+        Revisions go back, and the leases of that time last for their whole TTL again. Users and roles stay.
+
+        Raises:
+            ConfigError: a member runs, is frozen or is isolated.
+        """
+        if any(host.is_up or host.node.isolated is not None for host in self._hosts.values()):
+            raise ConfigError(
+                "a backup is restored while no member runs: stop() all, and heal() those that are isolated"
+            )
+        self._cluster.restore(backup)
 
     async def advance(self, seconds: float) -> None:
         """Let time pass for the server: leases expire. The clock of the loop, and so that of clients, stays.

@@ -45,6 +45,17 @@ class LeaseTable:
         self._expiries: list[tuple[float, int]] = []  # a heap, in which a renewed lease has old entries, too
         self._looked = -inf
 
+    def copy(self) -> "LeaseTable":
+        """The leases as they are now, which go their own way from here."""
+        copy = LeaseTable()
+        copy.become(self)
+        return copy
+
+    def become(self, other: "LeaseTable") -> None:
+        """Be as another table is, which goes its own way from here."""
+        self._leases = {one.id: Lease(one.id, one.ttl, one.expiry, set(one.keys)) for one in other._leases.values()}
+        self._of_key, self._expiries = other._of_key.copy(), other._expiries.copy()
+
     def __contains__(self, id: int) -> bool:
         return id in self._leases
 

@@ -69,6 +69,12 @@ class Store:
         copy._histories = {key: history.copy() for key, history in self._histories.items()}
         return copy
 
+    def become(self, other: "Store") -> None:
+        """Be as another store is, which goes its own way from here."""
+        copy = other.copy()
+        self.revision, self.compacted = copy.revision, copy.compacted
+        self._keys, self._changes, self._histories = copy._keys, copy._changes, copy._histories
+
     def follow(self, revision: int, changes: Sequence[pb.KeyValue]) -> None:
         """Take the changes of the next transaction from the store that this one is a copy of."""
         for change in changes:

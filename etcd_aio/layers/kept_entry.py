@@ -24,6 +24,7 @@ from etcd_aio.call_options import Timeout
 from etcd_aio.errors import (
     ClientUsageError,
     CompactedError,
+    FutureRevisionError,
     InvalidRequestError,
     LeaseExpiredError,
     LeaseNotFoundError,
@@ -114,6 +115,8 @@ class KeptEntry(NotAwaitable):
         self._lost: asyncio.Future[EtcdError | None] | None = None  # of the entry that is there
         self._registered = asyncio.Event()  # or the block was left
         self._is_left = False
+        self._is_doubtful = False  # the store may be another one since the entry was put
+        self._looking: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
@@ -332,7 +335,9 @@ class KeptEntry(NotAwaitable):
         while True:
             since = inf
             try:
-                async with self._store.lease(self._ttl, on_lost="signal", timeout=timeout) as lease:
+                made = self._store.lease(self._ttl, on_lost="signal", timeout=timeout)
+                made._on_doubt = self._on_doubt
+                async with made as lease:
                     while await self._put(lease, timeout) != self._value:
                         pass  # an update came meanwhile, and has returned, since the entry was not there
                     since = loop.time()
@@ -366,17 +371,64 @@ class KeptEntry(NotAwaitable):
         self._lost = lost = asyncio.get_running_loop().create_future()
         self._lease, self._error, self._reported = lease, None, None
         self._registered.set()
+        if self._is_doubtful:
+            self._on_doubt()
         error: EtcdError | None = None
         try:
             error = await lease.lost()
         finally:
             if watching is not None:
                 watching.cancel()
+            if self._looking is not None:
+                self._looking.cancel()
             self._lease = self._lost = None
             self._error = error = error or self._error
             if not self._is_left:
                 self._registered.clear()
             resolve(lost, None if self._is_left else error)
+
+    def _on_doubt(self) -> None:
+        """The store may be another one, which has the lease, and an older entry or none."""
+        lease = self._lease
+        self._is_doubtful = lease is None  # it is being put: look afterwards
+        if lease is not None:
+            if self._looking is not None:
+                self._looking.cancel()
+            self._looking = start_background_task(self._look(lease), name=f"etcd_aio look at {self._what}")
+
+    async def _look(self, lease: Lease) -> None:
+        """Put the entry again if the store is another one, which lacks it or has an older one of this process."""
+        failures = 0
+        while True:
+            try:
+                if await self._is_of_another_store():
+                    await self._put(lease, ATTEMPT_SECONDS)
+            except (LeaseNotFoundError, self._conflict) as error:
+                self._error = error
+                break
+            except EtcdError as error:
+                if not error.retryable:
+                    return
+                await asyncio.sleep(_BACKOFF.wait(failures, random.random))
+                failures += 1
+            else:
+                return
+        with suppress(EtcdError):  # it starts over
+            await lease.revoke(timeout=_LEAVE_SECONDS)
+
+    async def _is_of_another_store(self) -> bool:
+        """Whether the entry was not put in this store; an entry that another client has deleted or replaced was."""
+        revision = self._revision
+        try:
+            kv = await self._store.get(self.key)
+            if kv is None or kv.mod_revision != revision or kv.lease not in self._leases:
+                kv = await self._store.get(self.key, revision=revision)
+        except FutureRevisionError:
+            kv = None
+        except CompactedError:
+            return False  # which cannot be found out
+        is_here = kv is not None and kv.mod_revision == revision and kv.lease in self._leases
+        return revision == self._revision and not is_here
 
     async def _notice(self, lease: Lease) -> None:
         """If the entry is not this one's any more, give its lease back: so it starts over."""
@@ -390,7 +442,7 @@ class KeptEntry(NotAwaitable):
                         lost = self._lost_by(event.kv if event.is_put else None)
             except (CompactedError, StoreRolledBackError):
                 with suppress(EtcdError):
-                    found = await self._store.range(self.key, keys_only=True)
+                    found = await self._store.range(self.key)  # with its lease, which keys_only may leave out
                     revision = found.revision + 1
                     lost = self._lost_by(found[0] if found else None)
             except EtcdError as error:

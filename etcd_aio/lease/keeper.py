@@ -34,7 +34,7 @@ from etcd_aio.pb import (
     RangeRequest,
 )
 from etcd_aio.suspension import suspended_seconds
-from etcd_aio.types import LeaseGrantResult, LeaseKeepAliveResult
+from etcd_aio.types import Header, LeaseGrantResult, LeaseKeepAliveResult
 
 if TYPE_CHECKING:
     from etcd_aio.error_handler import Invoker
@@ -66,6 +66,7 @@ class LeaseKeeper:
 
     Attributes:
         clock: the clock of all deadlines of leases.
+        doubts: who is told when the store may be another one than before.
         losses: the warning for leases that were lost.
         leftovers: the warning for leases that could not be revoked.
         endings: the tasks that revoke a lease whose block is over; closing the client waits for them a little.
@@ -86,6 +87,8 @@ class LeaseKeeper:
         # Older releases of etcd renew leases without looking at the token, and a login may outlast a lease.
         adapter = LeaseClockAdapter(self._schedule, self.clock)
         self._supervisor = invoker.supervise(LEASE_KEEP_ALIVE, adapter, "lease keepalive", needs_token=False)
+        self.doubts = invoker.doubts
+        self._revisions: dict[int, int] = {}  # the last one of each member that has renewed a lease
         self._tasks: set[asyncio.Task[object]] = set()
         self.endings: set[asyncio.Task[None]] = set()
         self._outage: EtcdError | None = None  # of this turn of the loop
@@ -132,6 +135,14 @@ class LeaseKeeper:
         """Tell the observers of a change of a lease."""
         if self._on_change is not None:
             self._on_change(LeaseChange(event, lease_id, ttl, error, self._invoker.client))
+
+    def saw(self, header: Header) -> None:
+        """Note the revision of a member. It goes back if the member was restored from a backup."""
+        before = self._revisions.get(header.member_id, 0)
+        if header.revision != before and header.revision:  # a proxy may not know one
+            self._revisions[header.member_id] = header.revision
+            if header.revision < before:
+                self.doubts.tell()
 
     def forget(self, scheduled: ScheduledLease) -> None:
         """Renew the lease no more."""
@@ -271,6 +282,7 @@ class _HeldLease:
 
     def on_renewed(self, reply: LeaseKeepAliveResult, deadline: float) -> None:
         self._on_renewed(reply.ttl, deadline)
+        self._keeper.saw(reply.header)
 
     def on_missing(self, lease: ScheduledLease) -> None:
         self._keeper.verify(lease)

@@ -91,6 +91,7 @@ class Lease(NotAwaitable):
         self._on_gone: Callable[[LeaseLostError | None], None] | None = (
             None  # of its session or pool; also before a revocation
         )
+        self._on_doubt: Callable[[], None] | None = None  # the store may be another one; set before it is entered
 
     def __repr__(self) -> str:
         if self._error is not None:
@@ -108,6 +109,8 @@ class Lease(NotAwaitable):
         await self._obtain(self._loop)
         self._canceller = TaskCanceller(cancels=self._cancels)
         self._scheduled = self._keeper.hold(self._id, self.ttl, self._deadline, self._on_renewed, self._on_lost)
+        if self._on_doubt is not None:
+            self._keeper.doubts.add(self._on_doubt)
         self._keeper.tell("granted", self._id, self.ttl)
         return self
 
@@ -212,6 +215,7 @@ class Lease(NotAwaitable):
         if not self._is_orphan and not self._gone.is_set():
             self._keeper.tell("ended", self._id, self.ttl)
         self._is_orphan = True
+        self._doubt_no_more()
         if self._scheduled is not None:
             self._keeper.forget(self._scheduled)
         return lease_id
@@ -231,6 +235,7 @@ class Lease(NotAwaitable):
     def _on_lost(self, error: LeaseLostError) -> None:
         self._error = error
         self._gone.set()
+        self._doubt_no_more()
         self._keeper.tell("lost", self._id, self.ttl, error)
         if self._cancels and self._canceller is not None:
             self._canceller.cancel()
@@ -298,10 +303,15 @@ class Lease(NotAwaitable):
         if not self._is_orphan and not self._gone.is_set():
             self._keeper.tell("ended", self._id, self.ttl)
         self._gone.set()
+        self._doubt_no_more()
         if self._scheduled is not None:
             self._keeper.forget(self._scheduled)
         if self._on_gone is not None:
             self._on_gone(None)
+
+    def _doubt_no_more(self) -> None:
+        if self._on_doubt is not None:
+            self._keeper.doubts.remove(self._on_doubt)
 
     async def _revoke_shielded(self, longest: float | None) -> None:
         task = self._keeper.end(self._revoke_quietly(self._id), f"revoke lease 0x{self._id:x}", is_awaited=True)

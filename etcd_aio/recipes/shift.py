@@ -1,20 +1,25 @@
 """Shift: one lease of a worker, and the jobs that are claimed under it.
 
-When the lease is lost, or less than the margin is left of it, the shift ends: all its jobs are lost.
+When the lease is lost, or less than the margin is left of it, the shift ends: all its jobs are lost. Until then the
+lease is renewed, so no claim ends by itself: each job that is not run any more is released, however long that takes.
 """
 
 import asyncio
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from etcd_aio.aio import start_timer
+from etcd_aio.backoff import Backoff
 from etcd_aio.concurrency import BACKOFF, Loan
-from etcd_aio.errors import EtcdError, LeaseLostError
+from etcd_aio.errors import ClientUsageError, EtcdError, LeaseLostError
 from etcd_aio.recipes.job import Job
 from etcd_aio.recipes.jobs import Kind
 
 if TYPE_CHECKING:
     from etcd_aio.recipes.worker import Worker
+
+SLOW: Final = Backoff(initial=0.5, multiplier=2.0, maximum=10.0, jitter=0.2)
+"""Between two attempts at what is refused until an operator corrects something."""
 
 
 class WorkerShift:
@@ -42,6 +47,7 @@ class WorkerShift:
         """The worker's own key was created."""
         self.revision = revision
         self.loan.on_loss(self._on_loss)
+        self.loan.on_doubt(self._worker.follow_again)
         if not self.is_over:
             self._on_time()
 
@@ -70,6 +76,7 @@ class WorkerShift:
         if self._timer is not None:
             self._timer.cancel()
         self.loan.on_loss(None)
+        self.loan.on_doubt(None)
         self._worker.shift_over(self)
 
     def ended(self, job: Job) -> None:
@@ -84,13 +91,17 @@ class WorkerShift:
         self._worker.source.run(self._release(job, delay, has_begun), "release of a job")
 
     async def _release(self, job: Job, delay: float, has_begun: bool) -> None:
-        failures = 0
+        backoff, failures = BACKOFF, 0
         while not (job.is_ended or job.is_lost):
             try:
                 await job._release(delay=delay, has_begun=has_begun)
             except EtcdError as error:
-                if not error.retryable:  # it is free when the lease ends, and the worker goes on without it
+                if isinstance(error, ClientUsageError) or job.is_lost:
                     self.ended(job)
                     return
-            await asyncio.sleep(BACKOFF.wait(failures, random.random))
+                if not error.retryable and backoff is BACKOFF:  # such as rights that are missing
+                    backoff, failures = SLOW, 0
+                    self._worker.release_refused(job, error)
+                    self.ended(job)  # the worker goes on without it, but owes its release
+            await asyncio.sleep(backoff.wait(failures, random.random))
             failures += 1

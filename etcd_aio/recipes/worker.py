@@ -2,8 +2,9 @@
 
 Two tasks: one follows the jobs by a watch and a listing, one claims as many as the consumers ask for. A claim compares
 the revision of the item, so it is sent again until it is answered; a claim with the worker's own lease is its own. A
-copy of it that comes late, after the job was freed, claims it for no task: the worker sees that by its watch, and
-deletes the claim. When the worker ends, its lease is revoked, and with it all its claims.
+copy of it that comes late, after the job was freed, claims it for no task. A backup that is restored has the claims of
+its time. So a claim with the worker's own lease that it does not run is the worker's to delete, and it goes on until
+that is done. When the worker ends, its lease is revoked, and with it all its claims.
 
 A lease that is lost ends a shift: all its jobs are lost, and the worker goes on with another lease.
 """
@@ -14,7 +15,6 @@ import random
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
 from types import TracebackType
 from typing import ClassVar, Final, Protocol, Self
 
@@ -34,8 +34,8 @@ from etcd_aio.logs import log_for
 from etcd_aio.not_awaitable import NotAwaitable
 from etcd_aio.recipes.candidates import Spread
 from etcd_aio.recipes.job import Job
-from etcd_aio.recipes.jobs import Board, FreeJob, JobKeys, Kind
-from etcd_aio.recipes.shift import WorkerShift
+from etcd_aio.recipes.jobs import Board, Claim, FreeJob, JobKeys, Kind
+from etcd_aio.recipes.shift import SLOW, WorkerShift
 from etcd_aio.types import shown_key
 
 logger: Final = logging.getLogger("etcd_aio.queues")
@@ -92,12 +92,13 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         self._log = log_for(logger, client)
         self._board = Board(keys)
         self._is_loaded = False
+        self._freeing: set[tuple[bytes, Claim]] = set()  # claims that are being deleted
         self._spread = Spread()
         self._shift: WorkerShift | None = None
         self._waiting: deque[asyncio.Future[Job | EtcdError | None]] = deque()
         self._kept: deque[Job] = deque()  # claimed for consumers that were cancelled
         self._changed: asyncio.Future[None] | None = None
-        self._tasks: tuple[asyncio.Task[None], ...] = ()
+        self._tasks: tuple[asyncio.Task[None], asyncio.Task[None]] | tuple[()] = ()
         self._is_entered = False
         self._is_left = False
         self._end: EtcdError | None = None  # the client is closed
@@ -168,6 +169,11 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         self._kept.clear()
         self.wake()
 
+    def release_refused(self, job: Job, error: EtcdError) -> None:
+        """A job cannot be released for now."""
+        text = "%s: job %s cannot be released, which is tried again; until then it stays claimed: %s"
+        self._log.warning(text, self._what, shown_key(job.key), error)
+
     def wake(self) -> None:
         """There may be something to claim, or a consumer to serve."""
         wake(self._changed)
@@ -236,6 +242,15 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
 
     # Following the jobs.
 
+    def follow_again(self) -> None:
+        """The store may be another one than before: list everything anew, and compare it with what is running."""
+        if self._tasks and not self._is_left and self._end is None:
+            following, serving = self._tasks
+            following.cancel()
+            self._is_loaded = False
+            again = start_background_task(self._follow(), name=f"etcd_aio jobs of {self._what}")
+            self._tasks = (again, serving)
+
     async def _follow(self) -> None:
         failures = 0
         while True:
@@ -271,21 +286,44 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
     async def _load(self) -> None:
         """List the claims, the delays and the first items, at one revision."""
         while True:
+            shift = self._shift
+            running = {} if shift is None else dict(shift.jobs)
             parts = [
-                op.range(prefix=self.keys.of(Kind.CLAIM), keys_only=True),
+                op.range(prefix=self.keys.of(Kind.CLAIM)),  # etcd 3.7 leaves the leases out of a read of keys only
                 op.range(prefix=self.keys.of(Kind.DELAY)),
                 op.range(prefix=self.keys.of(Kind.ITEM), keys_only=True, limit=self._board.limit),
             ]
-            result = await self.store.do(op.txn(then=parts))
+            look = op.get(self.keys.worker_key(0) if shift is None else shift.worker_key)
+            result = await self.store.do(op.txn(then=[*parts, look]))
             is_complete = not result[parts[2]].more
             self._board.load([kv for part in parts for kv in result[part]], result.revision, is_complete=is_complete)
             self._is_loaded = True
+            if shift is not None and shift is self._shift:
+                self._compare(shift, running, result[look])
             self._sweep()
             self.wake()
             if is_complete or self._board.free(1, time.time(), 0, random.random):
                 return
             if len(result[parts[2]]) >= self._board.limit:
                 self._board.limit = 2 * len(result[parts[2]])
+
+    def _compare(self, shift: WorkerShift, running: dict[bytes, Job], worker: KeyValue | None) -> None:
+        """Compare what a listing has with the jobs that were running before it was requested.
+
+        They are the same, unless the watch has missed changes, or a backup was restored.
+        """
+        if worker is None or worker.create_revision != shift.revision:
+            shift.end("the key of its worker is gone: it was deleted, or the store is another one than before")
+            return
+        for name, job in running.items():
+            claim = self._board.claims.get(name)
+            if shift.jobs.get(name) is job and (claim is None or claim.revision != job.fencing_token):
+                job.claim_deleted()
+        shift.dirty |= {name for name, claim in self._board.claims.items() if self._is_idle(shift, name, claim)}
+
+    def _is_idle(self, shift: WorkerShift, job: bytes, claim: Claim) -> bool:
+        """Whether a claim has the worker's lease, and is none of a job that it runs, or may be about to run."""
+        return claim.lease == shift.loan.id and job not in shift.jobs and job not in shift.claiming
 
     def _claim_gone(self, job: bytes, revision: int) -> None:
         """A claim was deleted while the lease lives."""
@@ -295,27 +333,52 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
             lost.claim_deleted()
 
     def _sweep(self) -> None:
-        """Free jobs that a late copy of a request has claimed for no task, and those with a claim of no worker."""
+        """Free jobs that are claimed for no task, and those with a claim of no worker."""
         for job in self._board.strays:
-            self._log.warning("%s: the claim of job %s has no lease, and is deleted", self._what, shown_key(job))
-            key = self.keys.of(Kind.CLAIM, job)
-            is_same = [Key(key).create_revision == self._board.claims[job].revision, Key(key).lease == 0]
-            self.source.run(self._free(op.txn(when=is_same, then=[op.delete(key)])), "release of a job")
+            self._free(job, self._board.claims[job], self._shift)
         self._board.strays.clear()  # they are listed again, if they stay
         shift = self._shift
         if shift is None:
             return
         for job in shift.dirty:
             claim = self._board.claims.get(job)
-            mine = claim is not None and claim.lease == shift.loan.id
-            if claim is not None and mine and job not in shift.jobs and job not in shift.claiming:
-                key = self.keys.of(Kind.CLAIM, job)
-                free = op.txn(when=[Key(key).create_revision == claim.revision], then=[op.delete(key)])
-                self.source.run(self._free(free), "release of a job")
+            if claim is not None and self._is_idle(shift, job, claim):
+                self._free(job, claim, shift)
 
-    async def _free(self, free: op.TxnOp) -> None:
-        with suppress(EtcdError):
-            await self.store.do(free, timeout=self.timeout, retry="always")
+    def _free(self, job: bytes, claim: Claim, shift: WorkerShift | None) -> None:
+        if (job, claim) not in self._freeing:
+            self._freeing.add((job, claim))
+            self.source.run(self._delete_claim(job, claim, shift), "release of a job")
+
+    async def _delete_claim(self, job: bytes, claim: Claim, shift: WorkerShift | None) -> None:
+        """Delete a claim, until that is answered, or it is seen to be gone, or the lease is lost."""
+        key = self.keys.of(Kind.CLAIM, job)
+        is_same = [Key(key).create_revision == claim.revision, Key(key).lease == claim.lease]
+        free = op.txn(when=is_same, then=[op.delete(key)])
+        backoff, failures = BACKOFF, 0
+        try:
+            while shift is self._shift and self._board.claims.get(job) == claim:
+                try:
+                    result = await self.store.do(free, timeout=self.timeout, retry="always")
+                except EtcdError as error:
+                    if isinstance(error, ClientUsageError):
+                        return
+                    if not error.retryable and backoff is BACKOFF:
+                        backoff, failures = SLOW, 0
+                        self._log.warning(
+                            "%s: the claim of job %s cannot be deleted, which is tried again: %s",
+                            self._what,
+                            shown_key(job),
+                            error,
+                        )
+                    await asyncio.sleep(backoff.wait(failures, random.random))
+                    failures += 1
+                else:
+                    if result.succeeded and not claim.lease:
+                        self._log.warning("%s: the claim of job %s had no lease: deleted", self._what, shown_key(job))
+                    return
+        finally:
+            self._freeing.discard((job, claim))
 
     def _fail(self, error: EtcdError) -> None:
         """Tell an error to the consumers; if the client is closed, to those that are still to come too."""

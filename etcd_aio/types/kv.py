@@ -84,7 +84,8 @@ class KeyValue:
         create_revision: the revision that created the key.
         mod_revision: the revision of the last change.
         version: the number of writes since its creation, starting at 1.
-        lease: the id of the lease that the key is attached to; 0 if there is none.
+        lease: the id of the lease that the key is attached to; 0 if there is none, and from etcd 3.7 also if only keys
+            were requested.
     """
 
     key: bytes

@@ -175,10 +175,14 @@ class WatchStream:
         if stream == self._stream_number and self._is_open:
             self._progress.is_reliable = True
 
-    def store_is_at(self, revision: int) -> None:
-        """The revision that a linearizable read returned, some time after `check_store` was called."""
+    def store_is_at(self, revision: int) -> bool:
+        """The revision that a linearizable read returned, some time after `check_store` was called.
+
+        Returns:
+            Whether the store went back.
+        """
         if revision >= self._highest:
-            return
+            return False
         seen, self._highest = self._highest, revision
         for watch in tuple(self._watches):
             # A watch that begins in the future has no events yet.
@@ -191,6 +195,7 @@ class WatchStream:
                 else:
                     self.fail(watch, StoreRolledBackError(revision=revision, seen=seen))
         self._owner.wake()
+        return True
 
     def renewed(self) -> None:
         """There is another token than the stream's: refused watches go on with it, on another stream."""

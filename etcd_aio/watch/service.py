@@ -234,7 +234,8 @@ class WatchService:
             result = await repeat_unanswered(lambda: self._read_page(operation, timeout=None, retry=None))
         except EtcdError:
             return  # the next stream whose member is behind starts another check
-        self._stream.store_is_at(result.revision)
+        if self._stream.store_is_at(result.revision):
+            self._invoker.doubts.tell()
 
     async def _find_release(self, stream: int, endpoint: str) -> None:
         try:

@@ -1,12 +1,18 @@
-"""Recipes without permission, and in a full store, on real servers: one for all recipes, of each kind."""
+"""Recipes without permission, in a full store, and in one that is restored, on real servers: one for all recipes."""
 
 import pytest
 
 from etcd_aio import Client
+from etcd_aio.fake.releases import RELEASES
 from etcd_aio.testing import EtcdServer
 from tests.support.auth import QUICK_LOGINS, ROOT, WEB, enable_auth
 from tests.support.full_store import skip_if_full_store_keeps_all
 from tests.support.recipe_cases import CASES, fill, goes_on_in_a_full_store, is_refused_to, is_refused_when_full
+from tests.support.restored import ServerWorld, everything_goes_on
+from tests.support.servers import QUICK_ELECTIONS
+from tests.support.versions import need_beside
+
+SPARE = 20.0  # seconds that a busy machine may take longer
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
 
@@ -36,3 +42,25 @@ async def test_a_full_store_refuses_what_adds_and_what_was_begun_is_ended() -> N
                 await is_refused_when_full(client, case)
         await client.maintenance.disarm()
         await goes_on_in_a_full_store(client)
+
+
+async def test_all_recipes_go_on_when_a_backup_is_restored() -> None:
+    async with EtcdServer(fsync=False, **QUICK_ELECTIONS) as server:
+        await everything_goes_on(ServerWorld(server), spare=SPARE)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("version", RELEASES)
+async def test_every_recipe_on_every_release(version: str) -> None:
+    need_beside(version)
+    async with EtcdServer(version=version) as server, Client(server.endpoint) as client:
+        for case in CASES:
+            await case.use(client, f"app/{case.name}")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("version", RELEASES)
+async def test_all_recipes_go_on_when_a_backup_is_restored_on_every_release(version: str) -> None:
+    need_beside(version)
+    async with EtcdServer(version=version, fsync=False, **QUICK_ELECTIONS) as server:
+        await everything_goes_on(ServerWorld(server), spare=SPARE)

@@ -14,6 +14,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, cast
 
 from etcd_aio import pb
+from etcd_aio.balancer import StoreDoubts
 from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.deadline import deadline_after
 from etcd_aio.error_handler.description import explain
@@ -70,6 +71,7 @@ class FakeLeases:
         self.seen = Remembers()
         self.observers = ObserverGroup([self.seen])
         self.client = ""
+        self.doubts = StoreDoubts()
         self.invoker = cast("Invoker", self)
         self.keeper = LeaseKeeper(self.invoker, draw_id=ids.__next__, suspended=lambda: self.suspended)
         self.group = Leases(self.invoker, self.keeper)

@@ -9,7 +9,7 @@ from typing import Any, Self
 import pytest
 
 from etcd_aio.concurrency.held import WATCH_AFTER, Held, Subject, checked_margin
-from etcd_aio.concurrency.loans import OnLoss
+from etcd_aio.concurrency.loans import OnDoubt, OnLoss
 from etcd_aio.errors import (
     InvalidRequestError,
     LeaseExpiredError,
@@ -44,7 +44,11 @@ class FakeLoan:
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.callback: OnLoss | None = None
+        self.doubted: OnDoubt | None = None
         self.renew()
+
+    def on_doubt(self, callback: OnDoubt | None) -> None:
+        self.doubted = callback
 
     def renew(self) -> None:
         self.deadline = self.loop.time() + self.ttl

@@ -317,3 +317,21 @@ async def test_no_two_holders_share_a_lease_and_none_in_doubt_comes_back(seed: i
     await asyncio.sleep(1)
     assert tasks() == set()
     assert timers() == 0
+
+
+async def test_leases_of_a_store_that_may_be_another_one_are_not_lent_again(store: FakeStore, pool: LeasePool) -> None:
+    idle, lent = await pool.borrow(10), await pool.borrow(10)
+    idle.give_back()
+    told: list[str] = []
+    lent.on_doubt(lambda: told.append("lent"))
+    store.members.doubts.tell()
+    await asyncio.sleep(1)
+    assert told == ["lent"]
+    assert set(store.members.leases) == {lent.id}
+    lent.give_back()
+    await asyncio.sleep(1)
+    assert not store.members.leases
+    assert not store.members.doubts
+    again = await pool.borrow(10)
+    again.give_back()
+    assert (await pool.borrow(10)).id == again.id, "of the same store"

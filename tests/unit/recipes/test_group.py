@@ -18,6 +18,7 @@ from etcd_aio.errors import (
     PermissionDeniedError,
 )
 from etcd_aio.fake import FakeEtcd
+from etcd_aio.fake.releases import RELEASES
 from etcd_aio.recipes import Group, HashRing, Ring
 from tests.support.until import until
 from tests.support.virtual_time import tasks, turns
@@ -375,3 +376,42 @@ async def test_a_full_store_is_waited_for(fake: FakeEtcd) -> None:
             assert not membership.is_member
         await membership.wait_registered()
         assert list(fake.keys()) == [b"workers/a"]
+
+
+@pytest.mark.parametrize("version", RELEASES)
+async def test_a_member_stays_one_when_its_watch_is_compacted(version: str) -> None:
+    async with FakeEtcd(version, latency=0.001) as fake, fake.client() as client:
+        network = fake.network()
+        async with fake.client(engine=network.engine) as other, Group(other, "g").join("m") as membership:
+            await asyncio.sleep(1)
+            (before,) = (await client.range(prefix="g/")).kvs
+            network.refuse()
+            network.reset()
+            for number in range(5):
+                await client.put("noise", f"{number}")
+            fake.compact(fake.revision)
+            await asyncio.sleep(0.5)
+            network.heal()
+            await asyncio.sleep(5)
+            (after,) = (await client.range(prefix="g/")).kvs
+            assert after == before
+            assert membership.is_member
+
+
+@pytest.mark.parametrize("has_entry", [False, True])
+async def test_a_member_is_there_in_a_store_that_was_restored(has_entry: bool) -> None:
+    async with FakeEtcd(latency=0.001) as fake, fake.client() as client:
+        backup = fake.back_up()
+        async with Group(client, "g", ttl=5).join("m", value="old") as membership:
+            if has_entry:
+                backup = fake.back_up()
+            await membership.update("new")
+            await client.put("noise", "")
+            fake.members[0].stop()
+            fake.restore(backup)
+            fake.members[0].start()
+            fake.elect(fake.members[0])
+            await asyncio.sleep(8)
+            assert list(fake.keys("g/").values()) == [b"new"]
+            await membership.update("newer")
+            assert list(fake.keys("g/").values()) == [b"newer"]

@@ -1,4 +1,4 @@
-"""Recipes without permission, and in a full store, on a fake; `integration/test_recipe_matrix.py` has real servers."""
+"""Recipes without permission, in a full store, and in one that is restored; `integration/` has the same on servers."""
 
 import inspect
 
@@ -6,6 +6,7 @@ import pytest
 
 from etcd_aio import recipes
 from etcd_aio.fake import FakeEtcd
+from etcd_aio.fake.releases import RELEASES
 from tests.support.auth import ROOT, WEB
 from tests.support.recipe_cases import (
     CASES,
@@ -15,6 +16,7 @@ from tests.support.recipe_cases import (
     is_refused_to,
     is_refused_when_full,
 )
+from tests.support.restored import FakeWorld, everything_goes_on
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
@@ -51,6 +53,19 @@ async def test_a_full_store_refuses_what_adds(case: RecipeCase) -> None:
         await is_refused_when_full(client, case)
         await client.maintenance.disarm()
         await case.use(client, "again")
+
+
+@ALL
+@pytest.mark.parametrize("version", RELEASES)
+async def test_every_recipe_on_every_release(version: str, case: RecipeCase) -> None:
+    async with FakeEtcd(version, latency=0.001) as fake, fake.client() as client:
+        await case.use(client, "app")
+
+
+@pytest.mark.parametrize("version", RELEASES)
+async def test_all_recipes_go_on_when_a_backup_is_restored(version: str) -> None:
+    async with FakeEtcd(version, latency=0.001) as fake:
+        await everything_goes_on(FakeWorld(fake))
 
 
 async def test_what_was_begun_is_ended_in_a_full_store() -> None:

@@ -5,8 +5,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from etcd_aio.errors import EtcdTimeoutError, RequestTooLargeError, UnavailableError
+from etcd_aio.errors import EtcdTimeoutError, PermissionDeniedError, RequestTooLargeError, UnavailableError
 from etcd_aio.fake import FakeEtcd
+from etcd_aio.fake.releases import RELEASES
 from etcd_aio.recipes import Job, Worker, WorkQueue
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
@@ -156,3 +157,84 @@ async def test_a_lease_that_is_near_its_end_when_the_worker_begins_is_not_kept()
                     assert len(fake.keys("w/workers/")) == 1
                     await (await first(worker)).complete()
         assert not fake.keys("w/")
+
+
+async def test_a_job_whose_end_is_refused_for_a_while_is_free_afterwards(caplog: pytest.LogCaptureFixture) -> None:
+    async with FakeEtcd(latency=0.001) as fake, fake.client() as client:
+        queue = WorkQueue(client, "w")
+        await queue.put("a")
+        async with queue.worker() as worker:
+            job = await first(worker)
+            with fake.fault("KV/Txn", status="PERMISSION_DENIED"):
+                with pytest.raises(PermissionDeniedError):
+                    await does_nothing(job)
+                await asyncio.sleep(30)
+            async with await first(worker, timeout=15) as again:
+                assert again.tries == 2
+        assert not fake.keys("w/")
+    assert sum("cannot be released" in record.message for record in caplog.records) == 1
+
+
+@pytest.mark.parametrize("version", RELEASES)
+async def test_claims_of_other_workers_are_left_alone(version: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Also by a worker that begins later, and has to list them."""
+    async with FakeEtcd(version, latency=0.001) as fake, fake.client() as client:
+        queue = WorkQueue(client, "w")
+        for number in range(8):
+            await queue.put(f"{number}")
+        async with queue.worker(concurrency=8) as busy:
+            jobs = [await first(busy) for _ in range(8)]
+            before = len(fake.calls)
+            async with queue.worker():
+                await asyncio.sleep(5)
+                assert sum(call.method == "KV/Txn" for call in fake.calls[before:]) < 5
+            assert not any(job.is_lost for job in jobs)
+            for job in jobs:
+                await job.complete()
+    assert not caplog.records
+
+
+async def test_a_claim_without_a_lease_is_told_once_it_is_deleted(caplog: pytest.LogCaptureFixture) -> None:
+    async with FakeEtcd(latency=0.001) as fake, fake.client() as client:
+        queue = WorkQueue(client, "w")
+        key = await queue.put("a")
+        await client.put(key.replace(b"/items/", b"/claims/"), "garbage")
+        async with queue.worker() as worker, await first(worker) as job:
+            assert job.text() == "a"
+    assert [record.message.endswith("had no lease: deleted") for record in caplog.records] == [True]
+
+
+async def test_a_claim_that_a_worker_does_not_run_is_freed_when_it_lists_again() -> None:
+    """As after a restore: the claim is there with the worker's lease, and no task knows of it."""
+    async with FakeEtcd(latency=0.001) as fake, fake.client() as client:
+        queue = WorkQueue(client, "w")
+        key = await queue.put("a", delay=20)
+        async with queue.worker() as worker:
+            await asyncio.sleep(1)
+            (lease,) = fake.leases
+            await client.put(key.replace(b"/items/", b"/claims/"), "", lease=lease.id)
+            await client.delete(key.replace(b"/items/", b"/delays/"))
+            fake.members[0].stop()
+            await asyncio.sleep(0.5)
+            fake.members[0].start()
+            fake.elect(fake.members[0])
+            async with await first(worker, timeout=10) as job:
+                assert job.text() == "a"
+
+
+async def test_a_job_whose_claim_is_of_another_store_is_lost() -> None:
+    async with FakeEtcd(latency=0.001) as fake, fake.client() as client:
+        queue = WorkQueue(client, "w", ttl=20)
+        await queue.put("a")
+        async with queue.worker() as worker:
+            await asyncio.sleep(1)
+            backup = fake.back_up()
+            job = await first(worker)
+            fake.members[0].stop()
+            fake.restore(backup)
+            fake.members[0].start()
+            fake.elect(fake.members[0])
+            await asyncio.sleep(5)
+            assert job.is_lost
+            async with await first(worker, timeout=10) as again:
+                assert again.text() == "a"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from etcd_aio import codec, methods, pb
+from etcd_aio.balancer import StoreDoubts
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.error_handler.description import explain
 from etcd_aio.errors import (
@@ -77,6 +78,7 @@ class Invoker:
 
     def __init__(self) -> None:
         self.observers = ObserverGroup()
+        self.doubts = StoreDoubts()
         self.supervisor = Supervisor()
         self.release: str | EtcdError = ""
         self.asked = 0
