@@ -140,7 +140,7 @@ class KeySetChanges(Follower, AsyncIterator[int]):
             kv = event.kv
             if kv.mod_revision <= self.revision:
                 return
-            if (kv.version <= 1 or not event.is_put) and self._counts(kv.key):
+            if (kv.version == 1 or not event.is_put) and self._counts(kv.key):
                 self._move(kv.mod_revision)
                 return
 
