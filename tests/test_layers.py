@@ -52,8 +52,19 @@ MAY_USE: dict[str, frozenset[str]] = {
 }
 # What every package may use, and which uses nothing but itself.
 BASE = frozenset(
-    {"_version", "aio", "backoff", "call_options", "closing", "deadline", "errors", "exports", "not_awaitable"}
-    | {"logs", "observing", "suspension", "threads", "types"}
+    {
+        "_version",
+        "aio",
+        "backoff",
+        "call_options",
+        "closing",
+        "deadline",
+        "errors",
+        "exports",
+        "key_space",
+        "not_awaitable",
+    }
+    | {"logs", "not_awaitable", "observing", "suspension", "threads", "types"}
 )
 # etcd's messages, and what reads and writes them.
 MESSAGES = frozenset({"codec", "methods", "pb"})

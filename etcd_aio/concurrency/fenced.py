@@ -14,6 +14,8 @@ from etcd_aio import Compare, DeleteResult, Key, Op, PutResult, Txn, TxnResult, 
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.concurrency.held import E, Held
 from etcd_aio.errors import NotHeldError, OutcomeUnknownError, ResultLostError, TooManyOpsError
+from etcd_aio.key_space import key_space_of
+from etcd_aio.store import Store, writer_for
 from etcd_aio.types import KeyLike, LeaseLike, ValueLike, delete_within, put_within, txn_within
 
 
@@ -29,14 +31,19 @@ class FencedWriter(Generic[E]):
     applied; with `Client(retry="never")`, a request that was not sent, or not processed, is sent again all the same.
 
     Args:
-        writer: carries out the writes: a client, or exactly-once writes.
+        store: that has what is held.
+        writer: carries out the writes: that store, or exactly-once writes.
         held: what is held.
+
+    Raises:
+        InvalidRequestError: the writer is of another namespace or client, where the own key is not.
     """
 
-    __slots__ = ("_held", "_is_exact", "_writer")
+    __slots__ = ("_held", "_is_exact", "_writer", "key_space")
 
-    def __init__(self, writer: Writer, held: Held[E]) -> None:
-        self._writer = writer
+    def __init__(self, store: Store, writer: Writer, held: Held[E]) -> None:
+        self._writer = writer_for(store, writer)
+        self.key_space = key_space_of(store) or key_space_of(writer)
         self._is_exact = not hasattr(writer, "do")  # no store, so its answers are true of every copy
         self._held = held
 

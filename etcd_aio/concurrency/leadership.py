@@ -186,9 +186,10 @@ class Leadership(NotAwaitable):
         """As `fenced`, with the writes of another writer, such as `client.exactly_once()`.
 
         Raises:
+            InvalidRequestError: the writer is of another namespace or client than the election.
             NotLeaderError: this candidate does not lead.
         """
-        return FencedWriter(writer, self._held)
+        return FencedWriter(self._candidacy.store, writer, self._held)
 
     def is_leader(self) -> Compare:
         """The condition that this candidate leads, for the `when` of a txn.

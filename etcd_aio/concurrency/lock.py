@@ -329,9 +329,10 @@ class Lock(NotAwaitable):
         """As `fenced`, with the writes of another writer, such as `client.exactly_once()`.
 
         Raises:
+            InvalidRequestError: the writer is of another namespace or client than the lock.
             NotHeldError: the lock is not held.
         """
-        return FencedWriter(writer, self._held)
+        return FencedWriter(self._store, writer, self._held)
 
     def is_owner(self) -> Compare:
         """The condition that this lock is held, for the `when` of a txn.

@@ -92,9 +92,7 @@ class HashRing:
             raise TypeError("names must be several: write [name]")
         self._fill(names, checked_replicas(replicas), whole_number(epoch, "epoch"), {})
 
-    def _fill(
-        self, names: Iterable[str], replicas: int, epoch: int, known: "Mapping[str, array[int]]"
-    ) -> None:
+    def _fill(self, names: Iterable[str], replicas: int, epoch: int, known: "Mapping[str, array[int]]") -> None:
         members = tuple(sorted(set(names)))
         fields = {
             "members": members,

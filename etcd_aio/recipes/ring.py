@@ -20,10 +20,9 @@ these are there, a moment later, the epoch is too small, so writes with it may b
 """
 
 import asyncio
-from array import array
 from collections.abc import AsyncIterator, Mapping
 from types import TracebackType
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from etcd_aio import KeyLike, KeyRange, KeyValue, Store
 from etcd_aio.cache import Cache, KeySetChanges
@@ -32,6 +31,9 @@ from etcd_aio.errors import ClientUsageError
 from etcd_aio.not_awaitable import NotAwaitable
 from etcd_aio.recipes.hash_ring import POINTS_AT_ONCE, HashRing, sorted_points
 from etcd_aio.recipes.members import GroupMember, member_name, members_of
+
+if TYPE_CHECKING:
+    from array import array
 
 
 class Ring(NotAwaitable):
