@@ -290,11 +290,11 @@ class Election:
                 prefix=self._keys.before, sort_by="create_revision", limit=limit, timeout=timeout
             )
             for kv in found.kvs:
-                if self._keys.has(kv.key):
+                if self._keys.has(kv):
                     return Leader.of(kv)
             if len(found.kvs) < limit:
                 return None
-            limit *= 2  # all of these belong to elections whose names begin with this one
+            limit *= 2  # all of these are data, or belong to elections whose names begin with this one
 
     def observe(self) -> "Leaders":
         """Follow the leaders: `async with election.observe() as leaders:`, then `async for leader in leaders:`.

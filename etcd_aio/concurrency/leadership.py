@@ -78,7 +78,7 @@ class Leadership(NotAwaitable):
         candidacy = self._candidacy
         line = candidacy.new_line(self._value)
         await candidacy.stand(line)
-        held = line.hold(margin=candidacy.margin, cancels=candidacy.cancels)
+        held = line.hold(margin=candidacy.margin, cancels=candidacy.cancels, watch_after=0.0)
         self._tenure = line, held
         self._revision = held.revision
         if held.is_lost:  # the wait took until the end of the lease
@@ -235,7 +235,7 @@ class Leadership(NotAwaitable):
         async with self._proclaiming:
             while True:
                 kv = await self._propose(held, new, timeout)
-                if kv is None or kv.create_revision != held.revision:
+                if kv is None or not held.is_own(kv):
                     raise held.lose("its key is gone: etcd has refused a proclamation")
                 # An earlier proclamation that was not answered has been applied: this one's copy, or the one before.
                 self._revision = kv.mod_revision

@@ -366,4 +366,4 @@ class Lock(NotAwaitable):
         """
         keys = self._all_keys(self._name)
         found = await self._store.range(prefix=keys.before, sort_by="create_revision")
-        return tuple(Contender(kv.key, kv.value, kv.lease, kv.create_revision) for kv in found.kvs if keys.has(kv.key))
+        return tuple(Contender(kv.key, kv.value, kv.lease, kv.create_revision) for kv in found.kvs if keys.has(kv))

@@ -16,6 +16,7 @@ class FakeHeld:
 
     key = b"a/1"
     revision = 7
+    conditions = staticmethod(lambda: (Key(b"a/1").create_revision == 7, Key(b"a/1").lease == 1))
     is_over = False
     is_lost = False
 
