@@ -5,10 +5,11 @@ has left, so a copy that arrives late can never replace a newer value: that revi
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
 
 from etcd_aio import Compare, Key, KeyValue, Writer, op
 from etcd_aio.call_options import UNSET, Timeout
@@ -16,9 +17,12 @@ from etcd_aio.concurrency.fenced import FencedWriter
 from etcd_aio.concurrency.held import Held, Subject
 from etcd_aio.concurrency.line import Line
 from etcd_aio.errors import ClientUsageError, LeadershipLostError, NotLeaderError
+from etcd_aio.logs import log_for
 from etcd_aio.not_awaitable import NotAwaitable
 from etcd_aio.store import Store
 from etcd_aio.types import ValueLike, to_bytes
+
+logger: Final = logging.getLogger("etcd_aio.elections")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,7 @@ class Leadership(NotAwaitable):
         self._revision = held.revision
         if held.is_lost:  # the wait took until the end of the lease
             await self._leave(None)
+        self._say(held, "this process leads")
         if line.present is not None and line.present.value != self._value:
             await self._replace_value(self._value)
         return self
@@ -118,10 +123,19 @@ class Leadership(NotAwaitable):
         self._has_resigned = True
         held.stop()
         if held.error is not None:
+            self._say(held, "this process has lost the leadership")
             line.leave_lost()
             held.leave_with(raised)
         else:
+            self._say(held, "this process resigns")
             await line.leave(is_cancelled=isinstance(raised, asyncio.CancelledError))
+
+    def _say(self, held: Held[LeadershipLostError], what: str) -> None:
+        """Log who leads; without the value, which may be secret."""
+        candidacy = self._candidacy
+        log_for(logger, candidacy.store).info(
+            "%s: %s, with fencing token %d", candidacy.subject.what, what, held.revision
+        )
 
     def _led(self) -> tuple[Line[LeadershipLostError], Held[LeadershipLostError]]:
         if self._tenure is None or self._has_resigned:

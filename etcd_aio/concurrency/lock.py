@@ -4,6 +4,7 @@ The keys are those of Go's `Mutex`, `etcdctl lock` and the server's own lock ser
 """
 
 import asyncio
+import logging
 import os
 import socket
 import sys
@@ -15,7 +16,7 @@ from typing import ClassVar, Final, Self, TypeAlias, get_args
 from etcd_aio import Compare, Key, Writer
 from etcd_aio.concurrency.fenced import FencedWriter
 from etcd_aio.concurrency.held import Held, OnLost, Subject, check_timeout, checked_margin
-from etcd_aio.concurrency.line import Line
+from etcd_aio.concurrency.line import Line, logger
 from etcd_aio.concurrency.loans import LeaseSource
 from etcd_aio.concurrency.place import LineKeys, lock_keys
 from etcd_aio.errors import (
@@ -26,6 +27,7 @@ from etcd_aio.errors import (
     LockTimeoutError,
     NotHeldError,
 )
+from etcd_aio.logs import log_for
 from etcd_aio.not_awaitable import NotAwaitable
 from etcd_aio.store import Store
 from etcd_aio.types import KeyLike, ValueLike, encode_key, flag, shown_key, to_bytes, whole_number
@@ -243,6 +245,7 @@ class Lock(NotAwaitable):
         held = line.hold(margin=self._margin, cancels=self._cancels)
         self._tenure = line, held
         self._owner, self._depth, self._process = asyncio.current_task(), 1, os.getpid()
+        self._say("is held", held)
         if held.is_late:  # the wait took until the end of the lease
             await self._leave(None)
 
@@ -260,10 +263,16 @@ class Lock(NotAwaitable):
         self._tenure = self._owner = None
         held.stop()
         if held.error is not None:
+            self._say("is lost", held)
             line.leave_lost()
             held.leave_with(raised)
         else:
+            self._say("is released", held)
             await line.leave(is_cancelled=isinstance(raised, asyncio.CancelledError))
+
+    def _say(self, what: str, held: Held[LockLostError]) -> None:
+        if logger.isEnabledFor(logging.DEBUG):
+            log_for(logger, self._store).debug("%s %s, with fencing token %d", self._subject.what, what, held.revision)
 
     # State.
 
