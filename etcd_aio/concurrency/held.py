@@ -117,7 +117,7 @@ class Held(Generic[E]):
         margin: seconds before the local deadline of the lease at which it is lost.
         cancels: whether a loss cancels the task.
         subject: what is held.
-        watch_after: seconds after which the key is watched.
+        watch_after: seconds after which the key is watched. Default: `WATCH_AFTER`.
 
     Attributes:
         error: why it was lost; None if it was not.
@@ -152,7 +152,7 @@ class Held(Generic[E]):
         margin: float,
         cancels: bool,
         subject: Subject[E],
-        watch_after: float = WATCH_AFTER,
+        watch_after: float | None = None,
     ) -> None:
         self._store = store
         self._loan = loan
@@ -169,6 +169,7 @@ class Held(Generic[E]):
         self.error: E | None = None
         self._watching: asyncio.Task[None] | None = None
         self._canceller = TaskCanceller()
+        watch_after = WATCH_AFTER if watch_after is None else watch_after
         self._watch_from = loop.time() + watch_after
         self._timer = loop.call_later(min(watch_after, max(left, 0.0)), self._on_time)
         loan.on_loss(self._on_lease_lost)

@@ -24,7 +24,7 @@ from typing import Final, Generic, TypeVar
 from anyio import CancelScope
 
 from etcd_aio import Key, KeyValue, RangeResult, op
-from etcd_aio.concurrency.held import WATCH_AFTER, Held, Subject, later_event
+from etcd_aio.concurrency.held import Held, Subject, later_event
 from etcd_aio.concurrency.interruption import Interruption
 from etcd_aio.concurrency.loans import BACKOFF, LeaseSource, Loan
 from etcd_aio.concurrency.place import ENTRY_LIMIT, LineKeys, Listed, Place, State, Step
@@ -309,7 +309,7 @@ class Line(Generic[E]):
 
     # Holding and leaving.
 
-    def hold(self, *, margin: float, cancels: bool, watch_after: float = WATCH_AFTER) -> Held[E]:
+    def hold(self, *, margin: float, cancels: bool, watch_after: float | None = None) -> Held[E]:
         """Guard what is held now; called in the task that a loss cancels. See `Held`."""
         if self._loan is None or self.place.state is not State.HELD:
             raise NotHeldError(f"{self._subject.what} is not held")
