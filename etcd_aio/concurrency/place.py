@@ -4,8 +4,9 @@ Theory. A contender creates a key of its own under the name. The keys are ordere
 them share. A contender holds when no key that can stand before its own is left. Keys before it only ever vanish: a new
 key gets a larger revision. So once that is true, it stays true for as long as the contender's own key exists.
 
-The key of a contender ends with the lease that it is attached to; Go's, etcdctl's and the server's do, too. Other keys
-under the name are data, and stand in no one's way, also if their names look like that: nothing would ever delete them.
+The key of a contender ends with the lease that it is attached to; Go's, etcdctl's and the server's do, too. In a
+read-write lock it ends with any number, and is attached to any lease: Go's recipe takes the time. Other keys under the
+name are data, and stand in no one's way, also if their names look like that: nothing would ever delete them.
 A listing without values may lack the leases (etcd 3.7), so such a name alone is a reason to look, and not to wait. A
 key that is put without its lease is none of a contender any more: that is as if it was deleted.
 
@@ -108,11 +109,13 @@ class LineKeys:
         own: the prefix of the contender's own key.
         before: the prefix of all keys that can stand before it.
         kinds: what may follow that prefix, before the lease. Other keys under `before` belong to other names.
+        name_leases: whether all clients let the keys end with their leases.
     """
 
     own: bytes
     before: bytes
     kinds: tuple[bytes, ...] = (b"",)
+    name_leases: bool = True
 
     def key(self, lease: int) -> bytes:
         """The contender's own key: it ends with the lease in hexadecimal, as Go's, etcdctl's and v3lock's do."""
@@ -120,7 +123,9 @@ class LineKeys:
 
     def has(self, kv: Listed) -> bool:
         """Whether a key under `before` is that of a contender: it ends with the lease that it is attached to."""
-        return bool(kv.lease) and self._number(kv.key) == f"{kv.lease:x}".encode()
+        if not kv.lease:
+            return False
+        return self._number(kv.key) == f"{kv.lease:x}".encode() if self.name_leases else self.may_have(kv.key)
 
     def may_have(self, key: bytes) -> bool:
         """Whether a key under `before` is named like that of a contender."""
@@ -148,12 +153,12 @@ def lock_keys(name: bytes) -> LineKeys:
 
 def reader_keys(name: bytes) -> LineKeys:
     """The line of readers: `<name>/read/<lease>`, each behind the older writers."""
-    return LineKeys(name + b"/read/", name + b"/write/")
+    return LineKeys(name + b"/read/", name + b"/write/", name_leases=False)
 
 
 def writer_keys(name: bytes) -> LineKeys:
     """The line of writers: `<name>/write/<lease>`, each behind all older readers and writers."""
-    return LineKeys(name + b"/write/", name + b"/", (b"read/", b"write/"))
+    return LineKeys(name + b"/write/", name + b"/", (b"read/", b"write/"), name_leases=False)
 
 
 class Place:

@@ -816,7 +816,8 @@ async def test_a_leadership_that_is_not_resumed_is_left_as_it_was(
     name = f"{prefix}e"
     async with another(shared_server) as later:
         if not is_interrupted:
-            await client.put(f"{name}/1", "before")
+            earlier = await client.leases.grant(60)
+            await client.put(f"{name}/{earlier.id:x}", "before", lease=earlier.id)
         granted = await client.leases.grant(60)
         created = await client.put(f"{name}/{granted.id:x}", "one", lease=granted.id)
         at = 0  # turns of the loop
