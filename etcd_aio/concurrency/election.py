@@ -5,6 +5,7 @@ same name: all of them exclude each other. The value of a key is what its candid
 """
 
 import asyncio
+import logging
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
@@ -17,7 +18,7 @@ from etcd_aio.backoff import Backoff
 from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.concurrency.held import OnLost, Subject, check_timeout, checked_margin
 from etcd_aio.concurrency.leaders import Candidates, Leader
-from etcd_aio.concurrency.leadership import Candidacy, Leadership, logger
+from etcd_aio.concurrency.leadership import Candidacy, Leadership
 from etcd_aio.concurrency.line import Line
 from etcd_aio.concurrency.loans import LeaseSource
 from etcd_aio.concurrency.place import lock_keys
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from etcd_aio import Watcher
 
 T = TypeVar("T")
+
+logger: Final = logging.getLogger("etcd_aio.elections")
 
 _STAND_AGAIN: Final = Backoff(initial=1.0, multiplier=2.0, maximum=15.0, jitter=0.5)
 """Pauses before a process whose session is lost is a candidate again, so that candidates add no load in an outage; and

@@ -16,7 +16,7 @@ from typing import ClassVar, Final, Self, TypeAlias, get_args
 from etcd_aio import Compare, Key, Writer
 from etcd_aio.concurrency.fenced import FencedWriter
 from etcd_aio.concurrency.held import Held, OnLost, Subject, check_timeout, checked_margin
-from etcd_aio.concurrency.line import Line, logger
+from etcd_aio.concurrency.line import Line
 from etcd_aio.concurrency.loans import LeaseSource
 from etcd_aio.concurrency.place import LineKeys, lock_keys
 from etcd_aio.errors import (
@@ -31,6 +31,8 @@ from etcd_aio.logs import log_for
 from etcd_aio.not_awaitable import NotAwaitable
 from etcd_aio.store import Store
 from etcd_aio.types import KeyLike, ValueLike, encode_key, flag, shown_key, to_bytes, whole_number
+
+logger: Final = logging.getLogger("etcd_aio.locks")
 
 _HOST: Final = socket.gethostname()
 

@@ -283,6 +283,7 @@ async def test_the_epoch_grows_with_members_that_came_and_went_unseen(fake: Fake
         async with group.join("a"), group.ring() as ring, others.ring() as another:
             changes = ring.changes()
             assert (await anext(changes)).epoch == ring.epoch
+            theirs = 0
             for _ in range(times):
                 async with others.join("b"):
                     await another.wait_current()
