@@ -52,6 +52,7 @@ from etcd_aio.errors import OutcomeUnknownError as OutcomeUnknownError
 from etcd_aio.errors import ResultLostError as ResultLostError
 from etcd_aio.errors import ServerError as ServerError
 from etcd_aio.exports import public_names
+from etcd_aio.key_space import KeySpace as KeySpace
 from etcd_aio.kv import Compare as Compare
 from etcd_aio.kv import Key as Key
 from etcd_aio.kv import Op as Op

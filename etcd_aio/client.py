@@ -29,6 +29,7 @@ from etcd_aio.deadline import deadline_after
 from etcd_aio.discovery import Discovery
 from etcd_aio.error_handler import Invoker, Lifetime, RetryPolicy, StreamStatistics, TokenFunction, credentials_from
 from etcd_aio.errors import PermissionDeniedError
+from etcd_aio.key_space import KeySpace, key_space_of
 from etcd_aio.kv import KV
 from etcd_aio.lease import Lease, LeaseKeeper, Leases, OnLost
 from etcd_aio.methods import API_VERSION
@@ -547,6 +548,12 @@ class Client(KV, WatchCalls, Shortcuts, AsyncBlock):
         self._lifetime.enter()
         return await self._versions.ask(timeout)
 
+    @property
+    def key_space(self) -> KeySpace:
+        """Whose keys the calls of this client name. What writes for a recipe has that of the store that it reads."""
+        within = key_space_of(self._within)
+        return KeySpace(self._invoker) if within is None else within
+
     def statistics(self) -> tuple[EndpointStatistics, ...]:
         """State, health and traffic of each endpoint, in the order given; empty before the first use."""
         return self._balancer.statistics()
@@ -567,6 +574,7 @@ class _WholeStore(KV, WatchCalls, Shortcuts):
     def __init__(self, client: Client, invoker: Invoker, leases: Leases) -> None:
         KV.__init__(self, invoker)
         WatchCalls.__init__(self, lambda stream: WatchService(invoker, self.do, stream))
+        self.key_space = KeySpace(invoker)
         self.leases = leases
         self.lease = client.lease
         self.versions = client.versions

@@ -1,4 +1,4 @@
-"""Store and Writer: what the layers above the client need of it, as Protocols.
+"""Store and Writer: what the layers above the client need of it, as Protocols, and which writer goes with a store.
 
 Locks, elections, exactly-once writes and caches take a `Store`, so they also work on top of a wrapper of a client that
 changes the keys or the reads, and in tests on a fake.
@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.errors import InvalidRequestError
+from etcd_aio.key_space import key_space_of
 from etcd_aio.kv import DEFAULT_PAGE_SIZE, Scan, Txn
 from etcd_aio.lease import Lease, Leases, OnLost
 from etcd_aio.types import (
@@ -37,6 +39,9 @@ class Writer(Protocol):
     """An object that writes: a client, the fenced writer of a lock, or exactly-once writes.
 
     The arguments, results and errors are those of the client's methods with the same names.
+
+    If it has a `key_space`, as all of this library have, recipes refuse it unless it is that of their store. One that
+    forwards to another writer may forward this too. One without is taken to name the keys as the store does.
     """
 
     async def put(
@@ -177,3 +182,21 @@ class Store(Writer, Protocol):
     async def versions(self, timeout: Timeout = UNSET) -> tuple[EndpointVersions, ...]:
         """The release of etcd at each endpoint."""
         ...
+
+
+def writer_for(store: Store, writer: Writer | None) -> Writer:
+    """The writer of what reads through a store: the store itself, if none is given.
+
+    Raises:
+        InvalidRequestError: the writer names other keys than the store: it is of another namespace or client.
+    """
+    if writer is None:
+        return store
+    read, written = key_space_of(store), key_space_of(writer)
+    if read is None or written is None or read == written:
+        return writer
+    if read.client is not written.client:
+        reason = "the writer is of another client than the one that reads"
+    else:
+        reason = f"the writer is of another namespace: it writes to {written}; this reads from {read}"
+    raise InvalidRequestError(f"{reason}: make it of the same store, as in `tenant.exactly_once()`")

@@ -62,6 +62,7 @@ BASE = frozenset(
         "deadline",
         "errors",
         "exports",
+        "key_space",
         "not_awaitable",
     }
     | {"logs", "observing", "suspension", "threads", "types"}

@@ -15,6 +15,7 @@ from etcd_aio.cache.cache import DEFAULT_MAX_PENDING as DEFAULT_MAX_PENDING
 from etcd_aio.cache.cache import Cache as Cache
 from etcd_aio.cache.changes import CacheBatches as CacheBatches
 from etcd_aio.cache.changes import CacheChanges as CacheChanges
+from etcd_aio.cache.changes import KeySetChanges as KeySetChanges
 from etcd_aio.cache.results import CacheStatistics as CacheStatistics
 from etcd_aio.cache.state import CacheState as CacheState
 from etcd_aio.exports import public_names

@@ -8,7 +8,7 @@ from weakref import WeakSet
 
 from etcd_aio import KeyRange, Store, WatchBatch
 from etcd_aio.aio import start_background_task
-from etcd_aio.cache.changes import CacheBatches, CacheChanges, Follower
+from etcd_aio.cache.changes import CacheBatches, CacheChanges, Follower, KeySetChanges
 from etcd_aio.cache.decoder import Decoder
 from etcd_aio.cache.freshness import Freshness
 from etcd_aio.cache.local import NOT_ENTERED, LocalReads
@@ -377,6 +377,27 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
         self._followers.add(follower)
         return follower
 
+    def key_set_changes(self, counts: Callable[[bytes], bool]) -> KeySetChanges:
+        """Follow which keys there are: `async for revision in cache.key_set_changes(counts):`, conflated.
+
+        The `revision` of what this returns is the newest one at which a key came or went, as far as it is known: that
+        of the event, or of the content, if that was read anew, or no such event has come since this call. It moves in
+        the same turn of the loop as the content, and never goes back unless the store was replaced by an older one. Of
+        two caches of a range that have had the same event of this kind as their last one, it is the same.
+
+        Args:
+            counts: says of a key whether it is one of those to follow.
+
+        Raises:
+            CacheError, WrongLoopError: as `changes`.
+        """
+        self._check_readable()
+        self._check_loop()
+        loop = self._tasks[0].get_loop()
+        follower = KeySetChanges(self._followers.discard, loop, counts, self._replica.revision)
+        self._followers.add(follower)
+        return follower
+
     # Calls of the replicator.
 
     async def _feed(self) -> None:
@@ -391,9 +412,11 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
 
     def _on_step(self, step: Step, batch: WatchBatch | None) -> None:
         for follower in tuple(self._followers):
+            if batch is None:
+                follower.reloaded(step.revision)
             if step.changes:
                 follower.add(step, is_resync=batch is None)
-            if batch is not None and isinstance(follower, CacheBatches):
+            if batch is not None:
                 follower.add_events(batch.events)
         self._on_moved()
 

@@ -1,4 +1,4 @@
-"""Followers: the changes of a cache, as a difference from one step to the next, or batch by batch.
+"""Followers: the changes of a cache, as a difference from one step to the next, batch by batch, or those of its keys.
 
 A follower begins at the content that is read in the same turn of the loop in which it is made, so it needs no history.
 The cache holds followers weakly: one that is dropped is forgotten.
@@ -40,6 +40,12 @@ class Follower:
     def add(self, step: Step, *, is_resync: bool) -> None:
         """The content has changed."""
         raise NotImplementedError  # every follower below has its own
+
+    def add_events(self, events: tuple[Event, ...]) -> None:
+        """These events were applied, or are late: behind `add`, if the content has changed."""
+
+    def reloaded(self, revision: int) -> None:
+        """The content was read anew, at this revision, so some events are not known: before `add`, if it differs."""
 
     def end(self, error: Exception | None) -> None:
         """There are no more changes: the iteration ends, or raises this error, behind what is not taken yet."""
@@ -96,6 +102,64 @@ class CacheChanges(Follower, AsyncIterator[tuple[int, dict[bytes, KeyValue | Non
     async def __anext__(self) -> tuple[int, dict[bytes, KeyValue | None]]:
         await self._next(lambda: bool(self._conflation.changes))
         return self._revision, self._conflation.take()
+
+
+class KeySetChanges(Follower, AsyncIterator[int]):
+    """The revisions at which keys came or went, conflated: made by `Cache.key_set_changes`.
+
+    A key that comes and goes between two steps, or whose deletion is known only now, counts too: the events do, and not
+    the difference between two contents.
+
+    Cancelling a step loses nothing.
+
+    Attributes:
+        revision: the newest of them. If the content was read anew, that of the read: what came and went before is not
+            known then.
+    """
+
+    __slots__ = ("_counts", "_has_moved", "revision")
+
+    def __init__(
+        self,
+        forget: Callable[[Follower], None],
+        loop: asyncio.AbstractEventLoop,
+        counts: Callable[[bytes], bool],
+        revision: int,
+    ) -> None:
+        super().__init__(forget, loop)
+        self._counts = counts
+        self._has_moved = False
+        self.revision = revision
+
+    def add(self, step: Step, *, is_resync: bool) -> None:
+        """The content has changed; `add_events` or `reloaded` says how."""
+
+    def add_events(self, events: tuple[Event, ...]) -> None:
+        """These events were applied, or are late."""
+        for event in reversed(events):
+            kv = event.kv
+            if kv.mod_revision <= self.revision:
+                return
+            if (kv.version == 1 or not event.is_put) and self._counts(kv.key):
+                self._move(kv.mod_revision)
+                return
+
+    def reloaded(self, revision: int) -> None:
+        """The content was read anew; of a store that went back to a backup, at a lower revision."""
+        self._move(revision)
+
+    def _move(self, revision: int) -> None:
+        self.revision = revision
+        self._has_moved = True  # to the same number, if the store was replaced
+        wake(self._waiter)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> int:
+        await self._next(lambda: self._has_moved)
+        self._has_moved = False
+        return self.revision
 
 
 class CacheBatches(Follower, AsyncIterator[WatchBatch]):

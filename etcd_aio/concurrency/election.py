@@ -41,7 +41,10 @@ T = TypeVar("T")
 logger: Final = logging.getLogger("etcd_aio.elections")
 
 _STAND_AGAIN: Final = Backoff(initial=1.0, multiplier=2.0, maximum=15.0, jitter=0.5)
-"""Pauses before a process whose session is lost is a candidate again, so that candidates add no load in an outage."""
+"""Pauses before a process whose session is lost is a candidate again, so that candidates add no load in an outage; and
+if it has led for a moment only, so that work that returns at once does not keep the cluster busy."""
+
+_MOMENT: Final = 1.0  # seconds
 
 _OVERDUE_EVERY: Final = 1.0  # seconds between two warnings
 
@@ -159,8 +162,8 @@ class Election:
         of the next leader, which is logged every second; let it write through `leadership.fenced`.
 
         A candidate that loses its lease, or cannot reach the cluster, tries again with a new one, after a pause of
-        about 1 to 15 seconds. It never gives up by itself. On a session there is no other lease: when that has ended,
-        so does this.
+        about 1 to 15 seconds; so does one that has led for less than a second, as with `again` and work that returns at
+        once. It never gives up by itself. On a session there is no other lease: when that has ended, so does this.
 
         Args:
             work: the function; it gets the leadership. It runs in a task of its own, to its end also if it resigns.
@@ -191,13 +194,15 @@ class Election:
     async def _run(
         self, work: Callable[[Leadership], Coroutine[object, object, T]], value: ValueLike, again: bool
     ) -> T:
+        clock = asyncio.get_running_loop().time
         failures = 0
         while True:
             leadership = self._leadership(value, None, cancels=False)
             done: list[T] = []
+            began = clock()
             try:
                 async with leadership:
-                    failures = 0
+                    began = clock()
                     await self._work(work, leadership, done)
             except LeadershipLostError as error:
                 if leadership.is_entered and not leadership.is_lost:
@@ -218,7 +223,9 @@ class Election:
                 )
             if done and not again:
                 return done[0]
-            if not leadership.is_entered:
+            if leadership.is_entered and clock() - began >= _MOMENT:
+                failures = 0
+            else:
                 await self._pause(_STAND_AGAIN.wait(failures, random.random))
                 failures += 1
 
@@ -290,11 +297,11 @@ class Election:
                 prefix=self._keys.before, sort_by="create_revision", limit=limit, timeout=timeout
             )
             for kv in found.kvs:
-                if self._keys.has(kv.key):
+                if self._keys.has(kv):
                     return Leader.of(kv)
             if len(found.kvs) < limit:
                 return None
-            limit *= 2  # all of these belong to elections whose names begin with this one
+            limit *= 2  # all of these are data, or belong to elections whose names begin with this one
 
     def observe(self) -> "Leaders":
         """Follow the leaders: `async with election.observe() as leaders:`, then `async for leader in leaders:`.

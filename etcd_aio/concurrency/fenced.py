@@ -1,7 +1,8 @@
 """FencedWriter: writes that etcd applies only while the writer holds what it has acquired.
 
-Every mutation is a txn whose condition is the ownership: the writer's own key has its `create_revision`. That revision
-never comes back, so a write that is delayed until after the ownership is refused, however late it arrives.
+Every mutation is a txn whose condition is the ownership: the writer's own key has its `create_revision`, and its lease,
+without which it would not keep others out. That revision never comes back, so a write that is delayed until after the
+ownership is refused, however late it arrives.
 
 A refusal says that this copy of the write was not applied, and nothing about an earlier one. So a store repeats a
 fenced write only if its caller asks for that, whatever the client's `retry` says: the first answer that may be lost
@@ -10,10 +11,12 @@ ends the call. Exactly-once writes repeat all writes, and their answers are true
 
 from typing import Generic
 
-from etcd_aio import Compare, DeleteResult, Key, Op, PutResult, Txn, TxnResult, Writer, op
+from etcd_aio import DeleteResult, Op, PutResult, Txn, TxnResult, Writer, op
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.concurrency.held import E, Held
 from etcd_aio.errors import NotHeldError, OutcomeUnknownError, ResultLostError, TooManyOpsError
+from etcd_aio.key_space import key_space_of
+from etcd_aio.store import Store, writer_for
 from etcd_aio.types import KeyLike, LeaseLike, ValueLike, delete_within, put_within, txn_within
 
 
@@ -29,14 +32,19 @@ class FencedWriter(Generic[E]):
     applied; with `Client(retry="never")`, a request that was not sent, or not processed, is sent again all the same.
 
     Args:
-        writer: carries out the writes: a client, or exactly-once writes.
+        store: that has what is held.
+        writer: carries out the writes: that store, or exactly-once writes.
         held: what is held.
+
+    Raises:
+        InvalidRequestError: the writer is of another namespace or client, where the own key is not.
     """
 
-    __slots__ = ("_held", "_is_exact", "_writer")
+    __slots__ = ("_held", "_is_exact", "_writer", "key_space")
 
-    def __init__(self, writer: Writer, held: Held[E]) -> None:
-        self._writer = writer
+    def __init__(self, store: Store, writer: Writer, held: Held[E]) -> None:
+        self._writer = writer_for(store, writer)
+        self.key_space = key_space_of(store) or key_space_of(writer)
         self._is_exact = not hasattr(writer, "do")  # no store, so its answers are true of every copy
         self._held = held
 
@@ -94,9 +102,8 @@ class FencedWriter(Generic[E]):
             raise NotHeldError("the block has ended that this writer is for")
         if held.is_lost:
             raise held.loss()
-        owned: Compare = Key(held.key).create_revision == held.revision
         look = op.get(held.key, keys_only=True)
-        txn = self._writer.txn().when(owned).then(*then).otherwise(look)
+        txn = self._writer.txn().when(*held.conditions()).then(*then).otherwise(look)
         try:
             result = await txn.commit(timeout=timeout, retry=retry if self._is_exact else retry or "safe")
         except TooManyOpsError as error:

@@ -1,14 +1,15 @@
 """Held: a block that is cancelled when what it holds is lost. It is to a lock what `Lease` is to a lease.
 
 Lost means, whichever comes first: the local deadline of the lease, less a margin; the lease revoked or missing; the own
-key deleted while the lease lives, as by an operator.
+key deleted, or put without its lease, while the lease lives, as by an operator.
 
 The margin. The local deadline is the instant at which the last acknowledged renewal was sent, plus the TTL, so it
 passes before etcd itself lets another in, if both clocks run at the same rate. The margin pays for clocks that do not,
 for a busy event loop, and for the time that the block needs to end.
 
-The own key is watched once the block has lasted for `WATCH_AFTER`, so short blocks do not pay for it. After a stop of
-the process the block may run before the timers do, so `is_lost` looks at the clock itself, in any thread.
+The own key of a lock is watched once the block has lasted for `WATCH_AFTER`, so short blocks do not pay for it; that of
+a leader at once, since leaderships last. After a stop of the process the block may run before the timers do, so
+`is_lost` looks at the clock itself, in any thread.
 """
 
 import asyncio
@@ -17,8 +18,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Generic, Literal, TypeAlias, TypeVar
 
-from etcd_aio import Event
+from etcd_aio import Compare, Event, Key, KeyValue
 from etcd_aio.aio import Latch, TaskCanceller, start_background_task
+from etcd_aio.backoff import Backoff
 from etcd_aio.concurrency.loans import BACKOFF, Loan
 from etcd_aio.deadline import deadline_after
 from etcd_aio.errors import EtcdError, InvalidRequestError, LeaseExpiredError, LeaseLostError, PermissionDeniedError
@@ -36,6 +38,7 @@ WATCH_AFTER: Final = 0.5
 """Seconds after which the own key of a held block is watched."""
 
 _LARGEST_DEFAULT_MARGIN: Final = 1.0  # seconds
+_DENIED: Final = Backoff(initial=1.0, multiplier=2.0, maximum=60.0, jitter=0.2)
 _SHORTEST_WAIT: Final = 0.001  # seconds: a timer may fire a little early
 
 
@@ -114,6 +117,7 @@ class Held(Generic[E]):
         margin: seconds before the local deadline of the lease at which it is lost.
         cancels: whether a loss cancels the task.
         subject: what is held.
+        watch_after: seconds after which the key is watched. Default: `WATCH_AFTER`.
 
     Attributes:
         error: why it was lost; None if it was not.
@@ -128,10 +132,10 @@ class Held(Generic[E]):
         "_loan",
         "_loop",
         "_margin",
-        "_since",
         "_store",
         "_subject",
         "_timer",
+        "_watch_from",
         "_watching",
         "error",
         "key",
@@ -148,6 +152,7 @@ class Held(Generic[E]):
         margin: float,
         cancels: bool,
         subject: Subject[E],
+        watch_after: float | None = None,
     ) -> None:
         self._store = store
         self._loan = loan
@@ -164,8 +169,9 @@ class Held(Generic[E]):
         self.error: E | None = None
         self._watching: asyncio.Task[None] | None = None
         self._canceller = TaskCanceller()
-        self._since = loop.time()
-        self._timer = loop.call_later(min(WATCH_AFTER, max(left, 0.0)), self._on_time)
+        watch_after = WATCH_AFTER if watch_after is None else watch_after
+        self._watch_from = loop.time() + watch_after
+        self._timer = loop.call_later(min(watch_after, max(left, 0.0)), self._on_time)
         loan.on_loss(self._on_lease_lost)
         loan.on_doubt(self._on_doubt)
 
@@ -216,6 +222,15 @@ class Held(Generic[E]):
         await self._gone.wait()
         return self.error
 
+    def conditions(self) -> tuple[Compare, Compare]:
+        """What etcd compares to find out whether it is held: the own key is there, with its lease."""
+        own = Key(self.key)
+        return own.create_revision == self.revision, own.lease == self._loan.id
+
+    def is_own(self, kv: KeyValue | None) -> bool:
+        """Whether the own key is this now, so that it is held. A put without the lease lets others in."""
+        return kv is not None and kv.create_revision == self.revision and kv.lease == self._loan.id
+
     # Losing.
 
     def lose(self, reason: str, cause: BaseException | None = None) -> E:
@@ -259,13 +274,13 @@ class Held(Generic[E]):
         if self._is_overdue or self._is_late():
             self._expire()
             return
-        elapsed = self._loop.time() - self._since
+        until_watched = self._watch_from - self._loop.time()
         wait = self.remaining
         if self._watching is None:
-            if elapsed >= WATCH_AFTER:
+            if until_watched <= 0:
                 self._begin_watching()
             else:
-                wait = min(wait, WATCH_AFTER - elapsed)
+                wait = min(wait, until_watched)
         self._timer = self._loop.call_later(max(wait, _SHORTEST_WAIT), self._on_time)
 
     def _on_doubt(self) -> None:
@@ -283,18 +298,22 @@ class Held(Generic[E]):
         failures = 0
         while True:
             try:
-                async with self._store.watch(self.key, filters=("no_put",), timeout=None) as watcher:
-                    kv = await self._store.get(self.key, keys_only=True)
-                    if kv is not None and kv.create_revision == self.revision:
+                async with self._store.watch(self.key, timeout=None) as watcher:
+                    kv = await self._store.get(self.key)
+                    while self.is_own(kv):
                         failures = 0
-                        await later_event(watcher, self.revision)
-                    self.lose(f"its key is gone: it was deleted, or its lease 0x{self._loan.id:x} was revoked")
-                    return
-            except PermissionDeniedError:
-                return  # the lease alone decides then
+                        event = await later_event(watcher, self.revision)
+                        kv = event.kv if event.is_put else None
+            except PermissionDeniedError:  # the lease alone decides, until the user may read the key again
+                await asyncio.sleep(_DENIED.wait(failures, random.random))
+                failures += 1
             except EtcdError:
                 await asyncio.sleep(BACKOFF.wait(failures, random.random))
                 failures += 1
+            else:
+                how = "it was deleted" if kv is None else "it was put by another client"
+                self.lose(f"its key is gone: {how}, or its lease 0x{self._loan.id:x} was revoked")
+                return
 
     # Leaving.
 

@@ -70,7 +70,7 @@ class Candidates:
 
     def listed(self, kvs: Iterable[KeyValue], revision: int) -> Leader | None:
         """The keys are these at a revision: the first thing to know. Returns the leader to tell first."""
-        self._alive = {kv.key: kv for kv in kvs if self._keys.has(kv.key)}
+        self._alive = {kv.key: kv for kv in kvs if self._keys.has(kv)}
         self._sort()
         self._listed = revision
         leader, self._told = self._oldest()
@@ -89,7 +89,7 @@ class Candidates:
         news: list[Leader | None] = []
         for is_resync, group in groupby(events, lambda event: event.is_resync or event.revision):
             for event in group:
-                if self._keys.has(event.key) and event.revision > self._listed:
+                if event.revision > self._listed:
                     self._apply(event)
             if is_resync is True:  # the difference after a compaction: one state, in no order
                 self._sort()
@@ -102,10 +102,14 @@ class Candidates:
         return news
 
     def _apply(self, event: Event) -> None:
-        if event.is_put:
-            self._alive[event.key] = event.kv  # in its place, or behind the others
-        else:
-            self._alive.pop(event.key, None)
+        kv = event.kv
+        if not event.is_put or not self._keys.has(kv):  # a put without its lease makes it no candidate any more
+            self._alive.pop(kv.key, None)
+            return
+        is_late = kv.key not in self._alive and kv.create_revision != kv.mod_revision  # it has its lease again
+        self._alive[kv.key] = kv  # in its place, or behind the others
+        if is_late:
+            self._sort()
 
     def _sort(self) -> None:
         self._alive = {kv.key: kv for kv in sorted(self._alive.values(), key=lambda kv: kv.create_revision)}

@@ -5,10 +5,11 @@ has left, so a copy that arrives late can never replace a newer value: that revi
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
 
 from etcd_aio import Compare, Key, KeyValue, Writer, op
 from etcd_aio.call_options import UNSET, Timeout
@@ -16,9 +17,12 @@ from etcd_aio.concurrency.fenced import FencedWriter
 from etcd_aio.concurrency.held import Held, Subject
 from etcd_aio.concurrency.line import Line
 from etcd_aio.errors import ClientUsageError, LeadershipLostError, NotLeaderError
+from etcd_aio.logs import log_for
 from etcd_aio.not_awaitable import NotAwaitable
 from etcd_aio.store import Store
 from etcd_aio.types import ValueLike, to_bytes
+
+logger: Final = logging.getLogger("etcd_aio.elections")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +82,12 @@ class Leadership(NotAwaitable):
         candidacy = self._candidacy
         line = candidacy.new_line(self._value)
         await candidacy.stand(line)
-        held = line.hold(margin=candidacy.margin, cancels=candidacy.cancels)
+        held = line.hold(margin=candidacy.margin, cancels=candidacy.cancels, watch_after=0.0)
         self._tenure = line, held
         self._revision = held.revision
         if held.is_lost:  # the wait took until the end of the lease
             await self._leave(None)
+        self._say(held, "this process leads")
         if line.present is not None and line.present.value != self._value:
             await self._replace_value(self._value)
         return self
@@ -118,10 +123,19 @@ class Leadership(NotAwaitable):
         self._has_resigned = True
         held.stop()
         if held.error is not None:
+            self._say(held, "this process has lost the leadership")
             line.leave_lost()
             held.leave_with(raised)
         else:
+            self._say(held, "this process resigns")
             await line.leave(is_cancelled=isinstance(raised, asyncio.CancelledError))
+
+    def _say(self, held: Held[LeadershipLostError], what: str) -> None:
+        """Log who leads; without the value, which may be secret."""
+        candidacy = self._candidacy
+        log_for(logger, candidacy.store).info(
+            "%s: %s, with fencing token %d", candidacy.subject.what, what, held.revision
+        )
 
     def _led(self) -> tuple[Line[LeadershipLostError], Held[LeadershipLostError]]:
         if self._tenure is None or self._has_resigned:
@@ -186,9 +200,10 @@ class Leadership(NotAwaitable):
         """As `fenced`, with the writes of another writer, such as `client.exactly_once()`.
 
         Raises:
+            InvalidRequestError: the writer is of another namespace or client than the election.
             NotLeaderError: this candidate does not lead.
         """
-        return FencedWriter(writer, self._held)
+        return FencedWriter(self._candidacy.store, writer, self._held)
 
     def is_leader(self) -> Compare:
         """The condition that this candidate leads, for the `when` of a txn.
@@ -234,7 +249,7 @@ class Leadership(NotAwaitable):
         async with self._proclaiming:
             while True:
                 kv = await self._propose(held, new, timeout)
-                if kv is None or kv.create_revision != held.revision:
+                if kv is None or not held.is_own(kv):
                     raise held.lose("its key is gone: etcd has refused a proclamation")
                 # An earlier proclamation that was not answered has been applied: this one's copy, or the one before.
                 self._revision = kv.mod_revision

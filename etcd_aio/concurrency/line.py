@@ -3,8 +3,10 @@
 The calls, for a lock:
 
     enter    When the own key is missing, put it with the lease, and list a few keys; else get it, and list the same.
-             If these are all, the place is known: one round trip, without a sort where etcd applies writes.
-    look     List the keys that are not younger than the own one, youngest first.
+             If these are all, and no older one is named like a contender's, it holds: one round trip, without a sort
+             and without values where etcd applies writes.
+    look     List the keys that are not younger than the own one, youngest first, with values: without them, etcd 3.7
+             leaves the leases out, which tell contenders from data.
     wait     Watch the next key from now, then get it: a deletion between the two is not missed, and no old revision is
              named, so compaction cannot end the wait.
     leave    When the own key has its revision, delete it.
@@ -134,8 +136,8 @@ class Line(Generic[E]):
 
         After an error or a cancellation, the lease and the key are as they were.
         """
-        own = await self._store.get(self._keys.key(lease), keys_only=True)
-        if own is None or own.create_revision != revision:
+        own = await self._store.get(self._keys.key(lease))
+        if own is None or (own.create_revision, own.lease) != (revision, lease):
             raise self.lost("its key is gone")
         interruption = Interruption(None, self._late)
         try:
@@ -191,8 +193,8 @@ class Line(Generic[E]):
         limit = 1
         keys = self._keys
         while True:
-            result = await self._store.range(prefix=keys.before, limit=limit, keys_only=True)
-            if any(keys.has(kv.key) for kv in result.kvs):
+            result = await self._store.range(prefix=keys.before, limit=limit)
+            if any(keys.has(kv) for kv in result.kvs):
                 return True
             if len(result.kvs) < limit:
                 return False
@@ -288,32 +290,40 @@ class Line(Generic[E]):
             sort_by="create_revision",
             sort_order="descend",
             limit=place.limit,
-            keys_only=True,
         )
         if keys.lists_own:
             kvs = (await self._store.do(before)).kvs
             place.looked(kvs, kvs[0] if kvs else None)
         else:
-            get = op.get(place.key, keys_only=True)
+            get = op.get(place.key)
             result = await self._store.do(op.txn(then=[get, before]))
             place.looked(result[before].kvs, result[get])
 
     async def _wait(self, ahead: Listed) -> None:
         place = self.place
-        async with self._store.watch(ahead.key, filters=("no_put",), timeout=None) as watcher:
-            place.checked(await self._store.get(ahead.key, keys_only=True))
-            if place.state is State.WAITING:
-                await later_event(watcher, ahead.create_revision)
-                place.vanished()
+        async with self._store.watch(ahead.key, timeout=None) as watcher:
+            place.checked(await self._store.get(ahead.key))
+            while place.state is State.WAITING:
+                event = await later_event(watcher, ahead.create_revision)
+                place.checked(event.kv if event.is_put else None)
 
     # Holding and leaving.
 
-    def hold(self, *, margin: float, cancels: bool) -> Held[E]:
-        """Guard what is held now; called in the task that a loss cancels."""
+    def hold(self, *, margin: float, cancels: bool, watch_after: float | None = None) -> Held[E]:
+        """Guard what is held now; called in the task that a loss cancels. See `Held`."""
         if self._loan is None or self.place.state is not State.HELD:
             raise NotHeldError(f"{self._subject.what} is not held")
         key, revision = self.place.key, self.place.revision
-        return Held(self._store, self._loan, key, revision, margin=margin, cancels=cancels, subject=self._subject)
+        return Held(
+            self._store,
+            self._loan,
+            key,
+            revision,
+            margin=margin,
+            cancels=cancels,
+            subject=self._subject,
+            watch_after=watch_after,
+        )
 
     async def leave(self, *, is_cancelled: bool = False) -> None:
         """Leave the line: delete the key and give the lease back, or discard the lease if something is in doubt.

@@ -4,6 +4,7 @@ The keys are those of Go's `Mutex`, `etcdctl lock` and the server's own lock ser
 """
 
 import asyncio
+import logging
 import os
 import socket
 import sys
@@ -26,9 +27,12 @@ from etcd_aio.errors import (
     LockTimeoutError,
     NotHeldError,
 )
+from etcd_aio.logs import log_for
 from etcd_aio.not_awaitable import NotAwaitable
 from etcd_aio.store import Store
 from etcd_aio.types import KeyLike, ValueLike, encode_key, flag, shown_key, to_bytes, whole_number
+
+logger: Final = logging.getLogger("etcd_aio.locks")
 
 _HOST: Final = socket.gethostname()
 
@@ -243,6 +247,7 @@ class Lock(NotAwaitable):
         held = line.hold(margin=self._margin, cancels=self._cancels)
         self._tenure = line, held
         self._owner, self._depth, self._process = asyncio.current_task(), 1, os.getpid()
+        self._say("is held", held)
         if held.is_late:  # the wait took until the end of the lease
             await self._leave(None)
 
@@ -260,10 +265,16 @@ class Lock(NotAwaitable):
         self._tenure = self._owner = None
         held.stop()
         if held.error is not None:
+            self._say("is lost", held)
             line.leave_lost()
             held.leave_with(raised)
         else:
+            self._say("is released", held)
             await line.leave(is_cancelled=isinstance(raised, asyncio.CancelledError))
+
+    def _say(self, what: str, held: Held[LockLostError]) -> None:
+        if logger.isEnabledFor(logging.DEBUG):
+            log_for(logger, self._store).debug("%s %s, with fencing token %d", self._subject.what, what, held.revision)
 
     # State.
 
@@ -329,9 +340,10 @@ class Lock(NotAwaitable):
         """As `fenced`, with the writes of another writer, such as `client.exactly_once()`.
 
         Raises:
+            InvalidRequestError: the writer is of another namespace or client than the lock.
             NotHeldError: the lock is not held.
         """
-        return FencedWriter(writer, self._held)
+        return FencedWriter(self._store, writer, self._held)
 
     def is_owner(self) -> Compare:
         """The condition that this lock is held, for the `when` of a txn.
@@ -365,4 +377,4 @@ class Lock(NotAwaitable):
         """
         keys = self._all_keys(self._name)
         found = await self._store.range(prefix=keys.before, sort_by="create_revision")
-        return tuple(Contender(kv.key, kv.value, kv.lease, kv.create_revision) for kv in found.kvs if keys.has(kv.key))
+        return tuple(Contender(kv.key, kv.value, kv.lease, kv.create_revision) for kv in found.kvs if keys.has(kv))

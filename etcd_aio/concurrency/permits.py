@@ -43,6 +43,11 @@ class Listed(Protocol):
         """The revision that created it."""
         ...
 
+    @property
+    def lease(self) -> int:
+        """The id of the lease that it is attached to."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Request:

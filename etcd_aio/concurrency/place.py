@@ -4,14 +4,20 @@ Theory. A contender creates a key of its own under the name. The keys are ordere
 them share. A contender holds when no key that can stand before its own is left. Keys before it only ever vanish: a new
 key gets a larger revision. So once that is true, it stays true for as long as the contender's own key exists.
 
+The key of a contender ends with the lease that it is attached to; Go's, etcdctl's and the server's do, too. In a
+read-write lock it ends with any number, and is attached to any lease: Go's recipe takes the time. Other keys under the
+name are data, and stand in no one's way, also if their names look like that: nothing would ever delete them.
+A listing without values may lack the leases (etcd 3.7), so such a name alone is a reason to look, and not to wait. A
+key that is put without its lease is none of a contender any more: that is as if it was deleted.
+
     state      meaning                                  left by
     OUT        it has no key                            BEGUN
-    ENTERING   its key is being created                 FIRST (no key before it), BEHIND (one to wait for), JOINED
-                                                        (too many keys to see all at once), GIVEN_UP
+    ENTERING   its key is being created                 FIRST (no key before it), JOINED (there may be one, or too many
+                                                        keys to see all at once), GIVEN_UP
     LOOKING    the keys before it are being listed      FIRST (none), BEHIND (one to wait for), GONE (its own key is
                                                         not there), GIVEN_UP
     WAITING    it waits until the next key before its   VANISHED, GIVEN_UP, GONE (its lease is lost)
-               own is deleted
+               own is deleted, or loses its lease
     HELD       it holds                                 GIVEN_UP (left), GONE (lease, margin or own key)
     LEAVING    its key is being deleted                 LEFT
     LOST       its key, or its lease, is gone           LEFT
@@ -65,7 +71,6 @@ class Step(Enum):
 _NEXT: Final[Mapping[tuple[State, Step], State]] = {
     (State.OUT, Step.BEGUN): State.ENTERING,
     (State.ENTERING, Step.FIRST): State.HELD,
-    (State.ENTERING, Step.BEHIND): State.WAITING,
     (State.ENTERING, Step.JOINED): State.LOOKING,
     (State.LOOKING, Step.FIRST): State.HELD,
     (State.LOOKING, Step.BEHIND): State.WAITING,
@@ -90,6 +95,11 @@ class Listed(Protocol):
         """The revision that created it."""
         ...
 
+    @property
+    def lease(self) -> int:
+        """The id of the lease that it is attached to; 0 if there is none, or it was listed without."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class LineKeys:
@@ -99,24 +109,36 @@ class LineKeys:
         own: the prefix of the contender's own key.
         before: the prefix of all keys that can stand before it.
         kinds: what may follow that prefix, before the lease. Other keys under `before` belong to other names.
+        name_leases: whether all clients let the keys end with their leases.
     """
 
     own: bytes
     before: bytes
     kinds: tuple[bytes, ...] = (b"",)
+    name_leases: bool = True
 
     def key(self, lease: int) -> bytes:
         """The contender's own key: it ends with the lease in hexadecimal, as Go's, etcdctl's and v3lock's do."""
         return self.own + f"{lease:x}".encode()
 
-    def has(self, key: bytes) -> bool:
-        """Whether a key under `before` is one of this line: it ends with a number, as all clients name them."""
+    def has(self, kv: Listed) -> bool:
+        """Whether a key under `before` is that of a contender: it ends with the lease that it is attached to."""
+        if not kv.lease:
+            return False
+        return self._number(kv.key) == f"{kv.lease:x}".encode() if self.name_leases else self.may_have(kv.key)
+
+    def may_have(self, key: bytes) -> bool:
+        """Whether a key under `before` is named like that of a contender."""
+        number = self._number(key)
+        return bool(number) and not number.strip(_DIGITS)
+
+    def _number(self, key: bytes) -> bytes:
+        """What ends the key, if it is of a kind of this line."""
         start = len(self.before)
         for kind in self.kinds:
             if key.startswith(kind, start):
-                number = key[start + len(kind) :]
-                return bool(number) and not number.strip(_DIGITS)
-        return False
+                return key[start + len(kind) :]
+        return b""
 
     @property
     def lists_own(self) -> bool:
@@ -131,12 +153,12 @@ def lock_keys(name: bytes) -> LineKeys:
 
 def reader_keys(name: bytes) -> LineKeys:
     """The line of readers: `<name>/read/<lease>`, each behind the older writers."""
-    return LineKeys(name + b"/read/", name + b"/write/")
+    return LineKeys(name + b"/read/", name + b"/write/", name_leases=False)
 
 
 def writer_keys(name: bytes) -> LineKeys:
     """The line of writers: `<name>/write/<lease>`, each behind all older readers and writers."""
-    return LineKeys(name + b"/write/", name + b"/", (b"read/", b"write/"))
+    return LineKeys(name + b"/write/", name + b"/", (b"read/", b"write/"), name_leases=False)
 
 
 class Place:
@@ -155,10 +177,11 @@ class Place:
         ahead: the key to wait for, while it is WAITING.
     """
 
-    __slots__ = ("ahead", "key", "keys", "limit", "revision", "state")
+    __slots__ = ("_lease", "ahead", "key", "keys", "limit", "revision", "state")
 
     def __init__(self, keys: LineKeys, lease: int) -> None:
         self.keys = keys
+        self._lease = lease
         self.key = keys.key(lease)
         self.revision = 0
         self.state = State.OUT
@@ -174,40 +197,43 @@ class Place:
 
         Args:
             revision: the revision that created it.
-            found: the first `limit` keys under `before`, as they were right after that.
+            found: the first `limit` keys under `before`, as they were right after that; their leases may be left out.
             limit: the number of keys that were asked for.
         """
         self.revision = revision
-        if len(found) >= limit:
-            self.move(Step.JOINED)
-            return
-        older = [kv for kv in found if kv.create_revision < revision and self.keys.has(kv.key)]
-        self._follow(max(older, key=lambda kv: kv.create_revision, default=None))
+        is_first = len(found) < limit and not any(
+            kv.create_revision < revision and self.keys.may_have(kv.key) for kv in found
+        )
+        self.move(Step.FIRST if is_first else Step.JOINED)
 
     def looked(self, found: Sequence[Listed], own: Listed | None) -> None:
         """The keys before it were listed.
 
         Args:
-            found: the `limit` youngest keys under `before` that are not younger than its own, youngest first.
-            own: its own key, if there is such a key.
+            found: the `limit` youngest keys under `before` that are not younger than its own, youngest first, with
+                their leases.
+            own: its own key with its lease, if there is such a key.
         """
-        if own is None or own.key != self.key or own.create_revision != self.revision:
+        if own is None or (own.key, own.create_revision, own.lease) != (self.key, self.revision, self._lease):
             self.move(Step.GONE)
             return
-        ahead = next((kv for kv in found if kv.key != self.key and self.keys.has(kv.key)), None)
-        if ahead is None and len(found) >= self.limit:  # all of them belong to other names: look again, at more
+        self.ahead = next((kv for kv in found if kv.key != self.key and self.keys.has(kv)), None)
+        if self.ahead is not None:
+            self.move(Step.BEHIND)
+        elif len(found) < self.limit:
+            self.move(Step.FIRST)
+        else:  # all of them are data, or belong to other names: look again, at more
             self.limit *= 2
-        else:
-            self._follow(ahead)
-
-    def _follow(self, ahead: Listed | None) -> None:
-        self.ahead = ahead
-        self.move(Step.FIRST if ahead is None else Step.BEHIND)
 
     def checked(self, present: Listed | None) -> None:
-        """The key to wait for was read, after its watch began; None if it is gone."""
+        """The key to wait for is this now, by a read after its watch began, or an event of that; None if it is gone."""
         ahead = self.ahead
-        if ahead is None or present is None or present.create_revision != ahead.create_revision:
+        if (
+            ahead is None
+            or present is None
+            or present.create_revision != ahead.create_revision
+            or not self.keys.has(present)
+        ):
             self.vanished()
 
     def vanished(self) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import random
 from typing import ClassVar
 
-from etcd_aio import EventType, Key, KeyValue, RangeResult, op
+from etcd_aio import Key, KeyValue, RangeResult, op
 from etcd_aio.concurrency.held import OnLost, Subject, later_event
 from etcd_aio.concurrency.line import Line
 from etcd_aio.concurrency.loans import BACKOFF, LeaseSource
@@ -68,8 +68,7 @@ class PermitLine(Line[LockLostError]):
             place.checked(None if kv is None or is_marked(kv) else kv)
             while place.state is State.WAITING:
                 event = await later_event(watcher, ahead.create_revision)
-                if event.type is EventType.DELETE or is_marked(event.kv):
-                    place.vanished()
+                place.checked(event.kv if event.is_put and not is_marked(event.kv) else None)
 
     async def _mark(self, place: Place) -> None:
         """Wake the next waiter, which cannot know otherwise that this one holds now."""
@@ -92,7 +91,7 @@ class PermitLine(Line[LockLostError]):
         return judge(self._mine(found), self.place.key, self.place.revision, self._request)
 
     def _mine(self, found: RangeResult) -> list[KeyValue]:
-        return [kv for kv in found.kvs if self._keys.has(kv.key)]
+        return [kv for kv in found.kvs if self._keys.has(kv)]
 
 
 class Semaphore(Lock):

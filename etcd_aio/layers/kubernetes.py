@@ -34,6 +34,7 @@ from etcd_aio import (
 from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.deadline import NEVER, deadline_after, time_left
 from etcd_aio.errors import CompactedError, FutureRevisionError, InvalidRequestError
+from etcd_aio.store import writer_for
 from etcd_aio.types import encode_key, flag, whole_number
 
 DEFAULT_LIMIT: Final = 500
@@ -114,7 +115,7 @@ class Kubernetes:
     def __init__(self, store: Store, *, writer: Writer | None = None, timeout: float | None = 5.0) -> None:
         deadline_after(timeout, 0.0)
         self._store = store
-        self._writer = writer
+        self._writer = None if writer is None else writer_for(store, writer)
         self._timeout = timeout
 
     # Reads.

@@ -22,6 +22,7 @@ from etcd_aio.errors import (
     MirrorError,
     StoreRolledBackError,
 )
+from etcd_aio.key_space import KeySpace, key_space_of
 from etcd_aio.layers.base_copy import BaseCopy
 from etcd_aio.layers.batching import Limits, Step, steps
 from etcd_aio.layers.checkpoint import Checkpoint as Checkpoint
@@ -29,7 +30,6 @@ from etcd_aio.layers.follow import Follow as Follow
 from etcd_aio.layers.follow import MirrorBatch as MirrorBatch
 from etcd_aio.layers.follow import follow as follow
 from etcd_aio.layers.mirror_writer import BACKOFF, CheckpointChanged, MirrorWriter, TooLarge, passes
-from etcd_aio.layers.namespace import in_client
 from etcd_aio.layers.reconcile import Change
 from etcd_aio.types import Header, encode_key, finite_seconds, to_bytes, whole_number
 
@@ -121,11 +121,11 @@ class Mirror:
         self._key = default_key if checkpoint_key is None else encode_key(checkpoint_key, "checkpoint_key")
         self._limits = Limits(whole_number(max_txn_ops, "max_txn_ops", minimum=1), _MAX_TXN_BYTES)
         self._delay = finite_seconds(takeover_delay, "takeover_delay")
-        (one, source_name), (other, name) = in_client(source), in_client(destination)
-        self._prefixes = prefix_there, copies_there = source_name + self._prefix, name + self._to_prefix
-        written = (copies_there, name + self._key)
+        one, other = (key_space_of(store) or KeySpace(store) for store in (source, destination))
+        self._prefixes = prefix_there, copies_there = one.prefix + self._prefix, other.prefix + self._to_prefix
+        written = (copies_there, other.prefix + self._key)
         self._overlaps = prefix_there.startswith(copies_there) or any(key.startswith(prefix_there) for key in written)
-        if self._overlaps and one is other:
+        if self._overlaps and one.client is other.client:
             raise InvalidRequestError("prefix and to_prefix overlap in one store: the mirror would copy its own writes")
         self._writer = self._new_writer()
         self._batches: Follow | None = None

@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Generator, Iterable
 from typing import TypeVar, cast
 
-from etcd_aio import KeyRange, KeyValue, Leases, Scan, Store, WatchBatch, Watcher, op
+from etcd_aio import KeyRange, KeyValue, Leases, Scan, WatchBatch, Watcher, op
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.errors import EtcdError
+from etcd_aio.key_space import KeySpace, key_space_of
 from etcd_aio.kv import DEFAULT_PAGE_SIZE, ChunkReader
 from etcd_aio.layers import translate
 from etcd_aio.layers.translate import Translation, renamed
@@ -62,6 +63,12 @@ class Namespace(StoreCalls):
     def prefix(self) -> bytes:
         """What the keys begin with in the store that this is a namespace of; in the client, if namespaces nest."""
         return self._translation.name
+
+    @property
+    def key_space(self) -> KeySpace | None:
+        """Whose keys these are; see `Client.key_space`."""
+        space = key_space_of(self._store)
+        return None if space is None else space.within(self.prefix)
 
     def namespace(self, prefix: KeyLike) -> "Namespace":
         """A namespace within this one: that of both prefixes, so it costs no more than one. See `Client.namespace`."""
@@ -160,16 +167,6 @@ class Namespace(StoreCalls):
             timeout=timeout,
         )
         return watcher.through(_View(self._translation, keys))
-
-
-def in_client(store: Store) -> tuple[Store, bytes]:
-    """The client that a store wraps, and what the keys of the store begin with there."""
-    prefix = b""
-    while isinstance(store, StoreCalls):
-        if isinstance(store, Namespace):
-            prefix = store.prefix + prefix
-        store = store._store
-    return store, prefix
 
 
 class _Chunks:

@@ -9,6 +9,7 @@ from etcd_aio import DeleteResult, KeyRange, OutcomeUnknownError, PutResult, Sto
 from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.deadline import deadline_after
 from etcd_aio.errors import ClientUsageError
+from etcd_aio.key_space import KeySpace, key_space_of
 from etcd_aio.not_awaitable import NotAwaitable
 from etcd_aio.once.guarded import Answer, SingleWrite, Write, check_write, operations_of
 from etcd_aio.once.ids import Ids
@@ -94,6 +95,11 @@ class ExactlyOnce(NotAwaitable):
 
     def __repr__(self) -> str:
         return f"<ExactlyOnce {self._keys} slots={self._pool.count}>"
+
+    @property
+    def key_space(self) -> KeySpace | None:
+        """Whose keys it writes: that of the store that made it; see `Client.key_space`."""
+        return key_space_of(self._store)
 
     # Lifetime.
 

@@ -7,6 +7,7 @@ from etcd_aio import EtcdTimeoutError, Key, KeyValue, ResultLostError, Store, Wr
 from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.deadline import NEVER, deadline_after, time_left
 from etcd_aio.errors import BarrierError, BarrierTimeoutError
+from etcd_aio.store import writer_for
 from etcd_aio.types import KeyLike, LeaseLike, OpResult, ValueLike, encode_key, lease_id, shown_key
 from etcd_aio.watch import wait_deleted
 
@@ -45,7 +46,7 @@ class Barrier:
     ) -> None:
         self._store = client
         self._key = encode_key(name, "name")
-        self._writer = client if writer is None else writer
+        self._writer = writer_for(client, writer)
         self._is_exact = not hasattr(self._writer, "do")  # no store, so its answers are true of every copy
         deadline_after(timeout, 0.0)
         self._timeout = timeout

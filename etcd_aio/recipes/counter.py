@@ -17,6 +17,7 @@ from etcd_aio.deadline import NEVER, deadline_after, time_left
 from etcd_aio.errors import CounterError, CounterLimitError, InvalidRequestError
 from etcd_aio.recipes.combiner import Call, Combiner
 from etcd_aio.recipes.sums import Refusal, Sums, sums
+from etcd_aio.store import writer_for
 from etcd_aio.types import KeyLike, OpResult, encode_key, shown_key
 
 DEFAULT_TIMEOUT: Final = 5.0
@@ -63,7 +64,7 @@ class Counter:
         self._maximum = None if maximum is None else _integer(maximum, "maximum")
         if minimum is not None and maximum is not None and minimum > maximum:
             raise InvalidRequestError(f"minimum {minimum} is above maximum {maximum}")
-        self._writer = client if writer is None else writer
+        self._writer = writer_for(client, writer)
         self._is_exact = not hasattr(self._writer, "do")  # no store, so its answers are true of every copy
         deadline_after(timeout, 0.0)
         self._timeout = timeout

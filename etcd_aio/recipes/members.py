@@ -62,10 +62,18 @@ def members_of(kvs: Iterable[KeyValue], prefix: bytes) -> tuple[GroupMember, ...
     """The members whose keys these are, sorted by name. Keys of other kinds below the prefix are left out."""
     found = []
     for kv in kvs:
-        name = kv.key[len(prefix) :]
-        if name and b"/" not in name:
-            try:
-                found.append(GroupMember(name.decode(), kv.value, kv.lease, kv.mod_revision, kv.key))
-            except UnicodeDecodeError:  # of another program
-                continue
+        name = member_name(kv.key, prefix)
+        if name is not None:
+            found.append(GroupMember(name, kv.value, kv.lease, kv.mod_revision, kv.key))
     return tuple(sorted(found, key=lambda member: member.name))
+
+
+def member_name(key: bytes, prefix: bytes) -> str | None:
+    """The name of the member whose key this is; None if it is a key of another kind below the prefix."""
+    name = key[len(prefix) :]
+    if not name or b"/" in name:
+        return None
+    try:
+        return name.decode()
+    except UnicodeDecodeError:  # of another program
+        return None

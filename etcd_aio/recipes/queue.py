@@ -15,6 +15,7 @@ from etcd_aio.deadline import NEVER, deadline_after, time_left
 from etcd_aio.errors import EtcdError, InvalidRequestError, ItemInDoubtError
 from etcd_aio.recipes.numbers import next_number
 from etcd_aio.recipes.taking import Item, Taker, item_of
+from etcd_aio.store import writer_for
 from etcd_aio.types import KeyLike, ValueLike, encode_key, shown_key, to_bytes, whole_number
 
 DEFAULT_TIMEOUT: Final = 5.0
@@ -40,7 +41,7 @@ class ItemQueue(AsyncIterator[Item]):
         self._store = client
         self._name = encode_key(name, "name")
         self._prefix = self._name + b"/"
-        self._writer = client if writer is None else writer
+        self._writer = writer_for(client, writer)
         self._is_exact = not hasattr(self._writer, "do")  # no store, so its answers are true of every copy
         deadline_after(timeout, 0.0)
         self._timeout = timeout

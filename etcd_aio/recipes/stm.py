@@ -19,6 +19,7 @@ from etcd_aio.recipes.isolation import Isolation, level_of
 from etcd_aio.recipes.read_set import ReadSet, Snapshot
 from etcd_aio.recipes.transaction import Transaction
 from etcd_aio.recipes.turnstile import Pass, Turnstile
+from etcd_aio.store import writer_for
 from etcd_aio.types import KeyLike, encode_key, shown_key, whole_number
 
 T = TypeVar("T")
@@ -70,7 +71,7 @@ class _Stm(Generic[T]):
         self._level = level_of(isolation)
         self._prefetch = tuple(encode_key(key, "prefetch") for key in prefetch)
         self._max_attempts = whole_number(max_attempts, "max_attempts", minimum=1)
-        self._writer = store if writer is None else writer
+        self._writer = writer_for(store, writer)
         # A store must not send a commit again whose answer is lost, whatever its own mode is: a copy that meets the
         # first one's effect would be taken for a conflict. The answers of other writers are true of every copy.
         self._is_exact = not hasattr(self._writer, "do")

@@ -20,6 +20,7 @@ from etcd_aio.recipes.numbers import next_number
 from etcd_aio.recipes.priority_queue import DEFAULT_PRIORITY
 from etcd_aio.recipes.queue import DEFAULT_TIMEOUT, put_in_doubt
 from etcd_aio.recipes.worker import HasLeases, Worker
+from etcd_aio.store import writer_for
 from etcd_aio.types import KeyLike, ValueLike, encode_key, shown_key, to_bytes, whole_number
 
 DEFAULT_TTL: Final = 30
@@ -94,7 +95,7 @@ class WorkQueue:
         self._keys = JobKeys(encoded)
         self._ttl = whole_number(ttl, "ttl", minimum=1)
         self._max_tries = whole_number(max_tries, "max_tries", minimum=1)
-        self._writer = client if writer is None else writer
+        self._writer = writer_for(client, writer)
         self._is_exact = not hasattr(self._writer, "do")  # no store, so its answers are true of every copy
         deadline_after(timeout, 0.0)
         self._timeout = timeout

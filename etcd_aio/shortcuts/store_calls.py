@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from etcd_aio.call_options import UNSET, Timeout
+from etcd_aio.key_space import KeySpace, key_space_of
 from etcd_aio.kv import KVCalls
 from etcd_aio.lease import Lease, OnLost
 from etcd_aio.shortcuts.client_like import Block, ClientLike
@@ -32,6 +33,11 @@ class StoreCalls(KVCalls, Shortcuts):
     def name(self) -> str:
         """The name of the client; empty if it has none."""
         return self._invoker.client
+
+    @property
+    def key_space(self) -> KeySpace | None:
+        """Whose keys these are; see `Client.key_space`."""
+        return key_space_of(self._store)
 
     def _lease_pool(self) -> "LeasePool":
         return self._store._lease_pool()

@@ -542,9 +542,27 @@ async def test_a_singleton_runs_once_and_others_wait_until_it_is_done(fake: Fake
         assert sorted(await asyncio.gather(*map(start, made))) == [False, False, True]
         assert order == ["begin", "end", "up", "up", "up"]
         assert await start(made[0]) is False  # for ever, also after a restart
-        await made[0].client.delete("migrate-7")
+        await made[0].client.delete("migrate-7/done")
         assert await start(made[0]) is True
-    assert fake.keys() == {b"migrate-7": b"done"}
+    assert fake.keys() == {b"migrate-7/done": b"done"}
+
+
+async def test_names_of_singletons_and_data_may_look_like_keys_of_each_other(fake: FakeEtcd) -> None:
+    async with workers(fake, lambda _: forever) as (etcd, *_):
+        for data in ("migrate", "migrate/42", "migrate/7/cafe"):
+            await etcd.client.put(data, "data")
+        for name in ("migrate/7", "migrate", "migrate/done", "migrate/7/done", "migrate/d"):
+            for is_first in (True, False):
+                async with asyncio.timeout(60), etcd.singleton(name) as won:
+                    assert won is is_first, name
+        order: list[bool] = []
+
+        async def use() -> None:
+            async with etcd.singleton("migrate/do") as won:
+                order.append(won)
+
+        await asyncio.gather(use(), use())
+        assert sorted(order) == [False, True]
 
 
 async def test_a_singleton_that_fails_is_run_by_another(fake: FakeEtcd) -> None:

@@ -1,5 +1,7 @@
 """Elections on real servers: candidates, leaders, observers; and the defects that other clients have had."""
 
+# ruff: noqa: PT012 - the block is what is tested
+
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -563,6 +565,61 @@ async def test_work_that_resigns_goes_on_to_its_end(client: Client, prefix: str,
     assert await keys(client, f"{prefix}e") == []
 
 
+async def test_each_leadership_is_logged_at_info_without_its_value(
+    client: Client, prefix: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "etcd_aio.elections")
+    election, what = client.election(f"{prefix}e"), f"election '{prefix}e'"
+    async with election.lead("secret") as won:
+        await won.proclaim("secret too")
+        said = [(record.levelname, record.getMessage()) for record in caplog.records]
+        assert ("INFO", f"{what}: this process leads, with fencing token {won.fencing_token}") in said
+        token = won.fencing_token
+    assert f"{what}: this process resigns, with fencing token {token}" in caplog.messages
+    with pytest.raises(LeadershipLostError):
+        async with election.lead("secret") as lost:
+            token = lost.fencing_token
+            await revoke(client, lost)
+            await asyncio.sleep(PATIENCE)
+    assert f"{what}: this process has lost the leadership, with fencing token {token}" in caplog.messages
+    assert "secret" not in caplog.text
+
+
+async def test_a_leader_is_told_at_once_of_a_key_that_is_deleted(client: Client, prefix: str) -> None:
+    """Its key is watched from the start: a leadership lasts."""
+    with pytest.raises(LeadershipLostError, match="it was deleted"):
+        async with client.election(f"{prefix}e").lead() as leadership:
+            await until(lambda: any("key of election" in task.get_name() for task in asyncio.all_tasks()))
+            await client.delete(leadership.key)
+            await asyncio.sleep(PATIENCE)
+
+
+async def test_work_that_returns_at_once_is_run_again_after_a_pause(
+    client: Client, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+
+    async def pause(self: object, seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr(elections.Election, "_pause", pause)
+    runs = 0
+
+    async def work(leadership: Leadership) -> None:
+        nonlocal runs
+        runs += 1
+        if runs == 5:
+            raise ValueError("enough")
+        if runs == 3:
+            await asyncio.sleep(1.1)
+
+    with pytest.raises(ValueError, match="enough"):
+        await client.election(f"{prefix}e").run(work, again=True)
+    assert len(pauses) == 3, "none after the long run"
+    assert pauses[0] >= 0.5
+    assert max(pauses) <= 15
+
+
 async def test_run_again_stands_again(client: Client, prefix: str) -> None:
     tokens: list[int] = []
 
@@ -759,7 +816,8 @@ async def test_a_leadership_that_is_not_resumed_is_left_as_it_was(
     name = f"{prefix}e"
     async with another(shared_server) as later:
         if not is_interrupted:
-            await client.put(f"{name}/1", "before")
+            earlier = await client.leases.grant(60)
+            await client.put(f"{name}/{earlier.id:x}", "before", lease=earlier.id)
         granted = await client.leases.grant(60)
         created = await client.put(f"{name}/{granted.id:x}", "one", lease=granted.id)
         at = 0  # turns of the loop

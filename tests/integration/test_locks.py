@@ -169,6 +169,87 @@ async def test_nested_names_are_locks_of_their_own(client: Client, other: Client
         assert await client.lock(name).try_acquire()
 
 
+def _locks(client: Client, name: str) -> dict[str, Callable[[], Any]]:
+    """Everything that is held by a key below a name."""
+    return {
+        "lock": lambda: client.lock(name, timeout=PATIENCE),
+        "election": lambda: client.election(name).lead(timeout=PATIENCE),
+        "reader": lambda: client.rwlock(name).reading(timeout=PATIENCE),
+        "writer": lambda: client.rwlock(name).writing(timeout=PATIENCE),
+        "semaphore": lambda: client.semaphore(name, limit=1, timeout=PATIENCE),
+    }
+
+
+@pytest.mark.parametrize("kind", ["lock", "election", "reader", "writer", "semaphore"])
+async def test_data_below_the_name_blocks_nothing_whatever_it_looks_like(
+    client: Client, other: Client, name: str, kind: str
+) -> None:
+    lease = await other.leases.grant(60)
+    for tail in ("0", "42", "2024", "cafe", "-4d", "config", "7/cafe"):
+        for between in ("", "read/", "write/"):
+            await other.put(f"{name}/{between}{tail}", "data")
+    await other.put(f"{name}/beef", "data", lease=lease.id)  # of another name than its lease
+    assert await other.election(name).leader() is None
+    assert await other.lock(name).contenders() == ()
+    for _ in range(2):
+        async with _locks(client, name)[kind]() as held:
+            assert held.fencing_token
+            if kind != "election":
+                assert len(await held.contenders()) == 1
+            if kind not in ("election", "reader"):
+                assert not await _locks(other, name)[kind]().try_acquire()
+    if kind != "election":
+        lock = _locks(client, name)[kind]()
+        assert await lock.try_acquire()
+        waiting = asyncio.create_task(_locks(other, name)[kind]().acquire())
+        await until_waiting(client, name, 24)
+        await lock.release()
+        await waiting
+    await other.leases.revoke(lease)
+
+
+@pytest.mark.parametrize("kind", ["lock", "election", "writer"])
+async def test_a_key_that_is_put_without_its_lease_is_a_contenders_no_more(
+    client: Client, other: Client, name: str, kind: str
+) -> None:
+    """As an operator might do by hand: etcd would never delete it."""
+    order: list[str] = []
+
+    async def wait() -> None:
+        async with _locks(client, name)[kind]():
+            order.append("next")
+
+    with pytest.raises(EtcdError, match=r"its key is gone: it was put by another client"):
+        async with _locks(other, name)[kind]() as held:
+            waiting = asyncio.create_task(wait())
+            await until_waiting(client, name, 2)
+            key, fenced = held.key, held.fenced
+            await asyncio.sleep(0.6)  # until its key is watched
+            await client.put(key, "by hand")
+            try:
+                await asyncio.sleep(PATIENCE)
+            finally:
+                order.append("told")
+    async with asyncio.timeout(PATIENCE):
+        await waiting
+    assert sorted(order) == ["next", "told"]
+    with pytest.raises(NotHeldError):
+        await fenced.put(f"{name}-x", "late")
+    await client.delete(key)
+    await until_free(client, name)
+
+
+async def test_a_fenced_write_is_refused_once_the_key_has_lost_its_lease(
+    client: Client, other: Client, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("etcd_aio.concurrency.held.WATCH_AFTER", PATIENCE)
+    with pytest.raises(LockLostError, match="etcd has refused a fenced write"):
+        async with client.lock(name) as lock:
+            await other.put(lock.key, "by hand")
+            await lock.fenced.put(f"{name}-x", "late")
+    assert await other.get(f"{name}-x") is None
+
+
 async def test_try_acquire_writes_nothing_if_the_lock_is_taken(client: Client, other: Client, name: str) -> None:
     async with client.lock(name):
         before = (await client.range(name)).revision

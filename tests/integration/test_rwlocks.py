@@ -79,17 +79,19 @@ async def test_the_keys_have_the_prefixes_of_the_recipe_of_go(client: Client, na
 
 async def test_keys_of_other_clients_count_whatever_they_are_called(client: Client, name: str) -> None:
     """Go's recipe names them by the time."""
-    await client.put(f"{name}/read/1700000000000000000", "")
+    lease = await client.leases.grant(60)
+    await client.put(f"{name}/read/1700000000000000000", "", lease=lease.id)
     rw = client.rwlock(name)
     with pytest.raises(LockTimeoutError):
         await rw.writing(timeout=0.2).acquire()
     async with rw.reading():
         pass
     await client.delete(prefix=f"{name}/")
-    await client.put(f"{name}/write/1700000000000000000", "")
+    await client.put(f"{name}/write/1700000000000000000", "", lease=lease.id)
     for lock in (rw.reading(timeout=0.2), rw.writing(timeout=0.2)):
         with pytest.raises(LockTimeoutError):
             await lock.acquire()
+    await client.leases.revoke(lease.id)
 
 
 @pytest.mark.parametrize("kind", ["reading", "writing"])

@@ -238,7 +238,7 @@ class EtcdApplication:
         """A block that one worker of all runs once: `async with etcd.singleton("migrate-7") as won:`.
 
         Args:
-            name: of the key that says that it is done, and of the lock until then.
+            name: of the lock; the key `<name>/done` says that it is done.
             ttl: seconds until another worker may win after a crash of the winner. Default: 10, as of locks.
 
         Raises:

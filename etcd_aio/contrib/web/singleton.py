@@ -1,6 +1,7 @@
 """Singleton: a block of code that one worker of all runs once, while the others wait until it is done.
 
-The key of the name says that it is done; the lock of the name, whose keys are below it, lets one worker in.
+The key `<name>/done` says that it is done, and the lock of the name, whose keys are `<name>/<lease>`, lets one worker
+in. No lock has a key that ends like that, and the key is in no lock's way, whatever names singletons have.
 """
 
 from types import TracebackType
@@ -8,29 +9,31 @@ from typing import TYPE_CHECKING
 
 from etcd_aio import Client, KeyLike, op
 from etcd_aio.errors import ClientUsageError
+from etcd_aio.types import encode_key
 
 if TYPE_CHECKING:
     from etcd_aio.concurrency import Lock
 
 _DONE = b"done"
+_SUFFIX = b"/done"  # not hexadecimal, as a lease is
 
 
 class Singleton:
     """A block that runs once for its name: `async with etcd.singleton("migrate-7") as won:`.
 
     Entering waits until the block is done, or this worker may run it. `won` says which. When the block of the winner
-    ends without an exception, the key of the name is written. From then on every worker gets False at once, also after
-    a restart; delete the key to have it run again. If the block fails, or its worker dies, another worker wins.
+    ends without an exception, the key `<name>/done` is written. From then on every worker gets False at once, also
+    after a restart; delete the key to have it run again. If the block fails, or its worker dies, another worker wins.
 
     Args:
         client: the client.
-        name: of the key, and of the lock.
+        name: of the lock; `<name>/done` is the key.
         ttl: seconds until another worker may win after a crash of the winner.
     """
 
     def __init__(self, client: Client, name: KeyLike, *, ttl: int) -> None:
         self._client = client
-        self._name = name
+        self._key = encode_key(name, "name") + _SUFFIX
         self._lock: Lock = client.lock(name, ttl=ttl)
         self._is_entered = False
         self._has_won = False
@@ -62,7 +65,7 @@ class Singleton:
         return self._has_won
 
     async def _is_done(self) -> bool:
-        return await self._client.get(self._name) is not None
+        return await self._client.get(self._key) is not None
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
@@ -78,7 +81,7 @@ class Singleton:
         try:
             if exc is None:
                 # It says the same whenever it is applied, so it may be repeated.
-                await self._lock.fenced.txn().then(op.put(self._name, _DONE)).commit(retry="always")
+                await self._lock.fenced.txn().then(op.put(self._key, _DONE)).commit(retry="always")
         except BaseException as error:  # a cancellation too
             await self._lock.__aexit__(type(error), error, error.__traceback__)
             raise

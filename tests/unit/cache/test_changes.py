@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from etcd_aio import CacheError, ClientClosedError, Event, EventType, KeyValue
-from etcd_aio.cache.changes import CacheBatches, CacheChanges, Follower
+from etcd_aio.cache.changes import CacheBatches, CacheChanges, Follower, KeySetChanges
 from etcd_aio.cache.steps import Step
 from etcd_aio.errors import ClientUsageError
 from tests.support.virtual_time import turns
@@ -28,8 +28,7 @@ def tell(follower: Follower, *events: Event, created: Iterable[bytes] = (), late
     changes = {event.key: event.kv if event.is_put else None for event in events}
     if not late:
         follower.add(Step(events[-1].revision, changes, set(created)), is_resync=False)
-    if isinstance(follower, CacheBatches):
-        follower.add_events(events)
+    follower.add_events(events)
 
 
 def ignore(follower: Follower) -> None:
@@ -153,3 +152,22 @@ async def test_a_follower_that_is_dropped_is_collected() -> None:
     del changes
     gc.collect()
     assert weak() is None
+
+
+async def test_a_key_set_moves_with_keys_that_come_and_go_and_not_with_their_values() -> None:
+    followed = KeySetChanges(ignore, asyncio.get_running_loop(), lambda key: key != b"other", 4)
+    taking = asyncio.ensure_future(anext(followed))
+    tell(followed, put(b"a", 5, 2))
+    tell(followed, put(b"other", 6))
+    await turns()
+    assert (followed.revision, taking.done()) == (4, False)
+    tell(followed, put(b"b", 7), delete(b"b", 8), put(b"a", 9, 3), created=[b"b"])
+    assert (followed.revision, await taking) == (8, 8)
+    tell(followed, put(b"c", 3), delete(b"c", 6), late=True)
+    assert followed.revision == 8, "late events that are older"
+    tell(followed, put(b"c", 9), delete(b"c", 10), late=True)
+    assert (followed.revision, await anext(followed)) == (10, 10)
+    followed.reloaded(10)  # of another store
+    assert await anext(followed) == 10
+    followed.reloaded(3)  # a backup was restored
+    assert (followed.revision, await anext(followed)) == (3, 3)

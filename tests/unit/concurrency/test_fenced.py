@@ -16,6 +16,7 @@ class FakeHeld:
 
     key = b"a/1"
     revision = 7
+    conditions = staticmethod(lambda: (Key(b"a/1").create_revision == 7, Key(b"a/1").lease == 1))
     is_over = False
     is_lost = False
 
@@ -38,7 +39,7 @@ class FakeWriter:
 @pytest.mark.parametrize("when", [(), (Key("k").missing,)])
 async def test_a_txn_keeps_its_timeout_and_its_retry_mode(when: tuple[Any, ...]) -> None:
     writer = FakeWriter()
-    txn = FencedWriter(writer, FakeHeld()).txn()  # type: ignore[arg-type] # as much of them as it needs
+    txn = FencedWriter(writer, writer, FakeHeld()).txn()  # type: ignore[arg-type] # as much of them as it needs
     await txn.when(*when).then(op.txn(then=[op.put("k", "v")])).commit(timeout=3.0, retry="never")
     assert writer.sent == [(3.0, "never")]
 
@@ -46,6 +47,6 @@ async def test_a_txn_keeps_its_timeout_and_its_retry_mode(when: tuple[Any, ...])
 async def test_a_write_is_sent_safely_whatever_the_client_does_by_default() -> None:
     """A refusal of a copy would say nothing of the copies before it."""
     writer = FakeWriter()
-    txn = FencedWriter(writer, FakeHeld()).txn()  # type: ignore[arg-type] # as much of them as it needs
+    txn = FencedWriter(writer, writer, FakeHeld()).txn()  # type: ignore[arg-type] # as much of them as it needs
     await txn.when(Key("k").missing).then(op.txn(then=[op.put("k", "v")])).commit()
     assert [retry for _, retry in writer.sent] == ["safe"]

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -89,6 +90,21 @@ def test_keys_of_nested_names_are_no_candidates() -> None:
     assert told([leader]) == [(4, "b")]
     assert found.changed([put(5, 11, name="e/nested")], 11) == []
     assert candidates()[0].changed([put(5, 11, name="e/nested")], 11) == []
+
+
+def test_a_key_that_is_not_attached_to_the_lease_in_its_name_is_no_candidate() -> None:
+    data = KeyValue(b"e/42", b"data", create_revision=2, mod_revision=2, version=1)
+    found, leader = candidates(data, replace(data, key=b"e/cafe", lease=7), kv(2, 4, "b"))
+    assert told([leader]) == [(4, "b")]
+    events = [Event(EventType.PUT, replace(data, mod_revision=11, version=2)), gone(0x42, 12)]
+    assert found.changed(events, 12) == []
+
+
+def test_a_leader_whose_key_loses_its_lease_leads_no_more() -> None:
+    found, _ = candidates(kv(1, 3, "a"), kv(2, 4, "b"))
+    without = Event(EventType.PUT, replace(kv(1, 3, "x", 11), lease=0))
+    assert told(found.changed([without], 11)) == [(4, "b")]
+    assert told(found.changed([put(1, 3, "a", 12)], 12)) == [(3, "a")], "it is the oldest again"
 
 
 def test_a_difference_after_a_compaction_has_one_state() -> None:

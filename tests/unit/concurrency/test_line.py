@@ -76,9 +76,12 @@ class CompactedStore:
     def __init__(self) -> None:
         self.watches = 0
 
-    async def do(self, txn: op.TxnOp, **options: object) -> TxnResult:
+    async def do(self, asked: op.TxnOp | op.RangeOp, **options: object) -> TxnResult | RangeResult:
         header = Header(revision=9)
         other = KeyValue(b"a/2", b"", 5, 5, 1, 2)
+        if isinstance(asked, op.RangeOp):
+            return RangeResult(header, (KeyValue(b"a/1", b"", 9, 9, 1, 1), other), more=False, count=2)
+        txn = asked
         responses = (PutResult(header), RangeResult(header, (other,), more=False, count=1))
         return TxnResult(True, header, responses[: len(txn.then)], txn.then)
 

@@ -16,6 +16,7 @@ class Listed:
     key: bytes
     value: bytes
     create_revision: int
+    lease: int = 1
 
 
 def kv(number: int, permits: int = 1, limit: int = 3, *, is_held: bool = False) -> Listed:

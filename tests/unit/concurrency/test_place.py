@@ -11,8 +11,16 @@ from etcd_aio.concurrency.place import LineKeys, Place, State, Step, lock_keys, 
 
 @dataclass(frozen=True)
 class Listed:
+    """A key as a server lists it; by default that of a contender, with the lease that its name ends with."""
+
     key: bytes
     create_revision: int
+    lease: int = -1
+
+    def __post_init__(self) -> None:
+        if self.lease == -1:
+            tail = self.key.rpartition(b"/")[2]
+            object.__setattr__(self, "lease", int(tail, 16) if tail and not tail.strip(b"-0123456789abcdef") else 0)
 
 
 @dataclass
@@ -39,17 +47,26 @@ class Contender:
 class World:
     """A store and its contenders. Each step is what etcd applies at once, or what a contender does with an answer."""
 
-    def __init__(self, contenders: list[Contender], expiries: int, limit: int = 2) -> None:
+    def __init__(
+        self,
+        contenders: list[Contender],
+        expiries: int,
+        limit: int = 2,
+        data: tuple[bytes, ...] = (),
+        overwrites: int = 0,
+    ) -> None:
         self.limit = limit  # of the keys that entering lists
         self.contenders = contenders
-        self.store: dict[bytes, int] = {}
+        self.data = set(data)  # keys without a lease
+        self.store = dict.fromkeys(data, 1)
         self.revision = 1
+        self.overwrites = overwrites
         self.expiries = expiries
 
     def copy(self) -> "World":
         twin = copy.copy(self)
         twin.contenders = [contender.copy() for contender in self.contenders]
-        twin.store = dict(self.store)
+        twin.store, twin.data = dict(self.store), set(self.data)
         return twin
 
     def shape(self) -> tuple[object, ...]:
@@ -58,7 +75,12 @@ class World:
         for one in self.contenders:
             revisions |= {one.place.revision, one.place.ahead.create_revision if one.place.ahead else 0}
         rank = {revision: at for at, revision in enumerate(sorted(revisions))}
-        parts: list[object] = [self.expiries, *sorted((key, rank[at]) for key, at in self.store.items())]
+        parts: list[object] = [
+            self.expiries,
+            self.overwrites,
+            *sorted(self.data),
+            *sorted((key, rank[at]) for key, at in self.store.items()),
+        ]
         for one in self.contenders:
             place, ahead = one.place, one.place.ahead
             parts += [place.state.value, rank[place.revision], place.limit, one.tries]
@@ -67,19 +89,26 @@ class World:
         return tuple(parts)
 
     def listed(self, prefix: bytes, newest: int) -> list[Listed]:
-        found = [Listed(key, at) for key, at in self.store.items() if key.startswith(prefix) and at <= newest]
+        found = [self.there(key) for key, at in self.store.items() if key.startswith(prefix) and at <= newest]
         return sorted(found, key=lambda one: -one.create_revision)
 
     def present(self, key: bytes) -> Listed | None:
-        return Listed(key, self.store[key]) if key in self.store else None
+        return self.there(key) if key in self.store else None
+
+    def there(self, key: bytes) -> Listed:
+        return Listed(key, self.store[key], 0) if key in self.data else Listed(key, self.store[key])
 
     def delete(self, key: bytes) -> None:
         if self.store.pop(key, None) is not None:
+            self.data.discard(key)
             self.revision += 1
-            for contender in self.contenders:
-                ahead = contender.place.ahead
-                if contender.is_watching and ahead is not None and ahead.key == key:
-                    contender.has_event = True
+            self.tell(key)
+
+    def tell(self, key: bytes) -> None:
+        for contender in self.contenders:
+            ahead = contender.place.ahead
+            if contender.is_watching and ahead is not None and ahead.key == key:
+                contender.has_event = True
 
     # Steps.
 
@@ -91,7 +120,7 @@ class World:
             self.revision += 1
             self.store[place.key] = self.revision
         keys = sorted(key for key in self.store if key.startswith(contender.keys.before))[: self.limit]
-        place.created(self.store[place.key], [Listed(key, self.store[key]) for key in keys], self.limit)
+        place.created(self.store[place.key], [Listed(key, self.store[key], 0) for key in keys], self.limit)
 
     def look(self, contender: Contender) -> None:
         place = contender.place
@@ -110,7 +139,10 @@ class World:
             self.unwatch(contender)
 
     def event(self, contender: Contender) -> None:
-        contender.place.vanished()
+        ahead = contender.place.ahead
+        assert ahead is not None
+        contender.place.checked(self.present(ahead.key))
+        assert contender.place.state is State.LOOKING
         self.unwatch(contender)
 
     def unwatch(self, contender: Contender) -> None:
@@ -128,6 +160,12 @@ class World:
     def expire(self, contender: Contender) -> None:
         self.expiries -= 1
         self.delete(contender.place.key)
+
+    def overwrite(self, contender: Contender) -> None:
+        """Another client puts its key, without its lease; so its block is told."""
+        self.overwrites -= 1
+        self.data.add(contender.place.key)
+        self.tell(contender.place.key)
 
     def steps(self) -> Iterator[tuple[str, int]]:
         """What can happen next; the ones that nothing forces are marked."""
@@ -152,6 +190,8 @@ class World:
                     pass
             if self.expiries and contender.place.key in self.store:
                 yield "expire?", at
+            if self.overwrites and self.owns(contender) and contender.place.state in (State.HELD, State.WAITING):
+                yield "overwrite?", at
 
     def after(self, name: str, at: int) -> "World":
         world = self.copy()
@@ -164,7 +204,8 @@ class World:
         return [one for one in self.contenders if one.place.state is State.HELD and self.owns(one)]
 
     def owns(self, contender: Contender) -> bool:
-        return self.store.get(contender.place.key) == contender.place.revision
+        key = contender.place.key
+        return self.store.get(key) == contender.place.revision and key not in self.data
 
 
 def explore(first: World, check: Callable[[World], None]) -> int:
@@ -178,7 +219,7 @@ def explore(first: World, check: Callable[[World], None]) -> int:
         if all(name.endswith("?") for name, _ in steps):
             states = [one.place.state for one in world.contenders]
             assert set(states) <= {State.OUT}, f"stuck: {states}"
-            assert not world.store
+            assert world.store.keys() == first.store.keys()
         for name, at in steps:
             further = world.after(name, at)
             if further.shape() not in seen:
@@ -223,6 +264,20 @@ def test_three_contenders_of_a_lock_with_a_lost_lease_in_every_order(limit: int,
     keys = lock_keys(b"a")
     contenders = [Contender(0x1F, keys, tries), Contender(0x2, keys), Contender(0xA, keys)]
     assert explore(World(contenders, expiries=1, limit=limit), check_exclusion) > 500
+
+
+def test_data_stands_in_no_ones_way() -> None:
+    """Also if its key is named like that of a contender."""
+    contenders = [Contender(1, lock_keys(b"a")), Contender(2, lock_keys(b"a"))]
+    assert explore(World(contenders, 1, data=(b"a/0", b"a/42", b"a/cafe", b"a/config")), check_exclusion) > 50
+    contenders = [Contender(1, reader_keys(b"a")), Contender(2, writer_keys(b"a"))]
+    assert explore(World(contenders, 1, data=(b"a/read/42", b"a/write/42")), check_exclusion) > 50
+
+
+def test_a_contender_whose_key_loses_its_lease_stands_in_no_ones_way() -> None:
+    keys = lock_keys(b"a")
+    contenders = [Contender(1, keys), Contender(2, keys), Contender(3, keys)]
+    assert explore(World(contenders, expiries=0, overwrites=1), check_exclusion) > 100
 
 
 def test_readers_and_writers_in_every_order() -> None:
@@ -292,6 +347,9 @@ def test_the_keys_are_those_of_other_clients() -> None:
     ("keys", "key", "is_one"),
     [
         (lock_keys(b"a"), b"a/1", True),
+        (lock_keys(b"a"), b"a/01", False),
+        (lock_keys(b"a"), b"a/0", False),
+        (lock_keys(b"a"), b"a/694d9a5b", True),
         (lock_keys(b"a"), b"a/b/1", False),
         (lock_keys(b"a/b"), b"a/b/1", True),
         (reader_keys(b"a"), b"a/write/1", True),
@@ -307,7 +365,11 @@ def test_the_keys_are_those_of_other_clients() -> None:
     ],
 )
 def test_keys_of_other_names_are_left_out(keys: LineKeys, key: bytes, is_one: bool) -> None:
-    assert keys.has(key) is is_one
+    assert keys.has(Listed(key, 5)) is is_one
+    assert keys.may_have(key) or not is_one
+    assert not keys.has(Listed(key, 5, 0)), "data"
+    # Attached to another lease, as with Go's recipe for read-write locks.
+    assert keys.has(Listed(key, 5, 0x77)) is (is_one and not keys.name_leases)
 
 
 def test_keys_of_other_names_make_it_look_further() -> None:
@@ -329,6 +391,7 @@ def test_a_key_that_was_created_anew_is_not_the_one_to_wait_for() -> None:
     place.move(Step.BEGUN)
     own = Listed(b"a/1", 9)
     place.created(9, [own, Listed(b"a/2", 5), Listed(b"a/3", 3), Listed(b"a/4", 10)])
+    place.looked([own, Listed(b"a/2", 5)], own)
     place.checked(Listed(b"a/2", 5))
     assert place.state is State.WAITING
     place.checked(Listed(b"a/2", 11))

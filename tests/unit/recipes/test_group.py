@@ -274,11 +274,77 @@ async def test_the_epoch_is_that_of_the_assignment(fake: FakeEtcd) -> None:
             assert ring.owner("k").text() == "2"
             assert ring.epoch == before
             assert ring.assignment is assignment
-            async with group.join("b"):
-                pass
+
+
+@pytest.mark.parametrize("times", [1, 3])
+async def test_the_epoch_grows_with_members_that_came_and_went_unseen(fake: FakeEtcd, times: int) -> None:
+    """Those that were there in between have written with larger epochs."""
+    async with fake.client() as client, fake.client() as other:
+        group, others = Group(client, "workers"), Group(other, "workers")
+        async with group.join("a"), group.ring() as ring, others.ring() as another:
+            changes = ring.changes()
+            assert (await anext(changes)).epoch == ring.epoch
+            theirs = 0
+            for _ in range(times):
+                async with others.join("b"):
+                    await another.wait_current()
+                    theirs = another.epoch
+            await another.wait_current()
             await ring.wait_current()
             assert ring.assignment.members == ("a",)
-            assert ring.epoch >= before
+            assert ring.epoch == another.epoch > theirs
+            told = await anext(changes)
+            assert (told.epoch, told.members) == (ring.epoch, ("a",)), "the epoch alone has moved"
+
+
+async def test_the_epoch_grows_when_a_member_has_left_and_joined_unseen(fake: FakeEtcd) -> None:
+    async with fake.client() as client, fake.client() as other:
+        group = Group(client, "workers")
+        async with group.join("a"), group.ring() as ring, group.ring() as another:
+            await other.put("workers/b", "")
+            await ring.wait_current()
+            before, changes = ring.epoch, ring.changes()
+            await anext(changes)
+            await other.delete("workers/b")
+            await other.put("workers/b", "")
+            await ring.wait_current()
+            await another.wait_current()
+            assert ring.assignment.members == ("a", "b")
+            assert ring.epoch == another.epoch == before + 2
+            while (told := await anext(changes)).epoch != ring.epoch:
+                pass
+            assert told.members == ("a", "b")
+
+
+async def test_a_key_of_another_kind_below_the_name_does_not_move_the_epoch(fake: FakeEtcd) -> None:
+    async with fake.client() as client:
+        group = Group(client, "workers")
+        async with group.join("a"), group.ring() as ring, Group(client, "workers/of-another").join("b"):
+            epoch, assignment = ring.epoch, ring.assignment
+            await client.put(b"workers/\xff", "")
+            await ring.wait_current()
+            assert (ring.epoch, ring.assignment) == (epoch, assignment)
+
+
+async def test_the_points_of_many_members_are_computed_in_turns_of_the_loop(fake: FakeEtcd) -> None:
+    async with fake.client() as client:
+        for number in range(20):
+            await client.put(f"workers/{number}", "")
+        turns_taken = 0
+
+        async def count() -> None:
+            nonlocal turns_taken
+            while True:
+                turns_taken += 1
+                await asyncio.sleep(0)
+
+        ring = Group(client, "workers").ring(replicas=4096)
+        points = ring._points
+        async with ring:
+            counting = asyncio.create_task(count())
+            assert len(await points()) == 20
+            counting.cancel()
+            assert turns_taken >= 20
 
 
 async def test_the_changes_of_a_ring(fake: FakeEtcd) -> None:
