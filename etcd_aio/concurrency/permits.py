@@ -14,6 +14,9 @@ The sums only grow from one contender to the next, so those that hold are the fi
 request. The first that does not hold is the head. It waits for a deletion of any key. Each other one waits for the one
 before it, until that is gone or holds; a contender that had to wait marks its key when it holds. So a release wakes the
 head, and the head, if it holds then, wakes the next one.
+
+So a contender needs no list of all keys, which would be long for each of many: the oldest keys until their permits pass
+the limit say whether it is behind the head, and then it needs the key before its own alone.
 """
 
 import json
@@ -107,6 +110,34 @@ def judge(found: Iterable[Listed], key: bytes, revision: int, request: Request) 
         is_head = total <= request.limit
         ahead = kv
     return Verdict(False)
+
+
+def judge_ends(
+    oldest: Iterable[Listed], youngest: Iterable[Listed], key: bytes, revision: int, request: Request
+) -> Verdict | None:
+    """Apply the rule to the ends of a line. Returns None if these keys do not tell.
+
+    Args:
+        oldest: the oldest keys of the semaphore, of which there are more.
+        youngest: the youngest keys that are not younger than the own one.
+        key: the own key.
+        revision: its `create_revision`.
+        request: what it wants.
+
+    Raises:
+        LockError: as `judge`.
+    """
+    first = _by_age(oldest)
+    verdict = judge(first, key, revision, request)
+    if verdict.is_there:
+        return verdict
+    counted = (_counted(kv, request, is_oldest=number == 0) for number, kv in enumerate(first))
+    last = _by_age(youngest)
+    if not last or (last[-1].key, last[-1].create_revision) != (key, revision):
+        return Verdict(False)
+    if sum(counted) <= request.limit or len(last) < 2:
+        return None
+    return Verdict(True, False, last[-2], is_head=False)
 
 
 def is_free(found: Iterable[Listed], request: Request) -> bool:

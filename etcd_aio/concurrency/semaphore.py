@@ -4,12 +4,12 @@ import asyncio
 import random
 from typing import ClassVar
 
-from etcd_aio import Key, KeyValue, RangeResult, op
+from etcd_aio import Key, KeyValue, RangeResult, SortBy, SortOrder, op
 from etcd_aio.concurrency.held import OnLost, Subject, later_event
 from etcd_aio.concurrency.line import Line
 from etcd_aio.concurrency.loans import BACKOFF, LeaseSource
 from etcd_aio.concurrency.lock import Lock
-from etcd_aio.concurrency.permits import Request, Verdict, is_free, is_marked, judge
+from etcd_aio.concurrency.permits import Request, Verdict, is_free, is_marked, judge, judge_ends
 from etcd_aio.concurrency.place import ENTRY_LIMIT, LineKeys, Listed, Place, State, Step
 from etcd_aio.errors import ClientUsageError, EtcdError, InvalidRequestError, LockLostError
 from etcd_aio.store import Store
@@ -27,8 +27,33 @@ class PermitLine(Line[LockLostError]):
         self._is_head = False
 
     async def _is_taken(self) -> bool:
-        found = await self._store.range(prefix=self._keys.before)
-        return not is_free(self._mine(found), self._request)
+        limit = self._enough
+        while True:
+            found = await self._store.do(self._first(limit))
+            if not is_free(self._mine(found), self._request):
+                return True
+            if not found.more:
+                return False
+            limit *= 2
+
+    @property
+    def _enough(self) -> int:
+        """Keys that pass the limit in any case, if none is data."""
+        return self._request.limit + 1
+
+    def _first(self, limit: int, revision: int = 0) -> op.RangeOp:
+        return op.range(
+            prefix=self._keys.before, sort_by=SortBy.CREATE_REVISION, limit=limit, max_create_revision=revision
+        )
+
+    def _last(self, limit: int, revision: int) -> op.RangeOp:
+        return op.range(
+            prefix=self._keys.before,
+            sort_by=SortBy.CREATE_REVISION,
+            sort_order=SortOrder.DESCEND,
+            limit=limit,
+            max_create_revision=revision,
+        )
 
     def _entry_range(self) -> op.RangeOp:
         return op.range(prefix=self._keys.before, limit=ENTRY_LIMIT)
@@ -41,8 +66,7 @@ class PermitLine(Line[LockLostError]):
 
     async def _look(self) -> None:
         place = self.place
-        found = await self._store.range(prefix=self._keys.before, max_create_revision=place.revision)
-        verdict = self._judge(found)
+        verdict = await self._verdict(place)
         if not verdict.is_there:
             place.move(Step.GONE)
         elif verdict.is_held:
@@ -51,6 +75,20 @@ class PermitLine(Line[LockLostError]):
         else:
             place.ahead, self._is_head = verdict.ahead, verdict.is_head
             place.move(Step.BEHIND)
+
+    async def _verdict(self, place: Place) -> Verdict:
+        """Look at both ends of the line; at more of them while data stands between the contenders."""
+        enough, fewest = self._enough, 2
+        while True:
+            first, last = self._first(enough, place.revision), self._last(fewest, place.revision)
+            result = await self._store.do(op.txn(then=[first, last]))
+            oldest, youngest = result[first], result[last]
+            if not oldest.more:
+                return self._judge(oldest)
+            verdict = judge_ends(self._mine(oldest), self._mine(youngest), place.key, place.revision, self._request)
+            if verdict is not None:
+                return verdict
+            enough, fewest = 2 * enough, 4 * fewest
 
     async def _wait(self, ahead: Listed) -> None:
         place = self.place

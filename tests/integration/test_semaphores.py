@@ -199,6 +199,7 @@ async def test_a_release_wakes_two_of_many(number: int) -> None:
     async with EtcdServer() as server, Client(server.endpoint, timeout=PATIENCE) as client:
         blocking = client.semaphore("a", limit=3, permits=3, ttl=60)
         await blocking.acquire()
+        sent = await metric(server, "etcd_network_client_grpc_sent_bytes_total")
 
         async def work() -> None:
             async with client.semaphore("a", limit=3, ttl=60):
@@ -211,6 +212,8 @@ async def test_a_release_wakes_two_of_many(number: int) -> None:
             return await metric(server, "etcd_debugging_mvcc_watcher_total") >= number
 
         await until(all_watch)
+        received = await metric(server, "etcd_network_client_grpc_sent_bytes_total") - sent
+        assert received < 6_000 * number, "a waiter reads the ends of the line, and not all of it"
         before = await metric(server, "etcd_debugging_mvcc_events_total")
         await blocking.release()
         async with asyncio.timeout(PATIENCE * 3):

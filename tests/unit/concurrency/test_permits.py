@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from etcd_aio.concurrency.permits import Request, Verdict, is_free, is_marked, judge, parse
+from etcd_aio.concurrency.permits import Request, Verdict, is_free, is_marked, judge, judge_ends, parse
 from etcd_aio.errors import LockError
 
 SEEDS = [*range(60), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(60, 300))]
@@ -155,3 +155,21 @@ def test_another_limit_than_that_of_the_oldest_is_waited_for() -> None:
 def test_a_mark_is_in_the_value() -> None:
     assert is_marked(kv(1, is_held=True))
     assert not is_marked(kv(1))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_both_ends_of_a_line_tell_what_all_of_it_does(seed: int) -> None:
+    chance = random.Random(seed)
+    limit = chance.randrange(1, 6)
+    request = {number: Request(limit, chance.randrange(1, limit + 1)) for number in chance.sample(range(1, 60), 20)}
+    store = {number: kv(number, wanted.permits, limit) for number, wanted in sorted(request.items())}
+    for own, wanted in request.items():
+        older = [store[number] for number in store if number <= own]
+        whole = judge(older, b"s/%d" % own, own, wanted)
+        for first in range(1, len(older)):
+            for last in range(1, 4):
+                verdict = judge_ends(older[:first], older[-last:], b"s/%d" % own, own, wanted)
+                assert verdict in (None, whole)
+        told = judge_ends(older[: limit + 1], older[-2:], b"s/%d" % own, own, wanted)
+        assert told == whole, "this much tells in any case"
+    assert judge_ends(store.values(), store.values(), b"s/0", 0, Request(limit, 1)) == Verdict(False)
