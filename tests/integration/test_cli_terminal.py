@@ -129,7 +129,7 @@ async def test_ctrl_z_stops_both_and_fg_continues_both(
         for order in ("fg", "bg", "fg"):
             job.press(CTRL_Z) if order != "fg" or "SIGCONT" not in witness.told() else os.killpg(holder, signal.SIGTSTP)
             assert await job.report() == f"stopped {signal.SIGTSTP:d}"
-            assert [state(one) for one in (*processes, holder)] == ["T"] * 3
+            await until(lambda: [state(one) for one in (*processes, holder)] == ["T"] * 3)
             told = len(witness.lines())
             job.order(order)
             await until(lambda told=told: "SIGCONT" in witness.lines()[told:])  # type: ignore[misc]
@@ -146,16 +146,16 @@ async def test_a_stopped_command_whose_lock_is_lost_does_not_run_again(
 ) -> None:
     _, endpoint = served
     async with in_terminal(*words_of(endpoint, SHORT, witness.command("child")), stdin=stdin) as job:
-        await witness.pid("child")
-        await witness.pid()
+        processes = [await witness.pid(), await witness.pid("child")]
         job.press(CTRL_Z)
         assert await job.report() == f"stopped {signal.SIGTSTP:d}"
+        await until(lambda: [state(one) for one in processes] == ["T", "T"])
         before = witness.lines()
         async with Client(endpoint) as client, client.lock("n"):
             job.order(order)
             assert await job.report() == "ended 5"
+            await until(lambda: session(job.shell.pid) == [])
             assert witness.lines() == before
-        assert session(job.shell.pid) == []
         assert b"the command was ended" in job.shown
 
 
@@ -311,13 +311,13 @@ async def test_the_whole_command_ends_when_what_it_needs_is_lost(
                 processes = [await witness.pid(), await witness.pid("child")]
                 await client.delete(prefix="n/")
                 assert await job.report() == "ended 5"
-                assert [state(one) for one in processes] == ["", ""]
+                await until(lambda: [state(one) for one in processes] == ["", ""])
         else:
             async with without_terminal(*command) as alone:
                 processes = [await witness.pid(), await witness.pid("child")]
                 await client.delete(prefix="n/")
                 assert await alone.code() == 5
-                assert [state(one) for one in processes] == ["", ""]
+                await until(lambda: [state(one) for one in processes] == ["", ""])
     assert "SIGTERM" in witness.told()
     assert fake.keys() == {}
 
@@ -381,7 +381,7 @@ async def test_locks_in_locks_stop_and_go_on_together(
         await until(lambda: job.foreground() == pid)
         job.press(CTRL_Z)
         assert await job.report() == f"stopped {signal.SIGTSTP:d}"
-        assert {state(one) for one in session(job.shell.pid) if one != job.shell.pid} == {"T"}
+        await until(lambda: {state(one) for one in session(job.shell.pid) if one != job.shell.pid} == {"T"})
         job.order("fg")
         await until(lambda: job.foreground() == pid)
         job.press(b"hello\n")
@@ -425,7 +425,7 @@ async def test_what_a_shell_under_a_lost_lock_runs_is_ended_too(served: tuple[Fa
         pid = await witness.pid()
         await client.delete(prefix="n/")
         assert await job.report() == "ended 5"
-        assert state(pid) == ""
+        await until(lambda: state(pid) == "")
 
 
 async def test_a_pipeline_keeps_the_terminal_for_its_last_command(
