@@ -1,8 +1,13 @@
 """Words of a command as keys, numbers and ids."""
 
 import os
+import re
+from typing import Final
 
+from etcd_aio.cli.go_text import whole_number
 from etcd_aio.cli.outcome import ExitCode, Failure, bad_arguments
+
+_HEX: Final = re.compile("[0-9a-fA-F]+")
 
 
 def raw(word: str) -> bytes:
@@ -34,10 +39,7 @@ def member_of(word: str) -> int:
     Raises:
         Failure: it is none.
     """
-    try:
-        number = int(word, 16) if word.isalnum() else -1
-    except ValueError:
-        number = -1
+    number = int(word, 16) if _HEX.fullmatch(word) else -1
     if not 0 <= number < 2**64:
         raise bad_arguments(f"bad member ID arg {word!r}, expecting ID in Hex")
     return number
@@ -45,12 +47,9 @@ def member_of(word: str) -> int:
 
 def _number(word: str, base: int, what: str, code: int) -> int:
     try:
-        number = int(word, base) if word.lstrip("+-").isalnum() else None
+        return whole_number(word, base)
     except ValueError:
-        number = None
-    if number is None or not -(2**63) <= number < 2**63:
-        raise Failure(code, f"{what}: {word!r}")
-    return number
+        raise Failure(code, f"{what}: {word!r}") from None
 
 
 def exactly(words: tuple[str, ...], count: int, text: str) -> tuple[str, ...]:

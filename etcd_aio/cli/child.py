@@ -1,34 +1,55 @@
 """A command that runs only while something is held: a lock, or a leadership.
 
-The child inherits stdin, stdout and stderr, and gets the signals that this process gets. When what is held is lost,
-the child's process group is terminated; it is killed after a grace. On Linux the child also gets SIGTERM when this
-process is killed.
+The command inherits stdin, stdout and stderr. It has a process group of its own, which gets once each signal that ends
+programs and was sent to this process; what the keys of a terminal do is in `job_control.py`. When what is held is lost,
+the group is terminated, and killed after a grace. On Linux the command also gets SIGTERM when this process is killed.
 """
 
 import asyncio
 import os
 import signal
+import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, Protocol
 
 from etcd_aio.aio import start_task
+from etcd_aio.cli.job_control import Foreground, Reaction, Terminal, reaction, stop_own_group
 from etcd_aio.cli.outcome import ExitCode, Failure
+from etcd_aio.cli.signals import handled
+from etcd_aio.errors import EtcdError
+from etcd_aio.suspension import now
 
-_FORWARDED: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_PASSED_ON: Final = (*_ENDING, signal.SIGTSTP, signal.SIGWINCH)
 _SET_PARENT_DEATH_SIGNAL: Final = 1  # of Linux's prctl
 _SIGNALLED: Final = 128  # as shells, which add the number of the signal
+_LOOK_EVERY: Final = 0.05  # seconds
 
 
-async def _until(lost: Callable[[], Awaitable[object]]) -> None:
-    await lost()
+class Possession(Protocol):
+    """What the command needs: a lock, or a leadership."""
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it was lost, by the clock too."""
+        ...
+
+    @property
+    def remaining(self) -> float:
+        """Seconds until it is lost unless its lease is renewed."""
+        ...
+
+    async def lost(self) -> EtcdError | None:
+        """Wait until it is lost."""
+        ...
 
 
 async def run_while_held(
     command: Sequence[str],
     environ: Mapping[str, str],
-    lost: Callable[[], Awaitable[object]],
+    held: Possession,
     *,
     on_lost: str = "term",
     grace: float = 5.0,
@@ -37,57 +58,213 @@ async def run_while_held(
 
     Args:
         command: the words of the command.
-        environ: variables that it gets besides those of this process.
-        lost: waits until what is held is lost.
-        on_lost: what is done to the child then: "term", "kill" or "ignore".
-        grace: seconds between SIGTERM and SIGKILL.
+        environ: variables that it gets; they replace those of this process that have the same names.
+        held: what it needs.
+        on_lost: what is done to the command when that is lost: "term", "kill" or "ignore".
+        grace: seconds between SIGTERM and SIGKILL. So long before the end of the lease it counts as lost.
 
     Raises:
-        Failure: with the child's exit code unless that is 0; 128 and the number of the signal that has ended it; 5 if
+        Failure: with the command's exit code unless that is 0; 128 and the number of the signal that has ended it; 5 if
             what is held was lost.
+
+    Cancellation kills the command.
     """
-    own_group = not sys.stdin.isatty()  # a group in the background could not read the terminal
+    job = Job(held, ends_on_loss=on_lost != "ignore", grace=grace)
     try:
-        child = await asyncio.create_subprocess_exec(
-            *command,
-            env={**environ, **os.environ},
-            process_group=0 if own_group else None,
-            preexec_fn=_tie_to(os.getpid()),
-        )
-    except OSError as error:
-        raise Failure(ExitCode.ERROR, f"{command[0]}: {error.strerror}") from None
-    loop = asyncio.get_running_loop()
-    for one in _FORWARDED:
-        loop.add_signal_handler(one, _send, child.pid, one, own_group)
-    ended = start_task(child.wait(), name="etcd-aio command")
-    loss = start_task(_until(lost), name="etcd-aio loss")
+        job.start(command, environ)
+        with handled((signal.SIGCHLD,), job.look), handled((signal.SIGCONT,), job.go_on):
+            with handled(_PASSED_ON, job.pass_on):
+                job.look()  # it may have changed before there was a handler
+                await _watched(job, on_lost)
+            job.take_terminal()
+    finally:
+        job.close()
+    if job.was_lost:
+        error = await held.lost()
+        what = "the lock is lost" if error is None else error.message
+        went = "the command went on without it" if on_lost == "ignore" else "the command was ended"
+        raise Failure(ExitCode.INTERRUPTED, f"{what}; {went}")
+    code = job.ended.result()
+    if code < 0:
+        raise Failure(_SIGNALLED - code, f"signal {-code}", signal=-code, of_terminal=job.had_terminal)
+    if code:
+        raise Failure(code, f"exit status {code}")
+
+
+async def _watched(job: "Job", on_lost: str) -> None:
+    """Wait for the end of the job; end it when what it needs is lost."""
+    loss = start_task(job.held.lost(), name="etcd-aio loss")
     try:
-        await asyncio.wait((ended, loss), return_when=asyncio.FIRST_COMPLETED)
-        is_lost = loss.done() and not ended.done()
-        if is_lost and on_lost != "ignore":
-            await _end(child, ended, own_group, on_lost, grace)
-        code = await ended
+        await asyncio.wait((job.ended, loss), return_when=asyncio.FIRST_COMPLETED)
+        if not job.ended.done() and on_lost != "ignore":
+            await job.end(kills=on_lost == "kill")
+        await asyncio.wait((job.ended,))
     finally:
         loss.cancel()
-        if child.returncode is None:
-            _send(child.pid, signal.SIGKILL, own_group)
-        await asyncio.wait((ended, loss))
-    if is_lost:
-        raise Failure(ExitCode.INTERRUPTED, "the lease has ended, so the command was ended")
-    if code:
-        shown = f"signal {-code}" if code < 0 else f"exit status {code}"
-        raise Failure(_SIGNALLED - code if code < 0 else code, shown)
+        if not job.ended.done():
+            job.send(signal.SIGKILL)
+        await asyncio.wait((job.ended, loss))
 
 
-async def _end(
-    child: asyncio.subprocess.Process, ended: "asyncio.Task[int]", own_group: bool, how: str, grace: float
-) -> None:
-    """Terminate the child; kill it after the grace."""
-    if how == "term":
-        _send(child.pid, signal.SIGTERM, own_group)
-        await asyncio.wait((ended,), timeout=grace)
-    if not ended.done():
-        _send(child.pid, signal.SIGKILL, own_group)
+class Job:
+    """The process group of a command.
+
+    Args:
+        held: what it needs.
+        ends_on_loss: it may not run without that.
+        grace: seconds for which the lease lives on when it counts as lost.
+
+    Attributes:
+        held: what it needs.
+        ended: the exit code, or below 0 the signal that has ended the command.
+        was_lost: what it needs was lost before it ended.
+        had_terminal: the terminal signalled it, and not our group, when it ended.
+    """
+
+    def __init__(self, held: Possession, *, ends_on_loss: bool, grace: float) -> None:
+        self.held = held
+        self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self.was_lost = False
+        self.had_terminal = False
+        self._ends_on_loss = ends_on_loss
+        self._grace = grace
+        self._terminal = Terminal()
+        self._wants_terminal = self._terminal.is_for()
+        self._has_terminal = False
+        self._is_stopped = False
+        self._lease_ends: float | None = None  # by which instant, after we were stopped
+        self._child: subprocess.Popen[bytes] | None = None
+        self._group = 0
+
+    def start(self, command: Sequence[str], environ: Mapping[str, str]) -> None:
+        """Start the command.
+
+        Raises:
+            Failure: it cannot be started.
+        """
+        try:
+            self._child = subprocess.Popen(  # noqa: S603 - the command of the user
+                command,
+                env={**os.environ, **environ},
+                process_group=0,
+                preexec_fn=self._prepared(os.getpid(), self._terminal if self._wants_terminal else None),
+            )
+        except OSError as error:
+            if self._wants_terminal:
+                self._terminal.give(os.getpgrp())
+            raise Failure(ExitCode.ERROR, f"{command[0]}: {error.strerror}") from None
+        self._group = self._child.pid
+        self._has_terminal = self._wants_terminal
+
+    @staticmethod
+    def _prepared(parent: int, terminal: Terminal | None) -> Callable[[], None]:
+        """What the child runs first: it takes the terminal, and is tied to its parent where the system can do that."""
+        tie = _tie_to(parent)
+
+        def prepare() -> None:
+            if terminal is not None:
+                terminal.give(os.getpgrp())
+            if tie is not None:
+                tie()
+
+        return prepare
+
+    # What happens to the command.
+
+    def look(self, number: int = 0) -> None:
+        """Look whether the command was stopped, was continued, or has ended."""
+        while self._child is not None and not self.ended.done():
+            try:
+                pid, status = os.waitpid(self._group, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
+            except ChildProcessError:  # SIGCHLD is ignored, so nothing is left to read
+                pid, status = self._group, 0
+            if not pid:
+                return
+            if os.WIFSTOPPED(status):
+                self._is_stopped = True
+                self._on_stop(os.WSTOPSIG(status))
+            elif os.WIFCONTINUED(status):
+                self._is_stopped = False
+            else:
+                self._child.returncode = code = os.waitstatus_to_exitcode(status)
+                self.was_lost = self.held.is_lost
+                self.had_terminal = self._has_terminal
+                self.ended.set_result(code)
+
+    def _on_stop(self, number: int) -> None:
+        match reaction(number, self._terminal.foreground(self._group)):
+            case Reaction.GIVE_TERMINAL:
+                self._wants_terminal = True
+                self.go_on()
+            case Reaction.STOP_TOO:
+                self._wants_terminal |= number in (signal.SIGTTIN, signal.SIGTTOU)
+                self.send(signal.SIGSTOP)  # those of the group that do not heed the other signal
+                self._lease_ends = now() + self.held.remaining + self._grace
+                self.take_terminal()
+                stop_own_group(signal.SIGTSTP if number == signal.SIGSTOP else number)
+                self.go_on()
+            case Reaction.NOTHING:
+                pass
+
+    def go_on(self, number: int = 0) -> None:
+        """Continue the command if it may run: we were continued, or it got the terminal."""
+        if self._ends_on_loss and self.held.is_lost:
+            if self._lease_ends is not None and now() >= self._lease_ends:
+                self.send(signal.SIGKILL)  # another holder may be there, so there is no grace
+            return
+        self._lease_ends = None
+        foreground = self._terminal.foreground(self._group)
+        self._has_terminal = foreground is Foreground.COMMANDS
+        if self._wants_terminal and foreground is Foreground.OURS:
+            self._terminal.give(self._group)
+            self._has_terminal = True
+        self.send(signal.SIGCONT)
+
+    # What is done to it.
+
+    def pass_on(self, number: int) -> None:
+        """Send it a signal that this process got."""
+        self.send(number)
+        if self._is_stopped and number in _ENDING:
+            self.go_on()
+
+    async def end(self, *, kills: bool) -> None:
+        """Terminate all processes of the group; kill them after the grace, which ends with the lease."""
+        until = now() + self._grace
+        if self._lease_ends is not None:
+            until = min(until, self._lease_ends)
+        if not kills:
+            self.send(signal.SIGTERM)
+            self.send(signal.SIGCONT)
+            while self._is_there() and now() < until:  # noqa: ASYNC110 - nothing tells the end of a group
+                await asyncio.sleep(_LOOK_EVERY)
+        self.send(signal.SIGKILL)
+
+    def send(self, number: int) -> None:
+        """Signal the group; when it is ended, also the job in the foreground of a shell that is the command."""
+        groups = {self._group}
+        if self._has_terminal and number in (signal.SIGTERM, signal.SIGKILL):
+            groups |= {self._terminal.group()} - {0, os.getpgrp(), os.getsid(0), os.getpgid(os.getppid())}
+        for group in groups:
+            with suppress(ProcessLookupError, PermissionError):  # macOS: of a group that has ended
+                os.killpg(group, number)
+
+    def _is_there(self) -> bool:
+        try:
+            os.killpg(self._group, 0)
+        except (ProcessLookupError, PermissionError):
+            return False
+        return True
+
+    def take_terminal(self) -> None:
+        """Put our group into the foreground, if the command's is there."""
+        if self._has_terminal or self._terminal.foreground(self._group) is Foreground.COMMANDS:
+            self._terminal.give(os.getpgrp())
+            self._has_terminal = False
+
+    def close(self) -> None:
+        """Close the terminal."""
+        self._terminal.close()
 
 
 def _tie_to(parent: int) -> Callable[[], None] | None:
@@ -104,8 +281,3 @@ def _tie_to(parent: int) -> Callable[[], None] | None:
             os.kill(os.getpid(), signal.SIGTERM)
 
     return tie
-
-
-def _send(pid: int, number: int, to_group: bool) -> None:
-    with suppress(ProcessLookupError):
-        (os.killpg if to_group else os.kill)(pid, number)

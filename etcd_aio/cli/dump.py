@@ -1,5 +1,7 @@
 """The verb dump: all keys of a prefix, at one revision, page by page."""
 
+import asyncio
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from etcd_aio import Client, KeyValue
@@ -10,7 +12,8 @@ from etcd_aio.cli.grammar import Switch, value, verb
 from etcd_aio.cli.outcome import bad_arguments
 from etcd_aio.cli.session import Session
 
-_MOST_LEASES: Final = 10_000  # whose TTL is kept, so that the memory has a bound
+_MOST_LEASES: Final = 10_000  # whose TTL is kept, beside those of a page, so that the memory has a bound
+_AT_ONCE: Final = 64  # requests
 
 
 @verb(
@@ -40,7 +43,8 @@ async def _as_lines(session: Session, client: Client, prefix: bytes, revision: i
         if writer is None:
             writer = DumpWriter(DumpHead(revision or page.revision, prefix, f"{page.header.cluster_id:x}"))
             lines.append(writer.begin())
-        lines += [writer.key(await _dumped(kv, ttls)) for kv in page.kvs]
+        await ttls.learn({kv.lease for kv in page.kvs if kv.lease})
+        lines += [writer.key(_dumped(kv, ttls)) for kv in page.kvs]
         session.write_bytes(b"".join(lines))
     assert writer is not None  # noqa: S101 - an empty range has a page, too
     session.write_bytes(writer.end())
@@ -53,8 +57,8 @@ async def _as_tree(session: Session, client: Client, prefix: bytes, revision: in
     session.write(tree.end())
 
 
-async def _dumped(kv: KeyValue, ttls: "LeaseTtls") -> DumpedKey:
-    ttl = await ttls.of(kv.lease) if kv.lease else 0
+def _dumped(kv: KeyValue, ttls: "LeaseTtls") -> DumpedKey:
+    ttl = ttls.of(kv.lease) if kv.lease else 0
     return DumpedKey(kv.key, kv.value, kv.mod_revision, kv.lease if ttl else 0, ttl)
 
 
@@ -69,10 +73,23 @@ class LeaseTtls:
         self._client = client
         self._known: dict[int, int] = {}
 
-    async def of(self, lease: int) -> int:
-        """The seconds for which a lease was granted; 0 if it has ended since."""
-        if lease not in self._known:
-            if len(self._known) >= _MOST_LEASES:
-                self._known.clear()
-            self._known[lease] = (await self._client.leases.time_to_live(lease)).granted_ttl
+    async def learn(self, leases: AbstractSet[int]) -> None:
+        """Ask for those of the leases that are not known, several at once: a page may have a lease for each key.
+
+        Raises:
+            EtcdError: as of every read.
+        """
+        if len(self._known) >= _MOST_LEASES:
+            self._known.clear()
+        unknown = sorted(leases - self._known.keys())
+        for at in range(0, len(unknown), _AT_ONCE):
+            asked = unknown[at : at + _AT_ONCE]
+            found = await asyncio.gather(*map(self._client.leases.time_to_live, asked), return_exceptions=True)
+            for lease, result in zip(asked, found, strict=True):
+                if isinstance(result, BaseException):
+                    raise result
+                self._known[lease] = result.granted_ttl
+
+    def of(self, lease: int) -> int:
+        """The seconds for which a lease that was learned was granted; 0 if it has ended since."""
         return self._known[lease]

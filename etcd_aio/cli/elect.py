@@ -60,4 +60,4 @@ async def _lead(
             "ETCD_ELECT_KEY": as_text(leadership.key),
             "ETCD_ELECT_FENCING_TOKEN": f"{leadership.fencing_token}",
         }
-        await run_while_held(command, environ, leadership.lost, grace=grace)
+        await run_while_held(command, environ, leadership, grace=grace)

@@ -76,7 +76,7 @@ def _value(result: Shown, style: Style) -> Json:
         case LeaseGrantResult() | LeaseKeepAliveResult() | LeaseShown() | LeaseListResult():
             return _lease(result)
         case Done() | AlarmResult() | User() | UserListResult() | Role() | RoleListResult() | AuthStatus():
-            return _some(header=_header(result.header), **_admin(result))
+            return _some(header=_header(result.header) or None, **_admin(result))
 
 
 def _some(**fields: Json) -> dict[str, Json]:
@@ -142,9 +142,9 @@ def _name(result: OpResult) -> str:
 def _watched(result: Watched) -> Json:
     return {
         "Header": _header(result.header),
-        "Events": [_event(event) for event in result.events],
-        "CompactRevision": 0,
-        "Canceled": False,
+        "Events": None if result.is_canceled else [_event(event) for event in result.events],
+        "CompactRevision": result.compact_revision,
+        "Canceled": result.is_canceled,
         "Created": False,
         "CancelReason": "",
     }

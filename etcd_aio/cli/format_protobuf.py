@@ -52,7 +52,12 @@ def _message(result: Shown) -> pb.Message | None:
         case TxnResult():
             return _txn(result)
         case Watched():
-            return pb.WatchResponse(header=_header(result.header), events=[_event(event) for event in result.events])
+            return pb.WatchResponse(
+                header=_header(result.header),
+                events=[_event(event) for event in result.events],
+                canceled=result.is_canceled,
+                compact_revision=result.compact_revision,
+            )
         case MemberListResult():
             return pb.MemberListResponse(header=_header(result.header), members=[_member(one) for one in result])
         case MembersChanged():
@@ -146,7 +151,8 @@ def _admin(result: Shown) -> pb.Message | None:
             return pb.LeaseRevokeResponse(header=_header(result.header))
         case AlarmResult():
             alarms = [pb.AlarmMember(member_id=one.member_id, alarm=_ALARMS[one.alarm]) for one in result.alarms]
-            return pb.AlarmResponse(header=_header(result.header), alarms=alarms)
+            header = None if result.header == Header() else _header(result.header)
+            return pb.AlarmResponse(header=header, alarms=alarms)
         case User():
             return pb.AuthUserGetResponse(header=_header(result.header), roles=list(result.roles))
         case UserListResult():

@@ -1,4 +1,4 @@
-r"""Text as Go writes and reads it: quoted strings, words of a line, durations, sizes. Pure.
+r"""Text as Go writes and reads it: quoted strings, words of a line, numbers, durations, sizes. Pure.
 
 Keys and values are bytes. Text that is printed has them as UTF-8 with the error handler `surrogateescape`, so that the
 terminal gets exactly these bytes.
@@ -14,6 +14,11 @@ _WORD: Final = re.compile(rb"""\"(?:[^"\\]|\\.)*"|'[^']*'|[^'"\s]\S*""")
 _ESCAPE: Final = re.compile(
     rb"""\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{3})|([abtnvfr"\\]))|([^\\"]+)"""
 )
+_DIGITS: Final = {10: re.compile(r"[+-]?[0-9]+"), 16: re.compile(r"[+-]?[0-9a-fA-F]+")}
+_LITERAL: Final = re.compile(
+    r"([+-]?)(?:0[xX](?P<x>(?:_?[0-9a-fA-F])+)|0[bB](?P<b>(?:_?[01])+)|0[oO]?(?P<o>(?:_?[0-7])+)|(?P<d>0|[1-9](?:_?[0-9])*))"
+)
+_BASES: Final = {"x": 16, "b": 2, "o": 8, "d": 10}
 _UNITS: Final = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 
 
@@ -83,6 +88,31 @@ def _word(raw: bytes) -> bytes:
     if raw[:1] == b"'":
         return raw[1:-1]
     return unquoted(raw) if raw[:1] == b'"' else raw
+
+
+def whole_number(text: str, base: int) -> int:
+    """A number of 64 bits as Go's `ParseInt` reads it: digits only, which Python's `int` is not as strict about.
+
+    Args:
+        text: the number.
+        base: 10 or 16; 0 for literals of Go, such as 0x1f and 1_000, as the values of flags are.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if base:
+        number = int(text, base) if _DIGITS[base].fullmatch(text) else None
+    else:
+        found = _LITERAL.fullmatch(text)
+        number = None if found is None else _literal(found)
+    if number is None or not -(2**63) <= number < 2**63:
+        raise ValueError(f"no number: {text!r}")
+    return number
+
+
+def _literal(found: "re.Match[str]") -> int:
+    name = found.lastgroup or "d"
+    return int(found[1] + found[name].replace("_", ""), _BASES[name])
 
 
 def hex_bytes(raw: bytes) -> str:

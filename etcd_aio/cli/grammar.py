@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
 
+from etcd_aio.cli.go_text import whole_number
 from etcd_aio.cli.outcome import bad_arguments
 from etcd_aio.config import read_flag
 from etcd_aio.errors import ConfigError
@@ -68,9 +69,23 @@ class Switch(click.Option):
         return None if self.hidden else (", ".join(self.opts), self.help or "")
 
 
-def value(*names: str, help: str, default: Any = None, kind: Any = str, **attributes: Any) -> click.Option:
+def integer(text: str | int) -> int:
+    """A whole number, as the flags of etcdctl read it; `--help` shows the name of this function.
+
+    Raises:
+        BadParameter: it is none.
+    """
+    if isinstance(text, int):  # the default
+        return text
+    try:
+        return whole_number(text, 0)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not a valid integer.") from None
+
+
+def value(*names: str, help: str, default: Any = None, kind: type = str, **attributes: Any) -> click.Option:
     """A flag with a value."""
-    return click.Option(names, help=help, default=default, type=kind, **attributes)
+    return click.Option(names, help=help, default=default, type=integer if kind is int else kind, **attributes)
 
 
 def global_options() -> list[click.Parameter]:
@@ -170,6 +185,20 @@ class Verb(click.Command):
         self._usage = usage
         self._runs_command = runs_command
         self._is_local = is_local
+
+    def of_line(self, words: Sequence[str]) -> Invocation:
+        """Parse a line of a program's input: the words behind the verb, without global flags and `--help`.
+
+        Raises:
+            Failure: a separator has no command behind it.
+            UsageError: the words are malformed otherwise.
+        """
+        ctx = click.Context(self, info_name=self.name, help_option_names=[])
+        with ctx.scope(cleanup=False):
+            self.parse_args(ctx, list(words))
+        if given_flags(ctx):
+            raise click.UsageError(f"no such option: {min(given_flags(ctx))}", ctx)
+        return self.invoke(ctx)
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """The arguments as etcdctl shows them."""

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
-from etcd_aio import Client, DeleteResult, Header, RangeResult, op
+from etcd_aio import Client, DeleteResult, Header, KeyValue, RangeResult, op
 from etcd_aio.cli.arguments import lease_of, only_word, raw, whole
 from etcd_aio.cli.go_text import as_text, quoted
 from etcd_aio.cli.grammar import Switch, value, verb
@@ -139,8 +139,12 @@ async def _streamed(client: Client, operation: op.RangeOp) -> RangeResult:
         keys_only=operation.keys_only,
         serializable=operation.serializable,
     )
-    kvs = tuple([kv async for kv in scan])
-    return RangeResult(Header(revision=scan.revision), kvs, count=len(kvs))
+    header: Header | None = None
+    kvs: list[KeyValue] = []
+    async for page in scan.pages():
+        header = header or page.header
+        kvs += page.kvs
+    return RangeResult(header or Header(), tuple(kvs), count=len(kvs))
 
 
 def put_of(session: Session | None, words: Sequence[str], options: dict[str, Any]) -> op.PutOp:

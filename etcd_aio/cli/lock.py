@@ -83,7 +83,7 @@ async def _hold(session: Session, client: Client, name: str, command: tuple[str,
             "ETCD_LOCK_LEASE": f"{kept[0].lease:x}",
             "ETCD_LOCK_FENCING_TOKEN": f"{made.fencing_token}",
         }
-        await run_while_held(command, environ, made.lost, on_lost=options["on_lost"], grace=grace)
+        await run_while_held(command, environ, made, on_lost=options["on_lost"], grace=grace)
     finally:
         if made.is_held:
             await made.release()

@@ -22,12 +22,16 @@ class Failure(Exception):  # noqa: N818 - it may carry the exit code of a child,
     Attributes:
         code: the exit code.
         text: the line; empty for none.
+        signal: the signal that has ended the command that was run; 0 for none.
+        of_terminal: a key of the terminal may have sent it, to that command alone.
     """
 
-    def __init__(self, code: int, text: str = "") -> None:
+    def __init__(self, code: int, text: str = "", *, signal: int = 0, of_terminal: bool = False) -> None:
         super().__init__(text)
         self.code = int(code)
         self.text = text
+        self.signal = signal
+        self.of_terminal = of_terminal
 
 
 def bad_arguments(text: str) -> Failure:

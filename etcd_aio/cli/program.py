@@ -1,6 +1,6 @@
 """The table of verbs, and the run of one: parse, run in one event loop, end with an exit code.
 
-SIGINT and SIGTERM cancel the verb, which leaves its blocks: watches, locks and leases end on the server too.
+SIGINT, SIGTERM and SIGHUP cancel the verb, which leaves its blocks: watches, locks and leases end on the server too.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ from etcd_aio.aio import start_task
 from etcd_aio.cli.grammar import Entry, Invocation, VerbGroup
 from etcd_aio.cli.outcome import ExitCode, Failure
 from etcd_aio.cli.session import Session, complain
+from etcd_aio.cli.signals import INTERRUPTS, handled
 from etcd_aio.config import ClientOptions
 from etcd_aio.errors import AuthenticationFailedError, ConfigError, EtcdError
 
@@ -53,8 +54,6 @@ VERBS: Final = {
 }
 """The verbs, in the order of `--help`."""
 
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
-
 
 def program() -> VerbGroup:
     """The whole grammar."""
@@ -69,7 +68,10 @@ def run(words: Sequence[str]) -> int:
             asyncio.run(_interruptible(_session(invocation), invocation))
         sys.stdout.flush()  # the help, which may not be written yet
     except (Exception, KeyboardInterrupt, asyncio.CancelledError) as error:
-        return _code_of(error)
+        code = _code_of(error)
+        if isinstance(error, Failure) and error.signal == signal.SIGINT:
+            _end_by_sigint(is_of_terminal=error.of_terminal)
+        return code
     return ExitCode.OK
 
 
@@ -143,9 +145,22 @@ def _session(invocation: Invocation, options: ClientOptions | None = None) -> Se
 async def _interruptible(session: Session, invocation: Invocation) -> None:
     """Run the verb until it ends or a signal cancels it."""
     running = start_task(invocation.work(session, invocation.words, **invocation.options), name="etcd-aio")
-    for one in _SIGNALS:
-        asyncio.get_running_loop().add_signal_handler(one, running.cancel)
-    await running
+    with handled(INTERRUPTS, lambda _: running.cancel()):
+        await running
+
+
+def _end_by_sigint(*, is_of_terminal: bool) -> None:
+    """End by SIGINT, as the command has that was run: a script goes on if its interrupted command ends otherwise.
+
+    Args:
+        is_of_terminal: the key has signalled that command alone, so the script, in the group of this process, does not
+            know yet.
+    """
+    sys.stdout.flush()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if is_of_terminal:
+        os.killpg(os.getpgrp(), signal.SIGINT)
+    os.kill(os.getpid(), signal.SIGINT)
 
 
 def _forget_stdout() -> None:

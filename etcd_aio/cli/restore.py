@@ -7,12 +7,12 @@ keys that exist. Only differences are written, so a restore that was interrupted
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from etcd_aio import Client, Compare, Key, KeyValue, op
+from etcd_aio import Client, Compare, Key, KeyValue, Lease, op
 from etcd_aio.cli.arguments import raw
 from etcd_aio.cli.dump_format import DumpedKey, DumpHead, MalformedDumpError, check, read_keys
 from etcd_aio.cli.go_text import quoted
@@ -20,6 +20,7 @@ from etcd_aio.cli.grammar import Switch, value, verb
 from etcd_aio.cli.outcome import ExitCode, Failure, bad_arguments
 from etcd_aio.cli.restore_plan import MOST_BYTES, Change, OutOfPlaceError, change_of, is_conflict, moved
 from etcd_aio.cli.session import Session
+from etcd_aio.errors import TooManyOpsError
 
 
 @verb(
@@ -111,7 +112,9 @@ class Restore:
     head: DumpHead
     options: dict[str, Any]
     _batch: list[Change] = field(default_factory=list)
-    _leases: dict[int, int] = field(default_factory=dict)
+    _leases: dict[int, Lease] = field(default_factory=dict)
+    _living: AsyncExitStack = field(default_factory=AsyncExitStack)  # leases that are renewed until all is written
+    _bytes: int = 0  # of the batch
     _puts: int = 0
     _deletes: int = 0
     _equal: int = 0
@@ -142,6 +145,7 @@ class Restore:
             await self._flush()
         finally:
             await scan.aclose()
+            await self._living.aclose()
         self._tell()
 
     async def _check_cluster(self) -> None:
@@ -157,11 +161,13 @@ class Restore:
             self._count(change)
             return
         is_full = len(self._batch) >= self.options["batch"]
-        if is_full or sum(one.size for one in self._batch) + change.size > MOST_BYTES:
+        size = change.size(is_conditional=self.options["if_unchanged"])
+        if is_full or self._bytes + size > MOST_BYTES:
             if self._batch and self.options["atomic"]:
                 raise Failure(ExitCode.ERROR, "the changes do not fit into one transaction: nothing was written")
             await self._flush()
         self._batch.append(change)
+        self._bytes += size
 
     async def _flush(self) -> None:
         """Write the batch as one transaction."""
@@ -171,20 +177,28 @@ class Restore:
         when = [_unchanged(change) for change in self._batch] if is_conditional else []
         then = [await self._operation(change) for change in self._batch]
         # Unconditional puts may be applied twice.
-        done = await self.client.do(op.txn(when=when, then=then), retry="safe" if is_conditional else "always")
+        try:
+            done = await self.client.do(op.txn(when=when, then=then), retry="safe" if is_conditional else "always")
+        except TooManyOpsError:
+            text = f"the server does not accept {len(then)} operations in one transaction: use a smaller --batch"
+            limit = "it accepts 128 unless its --max-txn-ops says otherwise"
+            raise Failure(ExitCode.ERROR, f"{text}; {limit}{self._so_far()}") from None
         if not done.succeeded:
             raise Failure(ExitCode.ERROR, f"a key of a batch was changed meanwhile{self._so_far()}")
         for change in self._batch:
             self._count(change)
         self._txns += 1
         self._batch.clear()
+        self._bytes = 0
 
     async def _operation(self, change: Change) -> op.PutOp | op.DeleteOp:
         if change.after is None:
             return op.delete(change.key)
         lease = change.after.lease if self.options["leases"] == "grant" else 0
         if lease and lease not in self._leases:
-            self._leases[lease] = (await self.client.leases.grant(max(1, change.after.lease_ttl))).id
+            made = self.client.lease(max(1, change.after.lease_ttl), on_lost="signal")
+            self._leases[lease] = await self._living.enter_async_context(made)
+            self._living.callback(made.orphan)  # first, so that leaving does not revoke it
         return op.put(change.key, change.after.value, lease=self._leases.get(lease))
 
     def _count(self, change: Change) -> None:

@@ -27,10 +27,10 @@ class Change:
     before: KeyValue | None
     after: DumpedKey | None
 
-    @property
-    def size(self) -> int:
-        """Bytes of a request, at most."""
-        return _OP_BYTES + len(self.key) + (0 if self.after is None else len(self.after.value))
+    def size(self, *, is_conditional: bool) -> int:
+        """Bytes of a request, at most; a condition has the key a second time."""
+        written = _OP_BYTES + len(self.key) + (0 if self.after is None else len(self.after.value))
+        return written + _OP_BYTES + len(self.key) if is_conditional else written
 
     def line(self) -> str:
         """The change for people."""

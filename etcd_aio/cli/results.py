@@ -79,10 +79,14 @@ class Watched:
     Attributes:
         header: of the store; its revision is that of the events.
         events: the events.
+        is_canceled: the server has ended the watch.
+        compact_revision: why: the oldest revision that can be watched; 0 for another reason.
     """
 
     header: Header
     events: tuple[Event, ...]
+    is_canceled: bool = False
+    compact_revision: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from etcd_aio.cli.contexts import VARIABLE, ContextFile
 from etcd_aio.cli.formats import FORMATS
 from etcd_aio.cli.outcome import ExitCode, Failure, bad_arguments
 from etcd_aio.cli.results import Shown, Style
+from etcd_aio.cli.signals import INTERRUPTS, wanted
 from etcd_aio.config import ClientOptions
 from etcd_aio.observing import Observer
 
@@ -138,8 +139,8 @@ class Session:
 
 @contextmanager
 def _signals_interrupt() -> Iterator[None]:
-    """While the block blocks the loop, which then does not see signals, SIGINT and SIGTERM raise KeyboardInterrupt."""
-    before = {one: signal.signal(one, signal.default_int_handler) for one in (signal.SIGINT, signal.SIGTERM)}
+    """While the block blocks the loop, which then sees no signals, those that interrupt raise KeyboardInterrupt."""
+    before = {one: signal.signal(one, signal.default_int_handler) for one in wanted(INTERRUPTS)}
     try:
         yield
     finally:

@@ -8,7 +8,7 @@ import click
 from etcd_aio import op
 from etcd_aio.cli import kv
 from etcd_aio.cli.go_text import as_text, words_of
-from etcd_aio.cli.grammar import Invocation, Switch, Verb, verb
+from etcd_aio.cli.grammar import Switch, Verb, verb
 from etcd_aio.cli.outcome import ExitCode, Failure, bad_arguments
 from etcd_aio.cli.session import Session
 from etcd_aio.cli.txn_grammar import condition_of
@@ -68,8 +68,8 @@ def operation_of(line: bytes) -> op.Op:
         raise malformed
     found = _OPERATIONS[name]
     try:
-        parsed: Invocation = found.invoke(found.make_context(name, words))
-    except (click.UsageError, click.exceptions.Exit):
+        parsed = found.of_line(words)
+    except click.UsageError:
         raise malformed from None
     if found is kv.get:
         return kv.range_of(parsed.words, parsed.options)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from etcd_aio import Compare, Key
-from etcd_aio.cli.go_text import as_text, unquoted
+from etcd_aio.cli.go_text import as_text, unquoted, whole_number
 from etcd_aio.cli.outcome import ExitCode, Failure
 
 _STRING: Final = rb'"(?:[^"\\]|\\.)*"'
@@ -46,7 +46,8 @@ def condition_of(line: bytes) -> Compare:
     target = _TARGETS[found[1]]
     try:
         key, operand = unquoted(found[2]), unquoted(found[4])
-        made: Compare = _OPERATORS[found[3]](getattr(Key(key), target), operand if target == "value" else int(operand))
+        compared = operand if target == "value" else whole_number(as_text(operand), 10)
+        made: Compare = _OPERATORS[found[3]](getattr(Key(key), target), compared)
     except (ValueError, KeyError):
         raise _malformed(line) from None
     return made

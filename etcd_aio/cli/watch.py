@@ -2,8 +2,10 @@
 
 import asyncio
 import os
+import stat
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -18,6 +20,7 @@ from etcd_aio.cli.outcome import ExitCode, Failure, bad_arguments
 from etcd_aio.cli.results import Watched
 from etcd_aio.cli.session import Session
 from etcd_aio.cli.watch_command import Commands
+from etcd_aio.errors import CompactedError
 
 
 @verb(
@@ -131,6 +134,8 @@ async def _print(session: Session, client: Client, watcher: Watcher, commands: C
                     await commands.run(event, batch.revision)
     except EtcdError as error:
         session.complain(f"watch was canceled ({error.message})")
+        compacted = error.compact_revision if isinstance(error, CompactedError) else 0
+        session.show(Watched(replace(header, revision=0) if compacted else Header(), (), True, compacted))
         raise Failure(ExitCode.INTERRUPTED, "watch is canceled by the server") from None
     finally:
         await commands.aclose()
@@ -143,25 +148,28 @@ async def _interactive(session: Session) -> None:
     """Watch what the lines on stdin say, until stdin ends.
 
     Raises:
-        Failure: stdin has ended, or a line is malformed.
+        Failure: stdin has ended.
     """
     watchers: list[Watcher] = []
     printing: list[asyncio.Task[None]] = []
     async with session.client() as client:
         try:
             async for line in _lines():
-                words = [as_text(word) for word in words_of(line)]
-                match words[:1]:
-                    case ["watch"]:
-                        watcher, commands = _parsed(client, words[1:])
-                        watchers.append(watcher)
-                        work = _print_all(session, client, watcher, commands)
-                        printing.append(start_task(work, name="etcd-aio watch"))
-                    case ["progress"]:
-                        for watcher in watchers:
-                            await watcher.request_progress()
-                    case _:
-                        session.complain(f"Invalid command {as_text(line)} (watch and progress supported)")
+                try:
+                    words = [as_text(word) for word in words_of(line)]
+                    match words[:1]:
+                        case ["watch"]:
+                            watcher, commands = _parsed(client, words[1:])
+                            watchers.append(watcher)
+                            work = _print_all(session, client, watcher, commands)
+                            printing.append(start_task(work, name="etcd-aio watch"))
+                        case ["progress"]:
+                            for watcher in watchers:
+                                await watcher.request_progress()
+                        case _:
+                            raise Failure(ExitCode.INVALID_INPUT, "watch and progress supported")
+                except (Failure, click.UsageError, ValueError, EtcdError) as error:
+                    session.complain(f"Invalid command {as_text(line)} ({_reason(error)})")
         finally:
             for task in printing:
                 task.cancel()
@@ -171,12 +179,15 @@ async def _interactive(session: Session) -> None:
 
 def _parsed(client: Client, words: list[str]) -> tuple[Watcher, Commands]:
     """The watch of a line, and its command."""
-    try:
-        found = watch.invoke(watch.make_context("watch", words))
-    except (click.UsageError, click.exceptions.Exit) as error:
-        raise bad_arguments(f"{error}") from None
+    found = watch.of_line(words)
     _check(found.options)
+    if found.options["interactive"] or found.options["follow"]:
+        raise bad_arguments("`--interactive` and `--follow` are not for a line")
     return _watcher(client, _range(found.words), found.options), _commands(found.options)
+
+
+def _reason(error: Exception) -> str:
+    return error.format_message() if isinstance(error, click.UsageError) else f"{error}"
 
 
 async def _print_all(session: Session, client: Client, watcher: Watcher, commands: Commands) -> None:
@@ -187,17 +198,25 @@ async def _print_all(session: Session, client: Client, watcher: Watcher, command
         session.complain(failure.text)
 
 
+def _is_waited_for() -> bool:
+    """Whether stdin is a pipe, a socket or a terminal, and no file."""
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except OSError:  # none of the system
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode)
+
+
 async def _lines() -> AsyncIterator[bytes]:
     """The lines of stdin, as they come. A file, which a loop cannot wait for, is read at once."""
-    reader = asyncio.StreamReader()
-    try:
-        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
-        )
-    except ValueError:
+    if not _is_waited_for():
         for line in sys.stdin.buffer.read().splitlines():
             yield line
         return
+    reader = asyncio.StreamReader()
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
+    )
     try:
         while line := await reader.readline():
             yield line.rstrip(b"\n")

@@ -80,7 +80,9 @@ class Commands:
 
 
 async def _run(command: tuple[str, ...], found: Mapping[str, bytes]) -> None:
-    environ = {**os.environb, **{name.encode(): value for name, value in found.items()}}
+    # What is inherited is of another watch around this one: nothing of that may be taken for this event.
+    others = {name: value for name, value in os.environb.items() if not name.startswith(b"ETCD_WATCH_")}
+    environ = {**others, **{name.encode(): value for name, value in found.items()}}
     shown = " ".join(command)
     try:
         child = await asyncio.create_subprocess_exec(*command, env=environ)

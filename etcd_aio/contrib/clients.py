@@ -44,6 +44,11 @@ class Clients:
             else:
                 self._loops.pop(client, None)
 
+    def names(self) -> frozenset[str]:
+        """The names of the clients."""
+        with self._lock:
+            return frozenset(client.name for client in self._loops)
+
     def read(self, take: Callable[[Client], T]) -> list[T]:
         """Take something of each client, in the client's loop. Waits at most a second for the loops of other threads.
 

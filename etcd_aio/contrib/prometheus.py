@@ -222,6 +222,7 @@ class _PrometheusObserver(Observer):
     def client_closed(self, client: Client) -> None:
         self._clients.discard(client)
         self._look_at(client)
+        self._forget_closed()
 
     def call_started(self, call: CallStarted) -> CallObserver | None:
         row = self._rows.get((call.client, call.path))
@@ -248,6 +249,15 @@ class _PrometheusObserver(Observer):
     def login_ended(self, login: LoginEnded) -> None:
         self._logins.labels("success" if login.error is None else "failure", login.client).inc()
 
+    def _forget_closed(self) -> None:
+        """Drop what the gauges have of names that no open client has: it would not change any more."""
+        names = self._clients.names()
+        for name in self._revisions.keys() - names:
+            self._revisions.pop(name, None)
+        for name, lease in tuple(self._leases):
+            if name not in names:
+                self._leases.pop((name, lease), None)
+
     def forget(self) -> None:
         """This is the child of a fork: watches and leases are those of the parent."""
         self._revisions.clear()
@@ -255,6 +265,7 @@ class _PrometheusObserver(Observer):
 
     def collect(self) -> Iterator[Metric]:
         """The gauges, as of now."""
+        self._forget_closed()
         read = self._clients.read(self._look_at)
         endpoints = [one for found, _ in read for one in found]
         up, latency, streams, remaining, revision = _gauges()

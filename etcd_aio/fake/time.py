@@ -19,8 +19,9 @@ _Ts = TypeVarTuple("_Ts")
 
 _START: Final = 1000.0  # not 0, which a test could take for "no value"
 _END: Final = _START + 10 * 365 * 86400.0  # a longer wait counts as endless
-_PER_JUMP: Final = 0.1  # real seconds that threads get before the clock jumps to the next timer
+_PER_JUMP: Final = 0.1  # real seconds that threads and child processes get before the clock jumps to the next timer
 _MOST_NAMED: Final = 10  # tasks in the text of a DeadlockError
+_INNER: Final = "etcd_aio "  # begins the names of the tasks of a client
 
 
 class DeadlockError(RuntimeError):
@@ -32,19 +33,20 @@ class _JumpingSelector(selectors.SelectSelector):
 
     Attributes:
         now: the virtual instant.
-        in_threads: how many calls of the loop run in threads. Those take real time, so the clock waits for them.
+        outside: how many calls of the loop run in threads, and how many of its child processes. Those take real time,
+            so the clock waits for them.
     """
 
     now = _START
-    in_threads = 0
+    outside = 0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """See `selectors.BaseSelector.select`."""
         if timeout is not None and timeout <= 0 and len(self.get_map()) == 1:
             return []  # callbacks are ready, and nothing is registered but the loop's own way to be woken
         ready = super().select(0)
-        if not ready and self.in_threads:
-            # A thread may wait for a timer of the loop, so the clock goes on if nothing comes from it.
+        if not ready and self.outside:
+            # What is outside may wait for a timer of the loop, so the clock goes on if nothing comes from there.
             ready = super().select(None if timeout is None else _PER_JUMP)
         if not ready:
             if timeout is None:
@@ -57,6 +59,7 @@ class _JumpingSelector(selectors.SelectSelector):
 
 def _waiting() -> str:
     names = sorted(task.get_name() for task in asyncio.all_tasks())
+    names = [name for name in names if not name.startswith(_INNER)] or names  # a client waits for its users
     shown = ", ".join(names[:_MOST_NAMED]) or "no task"
     return f"{shown}{f' and {len(names) - _MOST_NAMED} more' if len(names) > _MOST_NAMED else ''} waits for ever"
 
@@ -99,20 +102,38 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     ) -> "asyncio.Future[_T]":
         """Run a function in a thread. The clock waits while it runs, but not for one that waits for a timer."""
         done = super().run_in_executor(executor, func, *args)
-        self._jumping.in_threads += 1
+        self._jumping.outside += 1
         done.add_done_callback(self._left_thread)
         return done
 
     async def shutdown_default_executor(self, *arguments: Any, **options: Any) -> None:
         """Wait for the threads, at the end."""
-        self._jumping.in_threads += 1
+        self._jumping.outside += 1
         try:
             await super().shutdown_default_executor(*arguments, **options)
         finally:
-            self._jumping.in_threads -= 1
+            self._jumping.outside -= 1
 
     def _left_thread(self, done: "asyncio.Future[Any]") -> None:
-        self._jumping.in_threads -= 1
+        self._jumping.outside -= 1
+
+    async def subprocess_exec(self, protocol_factory: Callable[[], Any], *words: Any, **options: Any) -> Any:
+        """Start a program. The clock waits while it runs, as for threads."""
+        child = _Child(self._jumping, protocol_factory)
+        try:
+            return await super().subprocess_exec(child.protocol, *words, **options)
+        except BaseException:
+            child.exited()
+            raise
+
+    async def subprocess_shell(self, protocol_factory: Callable[[], Any], *words: Any, **options: Any) -> Any:
+        """Start a line of a shell. The clock waits while it runs, as for threads."""
+        child = _Child(self._jumping, protocol_factory)
+        try:
+            return await super().subprocess_shell(child.protocol, *words, **options)
+        except BaseException:
+            child.exited()
+            raise
 
     def create_future(self) -> "asyncio.Future[Any]":
         """Make a future that belongs to this loop."""
@@ -120,6 +141,34 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
     def _new_task(self, loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> "asyncio.Task[Any]":
         return _Task(next(self._numbers), coro, loop=loop, **options)
+
+
+class _Child:
+    """A child process, for which the clock waits until its protocol hears of its exit."""
+
+    def __init__(self, jumping: _JumpingSelector, protocol_factory: Callable[[], Any]) -> None:
+        self._jumping = jumping
+        self._protocol_factory = protocol_factory
+        self._is_running = True
+        jumping.outside += 1
+
+    def protocol(self) -> Any:
+        """Make the protocol of the transport."""
+        made = self._protocol_factory()
+        hear = made.process_exited
+
+        def exited() -> None:
+            self.exited()
+            hear()
+
+        made.process_exited = exited
+        return made
+
+    def exited(self) -> None:
+        """It has exited, or could not be started."""
+        if self._is_running:
+            self._is_running = False
+            self._jumping.outside -= 1
 
 
 class _Future(asyncio.Future[Any]):

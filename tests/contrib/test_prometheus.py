@@ -115,6 +115,24 @@ async def test_durations_are_observed_on_request() -> None:
     assert metrics.named("grpc_client_handling_seconds_count") == {rpc("KV/Range"): 1}
 
 
+async def test_closed_clients_leave_no_gauges() -> None:
+    """An alert on a revision that does not move would last for ever. Another open client of the name keeps it."""
+    metrics = Metrics()
+    gauges = ("etcd_aio_watch_revision", "etcd_aio_lease_remaining_seconds_min", "etcd_aio_endpoint_up")
+    label = '{client="job"}'
+    async with FakeEtcd() as fake, fake.client(name="job", observers=[metrics.observer]):
+        async with fake.client(name="job", observers=[metrics.observer]) as client, client.watch("a") as watcher:
+            lease = await client.leases.grant(600)
+            await client.put("a", "1", lease=lease.id)
+            await anext(watcher)
+            async with client.lease(60) as kept:
+                kept.orphan()
+            async with client.lock("l"):
+                assert label in metrics.named(gauges[1])
+        assert label in metrics.named(gauges[0])
+    assert [metrics.named(name) for name in gauges] == [{}, {}, {}]
+
+
 async def test_gauges_are_read_when_they_are_collected() -> None:
     metrics = Metrics()
     async with FakeEtcd(members=2) as fake, fake.client(observers=[metrics.observer]) as client:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from etcd_aio.cli.go_text import as_text, duration, hex_bytes, quoted, size, unquoted, words_of
+from etcd_aio.cli.go_text import as_text, duration, hex_bytes, quoted, size, unquoted, whole_number, words_of
 
 
 @pytest.mark.parametrize(
@@ -86,3 +86,28 @@ def test_sizes_are_those_of_etcdctl(number: int, shown: str) -> None:
 
 def test_hexadecimal_bytes() -> None:
     assert hex_bytes(b"a\xff") == r"\x61\xff"
+
+
+@pytest.mark.parametrize(
+    ("text", "base", "number"),
+    [
+        *(("12", 10, 12), ("-12", 10, -12), ("+012", 10, 12), ("fF", 16, 255), ("-1", 16, -1)),
+        *(("0x1F", 0, 31), ("0b101", 0, 5), ("0o17", 0, 15), ("017", 0, 15), ("1_000", 0, 1000), ("0", 0, 0)),
+        *(("0_7", 0, 7), ("0x_f", 0, 15), ("-0x8000000000000000", 0, -(2**63)), ("00", 0, 0)),
+    ],
+)
+def test_numbers_are_those_of_go(text: str, base: int, number: int) -> None:
+    assert whole_number(text, base) == number
+
+
+@pytest.mark.parametrize(
+    ("text", "base"),
+    [
+        *(("", 10), (" 1", 10), ("1 ", 10), ("1_0", 10), ("0x1", 10), ("1.0", 10), ("\u0661", 10), ("1\n", 10)),
+        *(("0x12", 16), ("g", 16), ("1_2", 16), ("", 16), ("--1", 16)),
+        *(("08", 0), ("1__0", 0), ("_1", 0), ("1_", 0), ("0x", 0), ("x", 0), ("", 0), ("9223372036854775808", 0)),
+    ],
+)
+def test_what_go_reads_as_no_number_is_none(text: str, base: int) -> None:
+    with pytest.raises(ValueError):
+        whole_number(text, base)

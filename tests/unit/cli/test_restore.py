@@ -168,3 +168,57 @@ async def test_leases_are_dropped_or_granted_anew(
     assert await command("restore", "--leases=grant", stdin=whole, fake=other) == 0
     (granted,) = other.leases
     assert (granted.ttl, granted.keys) == (600, (b"a", b"b"))
+
+
+async def test_leases_that_are_granted_live_until_all_is_written_and_expire_then(
+    fake: FakeEtcd, other: FakeEtcd, client: Client, command: CommandLine
+) -> None:
+    """Writing takes longer than the lease lasts whose keys come first and last."""
+    lease = (await client.leases.grant(5)).id
+    for key in ("a", "z"):
+        await client.put(key, "", lease=lease)
+    fake.load({f"k{number:03}": "" for number in range(100)})
+    assert await command("dump") == 0
+    with other.fault("KV/Txn", delay=1.0):
+        assert await command("restore", "--leases=grant", "--batch=1", stdin=command.out, fake=other) == 0
+    assert {b"a", b"z"} < other.keys().keys()
+    assert len(other.leases) == 1
+    await asyncio.sleep(60.0)
+    assert not other.leases
+
+
+@pytest.mark.parametrize("flags", [(), ("--if-unchanged",)])
+async def test_batches_fit_into_a_request_whatever_they_are_made_of(
+    flags: tuple[str, ...], fake: FakeEtcd, command: CommandLine
+) -> None:
+    """A condition has the key once more."""
+    fake.load({f"{number:03}" + "k" * 10_000: "v" for number in range(99)})
+    assert await command("dump") == 0
+    head, *keys, _ = command.out.splitlines(keepends=True)
+    edited = b"".join((head, *(line.replace(b'"v"', b'"w"') for line in keys), b'{"end":true,"count":99}\n'))
+    assert await command("restore", *flags, stdin=edited) == 0, command.err
+    assert set(fake.keys().values()) == {b"w"}
+
+
+async def test_more_operations_than_the_server_accepts_are_named(
+    fake: FakeEtcd, other: FakeEtcd, command: CommandLine
+) -> None:
+    fake.load({f"{number:03}": "" for number in range(200)})
+    assert await command("dump") == 0
+    assert await command("restore", "--batch=150", stdin=command.out, fake=other) == 1
+    assert "150 operations" in command.err
+    assert "smaller --batch; it accepts 128" in command.err
+    assert other.keys() == {}
+
+
+async def test_a_dump_asks_for_many_leases_at_once(fake: FakeEtcd, client: Client, command: CommandLine) -> None:
+    for number in range(200):
+        lease = (await client.leases.grant(100 + number)).id
+        await client.put(f"{number:03}", "", lease=lease)
+    clock = asyncio.get_running_loop().time
+    with fake.fault("Lease/LeaseTimeToLive", delay=1.0):
+        began = clock()
+        assert await command("dump") == 0
+    assert clock() - began < 20.0
+    ttls = [json.loads(line)["lease_ttl"] for line in command.out.splitlines()[1:-1]]
+    assert ttls == list(range(100, 300))

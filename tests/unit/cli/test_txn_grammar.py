@@ -28,7 +28,17 @@ def test_a_condition(line: bytes, condition: Compare) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    [b"rubbish", b'size("a") = "1"', b'mod("a") >= "1"', b'mod("a") = "x"', b'mod("a") = 1', b'mod("") = "1"', b""],
+    [
+        b"rubbish",
+        b'size("a") = "1"',
+        b'mod("a") >= "1"',
+        b'mod("a") = "x"',
+        b'mod("a") = 1',
+        b'mod("") = "1"',
+        b'mod("a") = "1_0"',
+        b'mod("a") = " 1"',
+        b"",
+    ],
 )
 def test_a_malformed_condition_has_exit_code_3(line: bytes) -> None:
     with pytest.raises(Failure) as caught:
@@ -51,7 +61,13 @@ def test_an_operation(line: bytes, operation: Any) -> None:
     assert operation_of(line) == operation
 
 
-@pytest.mark.parametrize("line", [b"", b"get", b"lease a", b"get a --wrong", b'put "\\q" 1', b"get a --limit=x"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(b"", b"get", b"lease a", b"get a --wrong", b'put "\\q" 1', b"get a --limit=x", b"get a --help"),
+        *(b"get a -w json", b"get a --hex", b"put a 1 --endpoints=x", b"del a --context x"),
+    ],
+)
 def test_a_malformed_operation_has_exit_code_3(line: bytes) -> None:
     with pytest.raises(Failure) as caught:
         operation_of(line)

@@ -140,6 +140,52 @@ def test_the_clock_waits_for_threads() -> None:
         runner.run(main())
 
 
+_ENDS_LATER = (sys.executable, "-S", "-c", "import time; time.sleep(0.3); print('ended')")
+
+
+@pytest.mark.parametrize("is_shell", [False, True])
+def test_the_clock_waits_for_child_processes(is_shell: bool) -> None:
+    async def main() -> tuple[bytes, int | None]:
+        pipe = asyncio.subprocess.PIPE
+        if is_shell:
+            child = await asyncio.create_subprocess_shell("sleep 0.3; echo ended", stdout=pipe)
+        else:
+            child = await asyncio.create_subprocess_exec(*_ENDS_LATER, stdout=pipe)
+        out, _ = await child.communicate()
+        return out, child.returncode
+
+    assert run(main()) == (b"ended\n", 0)
+
+
+def test_the_clock_goes_on_beside_a_child_process_and_after_it() -> None:
+    async def main() -> None:
+        child = await asyncio.create_subprocess_exec(sys.executable, "-S", "-c", "import time; time.sleep(600)")
+        await asyncio.sleep(60.0)
+        child.kill()
+        assert await child.wait() == -9
+        with pytest.raises(FileNotFoundError):
+            await asyncio.create_subprocess_exec("/nonexistent")
+        await asyncio.Event().wait()
+
+    with pytest.raises(DeadlockError, match="nothing is ready"):
+        run(main())
+
+
+def test_a_wait_for_nothing_does_not_name_the_tasks_of_a_client() -> None:
+    async def main() -> None:
+        async with FakeEtcd() as fake, fake.client() as client:
+            await client.put("a", "1")
+            for member in fake.members:
+                member.pause()
+            inner = asyncio.ensure_future(asyncio.Event().wait())
+            inner.set_name("etcd_aio dial")
+            await asyncio.wait_for(asyncio.Event().wait(), 10e10)
+
+    with pytest.raises(DeadlockError) as caught:
+        run(main())
+    assert "etcd_aio" not in str(caught.value)
+
+
 def test_a_thread_that_waits_for_a_timer_of_the_loop_does_not_stop_it() -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
