@@ -106,6 +106,7 @@ PURE = (
     "balancer/connectivity",
     "balancer/health_verdicts",
     "balancer/picker",
+    "balancer/redial_schedule",
     "cache/base",
     "cache/conflation",
     "cache/results",
