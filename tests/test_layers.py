@@ -119,6 +119,7 @@ PURE = (
     "balancer/connectivity",
     "balancer/health_verdicts",
     "balancer/picker",
+    "balancer/redial_schedule",
     "balancer/store_doubts",
     "cache/base",
     "cache/conflation",

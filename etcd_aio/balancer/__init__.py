@@ -7,12 +7,14 @@ knows: the calls of users, retries.
 from etcd_aio.balancer.balancer import Balancer as Balancer
 from etcd_aio.balancer.balancer import SingleEndpointView as SingleEndpointView
 from etcd_aio.balancer.cluster_id import ClusterIdentity as ClusterIdentity
+from etcd_aio.balancer.connection_record import SubConnectionStream as SubConnectionStream
 from etcd_aio.balancer.connectivity import ConnectivityState as ConnectivityState
 from etcd_aio.balancer.endpoint import Endpoint as Endpoint
 from etcd_aio.balancer.endpoint import Security as Security
 from etcd_aio.balancer.endpoint import parse_endpoint as parse_endpoint
 from etcd_aio.balancer.endpoint import parse_endpoints as parse_endpoints
 from etcd_aio.balancer.health_verdicts import Health as Health
+from etcd_aio.balancer.health_verdicts import refused_health as refused_health
 from etcd_aio.balancer.picker import POLICIES as POLICIES
 from etcd_aio.balancer.picker import Candidate as Candidate
 from etcd_aio.balancer.picker import Choice as Choice

@@ -22,6 +22,7 @@ from etcd_aio.balancer.health_monitor import HealthMonitor
 from etcd_aio.balancer.leader_monitor import LeaderMonitor
 from etcd_aio.balancer.picker import Choice, PolicyName
 from etcd_aio.balancer.pool import EndpointPool, by_name
+from etcd_aio.balancer.redialler import Redialler
 from etcd_aio.balancer.statistics import EndpointStatistics
 from etcd_aio.balancer.store_doubts import StoreDoubts
 from etcd_aio.balancer.sub_connection import SubConnection
@@ -79,7 +80,8 @@ class Balancer(TwoPartClose):
         self._generation = generation = Generation(policy, random)
         self._changes = Waiters()
         self._outages = Waiters()
-        self._health = HealthMonitor(lambda: generation.ready, self._publish, random)
+        self._redialler = Redialler(self.identity.check, self.look_for_leader, random)
+        self._health = HealthMonitor(lambda: generation.ready, self._publish, self._redialler.consider, random)
         self._leader = LeaderMonitor(lambda: generation.ready, metadata, self._set_leader, random)
         dialling = Dialling(engine, self.identity.verify, verify_all, random, client)
         self._pool = EndpointPool(endpoints, dialling, tls_for, generation.needs.keep, self._health, self._publish)
@@ -103,7 +105,7 @@ class Balancer(TwoPartClose):
         self._outages.close()
         if self._reporter is not None:
             self._reporter.report(())
-        return close_all((self._health, self._leader, self._pool))
+        return close_all((self._health, self._leader, self._redialler, self._pool))
 
     # Picking.
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 from etcd_aio.balancer.health_verdicts import ServiceHealth
-from etcd_aio.errors import ConnectionLostError
+from etcd_aio.errors import ConnectionLostError, EtcdError
 from etcd_aio.transport import Connection, Stream
 
 OnLeave: TypeAlias = Callable[[str], None]
@@ -16,6 +16,10 @@ class RecordOwner(Protocol):
     """The sub-connection, as the records of its connections see it."""
 
     last_error: BaseException | None
+
+    def note_refusal(self, error: EtcdError | None, record: "ConnectionRecord | None" = None) -> bool:
+        """Note what an answer over this connection says about the member."""
+        ...
 
     def on_connection_ended(self, record: "ConnectionRecord", reason: str) -> None:
         """The connection takes no new attempts any more."""
@@ -35,6 +39,7 @@ class ConnectionRecord:
         connection: None until the sub-connection uses it.
         ended: set when it takes no new attempts any more, which may be before `connection` is set.
         cause: why it ended.
+        successor: the connection beside it to which the sub-connection has moved; None if it has not.
         is_rejected: it ended because its peer is not the right one.
         quorum_health: traffic and health of what needs the cluster, as seen over this connection.
         local_health: the same for what the member serves alone.
@@ -47,6 +52,7 @@ class ConnectionRecord:
         self.connection: Connection | None = None
         self.ended = asyncio.Event()
         self.cause: BaseException | None = None
+        self.successor: ConnectionRecord | None = None
         self.is_rejected = False
         self.quorum_health, self.local_health = ServiceHealth(now), ServiceHealth(now)
         self.unserved: dict[str, str] = {}
@@ -56,6 +62,10 @@ class ConnectionRecord:
     def in_flight(self) -> int:
         """The number of attempts under way."""
         return self.quorum_health.in_flight + self.local_health.in_flight
+
+    def note_refusal(self, error: EtcdError) -> None:
+        """Note what the member's answer over this connection says about the member itself."""
+        self._owner.note_refusal(error, self)
 
     def on_draining(self, reason: str) -> None:
         self._end(ConnectionLostError(reason), reason)
@@ -70,6 +80,12 @@ class ConnectionRecord:
             self._owner.last_error = error
             self._end(error, f"connection lost: {error}")
         self._owner.on_connection_over(self)
+
+    def discard(self) -> None:
+        """Close a connection that was never used; its end says nothing about the endpoint."""
+        self.ended.set()
+        if self.connection is not None:
+            self.connection.close()
 
     def leave_streams(self, reason: str) -> None:
         """Ask the owners of all streams to leave."""
@@ -88,18 +104,18 @@ class SubConnectionStream:
 
     Args:
         stream: the engine's.
-        streams: those that are open on the connection.
+        record: of its connection.
         on_leave: see `SubConnection.open_stream`.
     """
 
-    def __init__(self, stream: Stream, streams: "dict[SubConnectionStream, None]", on_leave: OnLeave | None) -> None:
+    def __init__(self, stream: Stream, record: ConnectionRecord, on_leave: OnLeave | None) -> None:
         self._stream = stream
-        self._streams = streams
+        self._record = record
         self._on_leave = on_leave
         self.send = stream.send  # the engine's own methods: no extra call for each event
         self.receive = stream.receive
         self.half_close = stream.half_close
-        streams[self] = None
+        record.streams[self] = None
 
     def leave(self, reason: str) -> None:
         """Ask the owner to leave; only once, and not if the stream is over."""
@@ -107,8 +123,12 @@ class SubConnectionStream:
         if on_leave is not None:
             on_leave(reason)
 
+    def note_end(self, error: EtcdError) -> None:
+        """Note what the end of the stream says about the member."""
+        self._record.note_refusal(error)
+
     def cancel(self) -> None:
         # The owner always calls it at the end, however the stream ended.
         self._on_leave = None
-        self._streams.pop(self, None)
+        self._record.streams.pop(self, None)
         self._stream.cancel()

@@ -3,9 +3,12 @@
 Most policies keep a connection to every endpoint, so that a failure costs nothing but the next pick. Two keep a single
 connection, as the official client did before etcd 3.4, to spare the members' connections; both switch when it fails.
 An unhealthy member stays connected until another one is healthy: it may be the only one left, and still serves
-serializable reads. The first dial to an endpoint has no wait before it, so switching has a backoff of its own, which
-begins once every endpoint was tried. Only a success that lasts ends the backoff, since every connection begins healthy:
-without a quorum the members would be dialled in a busy loop.
+serializable reads. A silent member that is alone cannot be compared with another one, only be doubted. Then another one
+is connected beside it, and as soon as one of the two answers, it is clear which one stays: the old one if it answers.
+
+The first dial to an endpoint has no wait before it, so switching has a backoff of its own, which begins once every
+endpoint was tried. Only a success that lasts ends the backoff, since every connection begins healthy: without a quorum
+the members would be dialled in a busy loop.
 
 A call that names an endpoint demands a connection to it, whatever the policy. The demand ends some time after the last
 attempt or stream there.
@@ -29,6 +32,7 @@ class EndpointState(Enum):
     UNUSED = "not connected, and not meant to be"
     CONNECTING = "being connected"
     HEALTHY = "connected and healthy"
+    DOUBTED = "connected, and asked in vain, as is every other one that is connected"
     UNHEALTHY = "connected and unhealthy"
     FAILED = "the dial failed or the connection was lost; it is dialled again"
 
@@ -44,25 +48,33 @@ def keep_all(states: Mapping[str, EndpointState], random: Callable[[], float]) -
 
 
 def keep_first(states: Mapping[str, EndpointState], random: Callable[[], float]) -> tuple[str, ...]:
-    """The first that is healthy; every endpoint until one is, and again once it fails.
+    """The first that is healthy; every endpoint until one is, and again once it fails; if it is doubted, one more.
 
     The official client with gRPC 1.7 (etcd 3.2 and 3.3).
     """
     del random
+    if EndpointState.DOUBTED in states.values():
+        return _one(states, lambda: 0.0)
     return _in_state(states, EndpointState.HEALTHY)[:1] or tuple(states)
 
 
 def keep_random(states: Mapping[str, EndpointState], random: Callable[[], float]) -> tuple[str, ...]:
-    """One drawn at random; another one once it fails. The official client with gRPC 1.0 (etcd 3.1)."""
-    healthy, unhealthy = _in_state(states, EndpointState.HEALTHY), _in_state(states, EndpointState.UNHEALTHY)
+    """One drawn at random; another one once it fails, or is doubted. The official client with gRPC 1.0 (etcd 3.1)."""
+    return _one(states, random)
+
+
+def _one(states: Mapping[str, EndpointState], random: Callable[[], float]) -> tuple[str, ...]:
+    """One endpoint, and those connected ones that it has not replaced yet."""
+    healthy, doubted = _in_state(states, EndpointState.HEALTHY), _in_state(states, EndpointState.DOUBTED)
     if healthy:
-        return healthy[:1]
+        return (healthy[0], *doubted)
+    connected = (*doubted, *_in_state(states, EndpointState.UNHEALTHY))
     connecting = _in_state(states, EndpointState.CONNECTING)
     if connecting:
-        return (connecting[0], *unhealthy)
+        return (connecting[0], *connected)
     others = _in_state(states, EndpointState.UNUSED) or _in_state(states, EndpointState.FAILED)
     drawn = (others[int(random() * len(others))],) if others else ()
-    return (*drawn, *unhealthy)
+    return (*drawn, *connected)
 
 
 def _in_state(states: Mapping[str, EndpointState], wanted: EndpointState) -> tuple[str, ...]:
@@ -87,6 +99,7 @@ class ConnectionSet:
         self._random = random
         self._endpoints: tuple[str, ...] = ()
         self._kept: tuple[str, ...] = ()
+        self._settled = ""  # the endpoint that was last kept alone
         self._changes = 0  # in a row, without success
         self._not_before = -inf
         self._healthy_since = inf  # when an endpoint became healthy; infinity while none is
@@ -131,7 +144,11 @@ class ConnectionSet:
         if now < self._not_before and not is_healthy:
             self.choose_again_at = self._not_before
             return self._kept
+        if self._settled in states:  # first, so that it stays if others are as good
+            states = {self._settled: states[self._settled], **states}
         kept = self._keep(states, self._random)
+        if len(kept) == 1:
+            self._settled = kept[0]
         if kept != self._kept:
             self._kept = kept
             self._changes += 1

@@ -113,12 +113,20 @@ class Dialler:
             else:
                 connected_at = clock()
                 self._owner.on_connected(record, connection)
-                await record.ended.wait()
+                record = await _last_ended(record)
                 if clock() - connected_at >= STABLE_AFTER and not record.is_rejected:
                     failures = 0
                     continue
             await asyncio.sleep(DIAL_BACKOFF.wait(failures, self._dialling.random))
             failures += 1
+
+    async def dial_beside(self, record: ConnectionRecord) -> None:
+        """Give the record a connection, whatever becomes of the current one.
+
+        Raises:
+            Exception: why there is none.
+        """
+        record.connection = await self._connect(record)
 
     async def _connect(self, record: ConnectionRecord) -> Connection:
         clock = asyncio.get_running_loop().time
@@ -136,3 +144,12 @@ class Dialler:
             raise
         self.is_suspect = False
         return connection
+
+
+async def _last_ended(record: ConnectionRecord) -> ConnectionRecord:
+    """Wait until a connection has ended, and every one that took its place; returns the last."""
+    while True:
+        await record.ended.wait()
+        if record.successor is None:
+            return record
+        record = record.successor

@@ -1,29 +1,25 @@
 """Watches the health of the READY sub-connections while attempts are under way, and probes suspected members.
 
-There is one timer. It runs while attempts wait or a member looks unhealthy; an idle healthy client has no timer and
-sends nothing. A probe is an attempt like every other, so its answer restores the member and closes the question. The
-question is also put to a witness, a member that looks healthy, unless traffic shows just now that others answer:
-without a witness, silence would mean nothing to a client with a single caller. If the witness does not answer either,
-the next one is asked. There is at most one probe under way for each service of each member, and the distances between
-questions grow.
+There is one timer. It runs while attempts wait or a member looks unhealthy, or is doubted; an idle healthy client has
+no timer and sends nothing. A probe is an attempt like every other, so its answer restores the member and closes the
+question. The question is also put to a witness, a member that looks healthy, unless traffic shows just now that others
+answer: without a witness, silence would mean nothing to a client with a single caller. If the witness does not answer
+either, the next one is asked. There is at most one probe under way for each service of each member, and the distances
+between questions grow.
 """
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from math import inf
 from typing import Final, TypeAlias
 
-from etcd_aio import codec
 from etcd_aio.aio import start_background_task, start_timer
 from etcd_aio.backoff import Backoff
 from etcd_aio.balancer.connectivity import ConnectivityState
 from etcd_aio.balancer.health_verdicts import Finding, Health, ServiceHealth, percentile_99, silence_limit
+from etcd_aio.balancer.probe import probe
 from etcd_aio.balancer.sub_connection import SubConnection
 from etcd_aio.closing import TwoPartClose, Unwinding
-from etcd_aio.errors import AttemptFailure
-from etcd_aio.methods import RANGE
-from etcd_aio.pb import RangeRequest
-from etcd_aio.transport import Metadata
 
 _Side: TypeAlias = tuple[SubConnection, ServiceHealth]
 """One service of one member."""
@@ -44,34 +40,14 @@ _LATE: Final = 0.1  # a timer this late means that the loop stalled: received da
 _PERCENTILE_AGE: Final = 0.2  # seconds for which a percentile is kept
 _STREAMS_LEAVE_AFTER: Final = 0.5  # seconds unhealthy: to move a stream costs more than to wait for a moment
 
-_PROBE_TIMEOUT: Final = 2.0  # seconds; a longer silence is found by the connection's ping
-_PROBE_KEY: Final = b"health"  # the key that etcdctl's health check reads, so that operators may permit it
-_REQUIRE_LEADER: Final[Metadata] = (("hasleader", "true"),)
-
-
-async def probe(sub_connection: SubConnection, needs_leader: bool) -> None:
-    """Send one member a cheap read; the sub-connection notes what its answer, or silence, shows. Raises no failure.
-
-    Only a linearizable read proves that a member reaches the cluster: `Status` names the leader of a second ago. The
-    probe carries no token: a refusal for want of one is an answer.
-
-    Args:
-        sub_connection: the member.
-        needs_leader: whether to ask for what needs the cluster.
-    """
-    payload = codec.encode(RangeRequest(key=_PROBE_KEY, keys_only=True, serializable=not needs_leader))
-    deadline = asyncio.get_running_loop().time() + _PROBE_TIMEOUT
-    metadata = _REQUIRE_LEADER if needs_leader else ()
-    with suppress(AttemptFailure):
-        await sub_connection.unary(RANGE.path, payload, metadata, deadline, needs_leader=needs_leader)
-
 
 class HealthMonitor(TwoPartClose):
     """Owner of the timer and of the probes.
 
     Args:
         ready: returns the READY sub-connections.
-        on_change: called after every change of any health.
+        on_change: called after every change of any health, and when a doubt begins or ends.
+        on_checked: called after every check, with the READY sub-connections and the instant.
         random: returns a number in [0, 1), for jitter.
 
     Attributes:
@@ -83,6 +59,7 @@ class HealthMonitor(TwoPartClose):
         self,
         ready: Callable[[], tuple[SubConnection, ...]],
         on_change: Callable[[], None],
+        on_checked: Callable[[tuple[SubConnection, ...], float], None],
         random: Callable[[], float],
     ) -> None:
         self.p99_latency = 0.0
@@ -90,9 +67,11 @@ class HealthMonitor(TwoPartClose):
         self._p99_at = 0.0
         self._ready = ready
         self._on_change = on_change
+        self._on_checked = on_checked
         self._random = random
         self._timer: asyncio.TimerHandle | None = None
         self._probes: dict[ServiceHealth, asyncio.Task[None]] = {}
+        self._doubted: tuple[ServiceHealth, ...] = ()
         self._is_closed = False
 
     def arm(self) -> None:
@@ -145,13 +124,17 @@ class HealthMonitor(TwoPartClose):
             self.p99_latency = percentile_99(
                 service for member in ready for service in (member.quorum_health, member.local_health)
             )
-        if len(ready) > 1:
-            for sides in (
-                [(member, member.quorum_health) for member in ready],
-                [(member, member.local_health) for member in ready],
-            ):
-                for sub_connection, service in sides:
-                    self._judge(sub_connection, service, sides, now)
+        services = [[(member, member.quorum_health) for member in ready]]
+        if len(ready) > 1:  # else it is of no use to doubt what the member serves alone
+            services.append([(member, member.local_health) for member in ready])
+        for sides in services:
+            for sub_connection, service in sides:
+                self._judge(sub_connection, service, sides, now)
+        doubted = tuple(member.quorum_health for member in ready if member.quorum_health.is_doubted)
+        if doubted != self._doubted:
+            self._doubted = doubted
+            self._on_change()
+        self._on_checked(ready, now)
 
     def _set_timer(self, seconds: float) -> None:
         if self._timer is not None:
@@ -164,13 +147,13 @@ class HealthMonitor(TwoPartClose):
         if service.is_calm(now):
             return  # the usual case, before anything is computed
         others = [side for side in sides if side[1] is not service]
-        newest = max(other.newest_answered for _, other in others)
+        newest = max((other.newest_answered for _, other in others), default=-inf)
         if service.health is not Health.HEALTHY:
             if any(other.health is Health.HEALTHY for _, other in others):
                 self._move_away(sub_connection, service, newest, now)
             return
         limit = silence_limit(self.p99_latency, service.in_flight, sub_connection.round_trip)
-        finding = service.judge(now, limit, newest)
+        finding = service.judge(now, limit, newest, is_alone=not others)
         if finding is Finding.ASK:
             self._ask(sub_connection, service, now)
             if newest <= now - limit / 2:

@@ -13,16 +13,21 @@ to a question, a cheap read, and only a question without an answer is a verdict:
     --------  ----------------------------------------------------------------------------------  ----------
     healthy   attempts have waited for half of the silence limit, and another member has answered
               an attempt that began later; or they have waited for all of it; or two in a row
-              failed while another member answered                                                asked
+              failed while another member answered, or no other is connected                      asked
     asked     any answer                                                                          healthy
     asked     the question failed, or has waited for half of the silence limit, and another
               member has answered an attempt that began no earlier than the question              unhealthy
-    asked     the question failed, and no other member answers                                    healthy
+    asked     the question failed, and no other member answers                                    doubted
+    doubted   as asked: the question is put again and again                                       as asked
     any       the member itself says that it has no leader, or is a learner                       unhealthy
     unhealthy any answer but such a refusal                                                       healthy
 
 So a frozen or unreachable member is found within `silence_limit`, long before any deadline. No member is judged while
-no other member answers. A slow request beside quick ones harms neither itself nor its member: an answered question
+no other member answers: without another connection to compare with, it can only be doubted. That has no effect on the
+picks, but on what is connected: an election takes less time than the question to fail, so another connection is worth
+its while, to another endpoint or to the same (`connection_set`, `redial_schedule`).
+
+A slow request beside quick ones harms neither itself nor its member: an answered question
 closes the suspicion about everything that began before it. Later evidence leads to a new question, but questions come
 at growing distances, or with every sixteenth request: slow requests cost a member few questions, however many there
 are, and a busy member that freezes after a question is found as soon as any other.
@@ -36,7 +41,15 @@ from enum import Enum
 from math import inf
 from typing import Final
 
-from etcd_aio.errors import EtcdError, NoLeaderError, NotSupportedForLearnerError
+from etcd_aio.errors import (
+    AttemptFailure,
+    Delivery,
+    EtcdError,
+    NoLeaderError,
+    NotSupportedForLearnerError,
+    StatusCode,
+    server_error,
+)
 
 _SHORTEST_LIMIT: Final = 0.25  # seconds; a pause of the member's garbage collector or disk is not worth moving for
 _LONGEST_LIMIT: Final = 2.0  # seconds; by then a silent connection is pinged
@@ -47,6 +60,7 @@ _FAILING_AFTER: Final = 2  # attempts in a row
 _REQUESTS_PER_QUESTION: Final = 16  # a question for so many requests is no load, however soon after the last one
 _CALM: Final = 5.0  # seconds without a question, after which the pauses start from the shortest again
 _SAMPLES: Final = 128  # recent latencies of each service
+_NO_ANSWER_CODES: Final = frozenset({StatusCode.UNAVAILABLE, StatusCode.DEADLINE_EXCEEDED, StatusCode.CANCELLED})
 
 
 class Health(Enum):
@@ -82,6 +96,8 @@ class ServiceHealth:
         failures: attempts in a row that failed without an answer.
         failing_since: when the first of them began.
         asked_at: when the open question was asked; infinity if no question is open.
+        unserved_since: the instant since when it has not served although it was asked: it is unhealthy, or doubted;
+            infinity if neither.
         questions: questions in a row, without a calm time in between.
         latencies: of recent answers, in seconds.
     """
@@ -96,6 +112,7 @@ class ServiceHealth:
         self.failures = 0
         self.failing_since = inf
         self.asked_at = inf
+        self.unserved_since = inf
         self.questions = 0
         self._begun = 0  # attempts since the last question
         self._last_asked = -inf
@@ -117,7 +134,7 @@ class ServiceHealth:
         self.in_flight -= 1
         self.silent_since = now
         self.failures = 0
-        self.asked_at = inf
+        self.asked_at = self.unserved_since = inf
         if began > self.newest_answered:
             self.newest_answered = began
         self.latencies.append(now - began)
@@ -161,21 +178,27 @@ class ServiceHealth:
     @property
     def is_at_rest(self) -> bool:
         """Whether its health cannot change by time alone."""
-        return not self.in_flight and self.asked_at == inf and self.health is Health.HEALTHY
+        return not self.in_flight and self.asked_at == inf and self.unserved_since == inf
+
+    @property
+    def is_doubted(self) -> bool:
+        """Whether it is healthy only because no other member answers that it could be compared with."""
+        return self.health is Health.HEALTHY and self.unserved_since != inf
 
     def is_calm(self, now: float) -> bool:
         """Whether its traffic gives no reason to judge it."""
-        if self.failures or self.asked_at != inf or self.health is not Health.HEALTHY:
+        if self.failures or self.asked_at != inf or self.unserved_since != inf:
             return False
         return not self.in_flight or now - self.silent_since < _SHORTEST_LIMIT / 2
 
-    def judge(self, now: float, limit: float, newest_elsewhere: float) -> Finding:
+    def judge(self, now: float, limit: float, newest_elsewhere: float, *, is_alone: bool = False) -> Finding:
         """Return the consequence for a healthy service.
 
         Args:
             now: the instant.
             limit: its `silence_limit`.
             newest_elsewhere: when the latest of the attempts began that other members have answered.
+            is_alone: no other member is connected.
         """
         if self.asked_at != inf:
             if newest_elsewhere >= self.asked_at:
@@ -184,13 +207,15 @@ class ServiceHealth:
                 return Finding.SILENT if now - self.asked_at >= limit / 2 else Finding.NOTHING
             if not self._has_question_failed or now - self.asked_at < limit / 2:
                 return Finding.NOTHING
+            self.unserved_since = min(self.unserved_since, self.asked_at)
             self.asked_at = inf  # no verdict: the other members do not answer either
         if not self.may_be_asked(now):
             return Finding.NOTHING
         waited = now - self.silent_since if self.in_flight else 0.0
         is_overtaken = waited >= limit / 2 and newest_elsewhere > self.silent_since
-        is_failing = self.failures >= _FAILING_AFTER and newest_elsewhere > self.failing_since
-        return Finding.ASK if is_overtaken or waited >= limit or is_failing else Finding.NOTHING
+        is_failing = self.failures >= _FAILING_AFTER and (is_alone or newest_elsewhere > self.failing_since)
+        is_suspect = self.is_doubted or is_overtaken or is_failing or waited >= limit
+        return Finding.ASK if is_suspect else Finding.NOTHING
 
     def verdict(self, finding: Finding, now: float) -> tuple[Health, str]:
         """The health by such a finding, and the reason, in words."""
@@ -203,6 +228,8 @@ class ServiceHealth:
         if health is self.health:
             return False
         self.health, self.reason, self.since = health, reason, now
+        is_healthy = health is Health.HEALTHY
+        self.unserved_since = inf if is_healthy else min(self.unserved_since, self.asked_at, now)
         return True
 
 
@@ -211,6 +238,12 @@ def refused_health(error: EtcdError | None) -> Health | None:
     if isinstance(error, NoLeaderError):
         return Health.NO_LEADER
     return Health.LEARNER if isinstance(error, NotSupportedForLearnerError) else None
+
+
+def has_served(failure: AttemptFailure) -> bool:
+    """Whether a failed attempt was answered by the service itself, which refuses only this request."""
+    is_answer = failure.delivery is Delivery.ANSWERED and failure.code not in _NO_ANSWER_CODES
+    return is_answer and refused_health(server_error(failure.code, failure.message)) is None
 
 
 def percentile_99(services: Iterable[ServiceHealth]) -> float:

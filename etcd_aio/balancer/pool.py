@@ -182,6 +182,8 @@ def _state_of(sub_connection: SubConnection | None) -> EndpointState:
     if sub_connection is None:
         return EndpointState.UNUSED
     if sub_connection.state is ConnectivityState.READY:
-        is_healthy = sub_connection.quorum_health.health is Health.HEALTHY
-        return EndpointState.HEALTHY if is_healthy else EndpointState.UNHEALTHY
+        service = sub_connection.quorum_health
+        if service.is_doubted:
+            return EndpointState.DOUBTED
+        return EndpointState.HEALTHY if service.health is Health.HEALTHY else EndpointState.UNHEALTHY
     return EndpointState.FAILED if sub_connection.has_failed else EndpointState.CONNECTING

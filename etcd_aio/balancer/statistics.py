@@ -10,6 +10,9 @@ from etcd_aio.balancer.health_verdicts import Health
 class EndpointStatistics:
     """The state, health and traffic of one endpoint.
 
+    Several members may be behind it. What is said of its member is about the one that the connection leads to now; the
+    counts are those of the endpoint.
+
     Attributes:
         endpoint: the endpoint's name.
         state: its connectivity state.
@@ -25,7 +28,7 @@ class EndpointStatistics:
         latency: moving average of the latency of successful attempts, in seconds.
         attempts: attempts that have ended, with any outcome, including cancelled ones.
         failures: attempts that ended without an answer.
-        connects: how often it became READY.
+        connects: how many connections of it came into use: each time that it became READY, or moved to another one.
         last_error: the last error of a dial or a connection; None if there was none.
         client: name of the client; empty if it has none.
         engine: the engine of its connection, such as "native" or "gateway"; empty without a connection.

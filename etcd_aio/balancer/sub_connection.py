@@ -2,6 +2,8 @@
 
 A connection that is lost or drains leaves READY in the same turn of the loop. A draining connection is kept beside its
 successor until the calls on it have ended. A stream may never end, so its owner is asked to leave instead.
+
+An address may lead to several members, so what is known of a member belongs to the record of its connection.
 """
 
 import asyncio
@@ -13,9 +15,10 @@ from etcd_aio.balancer.connection_record import ConnectionRecord, OnLeave, SubCo
 from etcd_aio.balancer.connectivity import ConnectivityState, check_transition
 from etcd_aio.balancer.dialler import Dialler, Dialling
 from etcd_aio.balancer.endpoint import Endpoint
-from etcd_aio.balancer.health_verdicts import Health, ServiceHealth, refused_health
+from etcd_aio.balancer.health_verdicts import Health, ServiceHealth, has_served, refused_health
 from etcd_aio.balancer.statistics import EndpointStatistics, reason_of
 from etcd_aio.closing import TwoPartClose, Unwinding, close_all
+from etcd_aio.deadline import NEVER
 from etcd_aio.errors import AttemptFailure, Delivery, EtcdError, LocalReason, StatusCode, server_error
 from etcd_aio.logs import log_of
 from etcd_aio.transport import Collect, Connection, Metadata, TLSContext
@@ -24,7 +27,6 @@ logger: Final = logging.getLogger("etcd_aio.balancer")
 
 _LATENCY_WEIGHT: Final = 0.1  # of the newest sample in the moving average
 _LOCAL_REASONS: Final = (LocalReason.GIVEN_UP, LocalReason.REPLY_TOO_LARGE)
-_NO_ANSWER_CODES: Final = frozenset({StatusCode.UNAVAILABLE, StatusCode.DEADLINE_EXCEEDED, StatusCode.CANCELLED})
 
 
 class HealthListener(Protocol):
@@ -130,7 +132,8 @@ class SubConnection(TwoPartClose):
         connection = self._connection
         if connection is None:
             raise AttemptFailure(StatusCode.UNAVAILABLE, "the sub-connection is not ready", Delivery.UNSENT)
-        service = self._record.quorum_health if needs_leader else self._record.local_health
+        record = self._record
+        service = record.quorum_health if needs_leader else record.local_health
         started = self._loop.time()
         if not service.in_flight and not self._monitor.is_armed:
             self._monitor.arm()
@@ -139,7 +142,7 @@ class SubConnection(TwoPartClose):
             reply = await connection.unary(path, payload, metadata, deadline, collect, may_move, whole_by, is_heavy)
         except BaseException as error:  # also a cancellation: the attempt is not under way any more
             self._attempts += 1
-            self._note_failure(service, started, error)
+            self._note_failure(record, service, started, error)
             raise
         self._attempts += 1
         now = self._loop.time()
@@ -166,7 +169,7 @@ class SubConnection(TwoPartClose):
         if connection is None:
             raise AttemptFailure(StatusCode.UNAVAILABLE, "the sub-connection is not ready", Delivery.UNSENT)
         opened = await connection.open_stream(path, metadata, deadline, collect)
-        stream = SubConnectionStream(opened, record.streams, on_leave)
+        stream = SubConnectionStream(opened, record, on_leave)
         if record.ended.is_set():  # the connection began to drain while the stream was being opened
             self._loop.call_soon(stream.leave, str(record.cause))
         return stream
@@ -212,34 +215,41 @@ class SubConnection(TwoPartClose):
         latencies = (*self.quorum_health.latencies, *self.local_health.latencies)
         return min(latencies) if latencies else self._dialler.seconds
 
-    def note_refusal(self, error: EtcdError | None) -> bool:
+    def note_refusal(self, error: EtcdError | None, record: ConnectionRecord | None = None) -> bool:
         """Note what the member's answer says about the member itself; returns whether it says anything.
 
         Safe to repeat with the same answer.
+
+        Args:
+            error: the answer.
+            record: of its connection; None for the current one. An older one may lead to another member.
         """
         health = refused_health(error)
         if health is None or error is None:
             return False
-        if self.quorum_health.change(health, error.message, self._loop.time()):
-            self._monitor.on_changed(self, self.quorum_health)
-        if health is Health.NO_LEADER:
-            self.leave_streams(error.message)  # the member itself ends its streams only seconds later
+        if record is None or record is self._record:
+            if self.quorum_health.change(health, error.message, self._loop.time()):
+                self._monitor.on_changed(self, self.quorum_health)
+            if health is Health.NO_LEADER:
+                self.leave_streams(error.message)  # the member itself ends its streams only seconds later
         return True
 
     def _note_restored(self, service: ServiceHealth) -> None:
         if service is self.quorum_health or service is self.local_health:  # not of an older connection
             self._monitor.on_changed(self, service)
 
-    def _note_failure(self, service: ServiceHealth, started: float, error: BaseException) -> None:
+    def _note_failure(
+        self, record: ConnectionRecord, service: ServiceHealth, started: float, error: BaseException
+    ) -> None:
         if not isinstance(error, AttemptFailure):
             service.dropped()  # a cancellation
             return
         now = self._loop.time()
         is_answer = error.delivery is Delivery.ANSWERED
         self._failures += not is_answer
-        if is_answer and self.note_refusal(server_error(error.code, error.message)):
+        if is_answer and self.note_refusal(server_error(error.code, error.message), record):
             service.refused(now)
-        elif is_answer and error.code not in _NO_ANSWER_CODES:
+        elif has_served(error):
             if service.answered(started, now):
                 self._note_restored(service)
         elif error.reason in _LOCAL_REASONS or error.delivery is Delivery.UNSENT:
@@ -249,6 +259,42 @@ class SubConnection(TwoPartClose):
             # A failure that comes fast must not make the member look fast.
             sample = max(now - started, self._monitor.p99_latency)
             self.latency += (sample - self.latency) * _LATENCY_WEIGHT if self.latency else sample
+
+    # Another connection beside the current one: the address may lead to several members.
+
+    async def dial_beside(self) -> ConnectionRecord:
+        """Connect once more, as always, without using it: the caller has `move` use it, or discards it.
+
+        Raises:
+            Exception: why there is no connection.
+        """
+        record = ConnectionRecord(self, self._loop.time())
+        await self._dialler.dial_beside(record)
+        return record
+
+    def move(self, record: ConnectionRecord) -> bool:
+        """Use this connection from `dial_beside` in place of the current one, which drains.
+
+        What can be repeated, and the streams, move at once. Returns False if the current connection serves again, or
+        is gone, or the new one is.
+        """
+        old, now = self._record, self._loop.time()
+        is_served = old.quorum_health.unserved_since == NEVER
+        if self.state is not ConnectivityState.READY or is_served or record.ended.is_set():
+            return False
+        reason = "moved to another connection of the same endpoint, over which calls are served"
+        seconds = now - old.quorum_health.unserved_since
+        fields = {"endpoint": self.endpoint_name}
+        self.log.info("endpoint %s: %s, after %.1f s", self.endpoint_name, reason, seconds, extra=fields)
+        self._use(record, now)
+        self.is_leader = False
+        self.latency = 0.0
+        old.successor = record
+        if old.connection is not None:
+            old.connection.give_up(reason)
+        old.on_draining(reason)
+        self._on_change()
+        return True
 
     # The end of a connection, and of all.
 
@@ -270,6 +316,8 @@ class SubConnection(TwoPartClose):
         """Take no new attempts, and close the connections once everything under way has ended. Final."""
         if self.state is ConnectivityState.SHUTDOWN:
             return
+        if self.quorum_health.unserved_since != NEVER:
+            self.give_up("the endpoint is no longer used, since its member does not serve")
         self._connection = None
         self._dialler.cancel()
         for record in tuple(self._live):  # idle connections end at once, and leave the set
@@ -327,18 +375,22 @@ class SubConnection(TwoPartClose):
 
     def on_connected(self, record: ConnectionRecord, connection: Connection) -> None:
         now = self._loop.time()
-        record.connection = self._connection = connection
-        self._record = record
-        self._live[record] = None
-        self._connects += 1
+        record.connection = connection
+        self._use(record, now)
         if self.has_refused or self._connects > 1:  # the end of an outage is logged as its beginning was
             again = " again" if self._connects > 1 else ""
             fields = {"endpoint": self.endpoint_name}
             seconds = now - self._out_since
             self.log.info("endpoint %s: connected%s after %.1f s", self.endpoint_name, again, seconds, extra=fields)
         self.has_refused = False
-        record.quorum_health, record.local_health = ServiceHealth(now), ServiceHealth(now)
         self._change(ConnectivityState.READY)
+
+    def _use(self, record: ConnectionRecord, now: float) -> None:
+        self._connection = record.connection
+        self._record = record
+        self._live[record] = None
+        self._connects += 1
+        record.quorum_health, record.local_health = ServiceHealth(now), ServiceHealth(now)
 
     def on_dial_failed(self, error: Exception) -> None:
         self.last_error = error

@@ -18,7 +18,14 @@ from typing import Final, Generic, NoReturn
 
 from etcd_aio import codec
 from etcd_aio.backoff import Backoff
-from etcd_aio.balancer import Balancer, ClusterIdentity, Metadata, SingleEndpointView, SubConnection
+from etcd_aio.balancer import (
+    Balancer,
+    ClusterIdentity,
+    Metadata,
+    SingleEndpointView,
+    SubConnection,
+    refused_health,
+)
 from etcd_aio.deadline import NEVER
 from etcd_aio.error_handler.credentials import Credentials
 from etcd_aio.error_handler.description import explain
@@ -323,7 +330,7 @@ class Call(Generic[Request, Reply]):
         failure.__traceback__ = failure.__cause__ = failure.__context__ = None
         context = self._context
         error = server_error_of(failure, self._method) if failure.delivery is Delivery.ANSWERED else None
-        is_known = sub_connection.note_refusal(error)
+        is_known = refused_health(error) is not None  # the connection has noted it
         retry_hint, is_definite = meaning_of(
             error, is_alone=len(context.balancer.endpoints) < 2, asks_for_leader=self._asks_for_leader
         )

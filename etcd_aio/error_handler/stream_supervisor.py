@@ -378,6 +378,7 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
             self._tell(self._on_open, name)
             end = await self._receive(stream, sub_connection, began)
             end.error.endpoint = end.error.endpoint or name
+            stream.note_end(end.error)
             return end
         finally:
             seconds = self._history.on_close(loop.time())

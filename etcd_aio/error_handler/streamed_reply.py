@@ -19,7 +19,7 @@ from typing import Generic
 from weakref import ref
 
 from etcd_aio import codec
-from etcd_aio.balancer import Collector, Metadata, Stream, SubConnection
+from etcd_aio.balancer import Collector, Metadata, SubConnection, SubConnectionStream
 from etcd_aio.deadline import NEVER
 from etcd_aio.error_handler.call_with_retries import Call
 from etcd_aio.error_handler.outcome import attempt_of
@@ -32,6 +32,7 @@ from etcd_aio.errors import (
     LocalReason,
     NotSupportedByServerError,
     StatusCode,
+    server_error,
 )
 from etcd_aio.methods import Method, Reply, Request
 
@@ -60,7 +61,7 @@ class StreamedReply(Generic[Request, Reply]):
         self.is_cancelled = False
         self.began: float | None = None
         self.make_decoder = partial(codec.IncrementalDecoder, method.reply)
-        self._stream: Stream | None = None
+        self._stream: SubConnectionStream | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_late = False
 
@@ -128,6 +129,8 @@ class StreamedReply(Generic[Request, Reply]):
                 await stream.half_close()
             message = await stream.receive()
         except AttemptFailure as failure:
+            if failure.delivery is Delivery.ANSWERED and self._stream is not None:
+                self._stream.note_end(server_error(failure.code, failure.message))
             self.close_stream()
             failure.take_beginning()  # it may hold values
             if not self._is_late or failure.delivery is Delivery.ANSWERED:

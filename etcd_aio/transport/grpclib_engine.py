@@ -59,6 +59,7 @@ class GrpclibEngine:
     async def connect(self, target: Target, owner: ConnectionOwner) -> "GrpclibConnection":
         options, pace = self._options, self._pace
         connection = GrpclibConnection(target, options, owner, pace)
+        self._names.turn(target.host)
         await connect(target, self._names, options, lambda: connection.protocol)
         return connection
 

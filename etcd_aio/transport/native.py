@@ -47,6 +47,7 @@ class NativeEngine:
 
     async def connect(self, target: Target, owner: ConnectionOwner) -> "NativeConnection":
         options, pace = self._options, self._pace
+        self._names.turn(target.host)
         return await connect(target, self._names, options, lambda: NativeConnection(target, options, owner, pace))
 
     async def http_get(self, target: Target, path: str) -> bytes:

@@ -5,6 +5,8 @@ member = engine["m1:2379"]        # by authority
 member.dial = Refuse(OSError(...))  or  Hang()  or  Accept()   what dials do from now on
 engine.unsent = ...               whether an attempt fails unsent; such attempts are not recorded
 member.answers.append(...)        the outcomes of the next attempts, in turn; then `member.otherwise`
+member.behind = [...]             the outcomes of all attempts on its first, its second ... its last connections:
+                                  behind the address are several members
 member.latency, member.work       seconds of every answer, and additional seconds of one attempt
 member.connection.lose(error)     and .go_away(reason): ends its newest connection
 member.on_stream = ...            called with every stream that is opened on it
@@ -96,6 +98,7 @@ class FakeMember:
         self.dial: Dial = Accept()
         self.answers: deque[Answer] = deque()
         self.otherwise: Answer = b""
+        self.behind: list[Answer] = []
         self.latency = 0.0
         self.work: Callable[[FakeAttempt], float] = lambda attempt: 0.0
         self.dials: list[float] = []
@@ -117,8 +120,10 @@ class FakeMember:
         """The newest connection."""
         return self.connections[-1]
 
-    def next_answer(self) -> Answer:
+    def next_answer(self, connection: "FakeConnection") -> Answer:
         """The outcome of the next attempt."""
+        if self.behind:
+            return self.behind[min(self.connections.index(connection), len(self.behind) - 1)]
         return self.answers.popleft() if self.answers else self.otherwise
 
 
@@ -219,7 +224,7 @@ class FakeConnection:
             raise AttemptFailure(StatusCode.UNAVAILABLE, "the test does not send it", Delivery.UNSENT)
         self._member.attempts.append(attempt)
         self._engine.attempts.append(attempt)
-        found = self._member.next_answer()
+        found = self._member.next_answer(self)
         answer = self._given(found, collect) if isinstance(found, InPieces) else found
         future: asyncio.Future[bytes] = self._loop.create_future()
         if not isinstance(answer, Hang):

@@ -36,6 +36,7 @@ class GatewayEngine:
         self._service = service
 
     async def connect(self, target: Target, owner: ConnectionOwner) -> GatewayConnection:
+        self._names.turn(target.host)  # all sockets of a connection begin with the same address
         connection = GatewayConnection(target, self._options, owner, self._names, self._service)
         await connection.open()
         return connection

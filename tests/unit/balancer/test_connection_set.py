@@ -13,12 +13,13 @@ from etcd_aio.balancer.connection_set import (
     DEMAND_SECONDS,
     ConnectionSet,
     EndpointState,
+    Keep,
     keep_all,
     keep_first,
     keep_random,
 )
 
-UNUSED, CONNECTING, HEALTHY, UNHEALTHY, FAILED = EndpointState
+UNUSED, CONNECTING, HEALTHY, DOUBTED, UNHEALTHY, FAILED = EndpointState
 BACKOFF = Backoff(initial=1.0, multiplier=2.0, maximum=4.0, jitter=0.0)
 
 
@@ -48,6 +49,15 @@ def test_most_policies_keep_every_endpoint(state: EndpointState) -> None:
         (three(HEALTHY, UNHEALTHY, CONNECTING), ("m1",)),
         (three(CONNECTING, UNUSED, HEALTHY), ("m3",)),
         (three(UNHEALTHY, UNHEALTHY, UNHEALTHY), ("m1", "m2", "m3")),
+        # A doubted one stays until it is known whether it is worse than another one.
+        (three(UNUSED, DOUBTED, UNUSED), ("m1", "m2")),
+        (three(FAILED, DOUBTED, UNUSED), ("m3", "m2")),
+        (three(UNUSED, DOUBTED, CONNECTING), ("m3", "m2")),
+        (three(UNUSED, DOUBTED, HEALTHY), ("m3", "m2")),
+        (three(DOUBTED, DOUBTED, UNUSED), ("m3", "m1", "m2")),
+        (three(DOUBTED, DOUBTED, DOUBTED), ("m1", "m2", "m3")),
+        (three(UNHEALTHY, DOUBTED, UNUSED), ("m3", "m2", "m1")),
+        ({"m1": DOUBTED}, ("m1",)),
     ],
 )
 def test_pinned_keeps_the_first_that_is_connected(states: dict[str, EndpointState], kept: tuple[str, ...]) -> None:
@@ -69,6 +79,9 @@ def test_pinned_keeps_the_first_that_is_connected(states: dict[str, EndpointStat
         (three(FAILED, UNHEALTHY, FAILED), 0.99, ["m3", "m2"]),
         (three(HEALTHY, UNHEALTHY, UNUSED), 0.99, ["m1"]),
         (three(UNHEALTHY, UNHEALTHY, UNHEALTHY), 0.99, ["m1", "m2", "m3"]),
+        (three(UNUSED, DOUBTED, UNUSED), 0.99, ["m3", "m2"]),
+        (three(UNUSED, DOUBTED, HEALTHY), 0.0, ["m3", "m2"]),
+        (three(DOUBTED, DOUBTED, DOUBTED), 0.0, ["m1", "m2", "m3"]),
         ({"m1": FAILED}, 0.5, ["m1"]),
         ({"m1": UNHEALTHY}, 0.5, ["m1"]),
     ],
@@ -77,6 +90,24 @@ def test_random_pinned_keeps_one_and_draws_another_when_it_fails(
     states: dict[str, EndpointState], chance: float, kept: list[str]
 ) -> None:
     assert keep_random(states, lambda: chance) == tuple(kept)
+
+
+@pytest.mark.parametrize("keep", [keep_first, keep_random])
+def test_a_doubt_that_proves_wrong_moves_nothing(keep: Keep) -> None:
+    connections = ConnectionSet(keep, BACKOFF, zero)
+    assert connections.choose(three(CONNECTING, HEALTHY, UNUSED), (), 100.0) == {"m2"}
+    assert connections.choose(three(UNUSED, DOUBTED, UNUSED), (), 110.0) == {"m1", "m2"}
+    assert connections.choose(three(HEALTHY, DOUBTED, UNUSED), (), 110.1) == {"m1", "m2"}
+    assert connections.choose(three(HEALTHY, HEALTHY, UNUSED), (), 111.0) == {"m2"}, "which comes second"
+
+
+@pytest.mark.parametrize("keep", [keep_first, keep_random])
+def test_a_doubt_that_proves_right_moves_to_the_other(keep: Keep) -> None:
+    connections = ConnectionSet(keep, BACKOFF, zero)
+    assert connections.choose(three(UNUSED, HEALTHY, UNUSED), (), 100.0) == {"m2"}
+    assert connections.choose(three(HEALTHY, DOUBTED, UNUSED), (), 110.1) == {"m1", "m2"}
+    assert connections.choose(three(HEALTHY, UNHEALTHY, UNUSED), (), 110.2) == {"m1"}
+    assert connections.choose(three(HEALTHY, HEALTHY, UNUSED), (), 110.3) == {"m1"}
 
 
 def test_switching_has_a_backoff_once_every_endpoint_was_tried() -> None:

@@ -10,11 +10,19 @@ from etcd_aio.balancer.health_verdicts import (
     Finding,
     Health,
     ServiceHealth,
+    has_served,
     percentile_99,
     refused_health,
     silence_limit,
 )
-from etcd_aio.errors import LeaseNotFoundError, NoLeaderError, NotSupportedForLearnerError
+from etcd_aio.errors import (
+    AttemptFailure,
+    Delivery,
+    LeaseNotFoundError,
+    NoLeaderError,
+    NotSupportedForLearnerError,
+    StatusCode,
+)
 
 NOW = 100.0
 LIMIT = 0.25
@@ -33,6 +41,15 @@ def finding(service: ServiceHealth, now: float, *, elsewhere: float = -inf) -> F
 def asked_at(service: ServiceHealth, now: float, pause: float = 0.25) -> ServiceHealth:
     service.ask(now, pause)
     service.begin(now)
+    return service
+
+
+def doubted_since(now: float) -> ServiceHealth:
+    service = asked_at(ServiceHealth(NOW), now)
+    service.failed(now)
+    service.question_over(now)
+    assert finding(service, now + 0.2) is Finding.NOTHING
+    assert service.is_doubted
     return service
 
 
@@ -138,16 +155,83 @@ def test_a_question_that_failed_is_a_verdict_as_soon_as_another_member_answered_
     assert service.verdict(Finding.FAILING, NOW + 1.01)[0] is Health.FAILING
 
 
-def test_a_question_that_failed_everywhere_is_forgotten() -> None:
+def test_a_question_that_failed_everywhere_is_forgotten_and_leaves_a_doubt() -> None:
     service = asked_at(ServiceHealth(NOW), NOW)
     service.failed(NOW)
     service.question_over(NOW)
     assert not service.is_at_rest
     assert finding(service, NOW + 0.1, elsewhere=NOW - 1) is Finding.NOTHING
     assert service.asked_at == NOW
+    assert not service.is_doubted
     assert finding(service, NOW + 0.13, elsewhere=NOW - 1) is Finding.NOTHING
+    assert service.asked_at == inf
+    assert service.is_doubted
+    assert service.unserved_since == NOW
+    assert not service.is_at_rest
+    assert finding(service, NOW + 9, elsewhere=NOW + 8) is Finding.ASK, "it is too old to be evidence"
+    assert service.health is Health.HEALTHY
+
+
+def test_a_doubt_lasts_until_the_service_answers() -> None:
+    service = doubted_since(NOW)
+    for later in (1, 4):
+        service.ask(NOW + later, pause=0.25)
+        service.begin(NOW + later)
+        service.failed(NOW + later)
+        service.question_over(NOW + later)
+        assert finding(service, NOW + later + 0.2, elsewhere=NOW - 1) is Finding.NOTHING
+        assert service.unserved_since == NOW, "it is one outage"
+    service.ask(NOW + 8, pause=0.25)
+    service.begin(NOW + 8)
+    assert not service.answered(NOW + 8, NOW + 8.1), "it was healthy all the time"
+    assert not service.is_doubted
     assert service.is_at_rest
-    assert finding(service, NOW + 9, elsewhere=NOW + 8) is Finding.NOTHING, "it is too old to be evidence"
+
+
+def test_what_is_known_of_an_outage_is_not_forgotten_when_the_member_says_that_it_has_no_leader() -> None:
+    service = doubted_since(NOW)
+    service.begin(NOW + 3)
+    assert service.change(Health.NO_LEADER, "no leader", NOW + 3)
+    service.refused(NOW + 3)
+    assert not service.is_doubted, "it is more than that"
+    assert service.unserved_since == NOW
+    service.begin(NOW + 4)
+    assert service.answered(NOW + 4, NOW + 4)
+    assert service.unserved_since == inf
+
+
+def test_an_open_question_is_the_beginning_of_an_outage() -> None:
+    service = asked_at(ServiceHealth(NOW), NOW + 1)
+    assert service.change(Health.NO_LEADER, "no leader", NOW + 2)
+    assert service.unserved_since == NOW + 1
+
+
+def test_a_member_that_is_alone_is_asked_after_two_failures_and_one_among_silent_others_is_not() -> None:
+    service = ServiceHealth(NOW)
+    for _ in range(2):
+        service.begin(NOW)
+        service.failed(NOW)
+    assert service.judge(NOW + 0.1, 0.25, -inf) is Finding.NOTHING
+    assert service.judge(NOW + 0.1, 0.25, -inf, is_alone=True) is Finding.ASK
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "delivery", "served"),
+    [
+        (StatusCode.UNAVAILABLE, "etcdserver: no leader", Delivery.ANSWERED, False),
+        (StatusCode.UNAVAILABLE, "etcdserver: request timed out", Delivery.ANSWERED, False),
+        (StatusCode.UNAVAILABLE, "etcdserver: rpc not supported for learner", Delivery.ANSWERED, False),
+        (StatusCode.FAILED_PRECONDITION, "etcdserver: rpc not supported for learner", Delivery.ANSWERED, False),
+        (StatusCode.DEADLINE_EXCEEDED, "too late", Delivery.UNKNOWN, False),
+        (StatusCode.UNAVAILABLE, "lost", Delivery.UNSENT, False),
+        (StatusCode.PERMISSION_DENIED, "etcdserver: permission denied", Delivery.ANSWERED, True),
+        (StatusCode.INVALID_ARGUMENT, "etcdserver: user name is empty", Delivery.ANSWERED, True),
+    ],
+)
+def test_which_failed_attempts_show_that_the_service_works(
+    code: StatusCode, message: str, delivery: Delivery, served: bool
+) -> None:
+    assert has_served(AttemptFailure(code, message, delivery)) is served
 
 
 def test_an_answer_to_the_question_speaks_for_all_that_began_before() -> None:

@@ -705,3 +705,61 @@ async def test_every_connection_is_verified_where_there_is_something_to_protect(
     assert caught.value.delivery is Delivery.UNSENT
     assert not world.member.attempts
     await closed(world)
+
+
+async def test_a_removed_member_that_does_not_serve_gives_back_what_can_be_made_elsewhere() -> None:
+    world = await World().ready()
+    world.member.otherwise = Hang()
+    deadline = NEVER
+    movable = asyncio.ensure_future(world.sub.unary("/p", b"", (), deadline, may_move=True))
+    other = asyncio.ensure_future(world.attempt())
+    await turns()
+    world.sub.note_refusal(NoLeaderError())
+    world.sub.drain()
+    with pytest.raises(AttemptFailure) as caught:
+        await movable
+    assert caught.value.reason is LocalReason.GIVEN_UP
+    assert not other.done()
+    other.cancel()
+    await turns()
+    await closed(world)
+
+
+async def test_moving_to_another_connection_keeps_the_state_and_starts_the_facts_about_the_member_anew() -> None:
+    world = await World().ready()
+    await world.attempt()
+    world.sub.is_leader = True
+    world.sub.latency = 3.0
+    world.sub.note_refusal(NoLeaderError())
+    record = await world.sub.dial_beside()
+    states = list(world.states)
+    assert world.sub.move(record)
+    assert world.states[len(states) :] == [READY] * (len(world.states) - len(states)), "no call waits"
+    assert (world.sub.latency, world.sub.is_leader) == (0.0, False)
+    assert world.sub.quorum_health.health is Health.HEALTHY
+    assert [one.is_lost for one in world.member.connections] == [True, False]
+    await world.attempt()
+    found = world.sub.statistics()
+    assert (found.connects, found.attempts, found.last_error) == (2, 2, None)
+    world.member.connection.lose(ConnectionResetError())
+    await asyncio.sleep(0.1)
+    assert world.sub.state is READY
+    assert len(world.member.connections) == 3, "the dialler has followed"
+    await closed(world)
+
+
+async def test_what_cannot_be_moved_to_is_left_to_the_caller() -> None:
+    world = await World().ready()
+    record = await world.sub.dial_beside()
+    assert not world.sub.move(record), "the old one serves"
+    world.sub.note_refusal(NoLeaderError())
+    record.discard()
+    assert not world.sub.move(record), "it is over"
+    record = await world.sub.dial_beside()
+    world.member.connections[0].lose(ConnectionResetError())
+    assert not world.sub.move(record), "the old one is gone, and dialled again"
+    record.discard()
+    await asyncio.sleep(1)
+    assert world.sub.state is READY
+    assert [one.is_lost for one in world.member.connections].count(False) == 1
+    await closed(world)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from etcd_aio import codec, pb
+from etcd_aio.balancer import Health
 from etcd_aio.codec.watch_replies import WatchReplyDecoder
 from etcd_aio.error_handler import Credentials
 from etcd_aio.error_handler.credentials import Password, StaticToken, TokenSource
@@ -33,7 +34,7 @@ from etcd_aio.errors import (
     TokenUnavailableError,
 )
 from etcd_aio.methods import BIDIRECTIONAL, Method
-from tests.support.calls import CLUSTER, Calls, answered, no_leader, unknown, unprocessed, unsent
+from tests.support.calls import CLUSTER, Calls, answered, no_leader, reply, unknown, unprocessed, unsent
 from tests.support.conversations import Recorder
 from tests.support.fake_engine import FakeStream, Refuse
 from tests.support.tokens import Doorman
@@ -745,6 +746,41 @@ async def test_a_stream_that_is_not_needed_any_more_ends_its_task_during_an_outa
         world.engine[name].dial = world.engine["m9:2379"].dial
     await asyncio.sleep(5)
     assert not world.engine.streams
+    await world.aclose()
+
+
+async def test_the_end_of_a_stream_shows_all_others_that_its_member_has_no_leader() -> None:
+    world = await World().open()
+    member = world.stream.member
+    left: list[str] = []
+    sub = world.calls.balancer.sub_connection(member.authority)
+    assert sub is not None
+    other = await sub.open_stream("/other", (), world.loop.time() + 1, left.append)
+    member.on_stream = None
+    member.streams[0].fail(no_leader())
+    await turns(8)
+    assert left == ["etcdserver: no leader"], "the server ends it only seconds later"
+    assert {one.endpoint for one in world.calls.balancer.statistics() if one.health is Health.NO_LEADER} == {
+        member.authority
+    }
+    assert world.supervisor.endpoint != member.authority
+    other.cancel()
+    await world.aclose()
+
+
+async def test_a_client_that_has_only_a_stream_leaves_the_one_member_that_it_is_connected_to() -> None:
+    """Behind its one address are others."""
+    world = World(1, greets=False)
+    world.engine.unsent = lambda attempt: False
+    member = world.engine["m1:2379"]
+    member.behind = [no_leader(), reply()]
+    member.on_stream = lambda stream: stream.fail(no_leader()) if len(member.connections) < 2 else stream.say(said())
+    await world.calls.ready()
+    world.supervisor.wake()
+    await asyncio.sleep(5)
+    assert world.supervisor.is_open
+    assert world.talk.heard[-1] == "reply"
+    assert [one.is_lost for one in member.connections] == [True, False]
     await world.aclose()
 
 

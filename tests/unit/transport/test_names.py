@@ -1,8 +1,10 @@
 """Names: one lookup for each host at a time, which outlives the dials that wait for it."""
 
 import asyncio
+import random
 import socket
 import threading
+from collections import Counter
 from collections.abc import Sequence
 
 import pytest
@@ -129,3 +131,61 @@ async def test_when_a_lookup_or_its_result_is_too_old() -> None:
     done = asyncio.get_running_loop().time()
     assert not lookup.is_stale(done)
     assert lookup.is_stale(done + _HOLDS + 1)
+
+
+# One name with several addresses.
+
+
+class Turning:
+    """A resolver that turns the addresses of a name, as name servers do, or does not."""
+
+    def __init__(self, *addresses: str, by: int = 0) -> None:
+        self._addresses = addresses
+        self._by = by
+        self._asked = 0
+
+    def __call__(self, host: str) -> Sequence[Address]:
+        start = self._by * self._asked % len(self._addresses)
+        self._asked += 1
+        return [
+            (socket.AF_INET6 if ":" in one else socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, 0))
+            for one in (*self._addresses[start:], *self._addresses[:start])
+        ]
+
+
+async def begins(names: Names, dials: int) -> list[str]:
+    """The last figures of the addresses with which so many connections begin."""
+    found = []
+    for _ in range(dials):
+        names.turn("etcd")
+        found.append((await names.addresses("etcd", 2379, LONG))[0][4][0][-1])
+    return found
+
+
+@pytest.mark.parametrize("by", [-1, 0, 1])
+async def test_connections_begin_with_one_address_after_the_other_however_the_resolver_turns_them(by: int) -> None:
+    names = Names(Turning("192.0.2.1", "192.0.2.2", "192.0.2.3", by=by), lambda: 0.0)
+    assert await begins(names, 7) == ["2", "3", "1", "2", "3", "1", "2"]
+
+
+async def test_clients_are_spread_over_the_addresses() -> None:
+    resolver, source = Turning("192.0.2.1", "192.0.2.2", "192.0.2.3"), random.Random(1)
+    first = Counter([(await begins(Names(resolver, source.random), 1))[0] for _ in range(300)])
+    assert set(first) == {"1", "2", "3"}
+    assert min(first.values()) > 70
+
+
+async def test_all_sockets_of_a_connection_begin_with_the_same_address() -> None:
+    names = Names(Turning("192.0.2.1", "192.0.2.2", "192.0.2.3", by=1), lambda: 0.0)
+    names.turn("etcd")
+    assert len({(await names.addresses("etcd", 1, LONG))[0] for _ in range(6)}) == 1
+
+
+async def test_the_resolver_decides_which_family_comes_first() -> None:
+    addresses = ("2001:db8::2", "192.0.2.1", "2001:db8::1", "192.0.2.2")
+    names = Names(Turning(*addresses), lambda: 0.0)
+    for begin in ("2", "1"):
+        names.turn("etcd")
+        found = [one[4][0] for one in await names.addresses("etcd", 1, LONG)]
+        assert found[0] == f"2001:db8::{begin}"
+        assert sorted(found) == sorted(addresses)
