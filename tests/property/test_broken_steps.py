@@ -102,6 +102,7 @@ class Run:
     Attributes:
         told: the exceptions that were not kept: a step lets an `Interrupt` through, and nothing else.
         parts: what was taken of the message before its end.
+        is_discarded: whether its owner got the exception, and is done with it.
     """
 
     def __init__(
@@ -112,6 +113,7 @@ class Run:
         self._pieces = pieces
         self.told: list[BaseException] = []
         self.parts: list[Any] = []
+        self.is_discarded = False
 
     def outcome(self) -> Any:
         """The message, or its error."""
@@ -127,8 +129,10 @@ class Run:
             decoder.feed(piece)
             self.work()
             if decoder.has_part:
+                self.is_discarded = True  # by its owner, if taking a part raises
                 with self._active():
                     self.parts.append(decoder.take_part())
+                self.is_discarded = False
         decoder.end()
         self.work()
         assert not decoder.work()
@@ -157,6 +161,8 @@ def check(run: Run, kind: str, outcome: Any, *, is_hit: bool) -> None:
     """What must hold of every run, whatever was raised in it."""
     if isinstance(outcome, BaseException):
         assert is_hit, "an error without a cause"
+        if run.is_discarded:
+            return
         assert not run.decoder._pieces
         run.decoder.feed(b"more")
         run.decoder.end()
@@ -178,7 +184,7 @@ SIZES = st.sampled_from([1 << 14, 1 << 16, 100_003, 1 << 20, 1 << 24])
 
 @pytest.mark.parametrize("kind", MESSAGES)
 @given(st.floats(0, 1), SIZES, st.sampled_from(EXCEPTIONS))
-@nightly_examples(2000, default=40)
+@nightly_examples(500, default=40)
 def test_an_exception_in_any_line_ends_the_message(
     kind: str, share: float, size: int, exception: type[BaseException]
 ) -> None:
@@ -196,7 +202,7 @@ def test_an_exception_in_any_line_ends_the_message(
 
 @pytest.mark.parametrize("kind", MESSAGES)
 @given(st.integers(0, 400), st.integers(0, 80), SIZES)
-@nightly_examples(2000, default=60)
+@nightly_examples(500, default=60)
 def test_an_allocation_that_fails_ends_the_message(kind: str, at: int, step: int, size: int) -> None:
     allocations: Any = pytest.importorskip("_testcapi")
     run = Run(kind, cut(MESSAGES[kind][1], size))
@@ -213,7 +219,7 @@ def test_an_allocation_that_fails_ends_the_message(kind: str, at: int, step: int
         allocations.set_nomemory(at, at + 1)
         try:
             work()
-        except MemoryError:
+        except (MemoryError, SystemError):  # which CPython 3.11 raises if it has no memory for a frame
             failed = True
             raise
         finally:
