@@ -23,13 +23,10 @@ def delete(key: bytes, revision: int) -> Event:
     return Event(EventType.DELETE, KeyValue(key, mod_revision=revision))
 
 
-def tell(follower: Follower, *events: Event, created: Iterable[bytes] = (), late: bool = False) -> None:
-    """As a cache does."""
-    changes = {event.key: event.kv if event.is_put else None for event in events}
-    if not late:
-        follower.add(Step(events[-1].revision, changes, set(created)), is_resync=False)
-    if isinstance(follower, CacheBatches):
-        follower.add_events(events)
+def tell(follower: Follower, *events: Event, created: Iterable[bytes] = (), late: int = 0) -> None:
+    """As a cache does; `late` is its revision if the events are not newer."""
+    changes = {} if late else {event.key: event.kv if event.is_put else None for event in events}
+    follower.add(Step(late or events[-1].revision, changes, set(created), events))
 
 
 def ignore(follower: Follower) -> None:
@@ -53,11 +50,11 @@ async def test_batches_come_one_by_one() -> None:
     batches = CacheBatches(ignore, asyncio.get_running_loop(), 10_000)
     tell(batches, put(b"a", 5), created=[b"a"])
     tell(batches, put(b"a", 6, 2), delete(b"b", 6))
-    tell(batches, put(b"x", 4), late=True)
+    tell(batches, put(b"x", 3), delete(b"x", 4), late=6)
     assert (await anext(batches)).events == (put(b"a", 5),)
     batch = await anext(batches)
     assert (batch.events, batch.revision) == ((put(b"a", 6, 2), delete(b"b", 6)), 6)
-    assert (await anext(batches)).events == (put(b"x", 4),)
+    assert (await anext(batches)).events == (put(b"x", 3), delete(b"x", 4))
 
 
 async def test_a_slow_consumer_of_batches_gets_one_difference() -> None:
@@ -67,7 +64,7 @@ async def test_a_slow_consumer_of_batches_gets_one_difference() -> None:
         tell(batches, put(b"a", revision, revision))
     tell(batches, delete(b"fleeting", 50))
     tell(batches, put(b"b", 51), created=[b"b"])
-    tell(batches, put(b"x", 3), late=True)
+    tell(batches, put(b"x", 2), delete(b"x", 3), late=51)
     batch = await anext(batches)
     assert batch.revision == 51
     assert [(event.key, event.revision, event.is_resync) for event in batch] == [(b"a", 49, True), (b"b", 51, True)]
@@ -96,7 +93,7 @@ async def test_a_difference_that_cancels_itself_out_is_not_told() -> None:
 async def test_a_load_is_a_difference_behind_what_was_not_taken() -> None:
     batches = CacheBatches(ignore, asyncio.get_running_loop(), 10_000)
     tell(batches, put(b"a", 5), created=[b"a"])
-    batches.add(Step(9, {b"a": None, b"b": put(b"b", 8).kv}, {b"b"}), is_resync=True)
+    batches.add(Step(9, {b"a": None, b"b": put(b"b", 8).kv}, {b"b"}))
     batch = await anext(batches)
     assert [(event.key, event.is_put) for event in batch] == [(b"b", True)]
     assert batch.revision == 9
