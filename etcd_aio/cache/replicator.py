@@ -18,7 +18,7 @@ from contextlib import suppress
 from itertools import count
 from typing import Final, Generic, TypeVar
 
-from etcd_aio import EtcdError, Event, KeyRange, KeyValue, Store, Watcher
+from etcd_aio import EtcdError, Event, KeyRange, KeyValue, Store, Watcher, op
 from etcd_aio.backoff import Backoff
 from etcd_aio.cache.decoder import Decoder
 from etcd_aio.cache.state import CacheState, Replica, Transition, whole_revisions
@@ -86,6 +86,7 @@ class Replicator(Generic[T]):
         self._on_step = on_step
         self._on_moved = on_moved
         self._on_replaced = on_replaced
+        self._probe = _probe_of(keys)
         self._stream = f"cache {next(_streams)}"
         self._watcher: Watcher | None = None
         self._since_pause = 0  # events
@@ -163,18 +164,19 @@ class Replicator(Generic[T]):
         """The revision of the store, by a linearizable read; the replica's age is counted from it.
 
         Raises:
+            PermissionDeniedError: the user may not read the whole range.
             EtcdError: as every read.
         """
         replica = self._replica
         epoch, seen = replica.epoch, replica.revision
         sent = self._clock()
-        found = await self._store.range(self._keys.key, count_only=True, timeout=timeout)
+        revision = (await self._store.do(self._probe, timeout=timeout)).header.revision
         if epoch == replica.epoch and replica.is_exact:
-            if found.revision < seen:
-                await self.replaced(f"it is at revision {found.revision}, and was at {seen} before")
+            if revision < seen:
+                await self.replaced(f"it is at revision {revision}, and was at {seen} before")
             else:
-                replica.probed(sent, found.revision)
-        return found.revision
+                replica.probed(sent, revision)
+        return revision
 
     # Watching.
 
@@ -329,6 +331,16 @@ class Replicator(Generic[T]):
         if self._decoder is None:
             return {}
         return await self._decode(_lasting_puts(events))
+
+
+def _probe_of(keys: KeyRange) -> op.TxnOp:
+    """A linearizable read of the revision, for a user who may read the whole range.
+
+    etcd checks the permissions for both branches of a txn, and runs one of them: here the empty one, as there is
+    nothing to compare. To read the range, even one key of it, it would count all its keys each time.
+    """
+    key, range_end, from_key = range_arguments(keys)
+    return op.txn(otherwise=[op.range(key, range_end=range_end, from_key=from_key, count_only=True)])
 
 
 def _lasting_puts(events: Sequence[Event]) -> Iterator[KeyValue]:

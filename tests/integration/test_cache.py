@@ -791,6 +791,54 @@ async def test_a_permission_that_is_taken_away_ends_it() -> None:
                     await cache.wait_current()
 
 
+@pytest.mark.parametrize("how", ["wait_current", "keep_current"])
+@pytest.mark.parametrize("kept", ["the first key", "the first half"])
+async def test_a_permission_that_is_narrowed_ends_it(kept: str, how: str) -> None:
+    """etcd does not check the permission of a watch that is open."""
+    async with EtcdServer(flags=(QUICK_LOGINS,)) as server:
+        await enable_auth(server, web=True)
+        async with (
+            Client(server.endpoint, auth=WEB, allow_insecure_auth=True) as client,
+            Client(server.endpoint, auth=ROOT, allow_insecure_auth=True) as root,
+        ):
+            for key in ("app/", "app/m", "app/z"):
+                await client.put(key, "1")
+            keep_current = 0.05 if how == "keep_current" else None
+            async with client.cache(prefix="app/", keep_current=keep_current) as cache:
+                await cache.wait_current()
+                end = None if kept == "the first key" else "app/m"
+                await root.auth.role_grant_permission("app", "app/", range_end=end, permission="read")
+                await root.auth.role_revoke_permission("app", prefix="app/")
+                with pytest.raises(PermissionError):
+                    await client.range(prefix="app/")
+                if how == "wait_current":
+                    with pytest.raises(PermissionError):
+                        await cache.wait_current()
+                else:
+                    await until(lambda: cache.state is CacheState.CLOSED)
+                with pytest.raises(CacheError) as caught:
+                    cache.get("app/z")
+                assert isinstance(caught.value.__cause__, PermissionError)
+
+
+@pytest.mark.parametrize("name", [None, "app/"])
+@pytest.mark.parametrize("version", ["3.4.25", "3.5.35", "3.6.16", "3.7.3"])
+async def test_a_probe_reads_the_revision_whatever_the_range(version: str, name: str | None) -> None:
+    versions.need_beside(version)
+    async with (
+        EtcdServer(version=version) as server,
+        Client(server.endpoint, namespace=name) as client,
+        client.cache(all_keys=True) as whole,
+        client.cache("p/a") as one,
+        client.cache(from_key="p/") as rest,
+    ):
+        for key in ("p/a", "elsewhere"):
+            put = await client.put(key, "1")
+            for cache in (whole, one, rest):
+                await cache.wait_current()
+                assert cache.revision >= put.revision
+
+
 async def test_a_process_that_was_stopped_sees_its_age_on_waking(own_server: EtcdServer) -> None:
     code = f"""
 import asyncio, sys
