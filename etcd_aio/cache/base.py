@@ -4,12 +4,13 @@ The pages come in key order, so the difference is found page by page. Nothing is
 take time in proportion to the number of keys, and the new content replaces the earlier one in one step.
 """
 
+import operator
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from etcd_aio import KeyValue
-from etcd_aio.cache.rows import Row, row_of
+from etcd_aio.cache.rows import Row, is_same_life, row_of
 from etcd_aio.cache.tree import Tree
 
 T = TypeVar("T")
@@ -21,6 +22,7 @@ class Base(Generic[T]):
     Args:
         earlier: the content before, which does not change meanwhile; None if there was none.
         earlier_decoded: its decoded values; None if values are not decoded.
+        is_same_store: whether the earlier content is of the same store.
 
     Attributes:
         tree: the keys so far.
@@ -29,11 +31,24 @@ class Base(Generic[T]):
         created: those of them that did not exist before.
     """
 
-    __slots__ = ("_earlier", "_earlier_decoded", "_run", "_runs", "changes", "created", "decoded", "tree")
+    __slots__ = (
+        "_earlier",
+        "_earlier_decoded",
+        "_is_same_store",
+        "_run",
+        "_runs",
+        "changes",
+        "created",
+        "decoded",
+        "tree",
+    )
 
-    def __init__(self, earlier: Tree[Row] | None, earlier_decoded: Mapping[bytes, T] | None) -> None:
+    def __init__(
+        self, earlier: Tree[Row] | None, earlier_decoded: Mapping[bytes, T] | None, *, is_same_store: bool = True
+    ) -> None:
         self._earlier = earlier
         self._earlier_decoded = earlier_decoded
+        self._is_same_store = is_same_store
         self._runs = iter(()) if earlier is None else earlier.runs()  # of earlier keys that are not passed yet
         self._run: Sequence[bytes] = ()
         self.tree: Tree[Row] = Tree()
@@ -64,9 +79,12 @@ class Base(Generic[T]):
             self.changes.update((kv.key, kv) for kv in changed)
             self.created.update(kv.key for kv in changed if kv.key not in known)
         if self.decoded is not None:
-            if self._earlier_decoded:
-                earlier = self._earlier_decoded
-                self.decoded.update((key, earlier[key]) for key in rows if key in earlier)
+            if self._earlier_decoded and self._earlier is not None:
+                earlier, known = self._earlier_decoded, self._earlier.values
+                keeps = is_same_life if self._is_same_store else operator.eq
+                self.decoded.update(
+                    (key, earlier[key]) for key, row in rows.items() if key in earlier and keeps(known[key], row)
+                )
             self.decoded.update(decoded)
         if page:
             yield from self._pass(page[-1].key)

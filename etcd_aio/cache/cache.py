@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import ClassVar, Final, Self, TypeVar
 from weakref import WeakSet
 
-from etcd_aio import KeyRange, Store, WatchBatch
+from etcd_aio import KeyRange, Store
 from etcd_aio.aio import start_background_task
 from etcd_aio.cache.changes import CacheBatches, CacheChanges, Follower, KeySetChanges
 from etcd_aio.cache.decoder import Decoder
@@ -261,7 +261,11 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
         if self._decoder is None:
             return kv  # type: ignore[return-value] # T is KeyValue
         decoded = await self._decoder.decode_all((kv,))
-        return decoded[key] if key in decoded else self._replica.values.get(key)
+        if key in decoded:
+            return decoded[key]
+        here = self._replica.kv(key)
+        is_same_life = here is not None and here.create_revision == kv.create_revision
+        return self._replica.values.get(key) if is_same_life else None
 
     def _deadline(self, timeout: Timeout) -> float:
         seconds = self._timeout if timeout is UNSET else timeout
@@ -410,14 +414,9 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
                 self._end_by(CacheError("the task that follows the store was cancelled"))
             raise
 
-    def _on_step(self, step: Step, batch: WatchBatch | None) -> None:
+    def _on_step(self, step: Step) -> None:
         for follower in tuple(self._followers):
-            if batch is None:
-                follower.reloaded(step.revision)
-            if step.changes:
-                follower.add(step, is_resync=batch is None)
-            if batch is not None:
-                follower.add_events(batch.events)
+            follower.add(step)
         self._on_moved()
 
     def _on_moved(self) -> None:

@@ -13,6 +13,7 @@ from etcd_aio.aio import start_background_task, wait_until, wake
 from etcd_aio.cache.state import Replica
 from etcd_aio.cache.waiting import RevisionWaiters
 from etcd_aio.closing import Unwinding
+from etcd_aio.errors import PermissionDeniedError
 from etcd_aio.types import range_arguments
 
 _FIRST_WAIT: Final = 0.002  # seconds: a member that lags behind the leader is there with its next message
@@ -30,6 +31,7 @@ class CatchUp:
         waiters: the tasks that wait for it.
         ask: asks the watch for a mark.
         on_moved: called when a validation has moved the revision on.
+        on_denied: called with the error if the user may not read the range any more.
         timeout: seconds for a validation.
 
     Attributes:
@@ -45,6 +47,7 @@ class CatchUp:
         *,
         ask: Callable[[], Awaitable[None]],
         on_moved: Callable[[], None],
+        on_denied: Callable[[Exception], None],
         timeout: float | None,
     ) -> None:
         self._store = store
@@ -53,6 +56,7 @@ class CatchUp:
         self._waiters = waiters
         self._ask = ask
         self._on_moved = on_moved
+        self._on_denied = on_denied
         self._timeout = timeout
         self._task: asyncio.Task[None] | None = None
         self._waiter: asyncio.Future[None] | None = None
@@ -113,6 +117,9 @@ class CatchUp:
                 min_mod_revision=question.revision + 1,
                 timeout=self._timeout,
             )
+        except PermissionDeniedError as error:
+            self._on_denied(error)
+            return
         except EtcdError:
             return  # the callers' probes meet the same error, and say it
         if epoch == replica.epoch and replica.validated(

@@ -37,15 +37,9 @@ class Follower:
         self._is_taking = False
         self._error: Exception | None = None
 
-    def add(self, step: Step, *, is_resync: bool) -> None:
+    def add(self, step: Step) -> None:
         """The content has changed."""
         raise NotImplementedError  # every follower below has its own
-
-    def add_events(self, events: tuple[Event, ...]) -> None:
-        """These events were applied, or are late: behind `add`, if the content has changed."""
-
-    def reloaded(self, revision: int) -> None:
-        """The content was read anew, at this revision, so some events are not known: before `add`, if it differs."""
 
     def end(self, error: Exception | None) -> None:
         """There are no more changes: the iteration ends, or raises this error, behind what is not taken yet."""
@@ -90,11 +84,12 @@ class CacheChanges(Follower, AsyncIterator[tuple[int, dict[bytes, KeyValue | Non
         self._conflation = Conflation()
         self._revision = 0
 
-    def add(self, step: Step, *, is_resync: bool) -> None:
+    def add(self, step: Step) -> None:
         """The content has changed."""
-        self._conflation.add(step)
-        self._revision = step.revision
-        wake(self._waiter)
+        if step.changes:
+            self._conflation.add(step)
+            self._revision = step.revision
+            wake(self._waiter)
 
     def __aiter__(self) -> Self:
         return self
@@ -131,22 +126,18 @@ class KeySetChanges(Follower, AsyncIterator[int]):
         self._has_moved = False
         self.revision = revision
 
-    def add(self, step: Step, *, is_resync: bool) -> None:
-        """The content has changed; `add_events` or `reloaded` says how."""
-
-    def add_events(self, events: tuple[Event, ...]) -> None:
-        """These events were applied, or are late."""
-        for event in reversed(events):
+    def add(self, step: Step) -> None:
+        """The content has changed, or was read anew; of a store that went back to a backup, at a lower revision."""
+        if step.is_load:
+            self._move(step.revision)
+            return
+        for event in reversed(step.events):
             kv = event.kv
             if kv.mod_revision <= self.revision:
                 return
             if (kv.version == 1 or not event.is_put) and self._counts(kv.key):
                 self._move(kv.mod_revision)
                 return
-
-    def reloaded(self, revision: int) -> None:
-        """The content was read anew; of a store that went back to a backup, at a lower revision."""
-        self._move(revision)
 
     def _move(self, revision: int) -> None:
         self.revision = revision
@@ -178,19 +169,18 @@ class CacheBatches(Follower, AsyncIterator[WatchBatch]):
         self._conflation: Conflation | None = None  # behind `_pending`, which is empty then
         self._revision = 0  # of the conflation
 
-    def add(self, step: Step, *, is_resync: bool) -> None:
-        """The content has changed; `add_events` has the events, unless it is a resync."""
-        if is_resync:
+    def add(self, step: Step) -> None:
+        """The content has changed, or there is history that has changed nothing."""
+        if step.changes and not step.events:
             self._overflow()
         if self._conflation is not None:
             self._conflation.add(step)
             self._revision = step.revision
             wake(self._waiter)
+        elif step.events:
+            self._append(step.events)
 
-    def add_events(self, events: tuple[Event, ...]) -> None:
-        """The content has changed by events, or they are late."""
-        if self._conflation is not None:
-            return  # the step, which was added first, has them
+    def _append(self, events: tuple[Event, ...]) -> None:
         size = _EVENT_BYTES * (len(events) + 1) + sum(len(event.kv.key) + len(event.kv.value) for event in events)
         self._pending.append((WatchBatch(events, events[-1].kv.mod_revision), size))
         self._bytes += size

@@ -46,16 +46,21 @@ class Decoder(Generic[T]):
         self.errors = 0
 
     async def decode_all(self, kvs: Iterable[KeyValue]) -> dict[bytes, T]:
-        """The decoded values by key, of those that can be decoded."""
+        """The decoded values by key: of each key the first one that can be decoded."""
         decoded: dict[bytes, T] = {}
+        failed: set[bytes] = set()
         began = time.perf_counter()
         for kv in kvs:
+            if kv.key in decoded:
+                continue
             try:
                 decoded[kv.key] = self._decode(kv.value)
             except Exception as error:
+                failed.add(kv.key)
                 self._failed(kv.key, error)
             else:
-                self._logged.discard(kv.key)
+                if kv.key not in failed:
+                    self._logged.discard(kv.key)
             if time.perf_counter() - began > _PAUSE_AFTER:
                 await asyncio.sleep(0)
                 began = time.perf_counter()

@@ -61,6 +61,7 @@ class Freshness:
             self.waiters,
             ask=replicator.ask_mark,
             on_moved=self.moved,
+            on_denied=on_denied,
             timeout=self._timeout,
         )
 

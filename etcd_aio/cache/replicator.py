@@ -13,12 +13,12 @@ import asyncio
 import logging
 import random
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import count
 from typing import Final, Generic, TypeVar
 
-from etcd_aio import EtcdError, Event, KeyRange, KeyValue, Store, WatchBatch, Watcher
+from etcd_aio import EtcdError, Event, KeyRange, KeyValue, Store, Watcher, op
 from etcd_aio.backoff import Backoff
 from etcd_aio.cache.decoder import Decoder
 from etcd_aio.cache.state import CacheState, Replica, Transition, whole_revisions
@@ -53,7 +53,7 @@ class Replicator(Generic[T]):
         decoder: of its values; None if they are not decoded.
         clock: of the age.
         max_outage: seconds without any member to watch on, after which the replica lags behind.
-        on_step: called when the content has changed, with the batch that did it; None after a load.
+        on_step: called when the content has changed.
         on_moved: called when the revision, or what is known of marks, has changed.
         on_replaced: called when the store is found to be another one.
 
@@ -71,7 +71,7 @@ class Replicator(Generic[T]):
         *,
         clock: Callable[[], float],
         max_outage: float,
-        on_step: Callable[[Step, WatchBatch | None], None],
+        on_step: Callable[[Step], None],
         on_moved: Callable[[], None],
         on_replaced: Callable[[], None],
     ) -> None:
@@ -86,6 +86,7 @@ class Replicator(Generic[T]):
         self._on_step = on_step
         self._on_moved = on_moved
         self._on_replaced = on_replaced
+        self._probe = _probe_of(keys)
         self._stream = f"cache {next(_streams)}"
         self._watcher: Watcher | None = None
         self._since_pause = 0  # events
@@ -163,18 +164,19 @@ class Replicator(Generic[T]):
         """The revision of the store, by a linearizable read; the replica's age is counted from it.
 
         Raises:
+            PermissionDeniedError: the user may not read the whole range.
             EtcdError: as every read.
         """
         replica = self._replica
         epoch, seen = replica.epoch, replica.revision
         sent = self._clock()
-        found = await self._store.range(self._keys.key, count_only=True, timeout=timeout)
+        revision = (await self._store.do(self._probe, timeout=timeout)).header.revision
         if epoch == replica.epoch and replica.is_exact:
-            if found.revision < seen:
-                await self.replaced(f"it is at revision {found.revision}, and was at {seen} before")
+            if revision < seen:
+                await self.replaced(f"it is at revision {revision}, and was at {seen} before")
             else:
-                replica.probed(sent, found.revision)
-        return found.revision
+                replica.probed(sent, revision)
+        return revision
 
     # Watching.
 
@@ -201,6 +203,7 @@ class Replicator(Generic[T]):
     async def _resume(self) -> Watcher:
         """Watch behind the content again."""
         epoch = self._replica.epoch
+        self._replica.forget_passing()
         watcher = await self._watch(self._replica.revision + 1, None)
         if self._replica.state is CacheState.LAGGING:
             # A watch of the future would wait in a store that went back.
@@ -235,7 +238,7 @@ class Replicator(Generic[T]):
             return
         epoch, decoded = replica.epoch, await self._decode_puts(events)
         if epoch == replica.epoch:
-            self._tell(replica.apply(events, decoded), events)
+            self._tell(replica.apply(events, decoded), len(events))
             self._since_pause += len(events)
             if self._since_pause >= PART:  # a watch that has more does not wait by itself
                 self._since_pause = 0
@@ -252,15 +255,15 @@ class Replicator(Generic[T]):
         if epoch != replica.epoch:
             return
         tree, values = replica.tree, replica.values
-        self._tell(replica.apply_staged(staging), tuple(events))
+        self._tell(replica.apply_staged(staging, tuple(events)), len(events))
         replaced = (tree.values, values) if tree is not replica.tree else ()
         del staging
         await _in_turns(let_go(replaced, events))
 
-    def _tell(self, step: Step, events: tuple[Event, ...]) -> None:
-        """Tell of a step that was applied."""
-        self.events += len(events)
-        self._on_step(step, WatchBatch(events, events[-1].kv.mod_revision))
+    def _tell(self, step: Step, events: int) -> None:
+        """Tell of a step by a number of events that was applied."""
+        self.events += events
+        self._on_step(step)
 
     def _is_replaced(self, error: EtcdError) -> bool:
         """Whether an error says that the store is another one than the one that was followed, if one was."""
@@ -315,7 +318,7 @@ class Replicator(Generic[T]):
             self._log_recovery()
         self._has_history = True
         self.loads += 1
-        self._on_step(step, None)
+        self._on_step(step)
         unused = (tree.values, values) if tree is not replica.tree else (base.tree.values, base.decoded or {})
         del step, base
         await _in_turns(let_go(unused, []))
@@ -327,8 +330,30 @@ class Replicator(Generic[T]):
     async def _decode_puts(self, events: Sequence[Event]) -> dict[bytes, T]:
         if self._decoder is None:
             return {}
-        last = {event.kv.key: event.kv for event in events if event.is_put}
-        return await self._decode(last.values())
+        return await self._decode(_lasting_puts(events))
+
+
+def _probe_of(keys: KeyRange) -> op.TxnOp:
+    """A linearizable read of the revision, for a user who may read the whole range.
+
+    etcd checks the permissions for both branches of a txn, and runs one of them: here the empty one, as there is
+    nothing to compare. To read the range, even one key of it, it would count all its keys each time.
+    """
+    key, range_end, from_key = range_arguments(keys)
+    return op.txn(otherwise=[op.range(key, range_end=range_end, from_key=from_key, count_only=True)])
+
+
+def _lasting_puts(events: Sequence[Event]) -> Iterator[KeyValue]:
+    """The puts of the keys that are there after some events, from their last creations on, the newest first.
+
+    If the value of one cannot be decoded, that of the one before is kept, as if each had come alone.
+    """
+    last: dict[bytes, Event] = {}
+    for event in reversed(events):
+        kv = event.kv
+        newest = last.setdefault(kv.key, event)
+        if event.is_put and newest.is_put and kv.create_revision == newest.kv.create_revision:
+            yield kv
 
 
 async def _in_turns(parts: Iterable[None]) -> None:

@@ -22,7 +22,14 @@ row_of: Final[Callable[[KeyValue], Row]] = attrgetter(*KeyValue.__slots__)
 VERSION: Final = 4
 """Where a row has the version."""
 
+_CREATE_REVISION: Final = 2
+
 _Mutable: Final = mutable_twin(KeyValue)
+
+
+def is_same_life(one: Row, other: Row) -> bool:
+    """Whether a key was not deleted between two of its rows, of one store."""
+    return one[_CREATE_REVISION] == other[_CREATE_REVISION]
 
 
 def key_value(row: Row) -> KeyValue:

@@ -10,7 +10,8 @@ Theory. The content is what a range at `revision` would return, always. Three th
 
 Everything that a mark covers came before it, if the member's release is right about that; where it may not be, marks do
 not count (`may_be_early`), and validations take their place. Behind a validation events may follow that are not newer
-than the revision: of keys that were created and deleted in between. They change nothing.
+than the revision: of keys that were created and deleted in between. They change nothing. Followers get them as soon as
+their effects have cancelled out, so that the keys that a follower knows are those of the content.
 
 Each event is compared with the content: a put has the next version of the key, a delete is of a key that exists. If one
 does not fit, if a linearizable read returns a revision that was passed already, or if the watch finds that the store
@@ -44,7 +45,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from etcd_aio import Event, KeyValue, WatchBatch
 from etcd_aio.cache.base import Base
-from etcd_aio.cache.rows import KeyValues, Row, key_value, row_of
+from etcd_aio.cache.rows import KeyValues, Row, is_same_life, key_value, row_of
 from etcd_aio.cache.steps import Staging, Step, StoreReplaced, note_changes
 from etcd_aio.cache.tree import Tree
 
@@ -139,6 +140,8 @@ class Replica(Generic[T]):
         "_is_decoded",
         "_loaded_at",
         "_pairs",
+        "_passing",
+        "_passing_keys",
         "early_marks",
         "epoch",
         "revision",
@@ -161,6 +164,8 @@ class Replica(Generic[T]):
         self.steps = 0
         self._confirmed = -inf  # when the newest read was sent whose revision the content has
         self._pairs: list[tuple[float, int]] = []  # of reads whose revisions it does not have yet
+        self._passing: list[Event] = []  # behind a validation, whose effects have not cancelled out yet
+        self._passing_keys: dict[bytes, KeyValue | None] = {}  # these effects
 
     def move(self, transition: Transition) -> None:
         """Go to the next state. A transition that the table does not have is a bug of the caller: KeyError."""
@@ -188,7 +193,8 @@ class Replica(Generic[T]):
         """What the next content is loaded into, from a read that is sent later."""
         self._before_base = self.revision
         earlier = None if self.state is CacheState.LOADING else self.tree
-        return Base(earlier, self.values if self._is_decoded else None)
+        is_same_store = self.state is not CacheState.BROKEN
+        return Base(earlier, self.values if self._is_decoded else None, is_same_store=is_same_store)
 
     def loaded(self, base: Base[T], revision: int, sent: float) -> Step:
         """Replace the content.
@@ -204,16 +210,18 @@ class Replica(Generic[T]):
             raise StoreReplaced(f"it is at revision {revision}, and was at {self._before_base} before")
         elif revision < self.revision:  # a validation came meanwhile: the content is right for later than the base
             self._loaded_at = self.revision
+            self.forget_passing()
             self.move(Transition.LOADED)
             self.probed(sent, revision)
-            return Step(self.revision, {}, set())
+            return Step(self.revision, {}, set(), is_load=True)
         self._replace(base.tree, base.decoded)
+        self.forget_passing()
         self._loaded_at = revision
         self.move(Transition.LOADED)
         self.revision = revision
         self.probed(sent, revision)
         self._settle()
-        return Step(revision, base.changes, base.created)
+        return Step(revision, base.changes, base.created, is_load=True)
 
     def new_events(self, batch: WatchBatch) -> tuple[Event, ...]:
         """The events of a batch, without those that the base has already."""
@@ -233,10 +241,11 @@ class Replica(Generic[T]):
         Raises:
             StoreReplaced: an event does not fit the content. Nothing was changed.
         """
-        late: tuple[Event, ...] = ()
+        history = events
         if events[0].kv.mod_revision <= self.revision:
-            late = tuple(event for event in events if event.kv.mod_revision <= self.revision)
-            events = events[len(late) :]
+            passing = tuple(event for event in events if event.kv.mod_revision <= self.revision)
+            events = events[len(passing) :]
+            history = self._passed(passing) + events
         tree, known, values = self.tree, self.tree.values, self.values
         changes: dict[bytes, KeyValue | None] = {}
         note_changes(events, known, changes)
@@ -246,29 +255,55 @@ class Replica(Generic[T]):
                 tree.delete(key)
                 values.pop(key, None)
             else:
-                tree.put(key, row_of(kv))
+                row, before = row_of(kv), known.get(key)
+                tree.put(key, row)
                 if key in decoded:
                     values[key] = decoded[key]
-                elif not self._is_decoded:
+                elif not self._is_decoded or before is None or not is_same_life(before, row):
                     values.pop(key, None)
         if events:
             self.steps += 1
             self.revision = events[-1].kv.mod_revision
             self._settle()
-        return Step(self.revision, changes, created, late)
+            self.forget_passing()
+        return Step(self.revision, changes, created, history)
 
     def stage(self) -> Staging[T]:
         """What a step of very many events is made in; until `apply_staged` nothing else may change the content."""
         return Staging(self.tree, self.values if self._is_decoded else None)
 
-    def apply_staged(self, staging: Staging[T]) -> Step:
-        """Replace the content by what was built."""
-        if staging.revision <= self.revision:  # a validation came meanwhile: all of it has cancelled itself out
-            return Step(self.revision, {}, set())
+    def apply_staged(self, staging: Staging[T], events: tuple[Event, ...]) -> Step:
+        """Replace the content by what was built.
+
+        Args:
+            staging: the content.
+            events: that were added to it.
+        """
+        if staging.revision <= self.revision:  # a validation came meanwhile: all of it cancels itself out
+            return Step(self.revision, {}, set(), self._passed(events))
         self._replace(staging.tree, staging.decoded)
         self.revision = staging.revision
         self._settle()
-        return Step(self.revision, staging.changes, staging.created)
+        self.forget_passing()
+        return Step(self.revision, staging.changes, staging.created, events)
+
+    def _passed(self, events: tuple[Event, ...]) -> tuple[Event, ...]:
+        """Note events that are not newer than the content; returns all that were noted, once they cancel out.
+
+        They do so at the revision of the validation at the latest, so no more wait than come between two of these.
+        """
+        note_changes(events, self.tree.values, self._passing_keys)
+        self._passing += events
+        if self._passing_keys:
+            return ()
+        passed = tuple(self._passing)
+        self._passing.clear()
+        return passed
+
+    def forget_passing(self) -> None:
+        """What comes is newer than the content: the rest of these events was lost with its watch, or is here."""
+        self._passing.clear()
+        self._passing_keys.clear()
 
     def _replace(self, tree: Tree[Row], decoded: dict[bytes, T] | None) -> None:
         values: Any = KeyValues(tree.values) if decoded is None else decoded  # KeyValue is what T is without a decoder

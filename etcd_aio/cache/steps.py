@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, Final, Generic, TypeVar
 
 from etcd_aio import Event, EventType, KeyValue
-from etcd_aio.cache.rows import VERSION, Row, row_of
+from etcd_aio.cache.rows import VERSION, Row, is_same_life, row_of
 from etcd_aio.cache.tree import Tree
 
 T = TypeVar("T")
@@ -37,13 +37,16 @@ class Step:
         revision: of the content after it.
         changes: the keys that differ from the content before, with what they are now; None is a key that is gone.
         created: those of them that did not exist before.
-        late: events at or before the revision before, which change nothing; see `state.py`.
+        events: the history that leads from the content before to the one after it. Empty for a difference that is no
+            history, and if nothing has changed.
+        is_load: the content was read anew, so some of the history is not known.
     """
 
     revision: int
     changes: Mapping[bytes, KeyValue | None]
     created: frozenset[bytes] | set[bytes]
-    late: tuple[Event, ...] = ()
+    events: tuple[Event, ...] = ()
+    is_load: bool = False
 
 
 def note_changes(events: Sequence[Event], known: Mapping[bytes, Row], changes: dict[bytes, KeyValue | None]) -> None:
@@ -115,6 +118,9 @@ class Staging(Generic[T]):
             StoreReplaced: an event does not fit the content.
         """
         note_changes(events, self._before.values, self.changes)
+        for event in events:
+            if event.type is not _PUT:
+                self._new.pop(event.kv.key, None)
         self._new.update(decoded)
         self.revision = events[-1].kv.mod_revision
 
@@ -124,21 +130,23 @@ class Staging(Generic[T]):
         for run in self._before.runs():
             rows = {key: known[key] for key in run if key not in changes}
             tree.append(rows)
-            self._decode(rows)
+            if self.decoded is not None and self._values is not None:
+                values = self._values
+                self.decoded.update((key, values[key]) for key in rows if key in values)
             yield
         puts = ((key, kv) for key, kv in changes.items() if kv is not None)
         while part := dict(islice(puts, PART)):
             for key, kv in part.items():
                 if key not in known:
                     self.created.add(key)
-                tree.put(key, row_of(kv))
-            self._decode(part)
+                row = row_of(kv)
+                tree.put(key, row)
+                if self.decoded is not None and self._values is not None:
+                    if key in self._new:
+                        self.decoded[key] = self._new[key]
+                    elif key in self._values and is_same_life(known[key], row):
+                        self.decoded[key] = self._values[key]
             yield
-
-    def _decode(self, keys: Mapping[bytes, object]) -> None:
-        if self.decoded is not None and self._values is not None:
-            for decoded in (self._values, self._new):
-                self.decoded.update((key, decoded[key]) for key in keys if key in decoded)
 
 
 def let_go(mappings: Iterable[dict[bytes, Any]], events: list[Event]) -> Iterator[None]:

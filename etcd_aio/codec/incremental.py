@@ -6,6 +6,7 @@ needs, so the cost of copying does not grow with the size of the message.
 """
 
 from collections import deque
+from traceback import clear_frames
 from typing import Final, Generic, cast
 
 from etcd_aio.codec.compiled import DECODE_FAILURES, malformed, reason_of, steps_of
@@ -21,6 +22,9 @@ class IncrementalDecoder(Generic[Decodable]):
     `feed` the pieces, `work` a step at a time, then `finish`, which does the remaining work and raises if the message
     is malformed. After `end`, `work` does that work too, so that `finish` has nothing left to do.
 
+    Any exception in a step ends the decoding, also one that says nothing about the message, such as `MemoryError`: what
+    was decoded so far is not known any more. `work` keeps it, and `finish` raises it.
+
     A subclass may have parts: what is decoded of a message that still arrives, as a message of its own.
 
     Args:
@@ -31,7 +35,7 @@ class IncrementalDecoder(Generic[Decodable]):
         "_data",
         "_decodable",
         "_decoded",
-        "_error",
+        "_failure",
         "_has_ended",
         "_is_paused",
         "_message",
@@ -56,18 +60,23 @@ class IncrementalDecoder(Generic[Decodable]):
         self._data = b""  # what the stepwise decoder reads
         self._is_paused = False  # whether the stepwise decoder has more to do with `_data`
         self._message: Decodable | None = None
-        self._error = ""  # why the message is malformed
+        self._failure: BaseException | None = None  # that has ended the decoding
 
     def feed(self, piece: bytes) -> None:
         """Add the next piece, without decoding it."""
-        if not self._error:
+        if self._failure is None:
             self._pieces.append(piece)
             self._size += len(piece)
 
     def work(self) -> bool:
         """Decode one step, which takes about 2 ms at most. Returns whether more can be done at once."""
-        if self._has_work:
-            self._step()
+        try:
+            self._work()
+        except Exception as failure:
+            self._break(failure)
+        except BaseException as failure:  # such as a KeyboardInterrupt, which is not the message's alone
+            self._break(failure)
+            raise
         return self._has_work
 
     def end(self) -> None:
@@ -93,24 +102,47 @@ class IncrementalDecoder(Generic[Decodable]):
 
         Raises:
             MalformedReplyError: as for `decode`.
+            Exception: another one, that a step has raised.
         """
         self.end()
         while self.work():
             pass
-        if self._message is None:
-            raise malformed(self._decodable, self._error)
-        return self._message
+        if self._failure is not None:
+            raise self._failure
+        return cast("Decodable", self._message)  # without work and without a failure there is one
 
     @property
     def _has_work(self) -> bool:
-        if self._is_paused:
-            return True
-        if self._has_ended:
-            return self._message is None and not self._error
-        return self._size >= self._needed and not self._error
+        if self._failure is not None or self._message is not None:
+            return False
+        return self._is_paused or self._has_ended or self._size >= self._needed
+
+    def _break(self, failure: BaseException) -> None:
+        """Decode no more, and keep nothing of the message."""
+        self._failure = failure
+        self._message = None
+        self._pieces.clear()
+        self._data = b""
+        self._is_paused = False
+        self._steps.close()
+        # The exception is kept with its frames: of these, the last has this decoder, the others what was decoded.
+        clear_frames(failure.__traceback__)
+        failure.__traceback__ = failure.__traceback__ and failure.__traceback__.tb_next
+
+    def _work(self) -> None:
+        """Do what `work` does. Any exception ends the decoding."""
+        if self._has_work:
+            self._step()
 
     def _step(self) -> None:
-        """Run the stepwise decoder until its next pause, or its end."""
+        """Run the stepwise decoder until its next pause, or its end.
+
+        Raises:
+            MalformedReplyError: the message is malformed.
+            Exception: any other; then nothing is known of the message any more.
+        """
+        failure: Exception | None = None
+        reached: tuple[int, int] | None = None
         try:
             if self._is_paused:
                 reached = self._steps.send(None)
@@ -123,12 +155,10 @@ class IncrementalDecoder(Generic[Decodable]):
             self._is_paused = False
             self._data = b""
             return
-        except DECODE_FAILURES as failure:
-            self._error = reason_of(failure)
-            self._pieces.clear()
-            self._is_paused = False
-            self._data = b""
-            return
+        except DECODE_FAILURES as error:
+            failure = malformed(self._decodable, reason_of(error))
+        if failure is not None:
+            raise failure  # here it has no context: a UnicodeDecodeError contains the text
         self._is_paused = reached is None
         if reached is not None:
             position, missing = reached
@@ -146,18 +176,24 @@ class IncrementalDecoder(Generic[Decodable]):
         Args:
             ending: the last fields of the first part.
             beginning: the first fields of the rest.
+
+        Raises:
+            Exception: any, and the decoding has ended.
         """
-        steps, self._steps = self._steps, steps_of(self._decodable)
-        self._pieces.appendleft(beginning)
-        self._size += len(beginning)
-        self._needed += len(beginning)
-        self._decoded = 0
         try:
+            steps, self._steps = self._steps, steps_of(self._decodable)
+            self._pieces.appendleft(beginning)
+            self._size += len(beginning)
+            self._needed += len(beginning)
+            self._decoded = 0
             steps.send((ending, 0, len(ending), True))
             while True:  # a list of more than `FREED` items is freed in steps
                 next(steps)
         except StopIteration as end:
             return cast("Decodable", end.value)
+        except BaseException as failure:
+            self._break(failure)
+            raise
 
     def _taken(self) -> bytes:
         """Remove the pieces for one step, joined."""

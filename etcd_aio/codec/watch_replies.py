@@ -76,7 +76,7 @@ class WatchReplyDecoder(IncrementalDecoder[WatchReply]):
         self._drops_events = drops_events
         self._has_fragments = has_fragments
         self._beginning = b""
-        self._head: bytes | None = None  # what is before the events; empty if the message has no parts
+        self._head: bytes | None = None  # what is before the events, once it is needed; empty if there are no parts
         self._watch_id: int | None = None
         self._is_dropping = False
 
@@ -90,7 +90,7 @@ class WatchReplyDecoder(IncrementalDecoder[WatchReply]):
             self._watch_id = leading_watch_id(self._beginning)
         super().feed(piece)
 
-    def work(self) -> bool:
+    def _work(self) -> None:
         """Decode one step, without the events if they are dropped by now."""
         if not self._is_dropping and self._watch_id is not None and self._drops_events(self._watch_id):
             kept = without_events(self._beginning)
@@ -98,33 +98,31 @@ class WatchReplyDecoder(IncrementalDecoder[WatchReply]):
                 self._is_dropping = True
                 self.restart()
                 super().feed(kept)
-        return super().work()
+        super()._work()
+        if self._head is None and self._decoded >= _PART:
+            self._head = self._dividable_head()
 
     @property
     def has_part(self) -> bool:
         """Whether there are events to hand over, and the message goes on with another one."""
         return (
             self._decoded >= _PART
-            and not (self._is_paused or self._has_ended or self._error)
+            and not (self._is_paused or self._has_ended)
             and bool(self._pieces)
             and self._pieces[0][:1] == _EVENT
-            and bool(self._dividable_head)
+            and bool(self._head)
         )
 
     def take_part(self) -> WatchReply | None:
         """Remove the events that are here, and return them as a fragment; None if there is no part."""
-        return self._cut(_FRAGMENT, self._dividable_head) if self.has_part else None
+        return self._cut(_FRAGMENT, self._head) if self._head and self.has_part else None
 
-    @property
     def _dividable_head(self) -> bytes:
         """What is before the events; empty if it says more than whose they are, or less, or if they have no parts."""
-        head = self._head
-        if head is None:
-            head = without_events(self._beginning) or b""
-            if head:
-                reply = decode(WatchReply, head)
-                says_more = reply.created or reply.canceled or reply.compact_revision
-                if not reply.watch_id or says_more or self._has_fragments(reply.watch_id):
-                    head = b""
-            self._head = head
-        return head
+        head = without_events(self._beginning)
+        if head:
+            reply = decode(WatchReply, head)
+            says_more = reply.created or reply.canceled or reply.compact_revision
+            if reply.watch_id and not says_more and not self._has_fragments(reply.watch_id):
+                return head
+        return b""

@@ -638,7 +638,7 @@ async def test_a_newer_release_is_trusted_again(own_server: EtcdServer) -> None:
 
 
 async def test_keys_that_come_and_go_behind_a_validation(own_server: EtcdServer) -> None:
-    """Their events come after the revision has moved on past them; the content never shows them."""
+    """Their events come after the revision has moved on past them; the content never shows them, nor do followers."""
     async with (
         meddling(own_server) as proxy,
         Client(own_server.endpoint) as writer,
@@ -656,7 +656,7 @@ async def test_keys_that_come_and_go_behind_a_validation(own_server: EtcdServer)
             assert cache.revision >= gone.revision
             await as_the_store(writer, cache, "p/")
             proxy.event_delay = 0.0
-            events = [event for _ in range(2) for event in await anext(batches)]
+            events = (await anext(batches)).events
             assert [(event.is_put, event.revision) for event in events] == [
                 (True, gone.revision - 1),
                 (False, gone.revision),
@@ -789,6 +789,54 @@ async def test_a_permission_that_is_taken_away_ends_it() -> None:
                     await anext(changes)
                 with pytest.raises(CacheError):
                     await cache.wait_current()
+
+
+@pytest.mark.parametrize("how", ["wait_current", "keep_current"])
+@pytest.mark.parametrize("kept", ["the first key", "the first half"])
+async def test_a_permission_that_is_narrowed_ends_it(kept: str, how: str) -> None:
+    """etcd does not check the permission of a watch that is open."""
+    async with EtcdServer(flags=(QUICK_LOGINS,)) as server:
+        await enable_auth(server, web=True)
+        async with (
+            Client(server.endpoint, auth=WEB, allow_insecure_auth=True) as client,
+            Client(server.endpoint, auth=ROOT, allow_insecure_auth=True) as root,
+        ):
+            for key in ("app/", "app/m", "app/z"):
+                await client.put(key, "1")
+            keep_current = 0.05 if how == "keep_current" else None
+            async with client.cache(prefix="app/", keep_current=keep_current) as cache:
+                await cache.wait_current()
+                end = None if kept == "the first key" else "app/m"
+                await root.auth.role_grant_permission("app", "app/", range_end=end, permission="read")
+                await root.auth.role_revoke_permission("app", prefix="app/")
+                with pytest.raises(PermissionError):
+                    await client.range(prefix="app/")
+                if how == "wait_current":
+                    with pytest.raises(PermissionError):
+                        await cache.wait_current()
+                else:
+                    await until(lambda: cache.state is CacheState.CLOSED)
+                with pytest.raises(CacheError) as caught:
+                    cache.get("app/z")
+                assert isinstance(caught.value.__cause__, PermissionError)
+
+
+@pytest.mark.parametrize("name", [None, "app/"])
+@pytest.mark.parametrize("version", ["3.4.25", "3.5.35", "3.6.16", "3.7.3"])
+async def test_a_probe_reads_the_revision_whatever_the_range(version: str, name: str | None) -> None:
+    versions.need_beside(version)
+    async with (
+        EtcdServer(version=version) as server,
+        Client(server.endpoint, namespace=name) as client,
+        client.cache(all_keys=True) as whole,
+        client.cache("p/a") as one,
+        client.cache(from_key="p/") as rest,
+    ):
+        for key in ("p/a", "elsewhere"):
+            put = await client.put(key, "1")
+            for cache in (whole, one, rest):
+                await cache.wait_current()
+                assert cache.revision >= put.revision
 
 
 async def test_a_process_that_was_stopped_sees_its_age_on_waking(own_server: EtcdServer) -> None:

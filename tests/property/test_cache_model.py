@@ -40,6 +40,9 @@ class State:
     early_marks: int = 0
     confirmed: float = -inf
     pairs: tuple[tuple[float, int], ...] = ()
+    passing: tuple[Event, ...] = ()
+    # A follower that gets every event: the keys that it knows, or None once it got an event that does not fit.
+    follower: tuple[tuple[bytes, int], ...] | None = ()
     # A validation: what was asked, whether no step came since, and the answer once there is one.
     asked: tuple[int, int] | None = None
     is_same: bool = True
@@ -76,6 +79,8 @@ class State:
         replica.steps = 0 if self.is_same else 1
         replica._confirmed = self.confirmed
         replica._pairs = list(self.pairs)
+        if self.passing:
+            replica._passed(self.passing)
         return replica
 
 
@@ -87,6 +92,7 @@ def kept(state: State, replica: Replica[Any], steps_before: int) -> State:
         early_marks=min(replica.early_marks, 2),
         confirmed=replica._confirmed,
         pairs=tuple(replica._pairs),
+        passing=tuple(replica._passing),
         is_same=state.is_same and replica.steps == steps_before,
     )
 
@@ -144,16 +150,35 @@ def takes(kind: type[Replica[Any]], state: State) -> Iterator[State]:
             continue
         replica = state.restored(kind)
         before = replica.steps
+        told: tuple[Event, ...] = ()
         if word == "events":
-            replica.apply(tuple(state.event(revision + more) for more in range(number)), {})
+            told = replica.apply(tuple(state.event(revision + more) for more in range(number)), {}).events
         else:
             replica.mark(WatchBatch((), revision) if word == "mark" else EarlyProgress((), revision))
-        yield kept(replace(state, channel=state.channel[number:]), replica, before)
+        follower = followed(state.follower, told)
+        yield kept(replace(state, channel=state.channel[number:], follower=follower), replica, before)
+
+
+def followed(
+    known: tuple[tuple[bytes, int], ...] | None, events: tuple[Event, ...]
+) -> tuple[tuple[bytes, int], ...] | None:
+    """What a follower knows after some events."""
+    there = dict(known or ())
+    for event in events:
+        if event.is_put:
+            there[event.key] = event.revision
+        elif event.key in there:
+            del there[event.key]
+        else:
+            return None
+    return tuple(sorted(there.items()))
 
 
 def violation(before: State, after: State) -> str | None:
     if {key: (mod, version) for key, mod, version in after.content} != after.at(after.revision):
         return "the content is not that of its revision"
+    if after.follower != tuple((key, mod) for key, mod, _ in after.content):
+        return "a follower knows something else than the content"
     if after.revision < before.revision:
         return "the revision went back"
     if after.revision > after.store:
@@ -218,6 +243,12 @@ class AppliesLateEvents(Replica[Any]):
         return step
 
 
+class TellsOfPassingEventsAtOnce(Replica[Any]):
+    def _passed(self, events: tuple[Event, ...]) -> tuple[Event, ...]:
+        super()._passed(events)
+        return events
+
+
 class CountsProbesTooEarly(Replica[Any]):
     def probed(self, sent: float, revision: int) -> None:
         super().probed(sent, min(revision, self.revision))
@@ -231,6 +262,7 @@ class CountsProbesTooEarly(Replica[Any]):
         (IgnoresTheCount, "validation"),
         (IgnoresSteps, "validation"),
         (AppliesLateEvents, "validation"),
+        (TellsOfPassingEventsAtOnce, "validation"),
         (CountsProbesTooEarly, "probe"),
     ],
 )

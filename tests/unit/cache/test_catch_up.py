@@ -14,6 +14,7 @@ from etcd_aio.cache.catch_up import CatchUp
 from etcd_aio.cache.state import Replica, Transition
 from etcd_aio.cache.waiting import RevisionWaiters
 from etcd_aio.deadline import NEVER
+from etcd_aio.errors import PermissionDeniedError
 from etcd_aio.types import EarlyProgress
 from tests.support.virtual_time import tasks, turns
 
@@ -35,6 +36,7 @@ class Scene:
         self.asked: list[float] = []
         self.validated: list[float] = []
         self.sent: list[dict[str, Any]] = []
+        self.denied: list[Exception] = []
         self.answer: asyncio.Future[Any] | None = None  # None: an error at once
         store: Any = self  # `range` is all that is used
         self.catch_up = CatchUp(
@@ -44,6 +46,7 @@ class Scene:
             self.waiters,
             ask=self.ask,
             on_moved=self.moved,
+            on_denied=self.denied.append,
             timeout=2.0,
         )
         self._began = asyncio.get_running_loop().time()
@@ -201,6 +204,17 @@ async def test_a_validation_that_says_nothing_is_repeated(scene: Scene, answer: 
         scene.answers(15, count=0)
     assert not await scene.wait(12, 0.5)
     assert len(scene.validated) >= 5
+    assert scene.replica.revision == 10
+
+
+async def test_a_validation_that_is_denied_is_told(scene: Scene) -> None:
+    for _ in range(2):
+        scene.replica.mark(EarlyProgress((), 99))
+    scene.answer = asyncio.get_running_loop().create_future()
+    denied = PermissionDeniedError("no")
+    scene.answer.set_exception(denied)
+    assert not await scene.wait(12, 0.05)
+    assert set(scene.denied) == {denied}
     assert scene.replica.revision == 10
 
 

@@ -23,12 +23,10 @@ def delete(key: bytes, revision: int) -> Event:
     return Event(EventType.DELETE, KeyValue(key, mod_revision=revision))
 
 
-def tell(follower: Follower, *events: Event, created: Iterable[bytes] = (), late: bool = False) -> None:
-    """As a cache does."""
-    changes = {event.key: event.kv if event.is_put else None for event in events}
-    if not late:
-        follower.add(Step(events[-1].revision, changes, set(created)), is_resync=False)
-    follower.add_events(events)
+def tell(follower: Follower, *events: Event, created: Iterable[bytes] = (), late: int = 0) -> None:
+    """As a cache does; `late` is its revision if the events are not newer."""
+    changes = {} if late else {event.key: event.kv if event.is_put else None for event in events}
+    follower.add(Step(late or events[-1].revision, changes, set(created), events))
 
 
 def ignore(follower: Follower) -> None:
@@ -52,11 +50,11 @@ async def test_batches_come_one_by_one() -> None:
     batches = CacheBatches(ignore, asyncio.get_running_loop(), 10_000)
     tell(batches, put(b"a", 5), created=[b"a"])
     tell(batches, put(b"a", 6, 2), delete(b"b", 6))
-    tell(batches, put(b"x", 4), late=True)
+    tell(batches, put(b"x", 3), delete(b"x", 4), late=6)
     assert (await anext(batches)).events == (put(b"a", 5),)
     batch = await anext(batches)
     assert (batch.events, batch.revision) == ((put(b"a", 6, 2), delete(b"b", 6)), 6)
-    assert (await anext(batches)).events == (put(b"x", 4),)
+    assert (await anext(batches)).events == (put(b"x", 3), delete(b"x", 4))
 
 
 async def test_a_slow_consumer_of_batches_gets_one_difference() -> None:
@@ -66,7 +64,7 @@ async def test_a_slow_consumer_of_batches_gets_one_difference() -> None:
         tell(batches, put(b"a", revision, revision))
     tell(batches, delete(b"fleeting", 50))
     tell(batches, put(b"b", 51), created=[b"b"])
-    tell(batches, put(b"x", 3), late=True)
+    tell(batches, put(b"x", 2), delete(b"x", 3), late=51)
     batch = await anext(batches)
     assert batch.revision == 51
     assert [(event.key, event.revision, event.is_resync) for event in batch] == [(b"a", 49, True), (b"b", 51, True)]
@@ -95,7 +93,7 @@ async def test_a_difference_that_cancels_itself_out_is_not_told() -> None:
 async def test_a_load_is_a_difference_behind_what_was_not_taken() -> None:
     batches = CacheBatches(ignore, asyncio.get_running_loop(), 10_000)
     tell(batches, put(b"a", 5), created=[b"a"])
-    batches.add(Step(9, {b"a": None, b"b": put(b"b", 8).kv}, {b"b"}), is_resync=True)
+    batches.add(Step(9, {b"a": None, b"b": put(b"b", 8).kv}, {b"b"}))
     batch = await anext(batches)
     assert [(event.key, event.is_put) for event in batch] == [(b"b", True)]
     assert batch.revision == 9
@@ -163,11 +161,11 @@ async def test_a_key_set_moves_with_keys_that_come_and_go_and_not_with_their_val
     assert (followed.revision, taking.done()) == (4, False)
     tell(followed, put(b"b", 7), delete(b"b", 8), put(b"a", 9, 3), created=[b"b"])
     assert (followed.revision, await taking) == (8, 8)
-    tell(followed, put(b"c", 3), delete(b"c", 6), late=True)
+    tell(followed, put(b"c", 3), delete(b"c", 6), late=9)
     assert followed.revision == 8, "late events that are older"
-    tell(followed, put(b"c", 9), delete(b"c", 10), late=True)
+    tell(followed, put(b"c", 9), delete(b"c", 10), late=11)
     assert (followed.revision, await anext(followed)) == (10, 10)
-    followed.reloaded(10)  # of another store
+    followed.add(Step(10, {}, set(), is_load=True))  # of another store
     assert await anext(followed) == 10
-    followed.reloaded(3)  # a backup was restored
+    followed.add(Step(3, {}, set(), is_load=True))  # a backup was restored
     assert (followed.revision, await anext(followed)) == (3, 3)

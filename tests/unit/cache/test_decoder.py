@@ -78,6 +78,17 @@ async def test_a_bug_in_on_error_is_reported_and_the_rest_is_decoded() -> None:
     assert [str(error) for error in reported] == ["a bug"]
 
 
+async def test_of_several_values_of_a_key_the_first_that_can_be_decoded_counts(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    decoder = of()
+    newest_first = [KeyValue(b"a", b"bad"), GOOD, KeyValue(b"a", b"2"), KeyValue(b"a", b"1"), KeyValue(b"a", b"bad")]
+    assert await decoder.decode_all(newest_first) == {b"a": 2, b"good": [1]}
+    assert decoder.errors == 1, "what is older than the value that counts is not looked at"
+    await decoder.decode_all([KeyValue(b"a", b"worse")])
+    assert len(caplog.records) == 1, "its newest value could not be decoded: it is the same trouble"
+
+
 async def test_none_is_a_value() -> None:
     assert await Decoder(lambda value: None, None, "cache").decode_all([GOOD]) == {b"good": None}
 

@@ -18,8 +18,8 @@ def kv(key: str, mod: int, version: int = 1, create: int | None = None) -> KeyVa
     return KeyValue(key.encode(), b"v%d" % mod, create or mod, mod, version)
 
 
-def put(key: str, mod: int, version: int = 1) -> Event:
-    return Event(EventType.PUT, kv(key, mod, version))
+def put(key: str, mod: int, version: int = 1, create: int | None = None) -> Event:
+    return Event(EventType.PUT, kv(key, mod, version, create))
 
 
 def delete(key: str, mod: int) -> Event:
@@ -160,7 +160,7 @@ def test_values_are_decoded_or_the_key_values() -> None:
 
 def test_a_value_that_cannot_be_decoded_keeps_the_one_before() -> None:
     replica = loaded(kv("a", 3), is_decoded=True)
-    replica.apply((put("a", 11, 2), put("b", 12)), {})
+    replica.apply((put("a", 11, 2, create=3), put("b", 12)), {})
     assert replica.values == {b"a": "v3"}
     replica.move(Transition.BEHIND)
     base = replica.new_base()
@@ -219,11 +219,59 @@ def test_events_behind_a_validation_change_nothing_but_are_told() -> None:
     assert replica.validated(replica.question(), 15, 1, has_newer=False)
     late = (put("b", 12), delete("b", 13))
     step = replica.apply(late, {})
-    assert (step.late, dict(step.changes), step.revision) == (late, {}, 15)
+    assert (step.events, dict(step.changes), step.revision) == (late, {}, 15)
     step = replica.apply((put("c", 14), delete("c", 15), put("c", 16)), {})
-    assert step.late == (put("c", 14), delete("c", 15))
+    assert step.events == (put("c", 14), delete("c", 15), put("c", 16))
     assert dict(step.changes) == {b"c": kv("c", 16)}
     assert replica.revision == 16
+
+
+def test_events_behind_a_validation_are_told_once_they_have_cancelled_out() -> None:
+    """Or a follower would know a key that is not there, for ever if the rest is lost."""
+    replica = loaded(kv("a", 3))
+    assert replica.validated(replica.question(), 15, 1, has_newer=False)
+    assert replica.apply((put("b", 11), put("c", 12)), {}).events == ()
+    assert replica.apply((delete("b", 13),), {}).events == ()
+    step = replica.apply((delete("c", 14),), {})
+    assert step.events == (put("b", 11), put("c", 12), delete("b", 13), delete("c", 14))
+    assert replica.apply((put("b", 15),), {}).events == ()
+
+
+@pytest.mark.parametrize("how", ["newer events", "another watch", "a load"])
+def test_events_behind_a_validation_whose_rest_is_lost_are_forgotten(how: str) -> None:
+    replica = loaded(kv("a", 3))
+    assert replica.validated(replica.question(), 15, 1, has_newer=False)
+    assert replica.apply((put("b", 12),), {}).events == ()
+    if how == "newer events":
+        assert replica.apply((put("b", 16),), {}).events == (put("b", 16),)
+    elif how == "another watch":
+        replica.forget_passing()
+    else:
+        replica.move(Transition.BEHIND)
+        load(replica, kv("a", 3), revision=17)
+    assert replica.validated(replica.question(), 30, len(replica.tree), has_newer=False)
+    passing = (put("d", 20), delete("d", 21))
+    assert replica.apply(passing, {}).events == passing
+
+
+def test_a_value_of_a_deleted_key_never_comes_back() -> None:
+    for together in (False, True):
+        replica = loaded(kv("a", 3), is_decoded=True)
+        events = (delete("a", 11), put("a", 12))
+        for part in (events,) if together else ((one,) for one in events):
+            replica.apply(part, {})
+        assert replica.values == {}, together
+
+
+def test_a_value_of_another_store_never_comes_back() -> None:
+    """The key has the same create_revision there by chance; where nothing differs, the value is the same too."""
+    replica = loaded(kv("a", 3), kv("b", 4), is_decoded=True)
+    replica.move(Transition.REPLACED)
+    base = replica.new_base()
+    page = (kv("a", 12, 2, create=3), kv("b", 4))
+    deque((*base.add(page, base.changed(page), {}), *base.finish()))
+    replica.loaded(base, 13, 0.0)
+    assert replica.values == {b"b": "v4"}
 
 
 # Age.

@@ -44,7 +44,7 @@ def staged(replica: Replica[Any], events: tuple[Event, ...], decoded: dict[bytes
     for _ in staging.build():
         pass
     assert content(replica) == before, "nothing is seen before the end"
-    return replica.apply_staged(staging)
+    return replica.apply_staged(staging, events)
 
 
 @pytest.mark.parametrize("is_decoded", [False, True], ids=["plain", "decoded"])
@@ -90,10 +90,12 @@ def test_a_validation_that_comes_meanwhile_wins() -> None:
     staging.add((put(b"fleeting", 11),), {})
     assert replica.validated(replica.question(), 12, 10, has_newer=False)
     deque(staging.build())
-    step = replica.apply_staged(staging)
-    assert (step.revision, dict(step.changes)) == (12, {})
+    step = replica.apply_staged(staging, (put(b"fleeting", 11),))
+    assert (step.revision, dict(step.changes), step.events) == (12, {}, ())
     assert b"fleeting" not in replica.tree.values
-    assert replica.apply((delete(b"fleeting", 12), put(b"new", 13)), {}).changes == {b"new": put(b"new", 13).kv}
+    step = replica.apply((delete(b"fleeting", 12), put(b"new", 13)), {})
+    assert step.changes == {b"new": put(b"new", 13).kv}
+    assert step.events == (put(b"fleeting", 11), delete(b"fleeting", 12), put(b"new", 13))
 
 
 def test_a_validation_is_void_if_its_answer_comes_behind_the_step() -> None:
@@ -112,7 +114,7 @@ def test_no_part_is_large() -> None:
         staging.add(events[begin : begin + PART], {})
     assert sum(1 for _ in staging.build()) >= 10
     old, rest = replica.tree.values, list(events)
-    replica.apply_staged(staging)
+    replica.apply_staged(staging, events)
     pauses = sum(1 for _ in let_go((old, {}), rest))
     assert pauses >= 20
     assert (old, rest) == ({}, [])

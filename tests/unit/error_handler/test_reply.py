@@ -44,6 +44,20 @@ async def test_other_tasks_run_while_a_large_reply_is_decoded() -> None:
     assert turns >= len(raw) // STEP
 
 
+async def test_a_step_that_raises_ends_a_large_reply(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its generator has ended, so that more steps would lead nowhere."""
+    decoder = decoder_of(make_decoder, reply(30_000))
+    assert decoder.work()
+
+    def fails() -> bytes:
+        raise MemoryError
+
+    monkeypatch.setattr(codec.IncrementalDecoder, "_taken", lambda self: fails())
+    for _ in range(2):
+        with pytest.raises(MemoryError):
+            await asyncio.wait_for(finish_in_steps(decoder), 60)
+
+
 async def test_a_malformed_large_reply_is_the_same_error() -> None:
     with pytest.raises(MalformedReplyError):
         await finish_in_steps(decoder_of(make_decoder, reply(1000)[:-1]))
