@@ -171,11 +171,20 @@ class Attempt:
         return f"{where}: {self.delivery.words} after {shown_seconds(self.seconds)}: {self.message} ({self.code.name})"
 
 
+def printable(text: str) -> str:
+    """A text as one line: what is no printable character, such as one that controls a terminal, is escaped.
+
+    All that comes from the network goes through this before it gets into an error, a log line or the output of a
+    command.
+    """
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
+
+
 def sanitize(text: str) -> str:
-    """A peer's text for errors and logs: one line, no control characters, at most `MAX_MESSAGE_BYTES`."""
-    head = text[: MAX_MESSAGE_BYTES + 1]  # no character is shorter than a byte: the rest would be cut anyway
-    if not head.isprintable():
-        head = "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in head)
+    """A peer's text for errors and logs: printable, and at most `MAX_MESSAGE_BYTES`."""
+    head = printable(text[: MAX_MESSAGE_BYTES + 1])  # no character is shorter than a byte: the rest would be cut anyway
     raw = head.encode()
     if len(raw) <= MAX_MESSAGE_BYTES:
         return head

@@ -31,7 +31,7 @@ from etcd_aio.http2.stream import STREAM_WINDOW
 _RETURN_AFTER: Final = STREAM_WINDOW // 4  # smaller returns would cost too many frames
 _CONNECTION_RETURN_AFTER: Final = 2**28
 _MAX_CONTINUATION_BYTES: Final = 2 * MAX_HEADER_LIST_SIZE  # encoded blocks are smaller than what they decode to
-# Decoding takes three microseconds for each field, which counts 32 bytes and more. So a block costs by its decoded size.
+# Decoding takes three microseconds for a field, which counts 32 bytes and more. So a block costs by its decoded size.
 _HEADERS_FOR_TOKEN: Final = 128  # bytes of a useless block that cost a token
 _FREE_HEADERS: Final = 4096  # the same of any block; more than a gRPC server sends
 _GREETING: Final = (
@@ -347,6 +347,8 @@ class Http2Connection(Generic[S]):
             raise RemoteProtocolError(ErrorCode.PROTOCOL_ERROR, "a GOAWAY that revokes an earlier one")
         self._goaway_last = last
         text = debug[:128].decode("ascii", "replace")
+        if not text.isprintable():  # it goes into errors and logs
+            text = "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text)
         reason = f"the server sent GOAWAY: {frames.error_name(code)}{f' ({text})' if text else ''}"
         unprocessed = self.outgoing.refuse_above(last)
         self._on_goaway(reason)

@@ -1,4 +1,4 @@
-"""The flood limits of the grpclib engine: each frame that h2 takes in costs and earns what it does on the native engine.
+"""The flood limits of the grpclib engine: each frame that h2 takes in costs what it does on the native engine.
 
 h2 has limits of its own: a header list has at most 64 KiB, a header block at most 64 CONTINUATION frames, which cost
 nothing here. It does not tell how large a block is that it has decoded for a stream that is gone, so the bytes of the

@@ -26,7 +26,7 @@ from h2.config import H2Configuration
 from h2.connection import ConnectionInputs, ConnectionState, H2ConnectionStateMachine
 from h2.events import ConnectionTerminated, DataReceived, Event, RemoteSettingsChanged, StreamReset
 
-from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, StatusCode
+from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, StatusCode, printable
 from etcd_aio.http2 import error_name
 from etcd_aio.transport.grpclib_limits import FrameLimits
 from etcd_aio.transport.handshake import Handshake, HandshakingProtocol
@@ -269,7 +269,7 @@ class GrpclibProtocol(H2Protocol, HandshakingProtocol):
 
     def _on_goaway(self, event: ConnectionTerminated) -> None:
         self.is_going_away = True
-        text = (event.additional_data or b"")[:_MAX_DEBUG_DATA].decode("utf-8", "replace")
+        text = printable((event.additional_data or b"")[:_MAX_DEBUG_DATA].decode("utf-8", "replace"))
         reason = f"the server sent GOAWAY: {error_name(int(event.error_code or 0))}" + (f" ({text})" if text else "")
         if self.is_established:
             self._report_goaway(reason, event.last_stream_id or 0)
