@@ -53,7 +53,7 @@ MAY_USE: dict[str, frozenset[str]] = {
 # What every package may use, and which uses nothing but itself.
 BASE = frozenset(
     {"_version", "aio", "backoff", "call_options", "closing", "deadline", "errors", "exports", "not_awaitable"}
-    | {"logs", "observing", "suspension", "threads", "types"}
+    | {"logs", "observing", "reprs", "suspension", "threads", "types"}
 )
 # etcd's messages, and what reads and writes them.
 MESSAGES = frozenset({"codec", "methods", "pb"})

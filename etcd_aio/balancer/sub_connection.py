@@ -18,6 +18,7 @@ from etcd_aio.balancer.statistics import EndpointStatistics, reason_of
 from etcd_aio.closing import TwoPartClose, Unwinding, close_all
 from etcd_aio.errors import AttemptFailure, Delivery, EtcdError, LocalReason, StatusCode, server_error
 from etcd_aio.logs import log_of
+from etcd_aio.reprs import when_constructed
 from etcd_aio.transport import Collect, Connection, Metadata, TLSContext
 
 logger: Final = logging.getLogger("etcd_aio.balancer")
@@ -89,6 +90,7 @@ class SubConnection(TwoPartClose):
         self._failures = 0
         self._connects = 0
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<SubConnection {self.endpoint_name} {self.state.name} in_flight={self.in_flight}>"
 

@@ -64,7 +64,9 @@ def _metrics(snapshot: Snapshot) -> Table:
         numbers = (row.watchers, row.events, row.slow_applies, row.fsync_p99_ms, row.pending)
         style = "red" if row.silent is not None else ""
         table.add_row(
-            _text(row.name or row.endpoint), *("-" if number is None else f"{number}" for number in numbers), style=style
+            _text(row.name or row.endpoint),
+            *("-" if number is None else f"{number}" for number in numbers),
+            style=style,
         )
     return table
 

@@ -16,6 +16,7 @@ from etcd_aio.errors import ClientUsageError
 from etcd_aio.not_awaitable import NotAwaitable
 from etcd_aio.recipes.hash_ring import HashRing
 from etcd_aio.recipes.members import GroupMember, members_of
+from etcd_aio.reprs import when_constructed
 
 
 class Ring(NotAwaitable):
@@ -35,6 +36,7 @@ class Ring(NotAwaitable):
         self._is_entered = False
         self._version = -1  # of the content that the members were read from
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<Ring of {self._cache!r}>"
 
