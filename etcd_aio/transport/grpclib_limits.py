@@ -43,7 +43,7 @@ class FrameLimits:
         self._receive_frame = http2._receive_frame
         # h2 offers no public way to see each frame: many bring no event.
         http2._receive_frame = self._received  # type: ignore[method-assign]
-        http2.send_data = self._sent  # type: ignore[method-assign]
+        http2.send_data = self._sent  # type: ignore[method-assign, assignment]  # which sends no padding
 
     def gave_up(self, stream_id: int, window: int) -> None:
         """This side ended a stream; the peer may still send up to `window` bytes for it."""
