@@ -35,6 +35,7 @@ from etcd_aio.lease import Lease, LeaseKeeper, Leases, OnLost
 from etcd_aio.methods import API_VERSION
 from etcd_aio.not_awaitable import AsyncBlock
 from etcd_aio.observing import Observer, ObserverGroup, with_defaults
+from etcd_aio.reprs import when_constructed
 from etcd_aio.shortcuts import Block, Shortcuts
 from etcd_aio.transport import EngineFactory, EngineName, RequestMetadata, TransportOptions, alpn_of, create_engine
 from etcd_aio.types import EndpointVersions, KeyLike
@@ -313,9 +314,8 @@ class Client(KV, WatchCalls, Shortcuts, AsyncBlock):
     def __reduce__(self) -> NoReturn:
         raise TypeError("a Client owns connections and cannot be copied or pickled: make a new one")
 
+    @when_constructed
     def __repr__(self) -> str:
-        if not hasattr(self, "_balancer"):  # the arguments were refused, and a traceback shows local variables
-            return "<Client not constructed>"
         title = f"Client {self.name!r}" if self.name else "Client"
         if self._lifetime.is_closed:
             return f"<{title} closed>"
@@ -580,6 +580,7 @@ class _WholeStore(KV, WatchCalls, Shortcuts):
         self.versions = client.versions
         self._client = client
 
+    @when_constructed
     def __repr__(self) -> str:
         return repr(self._client)
 

@@ -56,8 +56,13 @@ def leaking():
 def test_left_behind_by_a_fixture(leaking):
     pass
 
+def test_line_end_in_a_log():
+    logging.getLogger("etcd_aio.x").warning("one line %s", "\\nand another")
+def test_control_character_in_a_note():
+    EtcdError("no secret").add_note("\\x1b[31m")
+
 def test_nothing():
-    EtcdError("no secret")
+    EtcdError("no secret\\n")
 """
 
 

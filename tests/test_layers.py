@@ -65,7 +65,7 @@ BASE = frozenset(
         "key_space",
         "not_awaitable",
     }
-    | {"logs", "observing", "suspension", "threads", "types"}
+    | {"logs", "observing", "reprs", "suspension", "threads", "types"}
 )
 # etcd's messages, and what reads and writes them.
 MESSAGES = frozenset({"codec", "methods", "pb"})

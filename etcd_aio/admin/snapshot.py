@@ -12,6 +12,7 @@ from etcd_aio import methods, pb
 from etcd_aio.call_options import RetryMode, Timeout
 from etcd_aio.error_handler import StreamedReply
 from etcd_aio.errors import ClientUsageError, EtcdError, SnapshotChecksumError
+from etcd_aio.reprs import when_constructed
 
 if TYPE_CHECKING:
     from etcd_aio.error_handler import Invoker
@@ -52,6 +53,7 @@ class Snapshot:
         self.version = ""
         self.sha256 = ""
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<Snapshot {self.received} of {self.size} bytes from {self.endpoint or 'no member yet'}>"
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 from etcd_aio.balancer.health_verdicts import ServiceHealth
-from etcd_aio.errors import ConnectionLostError, EtcdError
+from etcd_aio.errors import ConnectionLostError, EtcdError, printable
 from etcd_aio.transport import Connection, Stream
 
 OnLeave: TypeAlias = Callable[[str], None]
@@ -78,7 +78,7 @@ class ConnectionRecord:
             error = ConnectionLostError("the connection was closed")
         if error is not None:
             self._owner.last_error = error
-            self._end(error, f"connection lost: {error}")
+            self._end(error, printable(f"connection lost: {error}"))
         self._owner.on_connection_over(self)
 
     def discard(self) -> None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from etcd_aio.balancer.connectivity import ConnectivityState
 from etcd_aio.balancer.health_verdicts import Health
+from etcd_aio.errors import printable
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class EndpointStatistics:
 
 def reason_of(error: BaseException | None) -> str:
     """The reason why there is no connection, in words; empty if unknown."""
-    return "" if error is None else f"{type(error).__name__}: {error}"
+    return "" if error is None else printable(f"{type(error).__name__}: {error}")
 
 
 def unused(endpoint: str, last_error: BaseException | None, client: str = "") -> EndpointStatistics:

@@ -19,8 +19,9 @@ from etcd_aio.balancer.health_verdicts import Health, ServiceHealth, has_served,
 from etcd_aio.balancer.statistics import EndpointStatistics, reason_of
 from etcd_aio.closing import TwoPartClose, Unwinding, close_all
 from etcd_aio.deadline import NEVER
-from etcd_aio.errors import AttemptFailure, Delivery, EtcdError, LocalReason, StatusCode, server_error
+from etcd_aio.errors import AttemptFailure, Delivery, EtcdError, LocalReason, StatusCode, printable, server_error
 from etcd_aio.logs import log_of
+from etcd_aio.reprs import when_constructed
 from etcd_aio.transport import Collect, Connection, Metadata, TLSContext
 
 logger: Final = logging.getLogger("etcd_aio.balancer")
@@ -91,6 +92,7 @@ class SubConnection(TwoPartClose):
         self._failures = 0
         self._connects = 0
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<SubConnection {self.endpoint_name} {self.state.name} in_flight={self.in_flight}>"
 
@@ -398,7 +400,8 @@ class SubConnection(TwoPartClose):
         level = logging.DEBUG if self._dialler.failures or self.has_refused else logging.WARNING
         self.has_refused = True
         name, fields = type(error).__name__, {"endpoint": self.endpoint_name}
-        self.log.log(level, "endpoint %s: connecting failed: %s: %s", self.endpoint_name, name, error, extra=fields)
+        text = printable(str(error))
+        self.log.log(level, "endpoint %s: connecting failed: %s: %s", self.endpoint_name, name, text, extra=fields)
         self._change(ConnectivityState.TRANSIENT_FAILURE)
 
     # Called by the record of a connection: see `RecordOwner`.

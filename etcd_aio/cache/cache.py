@@ -21,6 +21,7 @@ from etcd_aio.closing import TwoPartClose, Unwinding
 from etcd_aio.deadline import NEVER, deadline_after, time_left
 from etcd_aio.errors import CacheError, CacheTimeoutError, ClientUsageError, InvalidRequestError, WrongLoopError
 from etcd_aio.not_awaitable import NotAwaitable
+from etcd_aio.reprs import when_constructed
 from etcd_aio.suspension import now
 from etcd_aio.types import KeyLike, finite_seconds, flag, whole_number
 
@@ -115,6 +116,7 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
         self._tasks: tuple[asyncio.Task[None], ...] = ()
         self._fallbacks = 0
 
+    @when_constructed
     def __repr__(self) -> str:
         replica = self._replica
         shown = self._shown().replace("cache", "Cache", 1)

@@ -31,6 +31,7 @@ from etcd_aio.cli.results import (
     Watched,
 )
 from etcd_aio.cli.rows import word
+from etcd_aio.errors import printable
 from etcd_aio.types import OpResult
 
 
@@ -154,7 +155,7 @@ def _endpoints(report: HealthReport | StatusReport | HashReport, style: Style) -
                 yield f'"Endpoint" : {quoted(row.endpoint)}'
                 yield f'"Health" : {word(row.is_healthy)}'
                 yield f'"Took" : {row.took}'
-                yield f'"Error" : {row.error}'
+                yield f'"Error" : {printable(row.error)}'
                 yield ""
         case StatusReport():
             for endpoint, status in report.rows:
@@ -180,7 +181,7 @@ def _status(endpoint: str, status: StatusResult, style: Style) -> Iterator[str]:
     yield f'"IsLearner" : {word(status.is_learner)}'
     yield f'"RaftIndex" : {status.raft_index}'
     yield f'"RaftAppliedIndex" : {status.raft_applied_index}'
-    yield f'"Errors" : [{" ".join(status.errors)}]'
+    yield f'"Errors" : [{printable(" ".join(status.errors))}]'
     yield f'"Endpoint" : {quoted(endpoint)}'
     yield f'"DowngradeTargetVersion" : {quoted("" if downgrade is None else downgrade.target_version)}'
     yield f'"DowngradeEnabled" : {word(downgrade is not None and downgrade.enabled)}'

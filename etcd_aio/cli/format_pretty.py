@@ -6,6 +6,7 @@ that are JSON may be parsed. Every field is there, also if it is zero.
 """
 
 import json
+import re
 from base64 import b64encode
 from dataclasses import fields, is_dataclass
 from enum import Enum
@@ -13,12 +14,14 @@ from typing import Final
 
 from etcd_aio.cli.results import Shown, Style
 
+_CONTROLS: Final = re.compile("[\x7f-\x9f\u2028\u2029]")  # what JSON may have as it is, and a terminal obeys
 _IDS: Final = frozenset({"cluster_id", "member_id", "id", "lease", "leader"})
 
 
 def pretty(result: Shown, style: Style) -> str | None:
     """The result as indented JSON."""
-    return json.dumps(_value(result, style), ensure_ascii=False, indent=2) + "\n"
+    text = json.dumps(_value(result, style), ensure_ascii=False, indent=2)
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
 
 
 def _value(value: object, style: Style, name: str = "") -> object:

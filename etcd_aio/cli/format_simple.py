@@ -35,6 +35,7 @@ from etcd_aio.cli.results import (
     Watched,
 )
 from etcd_aio.cli.rows import hash_rows, member_rows, status_rows, word
+from etcd_aio.errors import printable
 from etcd_aio.types import OpResult, prefix_end
 
 _64_BITS = 2**64 - 1
@@ -81,11 +82,11 @@ def _lines(result: Shown, style: Style) -> Iterable[str]:
         case AlarmResult():
             return (f"memberID:{one.member_id} alarm:{one.alarm.name}" for one in result.alarms)
         case UserListResult():
-            return result.users
+            return map(printable, result.users)
         case RoleListResult():
-            return result.roles
+            return map(printable, result.roles)
         case User():
-            return (f"User: {result.name}", " ".join(("Roles:", *result.roles)))
+            return (printable(f"User: {result.name}"), printable(" ".join(("Roles:", *result.roles))))
         case Role():
             return _role(result)
         case AuthStatus():
@@ -141,7 +142,7 @@ def _lease(shown: LeaseShown) -> str:
 
 
 def _role(role: Role) -> Iterator[str]:
-    yield f"Role {role.name}"
+    yield printable(f"Role {role.name}")
     for title, other in (("KV Read:", Permission.WRITE), ("KV Write:", Permission.READ)):
         yield title
         if role.name == "root" and not role.permissions:

@@ -6,6 +6,7 @@ from typing import Final, TypeAlias
 from etcd_aio import Member, StatusResult
 from etcd_aio.cli.go_text import size
 from etcd_aio.cli.results import HashReport, HealthReport, StatusReport
+from etcd_aio.errors import printable
 
 Row: TypeAlias = tuple[str, ...]
 
@@ -24,10 +25,15 @@ def word(flag: bool) -> str:
     return "true" if flag else "false"
 
 
+def _row(*cells: str) -> Row:
+    """Names, addresses and releases are the members' own words, which must not control the terminal."""
+    return tuple(map(printable, cells))
+
+
 def member_rows(members: Sequence[Member]) -> tuple[Row, ...]:
     """A row for each member."""
     return tuple(
-        (
+        _row(
             f"{member.id:x}",
             "started" if member.is_started else "unstarted",
             member.name,
@@ -41,12 +47,12 @@ def member_rows(members: Sequence[Member]) -> tuple[Row, ...]:
 
 def health_rows(report: HealthReport) -> tuple[Row, ...]:
     """A row for each endpoint."""
-    return tuple((row.endpoint, word(row.is_healthy), row.took, row.error) for row in report.rows)
+    return tuple(_row(row.endpoint, word(row.is_healthy), row.took, row.error) for row in report.rows)
 
 
 def hash_rows(report: HashReport) -> tuple[Row, ...]:
     """A row for each endpoint."""
-    return tuple((endpoint, f"{result.hash}", f"{result.hash_revision}") for endpoint, result in report.rows)
+    return tuple(_row(endpoint, f"{result.hash}", f"{result.hash_revision}") for endpoint, result in report.rows)
 
 
 def status_rows(report: StatusReport) -> tuple[Row, ...]:
@@ -57,7 +63,7 @@ def status_rows(report: StatusReport) -> tuple[Row, ...]:
 def _status_row(endpoint: str, status: StatusResult) -> Row:
     downgrade = status.downgrade_info
     in_use = status.db_size_in_use * 100 // status.db_size if status.db_size else 100
-    return (
+    return _row(
         endpoint,
         f"{status.header.member_id:x}",
         status.version,

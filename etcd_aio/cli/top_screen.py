@@ -8,6 +8,7 @@ from rich.text import Text
 
 from etcd_aio.cli.go_text import size
 from etcd_aio.cli.top_model import MemberRow, Snapshot
+from etcd_aio.errors import printable
 
 _TITLES = ("member", "role", "version", "db", "use%", "quota%", "index", "lag", "behind", "term", "ms", "errors")
 _ALIGNED_LEFT = frozenset({"member", "role", "version", "errors", "prefix"})
@@ -22,7 +23,7 @@ def screen(snapshot: Snapshot) -> RenderableType:
         prefixes = _table(("prefix", "events/s", "bytes/s", "lag", "errors"))
         for row in snapshot.prefixes:
             prefixes.add_row(
-                Text(row.prefix or "(all)"), f"{row.events:g}", f"{row.bytes:g}", f"{row.lag}", Text(row.error, "red")
+                _text(row.prefix or "(all)"), f"{row.events:g}", f"{row.bytes:g}", f"{row.lag}", _reason(row.error)
             )
         parts.append(prefixes)
     return Group(*parts)
@@ -31,11 +32,11 @@ def screen(snapshot: Snapshot) -> RenderableType:
 def _header(snapshot: Snapshot) -> Text:
     count = f"{snapshot.answering}/{len(snapshot.members)}"
     quorum = (f"quorum ok {count}", "green") if snapshot.has_quorum else (f"no quorum {count}", "bold red")
-    alarms = (", ".join(snapshot.alarms), "bold red") if snapshot.alarms else ("none", "")
+    alarms = (printable(", ".join(snapshot.alarms)), "bold red") if snapshot.alarms else ("none", "")
     return Text.assemble(
-        f" cluster {snapshot.cluster_id or '?'}  etcd {snapshot.version or '?'}  ",
+        f" cluster {snapshot.cluster_id or '?'}  etcd {printable(snapshot.version) or '?'}  ",
         quorum,
-        f"  leader {snapshot.leader or '-'}  term {snapshot.term}  alarms ",
+        f"  leader {printable(snapshot.leader) or '-'}  term {snapshot.term}  alarms ",
         alarms,
         f"  r {snapshot.revision}",
     )
@@ -45,7 +46,7 @@ def _members(snapshot: Snapshot) -> Table:
     table = _table(_TITLES)
     for row in snapshot.members:
         if row.silent is not None:
-            cells = (Text(row.name or row.endpoint), Text(f"silent {row.silent:.0f} s"), Text(row.version))
+            cells = (_text(row.name or row.endpoint), _text(f"silent {row.silent:.0f} s"), _text(row.version))
             table.add_row(*cells, *[""] * (len(_TITLES) - 4), _reason(row.error), style="red")
         else:
             table.add_row(*_cells(row), style="bold" if row.role == "leader" else "")
@@ -63,7 +64,9 @@ def _metrics(snapshot: Snapshot) -> Table:
         numbers = (row.watchers, row.events, row.slow_applies, row.fsync_p99_ms, row.pending)
         style = "red" if row.silent is not None else ""
         table.add_row(
-            Text(row.name or row.endpoint), *("-" if number is None else f"{number}" for number in numbers), style=style
+            _text(row.name or row.endpoint),
+            *("-" if number is None else f"{number}" for number in numbers),
+            style=style,
         )
     return table
 
@@ -72,12 +75,17 @@ def _cells(row: MemberRow) -> tuple[Text, ...]:
     quota = "-" if row.quota is None else f"{row.quota}"
     numbers = (f"{row.raft_index}", f"{row.lag}", f"{row.behind}", f"{row.term}", f"{row.answer_ms:.0f}")
     words = (row.name, row.role, row.version, size(row.db_size), f"{row.in_use}", quota, *numbers)
-    return (*map(Text, words), _reason(", ".join(row.errors)))
+    return (*map(_text, words), _reason(", ".join(row.errors)))
 
 
 def _reason(text: str) -> Text:
     """A text that is cut off where the terminal ends."""
-    return Text(text, style="red", no_wrap=True, overflow="ellipsis")
+    return Text(printable(text), style="red", no_wrap=True, overflow="ellipsis")
+
+
+def _text(text: str) -> Text:
+    """What members say of themselves, which must not control the terminal."""
+    return Text(printable(text))
 
 
 def _table(titles: tuple[str, ...]) -> Table:

@@ -30,6 +30,7 @@ from etcd_aio.errors import (
     LeadershipLostError,
 )
 from etcd_aio.logs import log_for
+from etcd_aio.reprs import when_constructed
 from etcd_aio.store import Store
 from etcd_aio.types import KeyLike, LeaseLike, ValueLike, encode_key, flag, lease_id, shown_key, whole_number
 
@@ -76,6 +77,7 @@ class Election:
             f"election {shown_key(self._name)[1:]}", lost=LeadershipLostError, late=ElectionTimeoutError, reached="won"
         )
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<Election {shown_key(self._name)[1:]}>"
 

@@ -19,6 +19,7 @@ from etcd_aio.concurrency.line import Line
 from etcd_aio.errors import ClientUsageError, LeadershipLostError, NotLeaderError
 from etcd_aio.logs import log_for
 from etcd_aio.not_awaitable import NotAwaitable
+from etcd_aio.reprs import when_constructed
 from etcd_aio.store import Store
 from etcd_aio.types import ValueLike, to_bytes
 
@@ -66,6 +67,7 @@ class Leadership(NotAwaitable):
         self._revision = 0  # the `mod_revision` of the key, as far as it is known
         self._proclaiming = asyncio.Lock()
 
+    @when_constructed
     def __repr__(self) -> str:
         if self._tenure is None:
             state = "a candidate" if self._is_used else "not entered"

@@ -29,6 +29,7 @@ from etcd_aio.errors import (
 )
 from etcd_aio.logs import log_for
 from etcd_aio.not_awaitable import NotAwaitable
+from etcd_aio.reprs import when_constructed
 from etcd_aio.store import Store
 from etcd_aio.types import KeyLike, ValueLike, encode_key, flag, shown_key, to_bytes, whole_number
 
@@ -141,6 +142,7 @@ class Lock(NotAwaitable):
             self._line.value = self._key_value()
         return self._line
 
+    @when_constructed
     def __repr__(self) -> str:
         state = "lost" if self.is_lost else "held" if self.is_held else "not held"
         return f"<{type(self).__name__} {self._subject.what} {state}>"

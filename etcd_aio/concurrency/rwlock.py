@@ -11,6 +11,7 @@ from etcd_aio.concurrency.loans import LeaseSource
 from etcd_aio.concurrency.lock import Contender, Lock
 from etcd_aio.concurrency.place import LineKeys, reader_keys, writer_keys
 from etcd_aio.not_awaitable import NotAwaitable
+from etcd_aio.reprs import when_constructed
 from etcd_aio.store import Store
 from etcd_aio.types import KeyLike, ValueLike
 
@@ -73,6 +74,7 @@ class RWLock(NotAwaitable):
         self._on_lost: OnLost = on_lost
         self._any = self.writing()  # checks the arguments
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<RWLock {self._any.name!r}>"
 

@@ -33,6 +33,7 @@ from etcd_aio.concurrency.semaphore import Semaphore
 from etcd_aio.errors import ClientUsageError, EtcdError, LeaseLostError
 from etcd_aio.logs import log_for
 from etcd_aio.not_awaitable import NotAwaitable
+from etcd_aio.reprs import when_constructed
 from etcd_aio.store import Store
 from etcd_aio.types import KeyLike, ValueLike, shown_key
 
@@ -87,6 +88,7 @@ class Session(NotAwaitable):
         self._lease._on_gone = self._on_gone
         self._lease._on_doubt = self._on_doubt
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<Session {self._lease!r}>"
 

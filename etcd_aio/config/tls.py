@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final, NoReturn, Self, TypeAlias
 
 from etcd_aio.errors import ConfigError
+from etcd_aio.reprs import when_constructed
 
 PathText: TypeAlias = str | os.PathLike[str]
 Password: TypeAlias = str | bytes | Callable[[], str | bytes]
@@ -99,6 +100,7 @@ class TLS:
         """The password of the key; None if none was given. An exception of the function passes through."""
         return None if self._key_password is None else self._key_password()
 
+    @when_constructed
     def __repr__(self) -> str:
         shown = [f"{name}={_shown(getattr(self, name))}" for name in ("ca", "cert", "key", "server_name")]
         if self.has_key_password:

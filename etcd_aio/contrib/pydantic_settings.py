@@ -21,6 +21,7 @@ from etcd_aio.contrib.config.snapshot import Snapshot as Snapshot
 from etcd_aio.contrib.config.snapshot import load_snapshot as load_snapshot
 from etcd_aio.contrib.config.snapshot import load_snapshot_blocking as load_snapshot_blocking
 from etcd_aio.contrib.missing import missing
+from etcd_aio.reprs import when_constructed
 
 try:
     from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
@@ -46,6 +47,7 @@ class EtcdSettingsSource(PydanticBaseSettingsSource):
         super().__init__(settings_cls)
         self._snapshot = snapshot
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<EtcdSettingsSource of {', '.join(self._snapshot) or 'no keys'}>"
 

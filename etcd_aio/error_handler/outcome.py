@@ -29,6 +29,7 @@ from etcd_aio.errors import (
 )
 from etcd_aio.methods import WATCH, AnyMethod
 
+_SAME_AGAIN: Final = (LocalReason.REPLY_TOO_LARGE, LocalReason.MALFORMED)
 _NO_CONNECTION: Final = frozenset({StatusCode.UNAVAILABLE, StatusCode.CANCELLED, StatusCode.DEADLINE_EXCEEDED})
 
 
@@ -130,7 +131,7 @@ class StreamEnd:
             failure.delivery,
             retry_hint,
             isinstance(error, UnknownServerError),
-            failure.reason is LocalReason.REPLY_TOO_LARGE,
+            failure.reason in _SAME_AGAIN,
         )
         attempts = (attempt_of(failure, endpoint, seconds),)
         return cls(facts, with_history(error, attempts, maybe_applied=False, seconds=seconds), failure.pushback)

@@ -47,6 +47,7 @@ from etcd_aio.errors import (
 )
 from etcd_aio.methods import Method, Reply, Request
 from etcd_aio.observing import StreamChange
+from etcd_aio.reprs import when_constructed
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
@@ -121,6 +122,7 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
         self._is_closed = False
         self._internal_error: EtcdError | None = None  # that was raised outside of the task
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<StreamSupervisor {self._name} {self.endpoint or 'not open'}>"
 

@@ -30,6 +30,7 @@ from etcd_aio.errors.attempt import Delivery as Delivery
 from etcd_aio.errors.attempt import LocalReason as LocalReason
 from etcd_aio.errors.attempt import RetryHint as RetryHint
 from etcd_aio.errors.attempt import StatusCode as StatusCode
+from etcd_aio.errors.attempt import printable as printable
 from etcd_aio.errors.attempt import sanitize as sanitize
 from etcd_aio.errors.auth import AuthenticationFailedError as AuthenticationFailedError
 from etcd_aio.errors.auth import AuthNotEnabledError as AuthNotEnabledError

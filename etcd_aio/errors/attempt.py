@@ -99,6 +99,9 @@ class LocalReason(Enum):
     REPLY_TOO_LARGE = "reply-too-large"
     """The reply exceeds the client's limit; another attempt would get the same one."""
 
+    MALFORMED = "malformed"
+    """A message came whole and cannot be read. The next stream would begin with the same one."""
+
     GIVEN_UP = "given-up"
     """The member is silent while others answer, and the call can move to one of them: see `Connection.give_up`."""
 
@@ -168,11 +171,20 @@ class Attempt:
         return f"{where}: {self.delivery.words} after {shown_seconds(self.seconds)}: {self.message} ({self.code.name})"
 
 
+def printable(text: str) -> str:
+    """A text as one line: what is no printable character, such as one that controls a terminal, is escaped.
+
+    All that comes from the network goes through this before it gets into an error, a log line or the output of a
+    command.
+    """
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
+
+
 def sanitize(text: str) -> str:
-    """A peer's text for errors and logs: one line, no control characters, at most `MAX_MESSAGE_BYTES`."""
-    head = text[: MAX_MESSAGE_BYTES + 1]  # no character is shorter than a byte: the rest would be cut anyway
-    if not head.isprintable():
-        head = "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in head)
+    """A peer's text for errors and logs: printable, and at most `MAX_MESSAGE_BYTES`."""
+    head = printable(text[: MAX_MESSAGE_BYTES + 1])  # no character is shorter than a byte: the rest would be cut anyway
     raw = head.encode()
     if len(raw) <= MAX_MESSAGE_BYTES:
         return head

@@ -21,14 +21,17 @@ EtcdError
 └─ ServerError                        etcd answered with an error: see families.py
 """
 
+import re
 from collections.abc import Mapping
 from itertools import groupby
 from types import MappingProxyType
 from typing import Final, TypeVar
 
-from etcd_aio.errors.attempt import Attempt, Delivery, StatusCode, shown_seconds
+from etcd_aio.errors.attempt import Attempt, Delivery, StatusCode, printable, shown_seconds
 
 _MAX_NOTES: Final = 10  # a traceback with more lines than this hides its own first line
+_MOST_CAUSES: Final = 5  # that an error names; a cluster seldom has more members
+_NUMBER: Final = re.compile(r"\d+")
 _NO_TIME: Final = 0.001  # seconds; shorter times are not shown
 
 
@@ -57,7 +60,7 @@ class EtcdError(Exception):
     retryable: bool = False
 
     def __init__(self, message: str = "", *, code: StatusCode | None = None) -> None:
-        self.message = message or self.default_message
+        self.message = printable(message) or self.default_message  # a part of it may come from the network
         super().__init__(self.message)
         self.code = self.default_code if code is None else code
         self.call = ""
@@ -190,7 +193,7 @@ class NoAvailableEndpointsError(TransportError):
 
     def __init__(self, message: str = "", *, errors: Mapping[str, BaseException] | None = None) -> None:
         self.errors: Mapping[str, BaseException] = MappingProxyType(dict(errors or {}))
-        causes = "; ".join(f"{endpoint}: {_describe(error)}" for endpoint, error in self.errors.items())
+        causes = _causes(self.errors)
         text = message or self.default_message
         super().__init__(f"{text}: {causes}" if causes else text)
 
@@ -288,6 +291,23 @@ class LeaseExpiredError(LeaseLostError):
     """
 
     default_message = "the lease has expired"
+
+
+def _causes(errors: Mapping[str, BaseException]) -> str:
+    """The endpoints and their errors. Of many endpoints, those whose errors differ in numbers only share one text."""
+    if len(errors) <= _MOST_CAUSES:
+        return "; ".join(f"{endpoint}: {_describe(error)}" for endpoint, error in errors.items())
+    alike: dict[str, list[str]] = {}
+    for endpoint, error in errors.items():
+        alike.setdefault(_NUMBER.sub("", _describe(error)), []).append(endpoint)
+    groups = sorted(alike.values(), key=len, reverse=True)[:_MOST_CAUSES]
+    shown = [f"{_first_of(group)}: {_describe(errors[group[0]])}" for group in groups]
+    rest = len(errors) - sum(map(len, groups))
+    return "; ".join(shown) + (f"; and {rest} more" if rest else "")
+
+
+def _first_of(endpoints: list[str]) -> str:
+    return endpoints[0] if len(endpoints) == 1 else f"{endpoints[0]} and {len(endpoints) - 1} more"
 
 
 def _describe(error: BaseException) -> str:

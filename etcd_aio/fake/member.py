@@ -5,6 +5,7 @@ from collections.abc import Callable
 from etcd_aio.fake.clock import Clock, in_loop
 from etcd_aio.fake.cluster import Cluster, Node
 from etcd_aio.fake.host import Host
+from etcd_aio.reprs import when_constructed
 
 
 class FakeMember:
@@ -23,6 +24,7 @@ class FakeMember:
         self._clock = clock
         self._changed = changed
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<FakeMember {self.endpoint}>"
 

@@ -14,6 +14,7 @@ from etcd_aio.http2.frames import error_name as error_name
 from etcd_aio.http2.headers import Fields as Fields
 from etcd_aio.http2.headers import HeaderBlock as HeaderBlock
 from etcd_aio.http2.headers import RequestHeaders as RequestHeaders
+from etcd_aio.http2.limits import FloodBudget as FloodBudget
 from etcd_aio.http2.outgoing import Outgoing as Outgoing
 from etcd_aio.http2.stream import STREAM_WINDOW as STREAM_WINDOW
 from etcd_aio.http2.stream import Http2Stream as Http2Stream

@@ -31,6 +31,9 @@ from etcd_aio.http2.stream import STREAM_WINDOW
 _RETURN_AFTER: Final = STREAM_WINDOW // 4  # smaller returns would cost too many frames
 _CONNECTION_RETURN_AFTER: Final = 2**28
 _MAX_CONTINUATION_BYTES: Final = 2 * MAX_HEADER_LIST_SIZE  # encoded blocks are smaller than what they decode to
+# Decoding takes three microseconds for a field, which counts 32 bytes and more. So a block costs by its decoded size.
+_HEADERS_FOR_TOKEN: Final = 128  # bytes of a useless block that cost a token
+_FREE_HEADERS: Final = 4096  # the same of any block; more than a gRPC server sends
 _GREETING: Final = (
     frames.PREFACE
     + frames.settings(
@@ -230,16 +233,20 @@ class Http2Connection(Generic[S]):
             self._on_block(block, stream_id, ended=self._block_ends)
 
     def _on_block(self, block: bytes, stream_id: int, *, ended: bool) -> None:
-        headers = self._decoder.decode(block)  # also for streams that are gone, to keep the table in step
+        decoder = self._decoder
+        headers = decoder.decode(block)  # also for streams that are gone, to keep the table in step
+        size, decoder.fresh = decoder.fresh, 0
+        if size > _FREE_HEADERS:
+            self._spend(size / _FREE_HEADERS)
         stream = self._streams.get(stream_id)
         if stream is None:
             self._check_was_open(stream_id)
-            self._spend()
+            self._spend(1 + size / _HEADERS_FOR_TOKEN)
             return
         if stream.has_begun:
             is_malformed = not ended or bool(headers.flaw or headers.status)  # trailers end, and have no status
         elif headers.status[:1] == "1" and not ended:
-            self._spend()  # informational: gRPC does not use it
+            self._spend(1 + size / _HEADERS_FOR_TOKEN)  # informational: gRPC does not use it
             return
         else:
             is_malformed = bool(headers.flaw)
@@ -340,6 +347,8 @@ class Http2Connection(Generic[S]):
             raise RemoteProtocolError(ErrorCode.PROTOCOL_ERROR, "a GOAWAY that revokes an earlier one")
         self._goaway_last = last
         text = debug[:128].decode("ascii", "replace")
+        if not text.isprintable():  # it goes into errors and logs
+            text = "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text)
         reason = f"the server sent GOAWAY: {frames.error_name(code)}{f' ({text})' if text else ''}"
         unprocessed = self.outgoing.refuse_above(last)
         self._on_goaway(reason)
@@ -357,8 +366,8 @@ class Http2Connection(Generic[S]):
         if not self.outgoing.was_begun(stream_id):
             raise RemoteProtocolError(ErrorCode.PROTOCOL_ERROR, f"a frame on stream {stream_id}, which is idle")
 
-    def _spend(self) -> None:
-        if not self._budget.spend(self._now):
+    def _spend(self, tokens: float = 1.0) -> None:
+        if not self._budget.spend(self._now, tokens):
             raise RemoteProtocolError(ErrorCode.ENHANCE_YOUR_CALM, "a flood of useless frames")
 
     def _fail(self, error: RemoteProtocolError) -> None:

@@ -32,6 +32,11 @@ class FloodBudget:
         if self._tokens < BURST:
             self._tokens += PER_USEFUL_FRAME
 
+    def earn(self, tokens: float) -> None:
+        """Something advanced a call, and is worth so much."""
+        if self._tokens < BURST:
+            self._tokens = min(self._tokens + tokens, BURST)
+
     def gave_up(self, stream_id: int, window: int) -> None:
         """This side ended a stream; the peer may still send up to `window` bytes for it."""
         self._tokens = min(self._tokens + PER_STREAM_GIVEN_UP, MOST)
@@ -47,10 +52,10 @@ class FloodBudget:
         self._late[stream_id] = left
         return True
 
-    def spend(self, now: float) -> bool:
-        """A frame was useless. Returns False if the budget is exceeded."""
+    def spend(self, now: float, tokens: float = 1.0) -> bool:
+        """A frame was useless, or costs so much. Returns False if the budget is exceeded."""
         if self._tokens < BURST:
             self._tokens = min(self._tokens + (now - self._at) * PER_SECOND, BURST)
         self._at = now
-        self._tokens -= 1
+        self._tokens -= tokens
         return self._tokens >= 0

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Generic, NoReturn, TypeVar
 
 from etcd_aio import pb
 from etcd_aio.codec import writers
+from etcd_aio.reprs import when_constructed
 from etcd_aio.types import MIN_INT64, KeyLike, KeyRange, LeaseLike, ValueLike, lease_id, to_bytes, whole_number
 
 
@@ -125,6 +126,7 @@ class Comparand(Generic[_T]):
         def __ge__(self, operand: object) -> NoReturn:
             self._refuse(">=", "`version > 2` instead of `version >= 3`")
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<{self._keys!r}.{self._target.value}>"
 
@@ -190,6 +192,7 @@ class Key:
         """The key does not exist; for a range: no key does."""
         return self.version == 0
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<Key of {self._keys!r}>"
 

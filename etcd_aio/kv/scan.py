@@ -25,6 +25,7 @@ from etcd_aio.errors import (
     TooManyRequestsError,
 )
 from etcd_aio.kv.operations import RangeOp
+from etcd_aio.reprs import when_constructed
 from etcd_aio.types import Header, KeyRange, KeyValue, RangeResult, SortBy, SortOrder
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ class Scan(AsyncIterator[KeyValue]):
         self._page: RangeResult | None = None
         self._position = 0
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<Scan {self._pages.keys} at revision {self.revision}>"
 

@@ -8,6 +8,7 @@ from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.errors import ClientUsageError, InvalidRequestError
 from etcd_aio.kv.compare import Compare
 from etcd_aio.kv.operations import Op, TxnOp, checked_compares, checked_operations
+from etcd_aio.reprs import when_constructed
 from etcd_aio.types import TxnResult
 
 
@@ -50,6 +51,7 @@ class Txn:
             self._is_pending = False  # the error replaces the warning
             raise ClientUsageError("a txn cannot be awaited itself: write `await client.txn().then(...).commit()`")
 
+    @when_constructed
     def __repr__(self) -> str:
         # Operations may hold values, which are secrets.
         parts = (("when", self._when), ("then", self._then), ("otherwise", self._otherwise))

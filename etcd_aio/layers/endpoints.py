@@ -16,6 +16,7 @@ from etcd_aio.deadline import deadline_after
 from etcd_aio.errors import InvalidRequestError, NoServiceEndpointError
 from etcd_aio.layers.endpoint_json import JSONValue, ServiceEndpoint, decode_entry, target_prefix
 from etcd_aio.not_awaitable import NotAwaitable
+from etcd_aio.reprs import when_constructed
 from etcd_aio.types import shown_keys
 
 PickPolicy: TypeAlias = Literal["round_robin", "random"]
@@ -50,6 +51,7 @@ class Endpoints(NotAwaitable):
         self._version = -1  # of the content that they were read from
         self._picked = 0
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<Endpoints {shown_keys(self._keys.key, self._keys.range_end)} of {self._cache!r}>"
 

@@ -13,6 +13,7 @@ from etcd_aio import UNSET, Event, EventType, KeyLike, KeyRange, KeyValue, Scan,
 from etcd_aio.errors import ClientUsageError, CompactedError, StoreRolledBackError
 from etcd_aio.layers.reconcile import Merge, changed_since
 from etcd_aio.layers.sorting import sorted_keys
+from etcd_aio.reprs import when_constructed
 from etcd_aio.types import to_bytes, whole_number
 
 _STREAM: Final = "etcd_aio mirror"
@@ -74,6 +75,7 @@ class Follow(AsyncIterator[MirrorBatch]):
         self._is_closed = False
         self._is_taking = False
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<Follow {self._keys} after revision {self._revision}>"
 

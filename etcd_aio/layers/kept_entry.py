@@ -34,6 +34,7 @@ from etcd_aio.errors import (
 )
 from etcd_aio.logs import log_for
 from etcd_aio.not_awaitable import NotAwaitable
+from etcd_aio.reprs import when_constructed
 from etcd_aio.types import finite_seconds, shown_keys, whole_number
 
 DEFAULT_TTL: Final = 10
@@ -119,6 +120,7 @@ class KeptEntry(NotAwaitable):
         self._looking: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
 
+    @when_constructed
     def __repr__(self) -> str:
         if self._task is None:
             state = "not entered"

@@ -31,6 +31,7 @@ from etcd_aio.layers.follow import MirrorBatch as MirrorBatch
 from etcd_aio.layers.follow import follow as follow
 from etcd_aio.layers.mirror_writer import BACKOFF, CheckpointChanged, MirrorWriter, TooLarge, passes
 from etcd_aio.layers.reconcile import Change
+from etcd_aio.reprs import when_constructed
 from etcd_aio.types import Header, encode_key, finite_seconds, to_bytes, whole_number
 
 DEFAULT_MAX_TXN_OPS: Final = 126
@@ -138,6 +139,7 @@ class Mirror:
         self._ends = 0  # how many runs have ended
         self._waiters = Waiters()
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<Mirror {KeyRange.of(prefix=self._prefix)} at revision {self.revision}>"
 

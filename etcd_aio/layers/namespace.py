@@ -11,6 +11,7 @@ from etcd_aio.key_space import KeySpace, key_space_of
 from etcd_aio.kv import DEFAULT_PAGE_SIZE, ChunkReader
 from etcd_aio.layers import translate
 from etcd_aio.layers.translate import Translation, renamed
+from etcd_aio.reprs import when_constructed
 from etcd_aio.shortcuts import ClientLike, StoreCalls
 from etcd_aio.types import (
     KeyLike,
@@ -56,6 +57,7 @@ class Namespace(StoreCalls):
         self._translation = Translation(encode_key(prefix, "the namespace"))
         self._leases = store.leases.through(self._translation.lease)
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<Namespace {shown_keys(self.prefix)} of {self._store!r}>"
 

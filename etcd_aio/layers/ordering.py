@@ -35,6 +35,7 @@ from etcd_aio.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.deadline import NEVER, time_left
 from etcd_aio.errors import FutureRevisionError, StoreRolledBackError
 from etcd_aio.kv import DEFAULT_PAGE_SIZE
+from etcd_aio.reprs import when_constructed
 from etcd_aio.shortcuts import ClientLike, StoreCalls
 from etcd_aio.types import OnCompactionLike, WatchFilterLike, mutable_twin, whole_number
 from etcd_aio.watch import DEFAULT_MAX_PENDING
@@ -83,6 +84,7 @@ class Ordered(StoreCalls):
         self._repeated = 0
         self._behind: Counter[int] = Counter()
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<Ordered from revision {self._revision}>"
 

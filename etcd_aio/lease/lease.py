@@ -16,6 +16,7 @@ from etcd_aio.deadline import time_left
 from etcd_aio.errors import ClientUsageError, EtcdError, InvalidRequestError, LeaseLostError, LeaseNotFoundError
 from etcd_aio.lease.calls import Leases, checked_id, checked_ttl
 from etcd_aio.not_awaitable import NotAwaitable
+from etcd_aio.reprs import when_constructed
 from etcd_aio.types import LeaseGrantResult, LeaseKeepAliveResult, LeaseRevokeResult, flag, shown_lease
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ class Lease(NotAwaitable):
         )
         self._on_doubt: Callable[[], None] | None = None  # the store may be another one; set before it is entered
 
+    @when_constructed
     def __repr__(self) -> str:
         if self._error is not None:
             state = "lost"

@@ -18,6 +18,7 @@ from etcd_aio.once.settle import Settler
 from etcd_aio.once.slots import SlotPool
 from etcd_aio.once.write_verdicts import Branch
 from etcd_aio.once.writes import Request, Writes
+from etcd_aio.reprs import when_constructed
 from etcd_aio.types import (
     KeyLike,
     LeaseLike,
@@ -93,6 +94,7 @@ class ExactlyOnce(NotAwaitable):
         self._writes = Writes(store, self._pool, self._ids, self._settler)
         self._is_entered = False
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<ExactlyOnce {self._keys} slots={self._pool.count}>"
 

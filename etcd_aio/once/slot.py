@@ -23,6 +23,7 @@ from enum import Enum
 from typing import Final
 
 from etcd_aio import Key, op
+from etcd_aio.reprs import when_constructed
 
 
 class SlotState(Enum):
@@ -94,6 +95,7 @@ class Slot:
         self.number = 0
         self.revision = 0
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<Slot {self.key!r} {self.state.value} n={self.number} m={self.revision}>"
 

@@ -7,6 +7,7 @@ from etcd_aio import EtcdTimeoutError, Key, KeyValue, ResultLostError, Store, Wr
 from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.deadline import NEVER, deadline_after, time_left
 from etcd_aio.errors import BarrierError, BarrierTimeoutError
+from etcd_aio.reprs import when_constructed
 from etcd_aio.store import writer_for
 from etcd_aio.types import KeyLike, LeaseLike, OpResult, ValueLike, encode_key, lease_id, shown_key
 from etcd_aio.watch import wait_deleted
@@ -52,6 +53,7 @@ class Barrier:
         self._timeout = timeout
         self._revision = 0  # `create_revision` of the key that this object has created
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<Barrier {shown_key(self._key)}{' held' if self._revision else ''}>"
 

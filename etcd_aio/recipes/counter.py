@@ -17,6 +17,7 @@ from etcd_aio.deadline import NEVER, deadline_after, time_left
 from etcd_aio.errors import CounterError, CounterLimitError, InvalidRequestError
 from etcd_aio.recipes.combiner import Call, Combiner
 from etcd_aio.recipes.sums import Refusal, Sums, sums
+from etcd_aio.reprs import when_constructed
 from etcd_aio.store import writer_for
 from etcd_aio.types import KeyLike, OpResult, encode_key, shown_key
 
@@ -72,6 +73,7 @@ class Counter:
         self._value = 0
         self._known_revision: int | None = None  # at which the key had that value; None if that is not known
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<Counter {shown_key(self._key)}>"
 

@@ -44,6 +44,7 @@ from etcd_aio.errors import (
 )
 from etcd_aio.not_awaitable import NotAwaitable
 from etcd_aio.recipes.meeting import Await, Open, Participant, Step, entering, leaving
+from etcd_aio.reprs import when_constructed
 from etcd_aio.types import KeyLike, encode_key, shown_key, whole_number
 
 R = TypeVar("R")
@@ -116,6 +117,7 @@ class DoubleBarrier(NotAwaitable):
         self._visit: _Visit | None = None
         self._held: Held[LockLostError] | None = None
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<DoubleBarrier {self._subject.what} {'entered' if self._held is not None else 'not entered'}>"
 

@@ -20,6 +20,7 @@ from etcd_aio.not_awaitable import NotAwaitable
 from etcd_aio.recipes.hash_ring import DEFAULT_REPLICAS
 from etcd_aio.recipes.members import GroupView, members_of
 from etcd_aio.recipes.ring import Ring
+from etcd_aio.reprs import when_constructed
 from etcd_aio.types import ValueLike, check_text, encode_key, shown_key, to_bytes, whole_number
 
 logger: Final = logging.getLogger("etcd_aio.groups")
@@ -54,6 +55,7 @@ class Group:
         self._prefix = encoded + b"/"
         self._ttl = whole_number(ttl, "ttl", minimum=1)
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<Group {shown_key(self._prefix[:-1])}>"
 
@@ -214,6 +216,7 @@ class GroupViews(NotAwaitable, AsyncIterator[GroupView]):
         self._changes: CacheChanges | None = None
         self._told: GroupView | None = None
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<GroupViews of {self._cache!r}>"
 

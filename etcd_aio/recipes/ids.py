@@ -10,6 +10,7 @@ from etcd_aio.concurrency import BACKOFF
 from etcd_aio.deadline import NEVER, deadline_after, time_left
 from etcd_aio.errors import CounterError, EtcdError
 from etcd_aio.recipes.counter import DEFAULT_TIMEOUT, Counter
+from etcd_aio.reprs import when_constructed
 from etcd_aio.types import KeyLike, whole_number
 
 DEFAULT_BLOCK: Final = 1000
@@ -53,6 +54,7 @@ class IdAllocator:
         self._last = 0
         self._taking = asyncio.Lock()
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<IdAllocator {self._counter!r} left={self.left}>"
 

@@ -24,6 +24,7 @@ from etcd_aio.errors import (
     ResultLostError,
 )
 from etcd_aio.recipes.jobs import JobKeys, Kind, checked_delay, id_of
+from etcd_aio.reprs import when_constructed
 from etcd_aio.types import shown_key, to_bytes
 
 _MOST_OPERATIONS: Final = 120
@@ -122,6 +123,7 @@ class Job:
         self._canceller: TaskCanceller | None = None
         self.error: JobLostError | None = None
 
+    @when_constructed
     def __repr__(self) -> str:  # payloads are secrets
         state = "lost" if self.error is not None else "ended" if self._is_ended else "running"
         return f"<Job {shown_key(self.key)} try {self.tries} {state}>"

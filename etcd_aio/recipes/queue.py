@@ -15,6 +15,7 @@ from etcd_aio.deadline import NEVER, deadline_after, time_left
 from etcd_aio.errors import EtcdError, InvalidRequestError, ItemInDoubtError
 from etcd_aio.recipes.numbers import next_number
 from etcd_aio.recipes.taking import Item, Taker, item_of
+from etcd_aio.reprs import when_constructed
 from etcd_aio.store import writer_for
 from etcd_aio.types import KeyLike, ValueLike, encode_key, shown_key, to_bytes, whole_number
 
@@ -58,6 +59,7 @@ class ItemQueue(AsyncIterator[Item]):
             looks_again=looks_again,
         )
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {shown_key(self._name)[1:]}>"
 

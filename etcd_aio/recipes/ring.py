@@ -31,6 +31,7 @@ from etcd_aio.errors import ClientUsageError
 from etcd_aio.not_awaitable import NotAwaitable
 from etcd_aio.recipes.hash_ring import POINTS_AT_ONCE, HashRing, sorted_points
 from etcd_aio.recipes.members import GroupMember, member_name, members_of
+from etcd_aio.reprs import when_constructed
 
 if TYPE_CHECKING:
     from array import array
@@ -53,6 +54,7 @@ class Ring(NotAwaitable):
         self._joins_and_leaves: KeySetChanges | None = None  # from entering on
         self._version = -1  # of the content that the members were read from
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<Ring of {self._cache!r}>"
 

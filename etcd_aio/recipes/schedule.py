@@ -24,6 +24,7 @@ from etcd_aio.errors import InvalidRequestError, LeaseNotFoundError, LockLostErr
 from etcd_aio.logs import log_for
 from etcd_aio.recipes.runs import ClaimingRun, Run, Setting, Work, WorkError
 from etcd_aio.recipes.ticks import CatchUp, Computed, NextTick, Times, interval, tick_of
+from etcd_aio.reprs import when_constructed
 from etcd_aio.types import ValueLike, encode_key, finite_seconds, flag, shown_key, to_bytes, whole_number
 
 logger: Final = logging.getLogger("etcd_aio.schedules")
@@ -128,6 +129,7 @@ class Schedule:
         )
         self._claims = flag(claim, "claim")
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<Schedule {self._setting.what.partition(' ')[2]}>"
 

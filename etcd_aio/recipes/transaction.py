@@ -9,6 +9,7 @@ from etcd_aio import KeyRange, KeyValue, Operation, RangeResult, Store, op
 from etcd_aio.deadline import NEVER, time_left
 from etcd_aio.errors import ClientUsageError, CompactedError, FutureRevisionError, InvalidRequestError
 from etcd_aio.recipes.read_set import MAX_OPS, ReadRange, ReadSet
+from etcd_aio.reprs import when_constructed
 from etcd_aio.types import KeyLike, LeaseLike, OpResult, ValueLike, encode_key, range_arguments, shown_keys
 
 R = TypeVar("R")
@@ -32,6 +33,7 @@ class Transaction:
         self._is_over = False
         self._compacted: CompactedError | None = None  # of a read: the attempt begins again
 
+    @when_constructed
     def __repr__(self) -> str:
         reads = self._reads
         return f"<Transaction read={len(reads.reads)} written={len(reads.writes)} revision={reads.base}>"

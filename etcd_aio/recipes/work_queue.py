@@ -20,6 +20,7 @@ from etcd_aio.recipes.numbers import next_number
 from etcd_aio.recipes.priority_queue import DEFAULT_PRIORITY
 from etcd_aio.recipes.queue import DEFAULT_TIMEOUT, put_in_doubt
 from etcd_aio.recipes.worker import HasLeases, Worker
+from etcd_aio.reprs import when_constructed
 from etcd_aio.store import writer_for
 from etcd_aio.types import KeyLike, ValueLike, encode_key, shown_key, to_bytes, whole_number
 
@@ -100,6 +101,7 @@ class WorkQueue:
         deadline_after(timeout, 0.0)
         self._timeout = timeout
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<WorkQueue {self._what.removeprefix('work queue ')}>"
 

@@ -36,6 +36,7 @@ from etcd_aio.recipes.candidates import Spread
 from etcd_aio.recipes.job import Job
 from etcd_aio.recipes.jobs import Board, Claim, FreeJob, JobKeys, Kind
 from etcd_aio.recipes.shift import SLOW, WorkerShift
+from etcd_aio.reprs import when_constructed
 from etcd_aio.types import shown_key
 
 logger: Final = logging.getLogger("etcd_aio.queues")
@@ -104,6 +105,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         self._end: EtcdError | None = None  # the client is closed
         self._is_full = False  # the store is, as far as was logged
 
+    @when_constructed
     def __repr__(self) -> str:
         running = 0 if self._shift is None else len(self._shift.jobs)
         return f"<Worker of {self._what} with {running} jobs>"

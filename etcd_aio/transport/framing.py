@@ -22,7 +22,7 @@ def check_prefix(compressed: int, size: int, limit: int) -> AttemptFailure | Non
     """Return the failure of a message that its prefix rules out, before it is received; None if it is accepted."""
     if compressed:
         text = "the server sent a compressed message unasked"
-        return AttemptFailure(StatusCode.INTERNAL, text, Delivery.UNKNOWN)
+        return AttemptFailure(StatusCode.INTERNAL, text, Delivery.UNKNOWN, reason=LocalReason.MALFORMED)
     if size > limit:
         text = f"received message of {size} bytes is larger than max_receive_bytes ({limit})"
         reason = LocalReason.REPLY_TOO_LARGE

@@ -407,6 +407,7 @@ class _Call:
             # `closable` looks at the transport, which grpclib deletes with the connection.
             if not protocol.is_lost and self._stream.closable:
                 self._stream.reset_nowait(ErrorCodes.CANCEL)
+                protocol.gave_up(cast("int", self._stream.id))
             self._release()
         connection.close_if_drained()
 

@@ -8,6 +8,7 @@ The problems, and what is done about them:
   - Reset and GOAWAY reasons are texts in grpclib; here they keep their codes and stream numbers.
   - h2 refuses to go on after GOAWAY; its table of transitions is corrected, so that what is under way may finish.
   - An event that grpclib does not know makes it raise inside the protocol; here it is ignored.
+  - h2 does not limit useless frames; `FrameLimits` does.
   - grpclib takes an empty DATA frame for the end of the stream, waits for trailers that a stream ended without, and
     goes on sending to a peer that has answered already.
 """
@@ -25,8 +26,9 @@ from h2.config import H2Configuration
 from h2.connection import ConnectionInputs, ConnectionState, H2ConnectionStateMachine
 from h2.events import ConnectionTerminated, DataReceived, Event, RemoteSettingsChanged, StreamReset
 
-from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, StatusCode
+from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, StatusCode, printable
 from etcd_aio.http2 import error_name
+from etcd_aio.transport.grpclib_limits import FrameLimits
 from etcd_aio.transport.handshake import Handshake, HandshakingProtocol
 from etcd_aio.transport.interface import TransportOptions
 from etcd_aio.transport.liveness import Liveness
@@ -162,6 +164,7 @@ class GrpclibProtocol(H2Protocol, HandshakingProtocol):
         self.liveness = Liveness(self._loop.time(), options, slower)
         self.liveness_timer = LivenessTimer(self.liveness, self._ping, self.abort)
         self._transport: asyncio.Transport | None = None
+        self._limits: FrameLimits | None = None
 
     # Called by asyncio.
 
@@ -170,6 +173,7 @@ class GrpclibProtocol(H2Protocol, HandshakingProtocol):
         super().connection_made(transport)
         http2 = self.connection._connection
         state = http2.state_machine.state
+        self._limits = FrameLimits(http2, self._loop.time)
         http2.state_machine = _StateMachine()
         http2.state_machine.state = state
         http2.clear_outbound_data_buffer = lambda: None  # type: ignore[method-assign]  # it is cleared at GOAWAY only
@@ -221,6 +225,11 @@ class GrpclibProtocol(H2Protocol, HandshakingProtocol):
     def takes_calls(self) -> bool:
         return not self.is_lost and not self.is_going_away
 
+    def gave_up(self, stream_id: int) -> None:
+        """This side has reset a stream, for which the peer may still send data."""
+        if self._limits is not None:
+            self._limits.gave_up(stream_id, _STREAM_WINDOW)
+
     # Inside.
 
     def _over(self, error: BaseException | None) -> None:
@@ -260,7 +269,7 @@ class GrpclibProtocol(H2Protocol, HandshakingProtocol):
 
     def _on_goaway(self, event: ConnectionTerminated) -> None:
         self.is_going_away = True
-        text = (event.additional_data or b"")[:_MAX_DEBUG_DATA].decode("utf-8", "replace")
+        text = printable((event.additional_data or b"")[:_MAX_DEBUG_DATA].decode("utf-8", "replace"))
         reason = f"the server sent GOAWAY: {error_name(int(event.error_code or 0))}" + (f" ({text})" if text else "")
         if self.is_established:
             self._report_goaway(reason, event.last_stream_id or 0)

@@ -24,6 +24,8 @@ def mutable_twin(frozen_class: type) -> type[Any]:
         # Both, or CPython looks up the method for each attribute that is set.
         "__setattr__": object.__setattr__,
         "__delattr__": object.__delattr__,
+        # Of a twin whose attributes are not all set: reporters of errors show the local variables of every frame.
+        "__repr__": lambda twin: f"<{frozen_class.__name__} not constructed>",
         "__module__": frozen_class.__module__,
         "__doc__": f"A {frozen_class.__name__} whose attributes can still be set.",
     }

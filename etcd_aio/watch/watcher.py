@@ -13,6 +13,7 @@ from etcd_aio.aio import wait_until
 from etcd_aio.call_options import Timeout
 from etcd_aio.errors import ClientUsageError, EtcdError
 from etcd_aio.not_awaitable import NotAwaitable
+from etcd_aio.reprs import when_constructed
 from etcd_aio.types import Event, WatchBatch, WatchFilter, WatchView
 from etcd_aio.watch.compaction_resync import KnownKeys
 from etcd_aio.watch.service import WatchService
@@ -113,6 +114,7 @@ class Watcher(NotAwaitable, AsyncIterator[Event]):
         self._is_closed = False
         self._is_taking = False
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<Watcher {self._state.options.keys} {self._state.phase.value} after revision {self.revision}>"
 
@@ -327,6 +329,7 @@ class ViewedWatcher(Watcher):
         self._views: tuple[WatchView, ...] = (*within, view)  # the innermost first
         self._hidden: WatchBatch | None = None  # taken, and not shown yet
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<Watcher {self._views[-1].keys} {self._state.phase.value} after revision {self.revision}>"
 

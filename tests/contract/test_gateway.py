@@ -25,6 +25,7 @@ from etcd_aio.errors import (
     StatusCode,
     TLSError,
 )
+from etcd_aio.http2 import FloodBudget
 from etcd_aio.transport import Connection, Stream, TransportOptions
 from etcd_aio.transport.auto import AutoEngine
 from etcd_aio.transport.gateway.connection import GatewayConnection
@@ -575,7 +576,7 @@ async def test_metadata_goes_into_headers() -> None:
 
 async def test_a_websocket_carries_the_token_and_the_rest_goes_before_it() -> None:
     async def reply(peer: Peer, path: str, body: bytes, writer: asyncio.StreamWriter) -> None:
-        writer.write(answer(b"{}") if path == "/v3/kv/range" else answer(b"", 403))
+        writer.write(answer(b'{"header":{"revision":"1"}}') if path == "/v3/kv/range" else answer(b"", 403))
 
     peer = Peer(reply)
     metadata = (("client-api-version", "3.7"), ("token", "t.1-c4n4ry"), ("hasleader", "true"))
@@ -658,6 +659,7 @@ async def test_messages_are_mapped_both_ways() -> None:
         (b"HTTP/1.1 502\r\nContent-Length: 0\r\n\r\n", 14, "blocks WebSockets"),
         (answer(b"x" * 2_000_000, 502), 14, "blocks WebSockets"),
         (b"SSH-2.0-OpenSSH\r\n\r\n", 14, "blocks WebSockets"),
+        (b"HTTP/1.1 502 Bad\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 50_000, 14, "too long: a proxy"),
         (answer(b'{"message":[]}', 404), 12, "HTTP status 404"),
         (answer(b'{"code":16,"message":"etcdserver: invalid auth token"}', 401), 16, "invalid auth token"),
         (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -736,11 +738,74 @@ async def test_the_code_of_a_closed_websocket_is_read() -> None:
         assert failure.message.endswith("the server closed the WebSocket: 1001")
 
 
-async def test_a_peer_that_only_sends_pings_is_left_before_the_answers_fill_the_memory() -> None:
+async def test_a_peer_that_only_sends_pings_is_left_before_the_answers_fill_the_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(FloodBudget, "spend", lambda *_: True)  # as if they came slowly, for days
     async with dialogue(WebSocketPeer(b"\x89\x7d" + b"p" * 125, repeats=True)) as stream:
         async with asyncio.timeout(PATIENCE):
             failure = await failure_of(stream.receive())
         assert "does not read the answers" in failure.message
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pytest.param(b"\x00\x00", id="empty continuations"),
+        pytest.param(b"\x00\x01 ", id="continuations of a byte"),
+        pytest.param(b"\x89\x00", id="pings"),
+        pytest.param(b"\x8a\x00", id="pongs"),
+    ],
+)
+async def test_a_flood_of_small_frames_ends_the_stream(frame: bytes) -> None:
+    peer = WebSocketPeer(b"\x01\x01{" + frame * 2000)
+    async with dialogue(peer) as stream, asyncio.timeout(PATIENCE):
+        failure = await failure_of(stream.receive())
+        assert (failure.code, failure.delivery) == (StatusCode.INTERNAL, Delivery.UNKNOWN)
+        assert "flood" in failure.message
+        assert failure.reason is None, "another stream may fare better"
+
+
+async def test_short_messages_are_no_flood() -> None:
+    text = b'{"result":{"payload":"YWE="}}'
+    async with dialogue(WebSocketPeer(bytes([0x81, len(text)]) + text, repeats=True)) as stream:
+        for _ in range(10_000):
+            assert await stream.receive() == b"aa"
+        stream.cancel()
+
+
+async def test_messages_that_are_there_already_are_received_with_turns_for_others_between() -> None:
+    text = b'{"result":{"payload":""}}'
+    async with dialogue(WebSocketPeer((bytes([0x81, len(text)]) + text) * 1000)) as stream:
+        assert await stream.receive() == b""
+        await asyncio.sleep(0.1)
+        turns = 0
+
+        def turn() -> None:
+            nonlocal turns
+            turns += 1
+            handle[0] = asyncio.get_running_loop().call_soon(turn)
+
+        handle = [asyncio.get_running_loop().call_soon(turn)]
+        for _ in range(999):
+            assert await stream.receive() == b""
+        handle[0].cancel()
+        assert turns >= 9
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(b"\x08\x01", id="not JSON"),
+        pytest.param(b'{"result":{"payload":1}}', id="not of its type"),
+        pytest.param(b'{"something":{}}', id="neither a result nor an error"),
+        pytest.param(b"[" * 100_000, id="nested too deep to be read"),
+    ],
+)
+async def test_a_message_that_cannot_be_read_is_malformed(text: bytes) -> None:
+    async with dialogue(WebSocketPeer(b"\x81\x7f" + len(text).to_bytes(8, "big") + text)) as stream:
+        failure = await failure_of(stream.receive())
+        assert (failure.code, failure.reason) == (StatusCode.INTERNAL, LocalReason.MALFORMED)
 
 
 async def test_a_cut_websocket_ends_its_stream_alone() -> None:

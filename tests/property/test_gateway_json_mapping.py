@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,18 @@ from hypothesis import strategies as st
 
 from etcd_aio import methods, pb
 from etcd_aio.codec import decode, encode, fields_of, message_class_of
-from etcd_aio.transport.gateway.json_mapping import PATHS, MappingError, etcd_route, from_json, json_name, to_dict
+from etcd_aio.errors import AttemptFailure, Delivery, MalformedReplyError, StatusCode
+from etcd_aio.methods import AnyMethod
+from etcd_aio.transport.gateway.json_mapping import (
+    PATHS,
+    MappingError,
+    _names,
+    etcd_route,
+    from_json,
+    json_name,
+    to_dict,
+)
+from etcd_aio.transport.gateway.replies import refusal, reply_of, streamed
 from tests.property.test_codec import messages
 from tests.support.tiers import nightly_examples
 
@@ -184,6 +196,85 @@ def test_what_does_not_fit_is_refused_without_being_shown(found: object) -> None
     with pytest.raises(MappingError) as caught:
         from_json(pb.RangeResponse, found)
     assert "?" not in str(caught.value)
+
+
+ROUTES = [route for path in {method.path: 0 for method in PATHS} if (route := etcd_route(path)) is not None]
+JSON_NAMES = st.sampled_from(
+    sorted({name for names in NAMES.values() for name in names.values()} | {"result", "error", "code", "message"})
+)
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9) | st.integers().map(str),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(JSON_NAMES | st.text(max_size=5), inner, max_size=5),
+    max_leaves=30,
+)
+
+
+def check_reads_or_refuses(text: bytes) -> None:
+    """Every reader of answers returns a message that the codec takes or refuses in its own way, or a failure."""
+    for route, method in zip(ROUTES, PATHS, strict=True):
+        for read in (
+            lambda route=route: reply_of(200, {}, text, route),
+            lambda route=route: streamed(text, route.to_wire),
+            lambda: refusal(500, {}, text),
+        ):
+            with suppress(AttemptFailure, MalformedReplyError):
+                found = read()
+                if isinstance(found, bytes):
+                    decode(message_class_of(method.reply), found)
+
+
+@nightly_examples(2_000)
+@given(found=ANY_JSON)
+def test_any_json_is_read_or_refused(found: object) -> None:
+    check_reads_or_refuses(json.dumps(found).encode())
+
+
+@pytest.mark.parametrize("depth", [1, 50, 99, 100, 150, 250, 310, 900, 20_000])
+@pytest.mark.parametrize(
+    ("opening", "closing"),
+    [
+        ('{"responses":[{"response_txn":', "}]}"),
+        ('{"result":', "}"),
+        ('{"error":', "}"),
+        ('{"kvs":[', "]}"),
+        ("[", "]"),
+    ],
+)
+def test_json_of_any_depth_is_read_or_refused(depth: int, opening: str, closing: str) -> None:
+    begin = '{"header":{"revision":"1"},"responses":[{"response_txn":' if "txn" in opening else ""
+    text = begin + opening * depth + "{}" + closing * depth + ("}]}" if begin else "")
+    check_reads_or_refuses(text.encode())
+    check_reads_or_refuses(f'{{"result":{text}}}'.encode())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"{}", b"[]", b"null", b'{"kvs":[]}', b'{"header":{}}', b'{"error":"etcdserver: no leader","code":14}'],
+)
+@pytest.mark.parametrize("method", [methods.RANGE, methods.PUT, methods.TXN, methods.LEASE_GRANT, methods.MEMBER_LIST])
+def test_a_reply_without_a_header_is_none_of_etcd(method: AnyMethod, text: bytes) -> None:
+    route = etcd_route(method.path)
+    assert route is not None
+    with pytest.raises(AttemptFailure) as caught:
+        reply_of(200, {}, text, route)
+    assert (caught.value.code, caught.value.delivery) == (StatusCode.INTERNAL, Delivery.UNKNOWN)
+
+
+def test_replies_that_etcd_leaves_empty_are_read() -> None:
+    for method in (methods.DEFRAGMENT, methods.MOVE_LEADER):
+        route = etcd_route(method.path)
+        assert route is not None
+        assert reply_of(200, {}, b"{}", route) == b""
+
+
+def test_names_that_are_not_known_are_not_kept_if_they_are_long() -> None:
+    names = _names(pb.RangeResponse)
+    before = len(names)
+    found = {"x" * 10_000: 1, "k" + "_" * 10_000 + "vs": [{"key": "YQ=="}]}
+    assert decode(pb.RangeResponse, from_json(pb.RangeResponse, found)).kvs[0].key == b"a"
+    assert len(names) == before
+    from_json(pb.RangeResponse, {f"x{number}": 1 for number in range(5000)})
+    assert len(names) <= 1024
 
 
 def test_text_that_is_no_text_is_refused() -> None:

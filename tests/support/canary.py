@@ -3,6 +3,8 @@
 Logs, warnings and output are searched whole. Errors are found in two ways. Errors of the library are searched when they
 are created and when a note is added. Errors that a test catches by `pytest.raises`, or fails with, are searched with
 their causes, contexts and notes.
+
+The texts of errors and log lines are also searched for control characters, since a part of them comes from the network.
 """
 
 import functools
@@ -25,7 +27,7 @@ def secret(name: str = "secret") -> str:
 
 
 class LeakDetector(logging.Handler):
-    """Records where the canary was found."""
+    """Records where the canary was found, or a text that is not one line of printable characters."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
@@ -39,12 +41,19 @@ class LeakDetector(logging.Handler):
     def look_at_error(self, where: str, error: BaseException) -> None:
         """Search an error, its causes and its contexts."""
         for one in chain(error):
-            self.look(f"{where}: {type(one).__name__}", str(one), repr(one), *getattr(one, "__notes__", ()))
+            notes = getattr(one, "__notes__", ())
+            self.look(f"{where}: {type(one).__name__}", str(one), repr(one), *notes)
+            if isinstance(one, EtcdError | AttemptFailure) and not all(
+                text.isprintable() for text in (str(one), *notes)
+            ):
+                self._seen.append(f"control characters {where}: {type(one).__name__}")
 
     def emit(self, record: logging.LogRecord) -> None:
         """Search the text of a log record, its traceback and its values."""
         try:
             self.look(f"log of {record.name}", record.getMessage(), repr(record.args), _FORMATTER.format(record))
+            if record.name.startswith("etcd_aio") and not record.getMessage().isprintable():
+                self._seen.append(f"control characters in a log of {record.name}")
         except Exception:
             self.handleError(record)
 

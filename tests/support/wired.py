@@ -37,6 +37,15 @@ class Socket(asyncio.Transport):
     def close(self) -> None:
         self.is_over = True
 
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
+    def pause_reading(self) -> None:
+        pass
+
+    def resume_reading(self) -> None:
+        pass
+
     def get_write_buffer_size(self) -> int:
         return self.buffered
 

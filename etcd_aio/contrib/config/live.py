@@ -25,6 +25,7 @@ from etcd_aio.contrib.config.snapshot import Snapshot, checked_prefix, relative
 from etcd_aio.deadline import deadline_after
 from etcd_aio.errors import CacheError, ClientUsageError, InvalidRequestError
 from etcd_aio.logs import log_for
+from etcd_aio.reprs import when_constructed
 from etcd_aio.types import encode_key, shown_key
 
 T = TypeVar("T")
@@ -165,6 +166,7 @@ class LiveConfig(Generic[T]):
         self._is_closed = False
         self._moved = asyncio.Event()  # replaced with each change of what is above
 
+    @when_constructed
     def __repr__(self) -> str:
         name = getattr(self._model, "__name__", type(self._model).__name__)
         version = self._version

@@ -8,6 +8,7 @@ from etcd_aio import Client, Store
 from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.contrib.source import ClientSource, new_client
 from etcd_aio.errors import InvalidRequestError
+from etcd_aio.reprs import when_constructed
 from etcd_aio.types import KeyLike, shown_key, to_bytes
 
 
@@ -34,6 +35,7 @@ class Snapshot(Mapping[str, bytes]):
     def __len__(self) -> int:
         return len(self._entries)
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<Snapshot of {', '.join(self) or 'no keys'} at revision {self._revision}>"
 

@@ -17,6 +17,7 @@ from etcd_aio.errors import CacheError, ClientUsageError
 from etcd_aio.layers import Endpoints, ServiceEndpoint
 from etcd_aio.logs import log_for
 from etcd_aio.not_awaitable import NotAwaitable
+from etcd_aio.reprs import when_constructed
 from etcd_aio.types import encode_key, finite_seconds, flag, shown_key, whole_number
 
 logger: Final = logging.getLogger("etcd_aio.discovery")
@@ -82,6 +83,7 @@ class Directory(NotAwaitable):
         self._task: asyncio.Task[None] | None = None
         self._has_ended = False
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<Directory {self._shown} with {len(self._list.endpoints)} endpoints>"
 

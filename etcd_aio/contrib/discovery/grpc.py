@@ -28,6 +28,7 @@ from etcd_aio.contrib.discovery.picking import Picker, PickPolicy
 from etcd_aio.contrib.discovery.subchannels import Subchannel
 from etcd_aio.deadline import NEVER
 from etcd_aio.layers import Choice, ServiceEndpoint
+from etcd_aio.reprs import when_constructed
 from etcd_aio.types import finite_seconds
 
 State: TypeAlias = grpc.ChannelConnectivity
@@ -101,6 +102,7 @@ class EtcdChannel(grpc.aio.Channel):
         self._take(directory.endpoints)
         self._unsubscribe = directory.subscribe(self._on_change)
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<EtcdChannel of {self._service!r}, {len(self._ready)} of {len(self._subchannels)} connected>"
 

@@ -22,6 +22,7 @@ from etcd_aio.contrib.discovery.picking import Picker, PickPolicy, eligible
 from etcd_aio.contrib.discovery.running import Running
 from etcd_aio.errors import InvalidRequestError
 from etcd_aio.layers import Choice, ServiceEndpoint
+from etcd_aio.reprs import when_constructed
 from etcd_aio.types import finite_seconds, whole_number
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ class EtcdTransport(_Transport):
             for host, directory in by_host(services).items()
         }
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<EtcdTransport of {', '.join(self._services)}>"
 

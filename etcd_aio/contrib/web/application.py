@@ -15,6 +15,7 @@ from etcd_aio.contrib.source import ClientSource, new_client
 from etcd_aio.contrib.web.jobs import Job, Jobs, Work
 from etcd_aio.contrib.web.readiness import Readiness, ReadinessCheck
 from etcd_aio.contrib.web.singleton import Singleton
+from etcd_aio.reprs import when_constructed
 from etcd_aio.types import encode_key, finite_seconds, flag, whole_number
 
 Ready: TypeAlias = Literal["lazy", "connected"]
@@ -76,6 +77,7 @@ class EtcdApplication:
         self._jobs: dict[bytes, Job] = {}
         self._worker: _Worker | None = None
 
+    @when_constructed
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {'running' if self._own() is not None else 'not running'}>"
 

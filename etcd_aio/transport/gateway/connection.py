@@ -149,7 +149,7 @@ class GatewayConnection:
             self._timer.watch()
             del call
             self._close_if_drained()
-        reply = reply_of(answer.status, answer.headers, answer.body, route.to_wire)
+        reply = reply_of(answer.status, answer.headers, answer.body, route)
         failure = check_prefix(0, len(reply), limit)
         if failure is not None:
             raise failure

@@ -13,6 +13,8 @@ MOST_HEAD: Final = 65_536
 
 _MOST_SIZE_LINE: Final = 256  # bytes of a chunk's size with its extensions
 _PIECE: Final = 8192  # bytes that are looked at once: each step copies what is left of them
+_MOST_SMALL: Final = 1000  # chunks and interim responses beyond one for so many bytes of the body:
+_BYTES_FOR_CHUNK: Final = 32  # each costs some microseconds, however little is in it
 _STATUS_LINE: Final = re.compile(rb"HTTP/1\.([01]) ([1-5]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?")
 _FIELD: Final = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\t\x20-\x7e\x80-\xff]*?)[ \t]*")
 _CHUNK: Final = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?")
@@ -52,13 +54,17 @@ class ResponseParser:
         rest: bytes after the response.
     """
 
-    __slots__ = ("_buffer", "_left", "_on_body", "_step", "headers", "is_complete", "keeps_alive", "rest", "status")
+    __slots__ = (
+        "_buffer", "_left", "_on_body", "_small_left", "_step",
+        "headers", "is_complete", "keeps_alive", "rest", "status",
+    )  # fmt: skip
 
     def __init__(self, on_body: Callable[[bytes], object]) -> None:
         self._on_body = on_body
         self._buffer = b""
         self._left = 0  # of the body, or of the chunk
         self._step: Callable[[], bool] = self._read_head
+        self._small_left: float = _MOST_SMALL
         self.status = 0
         self.headers: dict[str, str] = {}
         self.is_complete = False
@@ -106,6 +112,7 @@ class ResponseParser:
         status = int(found[2])
         headers = _headers(lines)
         if status < 200 and status != 101:
+            self._spend()
             return True  # an interim response, which means nothing
         self.status, self.headers = status, headers
         connection = {one.strip() for one in headers.get("connection", "").lower().split(",")}
@@ -159,6 +166,8 @@ class ResponseParser:
         if found is None:
             raise Http1Error("a chunk of the peer's answer has no size")
         self._left = int(found[1], 16)
+        self._small_left += self._left / _BYTES_FOR_CHUNK
+        self._spend()
         self._step = self._read_chunk if self._left else self._read_trailers
         return True
 
@@ -190,6 +199,11 @@ class ResponseParser:
                 self.headers.setdefault(name, value)
         self.is_complete = True
         return False
+
+    def _spend(self) -> None:
+        self._small_left -= 1
+        if self._small_left < 0:
+            raise Http1Error("a flood of chunks without content")
 
     # Lines.
 

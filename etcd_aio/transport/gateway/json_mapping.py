@@ -73,6 +73,7 @@ PATHS: Final[Mapping[AnyMethod, str]] = MappingProxyType(
 )
 """The path of each RPC that the gateway serves, behind `/v3/`, as etcd's rpc.proto has them since 3.5."""
 
+_WITHOUT_HEADER: Final = frozenset({methods.DEFRAGMENT, methods.MOVE_LEADER})  # etcd leaves their replies empty
 # The fields of requests whose .proto names are not those of the messages' attributes.
 _PROTO_NAMES: Final = MappingProxyType(
     {
@@ -110,13 +111,15 @@ class Route:
         path: the HTTP path.
         cardinality: how many messages travel each way.
         to_json: the JSON text of an encoded request.
-        to_wire: the encoded reply of its parsed JSON; raises MappingError.
+        to_wire: the encoded reply of its parsed JSON; raises MappingError, or RecursionError for one that nests deep.
+        has_header: every reply has a header, so that an answer without one is not the server's.
     """
 
     path: str
     cardinality: Cardinality
     to_json: Callable[[bytes], bytes]
     to_wire: Callable[[object], bytes]
+    has_header: bool = False
 
 
 Routes: TypeAlias = Callable[[str], Route | None]
@@ -142,7 +145,8 @@ def _route(method: AnyMethod, path: str) -> Route:
     def to_wire(found: object) -> bytes:
         return from_json(message_class_of(method.reply), found)
 
-    return Route(f"/v3/{path}", method.cardinality, to_json, to_wire)
+    has_header = method.cardinality is Cardinality.UNARY and method not in _WITHOUT_HEADER
+    return Route(f"/v3/{path}", method.cardinality, to_json, to_wire, has_header)
 
 
 # --- requests ---
@@ -204,7 +208,8 @@ def from_json(message_class: type[pb.Message], found: object) -> bytes:
 class _Names(dict[str, tuple[str, Convert] | None]):
     """The argument and the conversion of each JSON name that has come so far; None for unknown ones."""
 
-    _MOST = 1024  # a server has no more; something else may send anything
+    _MOST = 1024  # a server has no more, and no longer ones; something else may send anything
+    _LONGEST = 64
 
     def __init__(self, message_class: type[pb.Message]) -> None:
         super().__init__()
@@ -213,7 +218,7 @@ class _Names(dict[str, tuple[str, Convert] | None]):
 
     def __missing__(self, name: str) -> tuple[str, Convert] | None:
         found = self._known.get(_plain(name))
-        if len(self) < self._MOST:
+        if len(self) < self._MOST and len(name) <= self._LONGEST:
             self[name] = found
         return found
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Final
 
 from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
-from etcd_aio.transport.gateway.json_mapping import MappingError
+from etcd_aio.transport.gateway.json_mapping import MappingError, Route
 from etcd_aio.transport.response import http_status_code
 
 NO_GATEWAY: Final = (
@@ -35,21 +35,25 @@ _MOST_CODE: Final = max(StatusCode)
 _MOST_SEARCHED: Final = 256
 
 
-def reply_of(status: int, headers: Mapping[str, str], body: bytes, to_wire: Callable[[object], bytes]) -> bytes:
+def reply_of(status: int, headers: Mapping[str, str], body: bytes, route: Route) -> bytes:
     """The encoded reply of a whole answer to a unary call.
 
     Args:
         status: the HTTP status.
         headers: those of the answer, by lower-case name.
         body: the body.
-        to_wire: see `Route`.
+        route: of the RPC.
 
     Raises:
         AttemptFailure: there is none.
     """
     if status != 200:
         raise refusal(status, headers, body)
-    return wire_of(parsed(body, headers), to_wire)
+    found = parsed(body, headers)
+    if route.has_header and not (isinstance(found, dict) and found.get("header")):
+        # Such as `{}`, or an error with the status of a success. It must not pass for "no such key".
+        raise malformed("the JSON of the answer has no header: is it etcd's?")
+    return wire_of(found, route.to_wire)
 
 
 def parsed(text: bytes | str, headers: Mapping[str, str] | None = None) -> object:
@@ -62,7 +66,7 @@ def parsed(text: bytes | str, headers: Mapping[str, str] | None = None) -> objec
         found: object = json.loads(text)
     except (ValueError, RecursionError):
         kind = "" if headers is None else f" (content-type {headers.get('content-type', 'missing')[:_SHOWN]!r})"
-        raise broken(f"the answer is not JSON{kind}: is it etcd's?") from None
+        raise malformed(f"the answer is not JSON{kind}: is it etcd's?") from None
     return found
 
 
@@ -75,7 +79,9 @@ def wire_of(found: object, to_wire: Callable[[object], bytes]) -> bytes:
     try:
         return to_wire(found)
     except MappingError as error:
-        raise broken(f"the JSON of the answer does not fit its message:  {error}") from None
+        raise malformed(f"the JSON of the answer does not fit its message: {error}") from None
+    except RecursionError:
+        raise malformed("the JSON of the answer nests too deep for its message") from None
 
 
 def streamed(text: bytes | str, to_wire: Callable[[object], bytes]) -> bytes:
@@ -95,7 +101,7 @@ def streamed(text: bytes | str, to_wire: Callable[[object], bytes]) -> bytes:
         failure = _status(found)
         if failure is not None:
             raise failure
-    raise broken("the message of a stream has neither a result nor an error")
+    raise malformed("the message of a stream has neither a result nor an error")
 
 
 def refusal(status: int, headers: Mapping[str, str], body: bytes) -> AttemptFailure:
@@ -153,6 +159,11 @@ def unserved(path: str) -> AttemptFailure:
 def broken(text: str) -> AttemptFailure:
     """The failure of a call whose answer is not what it should be."""
     return AttemptFailure(StatusCode.INTERNAL, text, Delivery.UNKNOWN)
+
+
+def malformed(text: str) -> AttemptFailure:
+    """The failure of a message that came whole and cannot be read."""
+    return AttemptFailure(StatusCode.INTERNAL, text, Delivery.UNKNOWN, reason=LocalReason.MALFORMED)
 
 
 def too_large(limit: int) -> AttemptFailure:

@@ -16,6 +16,8 @@ from etcd_aio.transport.interface import BEGINNING
 from etcd_aio.transport.response import lost
 
 _MOST_UNREAD: Final = 4 * 2**20  # bytes of JSON; then the peer has to wait, as with an HTTP/2 window
+_OVERHEAD: Final = 64  # bytes that a text takes beside its own
+_MOST_TAKEN_AT_ONCE: Final = 100  # messages; a backlog must not block the loop
 
 
 class JsonStream:
@@ -38,6 +40,7 @@ class JsonStream:
         self._on_closed = on_closed
         self._texts: deque[str | bytes] = deque()
         self._unread = 0
+        self._taken_at_once = 0  # messages received without a turn of the loop between
         self._failure: AttemptFailure | None = None  # of receiving, behind the texts
         self._has_ended = False  # well, behind the texts
         self._is_half_closed = False
@@ -64,6 +67,10 @@ class JsonStream:
             raise self._refusal()
 
     async def receive(self) -> bytes | None:
+        self._taken_at_once += 1
+        if self._taken_at_once >= _MOST_TAKEN_AT_ONCE:
+            self._taken_at_once = 0
+            await asyncio.sleep(0)
         while not self._texts:
             if self._has_ended:
                 self._close()
@@ -72,12 +79,13 @@ class JsonStream:
                 self._close()
                 raise self._failure
             self._waiter = self._loop.create_future()
+            self._taken_at_once = 0
             try:
                 await self._waiter
             finally:
                 self._waiter = None
         text = self._texts.popleft()
-        self._unread -= len(text)
+        self._unread -= len(text) + _OVERHEAD
         if self.channel is not None and self._unread < _MOST_UNREAD // 2:
             self.channel.let_read(True)
         try:
@@ -130,7 +138,7 @@ class JsonStream:
     def add(self, text: str | bytes) -> None:
         """The JSON of a message has come."""
         self._texts.append(text)
-        self._unread += len(text)
+        self._unread += len(text) + _OVERHEAD
         if self.is_paused and self.channel is not None:
             self.channel.let_read(False)
         wake(self._waiter)

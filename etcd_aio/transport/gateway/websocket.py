@@ -17,7 +17,9 @@ from websockets.typing import Subprotocol
 from websockets.uri import WebSocketURI
 
 from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, StatusCode
+from etcd_aio.http2 import FloodBudget
 from etcd_aio.transport.gateway.channel import Channel
+from etcd_aio.transport.gateway.http1 import MOST_HEAD
 from etcd_aio.transport.gateway.json_mapping import Route
 from etcd_aio.transport.gateway.replies import broken, refusal, server_of, too_large
 from etcd_aio.transport.gateway.stream import JsonStream
@@ -34,6 +36,12 @@ _SILENT: Final = logging.Logger("etcd_aio.transport.websocket", logging.CRITICAL
 _SILENT.disabled = True
 
 _MOST_UNFLUSHED: Final = 8 * 2**20  # bytes; more than the largest request as JSON
+
+# Each frame costs the library's parser some microseconds, however little is in it. So a frame costs a token of the
+# flood budget, and what it carries earns some: etcd's shortest message has more than a hundred bytes.
+_BYTES_FOR_TOKEN: Final = 32
+_PIECE: Final = 4096  # bytes that are parsed before the budget is asked again
+_FLOOD: Final = "a flood of useless WebSocket frames"
 
 _NO_WEBSOCKETS: Final = (
     "a proxy on the way blocks WebSockets, which watches and lease renewals need over HTTP/1: "
@@ -76,7 +84,9 @@ class WebSocketStream(JsonStream):
             max_size=self._most,
             logger=_SILENT,
         )
-        self._pieces: list[bytes] = []
+        self._text = bytearray()  # of an incomplete message
+        self._budget = FloodBudget(self._loop.time())
+        self._answer_size = 0  # bytes of the answer to the handshake
         # A socket of its own may die alone, so each has its own check.
         self._liveness = Liveness(self._loop.time(), options)
         self._timer = LivenessTimer(self._liveness, self._ping, self._dead)
@@ -99,9 +109,18 @@ class WebSocketStream(JsonStream):
         self._flush()
 
     def on_data(self, data: bytes) -> None:
-        self._liveness.on_received(self._loop.time())
-        self._websocket.receive_data(data)
-        self._take_events()
+        now = self._loop.time()
+        self._liveness.on_received(now)
+        for start in range(0, len(data), _PIECE):
+            piece = data[start : start + _PIECE]
+            if not self.opened.done():
+                self._answer_size += len(piece)
+            self._websocket.receive_data(piece)
+            self._take_events(now)
+            if not self.opened.done() and self._answer_size > MOST_HEAD:
+                self.fail(_not_passed("the answer to the WebSocket handshake is too long"))
+            if self._is_over:
+                break
         if not self._is_over:
             self._flush()
         if self.channel is not None and self.channel.unflushed > _MOST_UNFLUSHED:
@@ -111,17 +130,17 @@ class WebSocketStream(JsonStream):
         self.channel = None
         if not self._is_over:
             self._websocket.receive_eof()  # an error's body may end here
-            self._take_events()
+            self._take_events(self._loop.time())
         super().on_lost(error)
 
-    def _take_events(self) -> None:
+    def _take_events(self, now: float) -> None:
         for event in self._websocket.events_received():
             if isinstance(event, Response):
                 self._on_response(event)
             elif isinstance(event, Frame):
-                self._on_frame(event)
-        if self._is_over:
-            return
+                self._on_frame(event, now)
+            if self._is_over:
+                return
         error = self._websocket.parser_exc
         refused = self._websocket.handshake_exc
         if refused is not None and not isinstance(refused.__cause__, EOFError):  # a response that cannot be read
@@ -142,11 +161,16 @@ class WebSocketStream(JsonStream):
             headers = {name.lower(): value for name, value in response.headers.raw_items()}
             self.fail(_refused(response.status_code, headers, bytes(response.body or b"")))
 
-    def _on_frame(self, frame: Frame) -> None:
-        if frame.opcode is Opcode.TEXT or frame.opcode is Opcode.BINARY or frame.opcode is Opcode.CONT:
-            self._pieces.append(bytes(frame.data))
+    def _on_frame(self, frame: Frame, now: float) -> None:
+        is_data = frame.opcode is Opcode.TEXT or frame.opcode is Opcode.BINARY or frame.opcode is Opcode.CONT
+        if is_data:
+            self._budget.earn(len(frame.data) / _BYTES_FOR_TOKEN)
+        if not self._budget.spend(now):
+            self.fail(broken(_FLOOD))
+        elif is_data:
+            self._text += frame.data
             if frame.fin:
-                text, self._pieces = b"".join(self._pieces), []
+                text, self._text = bytes(self._text), bytearray()
                 self.add(text)
         elif frame.opcode is Opcode.CLOSE:
             received = self._websocket.close_rcvd  # `close_code` waits for the end of the socket

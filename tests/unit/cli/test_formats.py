@@ -12,11 +12,15 @@ from etcd_aio import (
     MemberListResult,
     PutResult,
     RangeResult,
+    Role,
+    RoleListResult,
+    StatusResult,
     User,
+    UserListResult,
     pb,
 )
 from etcd_aio.cli.formats import FORMATS
-from etcd_aio.cli.results import Done, Shown, Style
+from etcd_aio.cli.results import Done, Health, HealthReport, Shown, StatusReport, Style
 
 LARGEST, LARGEST_ID = 2**63 - 1, 2**64 - 1
 HEADER = Header(LARGEST_ID, LARGEST_ID - 1, LARGEST, LARGEST_ID - 2)
@@ -132,3 +136,32 @@ def test_a_negative_lease_is_shown_as_go_shows_it() -> None:
 )
 def test_formats_that_etcdctl_does_not_have_are_none(result: Shown, word: str) -> None:
     assert FORMATS[word](result, Style()) is None
+
+
+EVIL = "a\x1b[31m\r\n\x9b\u2028b"
+
+
+@pytest.mark.parametrize("word", ["simple", "table", "pretty-json", "json", "fields"])
+@pytest.mark.parametrize(
+    "result",
+    [
+        MemberListResult(HEADER, (Member(1, EVIL, (EVIL,), (EVIL,)),)),
+        StatusReport(
+            (("http://a:1", StatusResult(header=HEADER, version=EVIL, storage_version=EVIL, errors=(EVIL,))),)
+        ),
+        HealthReport((Health(EVIL, is_healthy=False, took="1ms", error=EVIL),)),
+        UserListResult(HEADER, (EVIL,)),
+        RoleListResult(HEADER, (EVIL,)),
+        User(HEADER, EVIL, (EVIL,)),
+        Role(HEADER, EVIL, ()),
+    ],
+    ids=lambda result: type(result).__name__,
+)
+def test_names_of_the_cluster_do_not_control_the_terminal(result: Shown, word: str) -> None:
+    text = FORMATS[word](result, Style())
+    for line in (text or "").split("\n"):
+        shown = line.replace("\t", "")
+        assert "\x1b" not in shown
+        assert "\r" not in shown
+        assert word == "json" or shown.isprintable(), "what etcdctl prints as JSON may have C1 characters"
+    assert "\na" not in (text or "")

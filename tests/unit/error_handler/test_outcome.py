@@ -96,6 +96,7 @@ def too_late() -> AttemptFailure:
         (unknown(), ConnectionLostError, AT_ONCE),
         (cut_short(), MalformedReplyError, AT_ONCE),
         (too_late(), ConnectionLostError, AT_ONCE),
+        (unknown(StatusCode.INTERNAL, reason=LocalReason.MALFORMED), MalformedReplyError, END),
         (unknown(StatusCode.RESOURCE_EXHAUSTED, reason=LocalReason.REPLY_TOO_LARGE), ReplyTooLargeError, END),
         (no_leader(), NoLeaderError, BACKOFF),
         (learner(), NotSupportedForLearnerError, BACKOFF),

@@ -174,6 +174,29 @@ def test_no_available_endpoints_names_every_endpoint_and_its_cause() -> None:
     assert error.code is StatusCode.UNAVAILABLE
 
 
+def test_no_available_endpoints_is_short_for_many_endpoints() -> None:
+    refused = {f"http://10.0.0.{n}:2379": OSError(111, f"Connect call failed ('10.0.0.{n}', 2379)") for n in range(40)}
+    others: dict[str, BaseException] = {f"https://m{n}:2379": ConnectError("x" * (n + 1)) for n in range(10)}
+    error = NoAvailableEndpointsError(errors=refused | others)
+    text = str(error)
+    assert (
+        "http://10.0.0.0:2379 and 39 more: ConnectionRefusedError: [Errno 111] Connect call failed ('10.0.0.0', 2379)"
+        in text
+    )
+    assert "https://m0:2379: ConnectError: x; " in text
+    assert text.endswith("; and 6 more")
+    assert len(text) < 500
+    assert len(error.errors) == 50
+
+
+@pytest.mark.parametrize("kind", [EtcdError, ConnectError, ConfigError, NoAvailableEndpointsError, EtcdTimeoutError])
+def test_an_error_is_one_line_without_control_characters(kind: type[EtcdError]) -> None:
+    error = kind("one\n\x1b[31mtwo\0\u2028\x9b")
+    assert str(error).isprintable()
+    assert error.message == "one\\n\\x1b[31mtwo\\x00\\u2028\\x9b"
+    assert error.args == (error.message,)
+
+
 def test_no_available_endpoints_keeps_a_copy_that_cannot_be_changed() -> None:
     causes: dict[str, BaseException] = {"m1:2379": OSError("refused")}
     error = NoAvailableEndpointsError(errors=causes)

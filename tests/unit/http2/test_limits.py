@@ -38,6 +38,21 @@ def test_a_useful_frame_gives_back_but_cannot_be_saved_up() -> None:
     assert spendable(budget, 0.0) == PER_USEFUL_FRAME - 1
 
 
+def test_what_costs_more_is_paid_for() -> None:
+    budget = FloodBudget(0.0)
+    assert [budget.spend(0.0, 400.0) for _ in range(3)] == [True, True, False]
+
+
+def test_what_is_earned_cannot_be_saved_up() -> None:
+    budget = FloodBudget(0.0)
+    budget.earn(1000.0)
+    assert spendable(budget, 0.0) == BURST
+    budget.earn(5.0)
+    assert spendable(budget, 0.0) == 4  # the one that was too many is paid first
+    budget.earn(5 * BURST)
+    assert spendable(budget, 0.0) == BURST
+
+
 def test_a_stream_given_up_is_worth_what_may_be_on_its_way() -> None:
     budget = FloodBudget(0.0)
     budget.gave_up(1, 0)

@@ -2,12 +2,14 @@
 
 import copy
 import dataclasses
+import gc
 import pickle
 from collections.abc import Collection, Iterator
 from dataclasses import FrozenInstanceError, dataclass
 
 import pytest
 
+from etcd_aio import Client
 from etcd_aio.types import mutable_twin
 
 
@@ -64,3 +66,23 @@ def test_a_twin_of_an_abstract_class_becomes_one_too() -> None:
     twin.__class__ = Bag
     assert twin == Bag((1, 2))
     assert list(twin) == [1, 2]
+
+
+def test_a_twin_that_is_not_complete_can_be_shown() -> None:
+    twin = mutable_twin(Point)()
+    assert repr(twin) == "<Point not constructed>"
+    twin.x, twin.y = 1, 2
+    twin.__class__ = Point
+    assert repr(twin).endswith("Point(x=1, y=2)")
+
+
+def test_every_twin_of_the_library_can_be_shown_at_once() -> None:
+    twins = [
+        kind
+        for kind in gc.get_objects()
+        if isinstance(kind, type) and kind.__module__.startswith("etcd_aio") and kind.__name__.startswith("Mutable")
+    ]
+    assert Client is not None  # whose modules make them
+    assert len(twins) > 5
+    for twin in twins:
+        assert repr(twin()).endswith("not constructed>")

@@ -75,14 +75,28 @@ def test_bytes_far_behind_a_response_are_kept() -> None:
 
 
 def test_many_small_chunks_cost_no_more_together_than_apart() -> None:
-    head, chunks = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n" * 100_000
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    chunks = b"20\r\n" + b"x" * 32 + b"\r\n"
+    chunks *= 40_000
     spent = []
-    for size in (6000, len(chunks)):
+    for size in (3800, len(chunks)):
         begin = time.process_time()
         _, body = read(head, *(chunks[at : at + size] for at in range(0, len(chunks), size)))
         spent.append(time.process_time() - begin)
-        assert len(body) == 100_000
+        assert len(body) == 32 * 40_000
     assert spent[1] < 5 * spent[0]
+
+
+@pytest.mark.parametrize(
+    "flood",
+    [
+        pytest.param(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 1100, id="chunks"),
+        pytest.param(b"HTTP/1.1 100 Continue\r\n\r\n" * 1100, id="interim responses"),
+    ],
+)
+def test_a_flood_of_pieces_without_content_is_refused(flood: bytes) -> None:
+    with pytest.raises(Http1Error, match="flood"):
+        read(flood)
 
 
 def test_what_follows_an_upgrade_is_kept() -> None:
