@@ -51,7 +51,8 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
 
     It survives lost connections, failed members, compactions, and stores that are replaced by a backup; `state` and
     `statistics()` show it. It ends when it is left, when its client is closed, or if the user may not read the whole
-    range any more, as far as it asks: by `wait_current`, by `keep_current`, or for a new watch. From then on every read raises `CacheError`, or the client's own error.
+    range any more, as far as it asks: by `wait_current`, by `keep_current`, or for a new watch. From then on every read
+    raises `CacheError`, or the client's own error.
 
     The type of the values is that of `decode`'s results; without `decode` they are `KeyValue`s.
     """
