@@ -51,8 +51,9 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
     Any number of tasks may use one cache; callers that wait at the same time share their round trips.
 
     It survives lost connections, failed members, compactions, and stores that are replaced by a backup; `state` and
-    `statistics()` show it. It ends when it is left, when its client is closed, or if the user may not read the range
-    any more. From then on every read raises `CacheError`, or the client's own error.
+    `statistics()` show it. It ends when it is left, when its client is closed, or if the user may not read the whole
+    range any more, as far as it asks: by `wait_current`, by `keep_current`, or for a new watch. From then on every read
+    raises `CacheError`, or the client's own error.
 
     The type of the values is that of `decode`'s results; without `decode` they are `KeyValue`s.
     """
@@ -366,7 +367,8 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
         """Follow the changes batch by batch: `async for batch in cache.batches():`, as of a watch.
 
         It begins as `changes()` does. A difference that is no history is one batch of events with `is_resync`: after
-        a compaction, if the store was replaced, or if the consumer was too slow.
+        a compaction, if the store was replaced, or if the consumer was too slow. A key that came and went while a
+        current read was waited for may be told although the cache never had it; its put and its delete are one batch.
 
         Args:
             max_pending: bytes of memory, estimated, that batches may take before they become one difference. Default:

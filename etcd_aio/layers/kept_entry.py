@@ -305,6 +305,7 @@ class KeptEntry(NotAwaitable):
         """
         look = op.get(self.key)
         async with self._putting:
+            is_first = lease.id not in self._leases
             self._leases.add(lease.id)
             while True:
                 value = self._value
@@ -326,6 +327,8 @@ class KeptEntry(NotAwaitable):
                         self._leases = {lease.id}
                         return value
                 else:
+                    if is_first:  # nothing was put with it, and it will be revoked: a conflict may last for ever
+                        self._leases.discard(lease.id)
                     text = f"{self._what} has an entry of another process, which was not replaced"
                     raise self._conflict(text, lease=kv.lease)
 

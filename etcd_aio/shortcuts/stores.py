@@ -111,7 +111,7 @@ class StoreShortcuts:
             from_key: every key from this one on.
             all_keys: every key.
             decode: turns a value into what is read; called once for each change. If it raises, the key keeps its value
-                of before. Default: None, `KeyValue`s are read.
+                of before, unless it was deleted in between. Default: None, `KeyValue`s are read.
             on_error: called with the key and the exception if `decode` raises. Default: None, the first one of each key
                 is logged, without the value.
             keep_current: seconds, more than 0, between two reads of the store's revision in the background. Reads with

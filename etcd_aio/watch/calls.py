@@ -98,7 +98,8 @@ class WatchCalls:
                 watch is affected, and nothing is lost unless the next events are compacted before: then see
                 `on_compaction`. A larger single batch is accepted. Default: 16 MiB.
             max_outage: seconds without any member to watch on, after which the watch ends with
-                `NoAvailableEndpointsError`. Default: None, it waits without a limit.
+                `NoAvailableEndpointsError`. One that creates the watch ends the outage, even if it breaks the stream
+                right after. Default: None, it waits without a limit.
             stream: the name of the stream that the watch shares with others: watches with another name have another
                 stream, perhaps to another member. A progress notification needs all watches of a stream to be up to
                 date, so one that depends on them may want a stream of its own. Default: "", the common stream.
