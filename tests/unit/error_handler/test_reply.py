@@ -52,7 +52,7 @@ async def test_a_step_that_raises_ends_a_large_reply(monkeypatch: pytest.MonkeyP
     def fails() -> bytes:
         raise MemoryError
 
-    monkeypatch.setattr(codec.IncrementalDecoder, "_taken", lambda self: fails())
+    monkeypatch.setattr(codec.IncrementalDecoder, "_step", lambda self: fails())
     for _ in range(2):
         with pytest.raises(MemoryError):
             await asyncio.wait_for(finish_in_steps(decoder), 60)
