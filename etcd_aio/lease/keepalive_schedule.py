@@ -94,7 +94,19 @@ class LeaseListener(Protocol):
 class ScheduledLease:
     """One lease in the schedule: the handle of the caller that added it. Only the schedule changes it."""
 
-    __slots__ = ("added", "deadline", "id", "is_held", "listener", "refusal", "refusals", "since", "state", "timer", "ttl")
+    __slots__ = (
+        "added",
+        "deadline",
+        "id",
+        "is_held",
+        "listener",
+        "refusal",
+        "refusals",
+        "since",
+        "state",
+        "timer",
+        "ttl",
+    )
 
     def __init__(self, lease_id: int, listener: LeaseListener, ttl: float, deadline: float, now: float) -> None:
         self.id = lease_id
@@ -126,7 +138,7 @@ class _Request:
 _Urgency: TypeAlias = tuple[bool, float]
 _Timers: TypeAlias = list[tuple[float, int, ScheduledLease]]
 _Ready: TypeAlias = list[tuple[_Urgency, int, ScheduledLease]]
-_Heap = TypeVar("_Heap", _Timers, _Ready)
+_Key = TypeVar("_Key", float, _Urgency)
 
 
 class KeepAliveSchedule:
@@ -218,7 +230,7 @@ class KeepAliveSchedule:
             lease.state = LeaseState.SENT
             self._numbers += 1
             left = lease.deadline - now
-            patience = self._patience.held(lease.ttl, left) if lease.is_held else self._patience.single()
+            patience = self._patience.held(lease.ttl, left, now) if lease.is_held else self._patience.single()
             under_way.append(_Request(lease.id, self._numbers, now, patience, is_first=not under_way))
             self._silent_at = min(self._silent_at, now + patience)
             requests.append(LeaseKeepAliveRequest(id=lease.id))
@@ -446,7 +458,7 @@ class KeepAliveSchedule:
             self._on_stall(seconds)
 
 
-def _cleaned(heap: _Heap, leases: int) -> _Heap:
+def _cleaned(heap: list[tuple[_Key, int, ScheduledLease]], leases: int) -> list[tuple[_Key, int, ScheduledLease]]:
     """The heap, without its outdated entries if they are most of it: leases that were forgotten before their time."""
     if len(heap) <= 4 * leases + _SPARE:
         return heap

@@ -9,15 +9,16 @@ share a turn of the loop; thousands cost less this way than if each had a turn o
 
 Patience. In the upper part of its TTL a lease has room for many attempts, so each may take a sixteenth of the TTL. A
 request that went to a frozen leader, or to a member that waits for one, is answered late or never, and the next attempt
-is answered at once if there is a leader by then. Below, the attempts have failed for as long as an election takes, so
-perhaps all members are slow: then each may take a quarter of the TTL, or three quarters of what is left.
+is answered at once if there is a leader by then. As soon as one lease is below, and still nothing was answered, perhaps
+all members are slow: then the attempts for all leases may take a quarter of their TTL, or three quarters of what is
+left. It must be all of them, since the most impatient request decides how long a stream is kept.
 
 Slow members. If the last two answers took long, the next may take twice as long as the quicker of them. So a cluster
 that is far away or busy is not left again and again, while a single late answer, as after an election, changes nothing.
 Answers count that were awaited alone: the others stand in a queue of this client's own.
 """
 
-from math import floor
+from math import floor, inf
 from typing import Final
 
 _EARLY: Final = 1 / 4  # of the TTL
@@ -51,16 +52,18 @@ def due_at(ttl: float, deadline: float, leases: int) -> float:
 class Patience:
     """How long answers may take, by those of the past."""
 
-    __slots__ = ("_before", "_last", "_silences")
+    __slots__ = ("_before", "_last", "_quick_until", "_silences")
 
     def __init__(self) -> None:
         self._last = 0.0  # seconds that the last answer took
         self._before = 0.0  # and the one before
+        self._quick_until = inf  # of the requests since the last answer
         self._silences = 0  # streams in a row that were given up
 
     def on_answer(self, took: float | None) -> None:
         """An answer came; `took` is None if it was not awaited alone."""
         self._silences = 0
+        self._quick_until = inf
         if took is not None:
             self._before, self._last = self._last, took
 
@@ -68,9 +71,10 @@ class Patience:
         """A stream was given up."""
         self._silences += 1
 
-    def held(self, ttl: float, left: float) -> float:
-        """Seconds for the renewal of a lease that has so many seconds left."""
-        if left >= _LATE * ttl:
+    def held(self, ttl: float, left: float, now: float) -> float:
+        """Seconds for the renewal of a lease that is sent now, and has so many seconds left."""
+        self._quick_until = min(self._quick_until, now + max(left - _LATE * ttl, 2 * _QUICK * ttl))
+        if now < self._quick_until:
             seconds = min(max(_QUICK * ttl, 2 * min(self._last, self._before)), _PATIENT * ttl)
         else:
             seconds = min(_PATIENT * ttl, _SHARE_OF_REST * left)
