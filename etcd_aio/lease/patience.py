@@ -73,11 +73,11 @@ class Patience:
 
     def held(self, ttl: float, left: float, now: float) -> float:
         """Seconds for the renewal of a lease that is sent now, and has so many seconds left."""
-        self._quick_until = min(self._quick_until, now + max(left - _LATE * ttl, 2 * _QUICK * ttl))
-        if now < self._quick_until:
-            seconds = min(max(_QUICK * ttl, 2 * min(self._last, self._before)), _PATIENT * ttl)
-        else:
-            seconds = min(_PATIENT * ttl, _SHARE_OF_REST * left)
+        self._quick_until = min(self._quick_until, now + left - _LATE * ttl)
+        seconds = max(_QUICK * ttl, 2 * min(self._last, self._before), _SHORTEST)
+        if now + seconds > self._quick_until:
+            seconds = _SHARE_OF_REST * left
+        seconds = min(seconds, _PATIENT * ttl)
         return min(max(seconds, _SHORTEST), _LONGEST)
 
     def single(self) -> float:
