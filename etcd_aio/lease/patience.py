@@ -14,8 +14,9 @@ all members are slow: then the attempts for all leases may take a quarter of the
 left. It must be all of them, since the most impatient request decides how long a stream is kept.
 
 Slow members. If the last two answers took long, the next may take twice as long as the quicker of them. So a cluster
-that is far away or busy is not left again and again, while a single late answer, as after an election, changes nothing.
-Answers count that were awaited alone: the others stand in a queue of this client's own.
+that is far away or busy is not left again and again, while a single late answer, as after an election, changes nothing,
+unless it is the first of all. Only answers count that were awaited alone: the others
+stand in a queue of this client's own.
 """
 
 from math import floor, inf
@@ -55,7 +56,7 @@ class Patience:
     __slots__ = ("_before", "_last", "_quick_until", "_silences")
 
     def __init__(self) -> None:
-        self._last = 0.0  # seconds that the last answer took
+        self._last: float | None = None  # seconds that the last answer took; None before the first one
         self._before = 0.0  # and the one before
         self._quick_until = inf  # of the requests since the last answer
         self._silences = 0  # streams in a row that were given up
@@ -65,7 +66,7 @@ class Patience:
         self._silences = 0
         self._quick_until = inf
         if took is not None:
-            self._before, self._last = self._last, took
+            self._before, self._last = took if self._last is None else self._last, took
 
     def on_silence(self) -> None:
         """A stream was given up."""
@@ -74,7 +75,7 @@ class Patience:
     def held(self, ttl: float, left: float, now: float) -> float:
         """Seconds for the renewal of a lease that is sent now, and has so many seconds left."""
         self._quick_until = min(self._quick_until, now + left - _LATE * ttl)
-        seconds = max(_QUICK * ttl, 2 * min(self._last, self._before), _SHORTEST)
+        seconds = max(_QUICK * ttl, 2 * min(self._last or 0.0, self._before), _SHORTEST)
         if now + seconds > self._quick_until:
             seconds = _SHARE_OF_REST * left
         seconds = min(seconds, _PATIENT * ttl)

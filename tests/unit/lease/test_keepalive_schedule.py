@@ -337,7 +337,9 @@ def test_the_answer_of_an_earlier_stream_is_not_taken_for_one_of_this() -> None:
 
 def test_silent_streams_are_given_up_soon_and_then_with_more_patience() -> None:
     schedule = Schedule()
-    schedule.hold(ttl=8)
+    schedule.hold(ttl=8, now=-2.0)
+    assert schedule.ids(0.0) == [7]
+    schedule.answer(0.01, ttl=8)
     assert schedule.ids(2.0) == [7]
     for given_up in (2.5, 3.0, 3.5, 4.0, 4.5, 6.5, 7.625, 7.90625):
         assert schedule.keepalive.due == pytest.approx(given_up)

@@ -56,6 +56,7 @@ def quick(patience: Patience) -> float:
 
 def test_if_all_answers_are_slow_more_patience_is_learned_and_forgotten() -> None:
     patience = Patience()
+    patience.on_answer(0.01)
     patience.on_answer(0.7)
     assert quick(patience) == 0.5, "one says nothing"
     patience.on_answer(0.6)
@@ -65,6 +66,14 @@ def test_if_all_answers_are_slow_more_patience_is_learned_and_forgotten() -> Non
     patience.on_answer(5.0)
     patience.on_answer(5.0)
     assert quick(patience) == 2.0, "a quarter of the TTL is the limit"
+    patience.on_answer(0.01)
+    assert quick(patience) == 0.5
+
+
+def test_the_first_answer_of_all_says_what_is_usual() -> None:
+    patience = Patience()
+    patience.on_answer(0.6)
+    assert quick(patience) == 1.2
     patience.on_answer(0.01)
     assert quick(patience) == 0.5
 
